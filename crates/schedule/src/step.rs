@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The vocabulary of plans.
+//!
+//! **Units.** Offsets and lengths count *units*; what a unit is, the binding of the engine decides: one byte of the
+//! packed stream for operations that only move data, one element of the datatype for reductions.
+//!
+//! **Buffers of the collectives** (lengths in units; `n` = units of one block, `p` = processes):
+//!
+//! | operation | `Send` | `Recv` |
+//! |---|---|---|
+//! | barrier | – | – |
+//! | bcast | – | the data, `n`, in and out |
+//! | reduce | own contribution, `n` | result, `n`, at the root only |
+//! | allreduce, scan, exscan | own contribution, `n` | result, `n` |
+//! | gather(v) | own block | at the root: the blocks in rank order |
+//! | scatter(v) | at the root: the blocks in rank order | own block |
+//! | allgather(v) | own block | the blocks in rank order |
+//! | alltoall(v) | blocks in order of destination | blocks in order of source |
+//! | reduce_scatter(_block) | contribution, all blocks | own block |
+//!
+//! With MPI_IN_PLACE the binding maps the missing buffer onto the other one, and the call says so
+//! (`in_place`), so that a plan neither copies onto itself nor overwrites what it still needs.
+//! `Scratch(i)` is memory that the plan asks for ([`Plan::scratch`]).
+
+/// Rank within the group that the plan is for.
+pub type Rank = u32;
+
+/// Name of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Buffer {
+    /// The user's input.
+    Send,
+    /// The user's output.
+    Recv,
+    /// Memory of the plan; index into [`Plan::scratch`].
+    Scratch(u8),
+}
+
+/// A range of a buffer, in units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slice {
+    /// Which buffer.
+    pub buffer: Buffer,
+    /// First unit.
+    pub offset: u64,
+    /// Number of units; may be 0 (a message without data is still a message).
+    pub length: u64,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Sends the slice. Messages between two ranks match by `slot`, and in order among equal slots.
+    Send {
+        /// Receiver.
+        to: Rank,
+        /// What.
+        data: Slice,
+        /// Small number that tells messages of one operation between the same two ranks apart, < 65536.
+        slot: u16,
+    },
+    /// Receives into the slice, whose length is exactly that of the message.
+    Receive {
+        /// Sender.
+        from: Rank,
+        /// Where to.
+        data: Slice,
+        /// As in `Send`.
+        slot: u16,
+    },
+    /// `target = left ∘ right`, where one of the two is `target` itself. Equal lengths.
+    Reduce {
+        /// The operand that is not `target`.
+        operand: Slice,
+        /// The other operand and the result.
+        target: Slice,
+        /// True: target = operand ∘ target. False: target = target ∘ operand. MPI's order of ranks needs it.
+        operand_is_left: bool,
+    },
+    /// `to = from`. Equal lengths.
+    Copy {
+        /// Source.
+        from: Slice,
+        /// Target.
+        to: Slice,
+    },
+}
+
+/// Number of a step: its place in the sequence that [`Plan::next_step`] gives, from 0.
+pub type StepId = u32;
+
+/// A step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What to do.
+    pub action: Action,
+    /// Steps (all of them earlier ones) that must be complete before this one begins. A send is complete when
+    /// its data may be overwritten, a receive when its data are there. Steps without a dependency between
+    /// them may run at the same time or in any order.
+    pub after: Vec<StepId>,
+}
+
+/// One process's part of a collective operation, produced step by step.
+///
+/// A plan is lazy: the engine asks for the next step only while fewer than a bounded number of steps are incomplete, so
+/// a pipelined gigabyte never becomes a million steps in memory. Plans must not need a window
+/// wider than [`WINDOW`] to make progress: step `i` never waits for a message that a peer sends only after
+/// receiving one of this plan's steps `> i + WINDOW`.
+pub trait Plan: Send {
+    /// Sizes of the scratch buffers, in units.
+    fn scratch(&self) -> &[u64];
+    /// The next step, or `None` at the end.
+    fn next_step(&mut self) -> Option<Step>;
+}
+
+/// Incomplete steps that an executor must be able to hold.
+pub const WINDOW: usize = 256;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The contract between the engine and whatever moves frames.
+//!
+//! A transport moves frames (a [`Header`] and a payload) to *peers* (ranks in MPI_COMM_WORLD). Between two
+//! peers frames arrive once, whole and in the order in which they were taken. One transport serves a
+//! pair of peers for the whole job; which one, is decided in the room `boot`.
+//!
+//! Conventions:
+//!
+//! * Nothing blocks except [`wait`]. Back-pressure is a value: [`SendError::WouldBlock`] means that nothing was
+//!   taken and that a later [`Transport::poll`] will call [`Sink::writable`] when it is worth trying again.
+//! * [`Transport::poll`] is called by whichever thread is inside an MPI call (and holds the engine).
+//!   A transport with a thread of its own (wide area) queues arrivals and delivers them from `poll`.
+//! * Sleeping: the engine calls [`Transport::arm`] on every transport, sleeps in [`wait`] on their
+//!   descriptors if all returned true, and calls [`Transport::disarm`] afterwards.
+
+#![forbid(unsafe_code)]
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_wire::frame::Header;
+
+/// A process of the job: its rank in MPI_COMM_WORLD.
+pub type Peer = u32;
+
+/// Why a frame was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// Nothing was taken; [`Sink::writable`] will follow.
+    WouldBlock,
+    /// The peer cannot be reached any more (or could never be). The text is for people and complete:
+    /// what was tried, what answered, what fixes it.
+    Lost(String),
+}
+
+/// What a transport can do for one peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Longest payload of one frame given to [`Transport::send`], bytes. At least 4096.
+    pub frame: usize,
+    /// Messages up to this many bytes are best sent eagerly.
+    pub eager: usize,
+    /// The peer may copy a message straight out of this process's memory ([`Transport::pull`]).
+    pub pull: bool,
+    /// [`Transport::send_bulk`] works.
+    pub bulk: bool,
+}
+
+/// Where the payload of an arriving frame shall go (streaming transports ask before they read it).
+#[derive(Debug)]
+pub enum Placement {
+    /// Straight into this memory, from its origin; then [`Sink::placed`].
+    Into(WriteMemory),
+    /// Collect it, then [`Sink::frame`] with the whole payload.
+    Collect,
+}
+
+/// The engine's side: what arrives.
+pub trait Sink {
+    /// A whole frame. `payload` has [`Header::payload_bytes`] bytes and is valid during the call only.
+    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]);
+    /// A long payload is about to be read from a stream: where to? Only asked when it is worth it.
+    fn place(&mut self, peer: Peer, header: &Header) -> Placement;
+    /// The payload of a frame that was placed has arrived completely.
+    fn placed(&mut self, peer: Peer, header: &Header);
+    /// All bytes announced with [`Transport::expect`] for this token have been written.
+    fn received(&mut self, peer: Peer, token: u64);
+    /// A [`Transport::send_bulk`] no longer needs its memory.
+    fn sent(&mut self, peer: Peer, token: u64);
+    /// A peer that refused a frame may take one again.
+    fn writable(&mut self, peer: Peer);
+    /// The peer is gone; no more frames from or to it. The text is for people.
+    fn lost(&mut self, peer: Peer, reason: &str);
+}
+
+/// Moves frames.
+pub trait Transport: Send {
+    /// For people and counters: `shm`, `tcp`, `tls`, `memory`.
+    fn name(&self) -> &'static str;
+
+    /// What works towards this peer.
+    fn limits(&self, peer: Peer) -> Limits;
+
+    /// Takes a frame whole or not at all. The payload may be reused when this returns `Ok`.
+    /// `payload.len()` is [`Header::payload_bytes`], at most [`Limits::frame`].
+    fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError>;
+
+    /// Sends `length` bytes from `memory`'s origin as [`Kind::Data`](isthmus_wire::frame::Kind::Data) frames to the receiver's request
+    /// `token`, offsets from 0, without a copy; reports [`Sink::sent`] with `sent_token`. Only with [`Limits::bulk`].
+    fn send_bulk(
+        &mut self,
+        peer: Peer,
+        token: u64,
+        memory: ReadMemory,
+        length: u64,
+        sent_token: u64,
+    ) -> Result<(), SendError>;
+
+    /// Data frames with this token go to `memory` (origin + offset) without asking; after `length` bytes
+    /// [`Sink::received`] is reported. Returns false if the transport does not do that; then data frames go through [`Sink::place`] or [`Sink::frame`].
+    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool;
+
+    /// Bytes to put into the payload of an `Rts` so that the receiver can [`Transport::pull`]; empty when it cannot.
+    fn handle(&mut self, peer: Peer, memory: ReadMemory, length: u64) -> Vec<u8>;
+
+    /// Copies `memory.len()` bytes at `offset` of the sender's memory named by `handle` to here. `Ok(false)`: not possible after all (send `Cts` instead).
+    fn pull(&mut self, peer: Peer, handle: &[u8], offset: u64, memory: WriteMemory, length: u64) -> Result<bool, SendError>;
+
+    /// Moves what can be moved without waiting and reports arrivals. Returns true if anything happened.
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool;
+
+    /// Asks to be woken: from now on an arrival makes [`Transport::descriptor`] readable. False if something has arrived already: poll first.
+    fn arm(&mut self) -> bool;
+
+    /// Ends what [`Transport::arm`] began and drains the descriptor.
+    fn disarm(&mut self);
+
+    /// Becomes readable when an armed transport has something to do. `None`: nothing will ever arrive.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Orderly end: pushes out everything taken. Called repeatedly until it returns true.
+    fn close(&mut self, sink: &mut dyn Sink) -> bool;
+}
+
+/// Sleeps until a descriptor is readable or the time is over. Interrupted sleeps return early.
+pub fn wait(descriptors: &[BorrowedFd<'_>], timeout: Option<Duration>) {
+    let mut polled: Vec<_> = descriptors
+        .iter()
+        .map(|fd| rustix::event::PollFd::from_borrowed_fd(fd.as_fd(), rustix::event::PollFlags::IN))
+        .collect();
+    let timeout = timeout.map(|t| rustix::event::Timespec {
+        tv_sec: t.as_secs() as i64,
+        tv_nsec: i64::from(t.subsec_nanos()),
+    });
+    // An error here is EINTR or ENOMEM: the caller polls again either way.
+    let _ = rustix::event::poll(&mut polled, timeout.as_ref());
+}

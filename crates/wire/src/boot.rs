@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an MPI process and the agent of its machine say to each other, over a Unix stream socket.
+//!
+//! ```text
+//!  process                                   agent
+//!     | Hello (token, pid, port, csr)  --->    |      MPI_Init begins
+//!     |    <---  World (ranks, places, certs)  |      co-allocation committed: the barrier opens
+//!     | ...                                    |
+//!     |    <---  Abort (code, reason)          |      another process ended the job
+//!     | Abort (code, reason)           --->    |      MPI_Abort, or an error that ends the job
+//!     | Finished (counters)            --->    |      MPI_Finalize, all communication done
+//!     |    <---  Dismissed                     |      every process of the job has said Finished
+//! ```
+//! Environment of a process started by an agent:
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `ISTHMUS_RENDEZVOUS` | path of the agent's socket |
+//! | `ISTHMUS_TOKEN` | one-time token, 32 hexadecimal digits; the library removes it from the environment |
+//! | `ISTHMUS_INDEX` | index of the process within its subjob |
+//!
+//! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
+
+use crate::codec::{DecodeError, Reader, Writer};
+use crate::place::{PlaceTable, Representation};
+
+/// Version of this protocol. The agent refuses a process with another one.
+pub const VERSION: u32 = 1;
+
+/// Longest reason text, bytes; longer ones are cut.
+pub const MAX_REASON: usize = 4096;
+
+/// First message of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// [`VERSION`] of the library.
+    pub version: u32,
+    /// The one-time token.
+    pub token: [u8; 16],
+    /// Index within the subjob.
+    pub index: u32,
+    /// Process id as the process sees it.
+    pub pid: u32,
+    /// TCP port it listens on, 0 for none.
+    pub port: u16,
+    /// Its data representation.
+    pub representation: Representation,
+    /// PKCS#10 certificate signing request (DER); empty when the job has one subjob only.
+    pub signing_request: Vec<u8>,
+}
+
+/// The answer: who is who. From here the process is an MPI process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct World {
+    /// Name of the job, unique among the user's jobs.
+    pub job: String,
+    /// Rank in MPI_COMM_WORLD.
+    pub rank: u32,
+    /// Everybody's place.
+    pub places: PlaceTable,
+    /// Path of the node's shared-memory segment file, sized by the agent's choice 0: the processes size it.
+    pub shared_memory: String,
+    /// Directory for doorbells on this node; gone when the job ends.
+    pub node_directory: String,
+    /// Secret of the job for connections inside a site (never on a wire; proven by a keyed hash).
+    pub secret: [u8; 32],
+    /// Certificate of this process (DER), empty when it sent no signing request.
+    pub certificate: Vec<u8>,
+    /// Certificate of the job's authority (DER), empty likewise.
+    pub authority: Vec<u8>,
+}
+
+/// Counters of one process at one level of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelCounters {
+    /// Messages sent that the user's calls asked for (a rendezvous is one message).
+    pub messages: u64,
+    /// Bytes of user data sent in them.
+    pub bytes: u64,
+}
+
+/// Counters of one process, sent with `Finished` and summed for `ISTHMUS_STATS=1`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// (operation name, level 0 wide area … 4 node, counters); operation `point-to-point` or a collective's name.
+    pub rows: Vec<(String, u8, LevelCounters)>,
+    /// Calls per operation on this process.
+    pub calls: Vec<(String, u64)>,
+}
+
+/// A message on the rendezvous socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Process to agent.
+    Hello(Hello),
+    /// Agent to process.
+    World(Box<World>),
+    /// Both ways: the job ends with this code, for this reason.
+    Abort {
+        /// Exit status of the job.
+        code: i32,
+        /// For people: who and why.
+        reason: String,
+    },
+    /// Process to agent.
+    Finished(Counters),
+    /// Agent to process: all have finished.
+    Dismissed,
+}
+
+impl Message {
+    /// As it goes on the stream, with length prefix.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Hello(h) => {
+                let mut w = Writer::new(1);
+                w.u32(h.version);
+                for b in h.token {
+                    w.u8(b);
+                }
+                w.u32(h.index).u32(h.pid).u16(h.port);
+                for b in h.representation.0 {
+                    w.u8(b);
+                }
+                w.bytes(&h.signing_request);
+                w.into_framed()
+            }
+            Self::World(m) => {
+                let mut w = Writer::new(2);
+                w.text(&m.job).u32(m.rank);
+                m.places.write(&mut w);
+                w.text(&m.shared_memory).text(&m.node_directory);
+                for b in m.secret {
+                    w.u8(b);
+                }
+                w.bytes(&m.certificate).bytes(&m.authority);
+                w.into_framed()
+            }
+            Self::Abort { code, reason } => {
+                let mut w = Writer::new(3);
+                w.u32(*code as u32).text(cut(reason));
+                w.into_framed()
+            }
+            Self::Finished(c) => {
+                let mut w = Writer::new(4);
+                c.write(&mut w);
+                w.into_framed()
+            }
+            Self::Dismissed => Writer::new(5).into_framed(),
+        }
+    }
+
+    /// Reads a body (without length prefix).
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let kind = r.u8("kind")?;
+        let message = match kind {
+            1 => Self::Hello(Hello {
+                version: r.u32("version")?,
+                token: r.fixed("token")?,
+                index: r.u32("index")?,
+                pid: r.u32("pid")?,
+                port: r.u16("port")?,
+                representation: Representation(r.fixed("representation")?),
+                signing_request: r.bytes("signing request")?,
+            }),
+            2 => Self::World(Box::new(World {
+                job: r.text("job")?,
+                rank: r.u32("rank")?,
+                places: PlaceTable::read(&mut r)?,
+                shared_memory: r.text("shared memory")?,
+                node_directory: r.text("node directory")?,
+                secret: r.fixed("secret")?,
+                certificate: r.bytes("certificate")?,
+                authority: r.bytes("authority")?,
+            })),
+            3 => Self::Abort { code: r.u32("code")? as i32, reason: r.text("reason")? },
+            4 => Self::Finished(Counters::read(&mut r)?),
+            5 => Self::Dismissed,
+            other => return Err(DecodeError::Invalid { field: "kind", value: u64::from(other) }),
+        };
+        r.end()?;
+        Ok(message)
+    }
+}
+
+impl Counters {
+    /// Appends the counters to a message.
+    pub fn write(&self, w: &mut Writer) {
+        w.list(&self.rows, |w, (name, level, c)| {
+            w.text(name).u8(*level).u64(c.messages).u64(c.bytes);
+        });
+        w.list(&self.calls, |w, (name, n)| {
+            w.text(name).u64(*n);
+        });
+    }
+
+    /// Reads counters.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let rows = r.list("rows", |r| {
+            let name = r.text("operation")?;
+            let level = r.u8("level")?;
+            Ok((name, level, LevelCounters { messages: r.u64("messages")?, bytes: r.u64("bytes")? }))
+        })?;
+        let calls = r.list("calls", |r| Ok((r.text("operation")?, r.u64("calls")?)))?;
+        Ok(Self { rows, calls })
+    }
+}
+
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(MAX_REASON);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_wire() {
+        let messages = [
+            Message::Abort { code: -3, reason: "rank 3 called MPI_Abort".into() },
+            Message::Finished(Counters {
+                rows: vec![("bcast".into(), 0, LevelCounters { messages: 2, bytes: 2048 })],
+                calls: vec![("bcast".into(), 1)],
+            }),
+            Message::Dismissed,
+        ];
+        for m in messages {
+            let framed = m.encode();
+            assert_eq!(Message::decode(&framed[4..]), Ok(m));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The header in front of every message between two MPI processes.
+//!
+//! ```text
+//!  byte 0        1        2                 4                          8
+//!      +--------+--------+-----------------+--------------------------+
+//!    0 | kind   | flags  | reserved (0)    | context                  |
+//!      +--------+--------+-----------------+--------------------------+
+//!    8 | source: rank in the communicator  | tag (signed)             |
+//!      +-----------------------------------+--------------------------+
+//!   16 | length: bytes of the whole message (see each kind)           |
+//!      +--------------------------------------------------------------+
+//!   24 | token: names a request of one of the two sides               |
+//!      +--------------------------------------------------------------+
+//! ```
+//! Little-endian. `Cts` and `Data` do not need context, source and tag; the eight bytes of `context`
+//! and `source` carry [`Header::auxiliary`] there (receiver's token, offset of the fragment).
+
+/// Size of an encoded [`Header`] in bytes.
+pub const HEADER_BYTES: usize = 32;
+
+/// What a frame is.
+///
+/// | kind | payload | `length` | `token` | `auxiliary` |
+/// |---|---|---|---|---|
+/// | Eager | the message | bytes of the message | 0 | – |
+/// | EagerSync | the message | bytes of the message | sender's request, to be named by `Ack` | – |
+/// | Rts | transport's own handle, may be empty | bytes of the message | sender's request | – |
+/// | Cts | – | bytes the receiver wants (less than offered when it truncates) | sender's request | receiver's request |
+/// | Data | fragment | bytes of the fragment | receiver's request | offset of the fragment in the packed message |
+/// | Ack | – | 0 | sender's request | – |
+/// | Pulled | – | bytes taken | sender's request | – |
+/// | Cancel | – | 0 | sender's request | – |
+/// | CancelReply | – | 1 when cancelled, else 0 | sender's request | – |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A whole message, not asked for.
+    Eager = 1,
+    /// A whole message of a synchronous send: the receiver answers [`Kind::Ack`] when it has matched.
+    EagerSync = 2,
+    /// Request to send: a message that waits at the sender.
+    Rts = 3,
+    /// Clear to send: the receiver has matched an `Rts` and wants the data.
+    Cts = 4,
+    /// A fragment of a message that was cleared.
+    Data = 5,
+    /// A synchronous message was matched.
+    Ack = 6,
+    /// The receiver has copied the message out of the sender's memory by itself.
+    Pulled = 7,
+    /// The sender wants a message back that was not matched yet.
+    Cancel = 8,
+    /// Answer to `Cancel`.
+    CancelReply = 9,
+}
+
+impl Kind {
+    /// The kind with this code, if there is one.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::Eager,
+            2 => Self::EagerSync,
+            3 => Self::Rts,
+            4 => Self::Cts,
+            5 => Self::Data,
+            6 => Self::Ack,
+            7 => Self::Pulled,
+            8 => Self::Cancel,
+            9 => Self::CancelReply,
+            _ => return None,
+        })
+    }
+}
+
+/// A decoded frame header. See the module for the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the frame is.
+    pub kind: Kind,
+    /// Reserved for the transports (compression, end of a burst); 0 today.
+    pub flags: u8,
+    /// Context of the communicator: point-to-point and collective traffic have different ones.
+    pub context: u32,
+    /// Rank of the sender in the communicator (for an intercommunicator: in its local group).
+    pub source: u32,
+    /// Tag, never negative for messages of the user.
+    pub tag: i32,
+    /// See [`Kind`].
+    pub length: u64,
+    /// See [`Kind`].
+    pub token: u64,
+}
+
+/// Why a header was refused. The connection that sent it is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderError {
+    /// No such kind.
+    UnknownKind(u8),
+    /// The reserved bytes are not zero.
+    Reserved(u16),
+}
+
+impl std::fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::UnknownKind(code) => write!(f, "frame of unknown kind {code}"),
+            Self::Reserved(bits) => write!(f, "reserved bits {bits:#06x} set in a frame header"),
+        }
+    }
+}
+
+impl std::error::Error for HeaderError {}
+
+impl Header {
+    /// A header without flags.
+    pub fn new(kind: Kind, context: u32, source: u32, tag: i32, length: u64, token: u64) -> Self {
+        Self { kind, flags: 0, context, source, tag, length, token }
+    }
+
+    /// A header of a kind that names only requests (`Cts`, `Data`, `Ack`, `Pulled`, `Cancel`, `CancelReply`).
+    pub fn control(kind: Kind, token: u64, auxiliary: u64, length: u64) -> Self {
+        let context = (auxiliary & 0xffff_ffff) as u32;
+        let source = (auxiliary >> 32) as u32;
+        Self { kind, flags: 0, context, source, tag: 0, length, token }
+    }
+
+    /// The eight bytes of `context` and `source` read as one number (`Cts`, `Data`).
+    pub fn auxiliary(&self) -> u64 {
+        u64::from(self.context) | (u64::from(self.source) << 32)
+    }
+
+    /// Number of payload bytes that follow this header on a byte stream.
+    /// `Rts` carries its handle's size in `flags`, so a handle has at most 255 bytes.
+    pub fn payload_bytes(&self) -> u64 {
+        match self.kind {
+            Kind::Eager | Kind::EagerSync | Kind::Data => self.length,
+            Kind::Rts => u64::from(self.flags),
+            Kind::Cts | Kind::Ack | Kind::Pulled | Kind::Cancel | Kind::CancelReply => 0,
+        }
+    }
+
+    /// Encodes into the layout of the module.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        out[0] = self.kind as u8;
+        out[1] = self.flags;
+        out[4..8].copy_from_slice(&self.context.to_le_bytes());
+        out[8..12].copy_from_slice(&self.source.to_le_bytes());
+        out[12..16].copy_from_slice(&self.tag.to_le_bytes());
+        out[16..24].copy_from_slice(&self.length.to_le_bytes());
+        out[24..32].copy_from_slice(&self.token.to_le_bytes());
+        out
+    }
+
+    /// Decodes; the limits on `length` are the caller's.
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderError> {
+        let u32_at = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let kind = Kind::from_code(bytes[0]).ok_or(HeaderError::UnknownKind(bytes[0]))?;
+        let reserved = u16::from_le_bytes([bytes[2], bytes[3]]);
+        if reserved != 0 {
+            return Err(HeaderError::Reserved(reserved));
+        }
+        let u64_at = |at: usize| u64::from(u32_at(at)) | (u64::from(u32_at(at + 4)) << 32);
+        Ok(Self {
+            kind,
+            flags: bytes[1],
+            context: u32_at(4),
+            source: u32_at(8),
+            tag: u32_at(12) as i32,
+            length: u64_at(16),
+            token: u64_at(24),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_survives_the_wire() {
+        let header = Header::new(Kind::EagerSync, 7, 0xdead_beef, -2, 1 << 40, u64::MAX - 1);
+        assert_eq!(Header::decode(&header.encode()), Ok(header));
+        let cts = Header::control(Kind::Cts, 5, 0x0123_4567_89ab_cdef, 9);
+        assert_eq!(Header::decode(&cts.encode()).unwrap().auxiliary(), 0x0123_4567_89ab_cdef);
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let mut bytes = Header::control(Kind::Ack, 0, 0, 0).encode();
+        bytes[2] = 1;
+        assert_eq!(Header::decode(&bytes), Err(HeaderError::Reserved(1)));
+        assert_eq!(Header::decode(&[0; 32]), Err(HeaderError::UnknownKind(0)));
+    }
+}

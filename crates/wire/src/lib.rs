@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every message on every wire, with its byte layout drawn.
+//!
+//! * [`frame`]: the 32-byte header in front of every message between two MPI processes.
+//! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
+//! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
+//! * [`codec`]: the bounded reader and writer that all of them use.
+//!
+//! All integers on a wire are little-endian, whatever the machine. User data is not: it travels in
+//! the sender's [`place::Representation`] and the receiver makes it right.
+#![forbid(unsafe_code)]
+
+pub mod boot;
+pub mod codec;
+pub mod frame;
+pub mod grid;
+pub mod place;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where processes are and how they represent data: the place table.
+
+use crate::codec::{DecodeError, Reader, Writer};
+
+/// How a process represents the types of C. Two processes with equal values exchange bytes as they are.
+///
+/// ```text
+///  byte 0: 1 little-endian, 2 big-endian     byte 3: sizeof(long double)
+///  byte 1: sizeof(long)                      byte 4: mantissa digits of long double (LDBL_MANT_DIG, low byte)
+///  byte 2: sizeof(void *)                    byte 5: sizeof(wchar_t)   6: sizeof(bool)   7: 0
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Representation(pub [u8; 8]);
+
+/// One subjob: one machine, one submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subjob {
+    /// Name of the site as the user wrote it; unique name of this machine within the job.
+    pub name: String,
+    /// Local area this machine belongs to; machines with equal `lan` are at one site.
+    pub lan: String,
+    /// First rank in MPI_COMM_WORLD.
+    pub first_rank: u32,
+    /// Number of processes.
+    pub count: u32,
+    /// Index of the program (for MPI_APPNUM).
+    pub appnum: u32,
+}
+
+/// One process of the job, in order of rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index into [`PlaceTable::subjobs`].
+    pub subjob: u32,
+    /// Index into [`PlaceTable::nodes`].
+    pub node: u32,
+    /// TCP port the process listens on; 0 when it does not.
+    pub port: u16,
+    /// Index of the process on its node, within this job: its slot in the node's shared memory.
+    pub slot: u32,
+    /// Data representation.
+    pub representation: Representation,
+}
+
+/// One operating-system instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Host name, for people.
+    pub host: String,
+    /// Addresses of the node's interfaces, most promising first, as text without port. Which of them
+    /// works is proven by a handshake, never guessed.
+    pub addresses: Vec<String>,
+    /// Index of the subjob; processes of different subjobs never share memory.
+    pub subjob: u32,
+    /// Number of processes of the job on it.
+    pub processes: u32,
+}
+
+/// Everybody's place, equal on all processes of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PlaceTable {
+    /// Machines.
+    pub subjobs: Vec<Subjob>,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// Processes, index = rank in MPI_COMM_WORLD.
+    pub places: Vec<Place>,
+}
+
+impl PlaceTable {
+    /// Appends the table to a message.
+    pub fn write(&self, w: &mut Writer) {
+        w.list(&self.subjobs, |w, s| {
+            w.text(&s.name).text(&s.lan).u32(s.first_rank).u32(s.count).u32(s.appnum);
+        });
+        w.list(&self.nodes, |w, n| {
+            w.text(&n.host).list(&n.addresses, |w, a| {
+                w.text(a);
+            });
+            w.u32(n.subjob).u32(n.processes);
+        });
+        w.list(&self.places, |w, p| {
+            w.u32(p.subjob).u32(p.node).u16(p.port).u32(p.slot);
+            for b in p.representation.0 {
+                w.u8(b);
+            }
+        });
+    }
+
+    /// Reads a table and checks that its indices point into it.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let subjobs = r.list("subjobs", |r| {
+            Ok(Subjob {
+                name: r.text("subjob name")?,
+                lan: r.text("lan")?,
+                first_rank: r.u32("first rank")?,
+                count: r.u32("count")?,
+                appnum: r.u32("appnum")?,
+            })
+        })?;
+        let nodes = r.list("nodes", |r| {
+            Ok(Node {
+                host: r.text("host")?,
+                addresses: r.list("addresses", |r| r.text("address"))?,
+                subjob: r.u32("node's subjob")?,
+                processes: r.u32("processes")?,
+            })
+        })?;
+        let places = r.list("places", |r| {
+            Ok(Place {
+                subjob: r.u32("place's subjob")?,
+                node: r.u32("place's node")?,
+                port: r.u16("port")?,
+                slot: r.u32("slot")?,
+                representation: Representation(r.fixed("representation")?),
+            })
+        })?;
+        let table = Self { subjobs, nodes, places };
+        table.check()?;
+        Ok(table)
+    }
+
+    fn check(&self) -> Result<(), DecodeError> {
+        let bad = |field, value: u32| DecodeError::Invalid { field, value: u64::from(value) };
+        if let Some(n) = self.nodes.iter().find(|n| n.subjob as usize >= self.subjobs.len()) {
+            return Err(bad("node's subjob", n.subjob));
+        }
+        for p in &self.places {
+            if p.subjob as usize >= self.subjobs.len() {
+                return Err(bad("place's subjob", p.subjob));
+            }
+            let Some(node) = self.nodes.get(p.node as usize) else { return Err(bad("place's node", p.node)) };
+            if p.slot >= node.processes {
+                return Err(bad("slot", p.slot));
+            }
+        }
+        Ok(())
+    }
+}
