@@ -1,4 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Code generation, tidy checks, assembling the distribution.
+//! The project's own chores: `cargo xtask codegen`, `cargo xtask tidy`, `cargo xtask dist`.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for people")]
 
-fn main() {}
+use std::process::ExitCode;
+
+mod codegen;
+mod spec;
+mod tree;
+
+const USAGE: &str = "\
+usage: cargo xtask codegen [--check]              write the generated files, or say which are stale
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["codegen"] => codegen::write(),
+        ["codegen", "--check"] => codegen::check(),
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which functions have a body: a search for `extern "C" fn isthmus_MPI_X(` in `crates/mpi/src`.
+
+use std::collections::BTreeSet;
+
+use crate::spec::{Function, Spec};
+use crate::tree::{self, Result};
+
+const MARK: &str = "extern \"C\" fn isthmus_MPI_";
+
+/// Names (`MPI_X`) of the functions that have a body. A body that is no function of the ABI, that stands twice or
+/// that has another number of parameters is an error.
+pub(crate) fn find(spec: &Spec) -> Result<BTreeSet<String>> {
+    let mut bodies = BTreeSet::new();
+    for path in tree::files("crates/mpi/src", ".rs")? {
+        let text = tree::read(&path)?;
+        for (position, _) in text.match_indices(MARK) {
+            let after = &text[position + MARK.len()..];
+            let end = after
+                .find('(')
+                .ok_or(format!("{path}: a body without parameters at its end"))?;
+            let name = format!("MPI_{}", &after[..end]);
+            let function = spec.functions.iter().find(|f| f.name == name);
+            let function = function.ok_or(format!("{path}: {name} is no function of the ABI"))?;
+            check_arity(&path, function, &after[end..])?;
+            if !bodies.insert(name.clone()) {
+                return Err(format!("{path}: a second body of {name}"));
+            }
+        }
+    }
+    Ok(bodies)
+}
+
+fn check_arity(path: &str, function: &Function, text: &str) -> Result<()> {
+    let expected = function.parameters.iter().filter(|p| p.declaration != "...").count();
+    let found = parameter_count(text);
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "{path}: {} takes {expected} parameters, its body {found}",
+        function.name
+    ))
+}
+
+/// Number of parameters in a Rust parameter list that begins at the start of `text`.
+fn parameter_count(text: &str) -> usize {
+    let (mut depth, mut count, mut pending) = (0_i32, 0, false);
+    for line in text.lines() {
+        for c in line.split("//").next().unwrap_or_default().chars() {
+            match c {
+                '(' | '<' | '[' => depth += 1,
+                ')' | '>' | ']' => depth -= 1,
+                ',' if depth == 1 => count += usize::from(std::mem::take(&mut pending)),
+                c if depth >= 1 && !c.is_whitespace() => pending = true,
+                _ => {}
+            }
+            if depth == 0 {
+                return count + usize::from(pending);
+            }
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_counted() {
+        assert_eq!(parameter_count("() -> c_int {"), 0);
+        assert_eq!(parameter_count("(a: *mut c_int, b: Option<fn(u8, u8)>,\n) {"), 2);
+        assert_eq!(parameter_count("(\n    a: T, // one, two\n    b: [u8; 3])"), 2);
+    }
+}

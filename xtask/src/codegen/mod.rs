@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files made from the tables of `spec/` and from the bodies found in `crates/mpi/src`.
+
+mod bodies;
+mod entry;
+mod header;
+mod rust;
+
+use crate::spec::Spec;
+use crate::tree::{self, Result};
+
+/// A generated file: path relative to the top, text.
+type Generated = (&'static str, String);
+
+/// Writes what has changed and says so.
+pub(crate) fn write() -> Result<()> {
+    for (path, text) in generate()? {
+        if tree::write(path, &text)? {
+            println!("wrote {path}");
+        }
+    }
+    Ok(())
+}
+
+/// Fails with the names of stale files.
+pub(crate) fn check() -> Result<()> {
+    let stale = stale()?;
+    if stale.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "stale generated files: {}; run `cargo xtask codegen` and commit",
+        stale.join(", ")
+    ))
+}
+
+/// Names of the generated files that are not as they would be generated now.
+pub(crate) fn stale() -> Result<Vec<&'static str>> {
+    let files = generate()?;
+    Ok(files
+        .into_iter()
+        .filter(|(path, text)| !tree::read(path).is_ok_and(|old| old == *text))
+        .map(|(path, _)| path)
+        .collect())
+}
+
+fn generate() -> Result<Vec<Generated>> {
+    let spec = Spec::load()?;
+    let bodies = bodies::find(&spec)?;
+    Ok(vec![
+        ("include/mpi.h", header::generate(&spec)),
+        ("crates/mpi/generated/entry.c", entry::generate(&spec, &bodies)),
+        ("crates/abi/src/generated/constants.rs", rust::constants(&spec)),
+        ("crates/abi/src/generated/handles.rs", rust::handles(&spec)),
+        ("crates/abi/src/generated/callbacks.rs", rust::callbacks(&spec)?),
+        ("crates/abi/src/generated/errors.rs", rust::errors(&spec)),
+        ("crates/abi/src/generated/functions.rs", rust::functions(&spec, &bodies)),
+        ("crates/abi/src/generated/settings.rs", rust::settings(&spec)),
+    ])
+}
