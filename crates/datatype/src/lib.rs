@@ -1,4 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Type maps, pack and unpack that stop and resume anywhere, representations, reduction operations.
+//!
+//! Start with [`Datatype`]: [`Datatype::of`] gives the predefined ones, [`Datatype::vector`] and its sisters make new ones.
+//! [`Packer`] and [`Unpacker`] move data between memory ([`raw`]) and a packed stream. [`op`] has the predefined reductions.
 
+#![deny(unsafe_code)]
+
+mod basic;
+mod bounds;
+mod construct;
+mod contents;
+mod datatype;
+mod error;
+mod layout;
+pub mod op;
+mod pack;
+#[expect(unsafe_code, reason = "the one place of this room that touches user memory")]
 pub mod raw;
+mod representation;
+mod signature;
+mod walk;
+
+pub use basic::{ALL, Basic, Kind};
+pub use contents::{Combiner, Contents};
+pub use datatype::Datatype;
+pub use error::TypeError;
+pub use pack::{Packer, Unpacker};
+pub use representation::local_representation;
+pub use signature::Signature;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A datatype: what it is made of, how large it is, and where its data lie.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::basic::{ALL, Basic};
+use crate::bounds::{Bounds, Gatherer};
+use crate::contents::{Combiner, Contents};
+use crate::error::{TypeError, narrow};
+use crate::layout::{self, Placed};
+use crate::signature::Signature;
+
+/// An MPI datatype: immutable, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Datatype(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    basic: Option<Basic>,
+    bounds: Bounds,
+    layout: Option<Placed>,
+    signature: Signature,
+    contents: Contents,
+}
+
+impl Datatype {
+    /// The predefined datatype.
+    pub fn of(basic: Basic) -> Self {
+        static NAMED: OnceLock<Vec<Datatype>> = OnceLock::new();
+        let named = NAMED.get_or_init(|| ALL.iter().map(|&b| Self::named(b)).collect());
+        ALL.binary_search(&basic).map_or_else(|_| Self::named(basic), |i| named[i].clone())
+    }
+
+    fn named(basic: Basic) -> Self {
+        let (size, extent) = (basic.size() as u64, basic.extent() as i64);
+        let index = (basic.index_offset(), basic.index_size());
+        let mut parts = layout::Sequencer::default();
+        parts.push(Placed::run(0, size - index.1 as u64));
+        if index.1 > 0 {
+            parts.push(Placed::run(index.0 as i64, index.1 as u64));
+        }
+        let bounds = Bounds {
+            size,
+            lower: 0,
+            upper: extent,
+            true_lower: 0,
+            true_upper: if index.1 > 0 { (index.0 + index.1) as i64 } else { extent },
+            marked_lower: false,
+            marked_upper: false,
+            alignment: basic.alignment() as u64,
+        };
+        Self(Arc::new(Inner {
+            basic: Some(basic),
+            bounds,
+            layout: parts.finish().ok().flatten(),
+            signature: Signature::of(basic),
+            contents: Contents::new(Combiner::Named, vec![], vec![], vec![]),
+        }))
+    }
+
+    /// A datatype from its parts; they must agree with each other.
+    pub(crate) fn assemble(bounds: Bounds, layout: Option<Placed>, signature: Signature, contents: Contents) -> Self {
+        debug_assert_eq!(bounds.size, layout.as_ref().map_or(0, |p| p.layout.size()));
+        debug_assert_eq!(bounds.size, signature.bytes());
+        Self(Arc::new(Inner { basic: None, bounds, layout, signature, contents }))
+    }
+
+    /// The same type, remembered as made by the large-count (`_c`) version of its constructor.
+    pub fn large(self) -> Self {
+        let inner = &self.0;
+        Self(Arc::new(Inner {
+            basic: inner.basic,
+            bounds: inner.bounds,
+            layout: inner.layout.clone(),
+            signature: inner.signature.clone(),
+            contents: inner.contents.clone().large(),
+        }))
+    }
+
+    /// Which predefined datatype this is; `None` for derived ones, also for a duplicate of a predefined one.
+    pub fn basic(&self) -> Option<Basic> {
+        self.0.basic
+    }
+
+    /// Bytes of data in one element.
+    pub fn size(&self) -> u64 {
+        self.0.bounds.size
+    }
+
+    /// Bytes of data in `count` elements.
+    pub fn bytes(&self, count: u64) -> Result<u64, TypeError> {
+        narrow(i128::from(count) * i128::from(self.size()), "size").map(|bytes| bytes as u64)
+    }
+
+    /// Distance between consecutive elements, bytes.
+    pub fn extent(&self) -> i64 {
+        self.0.bounds.extent()
+    }
+
+    /// Lower bound, bytes from the origin.
+    pub fn lower_bound(&self) -> i64 {
+        self.0.bounds.lower
+    }
+
+    /// Upper bound, bytes from the origin.
+    pub fn upper_bound(&self) -> i64 {
+        self.0.bounds.upper
+    }
+
+    /// Offset of the first byte of data; 0 if there are none.
+    pub fn true_lower_bound(&self) -> i64 {
+        self.0.bounds.true_lower
+    }
+
+    /// Distance from the first byte of data to behind the last.
+    pub fn true_extent(&self) -> i64 {
+        self.0.bounds.true_upper - self.0.bounds.true_lower
+    }
+
+    /// How it was made.
+    pub fn contents(&self) -> &Contents {
+        &self.0.contents
+    }
+
+    /// The basics in it.
+    pub fn signature(&self) -> &Signature {
+        &self.0.signature
+    }
+
+    /// Number of whole basics in the first `bytes` bytes of a stream of this type; `None` if it ends inside one
+    /// (MPI_Get_elements: MPI_UNDEFINED).
+    pub fn elements(&self, bytes: u64) -> Option<u64> {
+        let (elements, rest) = self.0.signature.elements_in(bytes);
+        (rest == 0).then_some(elements)
+    }
+
+    /// The bytes `low .. high` from the origin that `count` elements touch: what the constructors of
+    /// [`raw`](crate::raw) values want.
+    pub fn window(&self, count: u64) -> Result<(isize, isize), TypeError> {
+        let mut all = Gatherer::default();
+        all.block(0, count, &self.0.bounds)?;
+        let bounds = all.finish(false)?;
+        Ok((bounds.true_lower as isize, bounds.true_upper as isize))
+    }
+
+    /// If the data of `count` elements lie in one piece and in order: its offset from the origin and its length. No data: (0, 0).
+    pub fn contiguous(&self, count: u64) -> Option<(isize, u64)> {
+        let Some(one) = self.layout().filter(|_| count > 0) else { return Some((0, 0)) };
+        let layout::Layout::Run { length } = one.layout else { return None };
+        let length = match count {
+            1 => length,
+            _ if i128::from(length) == i128::from(self.extent()) => length.checked_mul(count)?,
+            _ => return None,
+        };
+        Some((one.offset as isize, length))
+    }
+
+    /// The layout of `count` elements, for packers.
+    pub(crate) fn repeated(&self, count: u64) -> Result<Option<Placed>, TypeError> {
+        self.window(count)?;
+        Ok(self.layout().and_then(|one| layout::repeat(count, self.extent(), one)))
+    }
+
+    pub(crate) fn layout(&self) -> Option<&Placed> {
+        self.0.layout.as_ref()
+    }
+
+    pub(crate) fn bounds(&self) -> &Bounds {
+        &self.0.bounds
+    }
+}
+
+/// Datatypes made from datatypes form chains of any length; they are taken down without recursion.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let mut types = std::mem::take(&mut self.contents.types).into_vec();
+        while let Some(datatype) = types.pop() {
+            if let Some(mut inner) = Arc::into_inner(datatype.0) {
+                types.extend(std::mem::take(&mut inner.contents.types));
+            }
+        }
+    }
+}
