@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn handles_are_unique_and_come_back() {
-        assert_eq!(ALL.len(), 66);
+        assert_eq!(ALL.len(), 70);
         for pair in ALL.windows(2) {
             assert!(pair[0].handle() < pair[1].handle());
         }
