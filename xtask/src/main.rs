@@ -6,11 +6,14 @@
 use std::process::ExitCode;
 
 mod codegen;
+mod dist;
 mod spec;
 mod tree;
 
 const USAGE: &str = "\
 usage: cargo xtask codegen [--check]              write the generated files, or say which are stale
+       cargo xtask dist --out DIR [--release] [--workshop]
+                                                  build everything and lay it out in DIR/{bin,lib,include,share}
 ";
 
 fn main() -> ExitCode {
@@ -19,6 +22,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["codegen"] => codegen::write(),
         ["codegen", "--check"] => codegen::check(),
+        ["dist", rest @ ..] => dist::Options::parse(rest).and_then(|options| dist::run(&options)),
         _ => Err(USAGE.to_owned()),
     };
     match result {
