@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Builds everything and lays it out as it is installed.
+//!
+//! ```text
+//! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicc_abi, mpicxx, mpic++ (other names of it)
+//! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0, pkgconfig/{isthmus,mpi}.pc
+//! DIR/include   mpi.h
+//! DIR/share     doc/isthmus
+//! ```
+//! The library is linked by the system's linker from the generated entry points and the static Rust library, because
+//! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::codegen;
+use crate::spec::Spec;
+use crate::tree::{self, Result};
+
+const SONAME: &str = "libmpi_abi.so.1";
+const LIBRARY: &str = "libmpi_abi.so.1.0.0";
+/// Other names of the command `isthmus`.
+const NAMES: [&str; 6] = ["mpiexec", "mpirun", "mpicc", "mpicc_abi", "mpicxx", "mpic++"];
+/// Only what the standard names leaves the library.
+const VERSION_SCRIPT: &str = "{ global: MPI_*; PMPI_*; local: *; };\n";
+/// Commands of the workshop: package, binary.
+const WORKSHOP: [(&str, &str); 2] = [("isthmus-testbed", "isthmus-testbed"), ("isthmus-bench", "isthmus-bench")];
+
+/// What to build and where to put it.
+pub(crate) struct Options {
+    out: PathBuf,
+    release: bool,
+    workshop: bool,
+}
+
+impl Options {
+    /// From the words after `dist`.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        let (mut out, mut release, mut workshop) = (None, false, false);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--out" => out = words.next().map(PathBuf::from),
+                "--release" => release = true,
+                "--workshop" => workshop = true,
+                other => return Err(format!("dist: unknown option {other}")),
+            }
+        }
+        let out = out.ok_or("dist: --out DIR is missing")?;
+        let out = std::path::absolute(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+        Ok(Self { out, release, workshop })
+    }
+
+    fn profile(&self) -> &'static str {
+        if self.release { "release" } else { "debug" }
+    }
+}
+
+/// Builds and lays out.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    codegen::write()?;
+    build(options)?;
+    let built = target_directory()?.join(options.profile());
+    for directory in ["bin", "lib/pkgconfig", "include", "share/doc/isthmus"] {
+        let path = options.out.join(directory);
+        fs::create_dir_all(&path).map_err(|e| format!("{}: cannot make it: {e}", path.display()))?;
+    }
+    link_library(options, &built)?;
+    check_exports(&options.out.join("lib").join(LIBRARY))?;
+    commands(options, &built)?;
+    texts(options)?;
+    println!("built {}", options.out.display());
+    Ok(())
+}
+
+fn build(options: &Options) -> Result<()> {
+    let mut cargo = Command::new(cargo_command());
+    cargo.current_dir(tree::root()).args(["build", "--locked", "-p", "isthmus-mpi", "-p", "isthmus-cli"]);
+    if options.release {
+        cargo.arg("--release");
+    }
+    if options.workshop {
+        cargo.args(WORKSHOP.iter().flat_map(|(package, _)| ["-p", package]));
+    }
+    execute(&mut cargo, "building the workspace")
+}
+
+fn link_library(options: &Options, built: &Path) -> Result<()> {
+    let objects = built.join("isthmus-dist");
+    fs::create_dir_all(&objects).map_err(|e| format!("{}: cannot make it: {e}", objects.display()))?;
+    let (object, script) = (objects.join("entry.o"), objects.join("exports.map"));
+    fs::write(&script, VERSION_SCRIPT).map_err(|e| format!("{}: cannot write: {e}", script.display()))?;
+    let top = tree::root();
+    let mut compile = c_compiler();
+    compile.args(["-std=c99", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-semantic-interposition", "-c"]);
+    compile.arg("-I").arg(top.join("include")).arg(top.join("crates/mpi/generated/entry.c")).arg("-o").arg(&object);
+    execute(&mut compile, "compiling the entry points")?;
+    let mut link = c_compiler();
+    link.args(["-shared", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,--gc-sections", "-Wl,--build-id"]);
+    link.arg(format!("-Wl,-soname,{SONAME}")).arg(format!("-Wl,--version-script,{}", script.display()));
+    if options.release {
+        link.arg("-Wl,--strip-debug");
+    }
+    let library = options.out.join("lib").join(LIBRARY);
+    link.arg("-o").arg(replaceable(&library)?).arg(&object).arg(built.join("libisthmus_mpi.a"));
+    link.args(["-lpthread", "-ldl", "-lrt", "-lm"]);
+    execute(&mut link, "linking the library")?;
+    point(&options.out.join("lib").join(SONAME), LIBRARY)?;
+    point(&options.out.join("lib/libmpi_abi.so"), SONAME)
+}
+
+/// Every function under both names, `MPI_X` weak and `PMPI_X` strong, and nothing else.
+fn check_exports(library: &Path) -> Result<()> {
+    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output();
+    let output = output.map_err(|e| format!("nm: cannot run (is binutils installed?): {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1).zip(line.split_whitespace().nth(2)))
+        .map(|(kind, name)| format!("{kind} {name}"))
+        .collect();
+    let functions = Spec::load()?.functions;
+    let wanted: BTreeSet<String> = functions.iter().flat_map(|f| [format!("W {}", f.name), format!("T P{}", f.name)]).collect();
+    let missing: Vec<&String> = wanted.difference(&found).take(5).collect();
+    let surplus: Vec<&String> = found.difference(&wanted).take(5).collect();
+    if missing.is_empty() && surplus.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{}: wrong exports: missing {missing:?} …, surplus {surplus:?} …", library.display()))
+}
+
+fn commands(options: &Options, built: &Path) -> Result<()> {
+    let bin = options.out.join("bin");
+    install_program(options, &built.join("isthmus"), &bin.join("isthmus"))?;
+    for name in NAMES {
+        point(&bin.join(name), "isthmus")?;
+    }
+    if options.workshop {
+        for (_, name) in WORKSHOP {
+            install_program(options, &built.join(name), &bin.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a program, without its debugging sections if it is for release.
+fn install_program(options: &Options, from: &Path, to: &Path) -> Result<()> {
+    copy(from, replaceable(to)?)?;
+    if options.release {
+        execute(Command::new("strip").arg("--strip-debug").arg(to), "stripping a program")?;
+    }
+    Ok(())
+}
+
+fn texts(options: &Options) -> Result<()> {
+    let top = tree::root();
+    copy(&top.join("include/mpi.h"), &options.out.join("include/mpi.h"))?;
+    for name in ["README.md", "LICENSE"] {
+        copy(&top.join(name), &options.out.join("share/doc/isthmus").join(name))?;
+    }
+    for name in ["isthmus.pc", "mpi.pc"] {
+        let path = options.out.join("lib/pkgconfig").join(name);
+        fs::write(&path, pkg_config()).map_err(|e| format!("{}: cannot write: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Says where it is by its own place, so that the tree can be moved.
+fn pkg_config() -> String {
+    format!(
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
+         Name: isthmus\nDescription: MPI for several machines, clusters and sites as one (MPI 5.0 Standard ABI)\n\
+         Version: {}\nCflags: -I${{includedir}}\n\
+         Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -Wl,--enable-new-dtags -lmpi_abi\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+fn target_directory() -> Result<PathBuf> {
+    let mut cargo = Command::new(cargo_command());
+    let output = cargo.current_dir(tree::root()).args(["metadata", "--no-deps", "--format-version", "1"]).output();
+    let output = output.map_err(|e| format!("cargo metadata: cannot run: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let after = text.split("\"target_directory\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    after.map(PathBuf::from).ok_or("cargo metadata: no target directory in its answer".to_owned())
+}
+
+fn cargo_command() -> String {
+    std::env::var("CARGO").unwrap_or("cargo".to_owned())
+}
+
+fn c_compiler() -> Command {
+    Command::new(std::env::var("CC").unwrap_or("cc".to_owned()))
+}
+
+fn execute(command: &mut Command, what: &str) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|e| format!("{what}: cannot run {program}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{what}: {program} failed ({status})")) }
+}
+
+/// Removes a file so that a new one takes its place: programs that run from the old one keep it.
+fn replaceable(path: &Path) -> Result<&Path> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: cannot replace: {e}", path.display())),
+        _ => Ok(path),
+    }
+}
+
+fn point(link: &Path, target: &str) -> Result<()> {
+    symlink(target, replaceable(link)?).map_err(|e| format!("{}: cannot link: {e}", link.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::copy(from, to).map(drop).map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))
+}
