@@ -27,7 +27,10 @@ const NAMES: [&str; 6] = ["mpiexec", "mpirun", "mpicc", "mpicc_abi", "mpicxx", "
 /// Only what the standard names leaves the library.
 const VERSION_SCRIPT: &str = "{ global: MPI_*; PMPI_*; local: *; };\n";
 /// Commands of the workshop: package, binary.
-const WORKSHOP: [(&str, &str); 2] = [("isthmus-testbed", "isthmus-testbed"), ("isthmus-bench", "isthmus-bench")];
+const WORKSHOP: [(&str, &str); 2] = [
+    ("isthmus-testbed", "isthmus-testbed"),
+    ("isthmus-bench", "isthmus-bench"),
+];
 
 /// What to build and where to put it.
 pub(crate) struct Options {
@@ -78,7 +81,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn build(options: &Options) -> Result<()> {
     let mut cargo = Command::new(cargo_command());
-    cargo.current_dir(tree::root()).args(["build", "--locked", "-p", "isthmus-mpi", "-p", "isthmus-cli"]);
+    cargo
+        .current_dir(tree::root())
+        .args(["build", "-p", "isthmus-mpi", "-p", "isthmus-cli"]);
     if options.release {
         cargo.arg("--release");
     }
@@ -95,17 +100,42 @@ fn link_library(options: &Options, built: &Path) -> Result<()> {
     fs::write(&script, VERSION_SCRIPT).map_err(|e| format!("{}: cannot write: {e}", script.display()))?;
     let top = tree::root();
     let mut compile = c_compiler();
-    compile.args(["-std=c99", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-semantic-interposition", "-c"]);
-    compile.arg("-I").arg(top.join("include")).arg(top.join("crates/mpi/generated/entry.c")).arg("-o").arg(&object);
+    compile.args([
+        "-std=c99",
+        "-O2",
+        "-g1",
+        "-fPIC",
+        "-Wall",
+        "-Wextra",
+        "-fno-semantic-interposition",
+        "-c",
+    ]);
+    compile
+        .arg("-I")
+        .arg(top.join("include"))
+        .arg(top.join("crates/mpi/generated/entry.c"))
+        .arg("-o")
+        .arg(&object);
     execute(&mut compile, "compiling the entry points")?;
     let mut link = c_compiler();
-    link.args(["-shared", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,--gc-sections", "-Wl,--build-id"]);
-    link.arg(format!("-Wl,-soname,{SONAME}")).arg(format!("-Wl,--version-script,{}", script.display()));
+    link.args([
+        "-shared",
+        "-Wl,-z,defs",
+        "-Wl,-z,now",
+        "-Wl,-z,relro",
+        "-Wl,--gc-sections",
+        "-Wl,--build-id",
+    ]);
+    link.arg(format!("-Wl,-soname,{SONAME}"))
+        .arg(format!("-Wl,--version-script,{}", script.display()));
     if options.release {
         link.arg("-Wl,--strip-debug");
     }
     let library = options.out.join("lib").join(LIBRARY);
-    link.arg("-o").arg(replaceable(&library)?).arg(&object).arg(built.join("libisthmus_mpi.a"));
+    link.arg("-o")
+        .arg(replaceable(&library)?)
+        .arg(&object)
+        .arg(built.join("libisthmus_mpi.a"));
     link.args(["-lpthread", "-ldl", "-lrt", "-lm"]);
     execute(&mut link, "linking the library")?;
     point(&options.out.join("lib").join(SONAME), LIBRARY)?;
@@ -123,13 +153,19 @@ fn check_exports(library: &Path) -> Result<()> {
         .map(|(kind, name)| format!("{kind} {name}"))
         .collect();
     let functions = Spec::load()?.functions;
-    let wanted: BTreeSet<String> = functions.iter().flat_map(|f| [format!("W {}", f.name), format!("T P{}", f.name)]).collect();
+    let wanted: BTreeSet<String> = functions
+        .iter()
+        .flat_map(|f| [format!("W {}", f.name), format!("T P{}", f.name)])
+        .collect();
     let missing: Vec<&String> = wanted.difference(&found).take(5).collect();
     let surplus: Vec<&String> = found.difference(&wanted).take(5).collect();
     if missing.is_empty() && surplus.is_empty() {
         return Ok(());
     }
-    Err(format!("{}: wrong exports: missing {missing:?} …, surplus {surplus:?} …", library.display()))
+    Err(format!(
+        "{}: wrong exports: missing {missing:?} …, surplus {surplus:?} …",
+        library.display()
+    ))
 }
 
 fn commands(options: &Options, built: &Path) -> Result<()> {
@@ -150,7 +186,10 @@ fn commands(options: &Options, built: &Path) -> Result<()> {
 fn install_program(options: &Options, from: &Path, to: &Path) -> Result<()> {
     copy(from, replaceable(to)?)?;
     if options.release {
-        execute(Command::new("strip").arg("--strip-debug").arg(to), "stripping a program")?;
+        execute(
+            Command::new("strip").arg("--strip-debug").arg(to),
+            "stripping a program",
+        )?;
     }
     Ok(())
 }
@@ -181,11 +220,19 @@ fn pkg_config() -> String {
 
 fn target_directory() -> Result<PathBuf> {
     let mut cargo = Command::new(cargo_command());
-    let output = cargo.current_dir(tree::root()).args(["metadata", "--no-deps", "--format-version", "1"]).output();
+    let output = cargo
+        .current_dir(tree::root())
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .output();
     let output = output.map_err(|e| format!("cargo metadata: cannot run: {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let after = text.split("\"target_directory\":\"").nth(1).and_then(|rest| rest.split('"').next());
-    after.map(PathBuf::from).ok_or("cargo metadata: no target directory in its answer".to_owned())
+    let after = text
+        .split("\"target_directory\":\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
+    after
+        .map(PathBuf::from)
+        .ok_or("cargo metadata: no target directory in its answer".to_owned())
 }
 
 fn cargo_command() -> String {
@@ -198,8 +245,14 @@ fn c_compiler() -> Command {
 
 fn execute(command: &mut Command, what: &str) -> Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().map_err(|e| format!("{what}: cannot run {program}: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{what}: {program} failed ({status})")) }
+    let status = command
+        .status()
+        .map_err(|e| format!("{what}: cannot run {program}: {e}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{what}: {program} failed ({status})"))
+    }
 }
 
 /// Removes a file so that a new one takes its place: programs that run from the old one keep it.
@@ -215,5 +268,7 @@ fn point(link: &Path, target: &str) -> Result<()> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to).map(drop).map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))
 }

@@ -10,7 +10,11 @@
 //! | `-compile-info`, `-compile_info`, `-showme:compile` | the part for compiling |
 //! | `-link-info`, `-link_info`, `-showme:link` | the part for linking |
 //! | `-showme:incdirs`, `-showme:libdirs`, `-showme:libs` | names only |
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for people and build systems")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command for people and build systems"
+)]
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,17 +24,36 @@ use std::process::{Command, ExitCode};
 const WITHOUT_LINKING: [&str; 6] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"];
 /// Options whose value is the next word, which is then no input.
 const WITH_VALUE: [&str; 17] = [
-    "-o", "-I", "-L", "-D", "-U", "-x", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-MF", "-MT", "-MQ",
-    "-Xlinker", "-u", "-T",
+    "-o",
+    "-I",
+    "-L",
+    "-D",
+    "-U",
+    "-x",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-Xlinker",
+    "-u",
+    "-T",
 ];
 
 /// Runs the compiler in place of this process, or prints what was asked for.
-pub fn main(cxx: bool, arguments: Vec<String>) -> ExitCode {
+pub(crate) fn main(cxx: bool, arguments: Vec<String>) -> ExitCode {
     let tree = match Tree::find() {
         Ok(tree) => tree,
         Err(message) => return fail(cxx, &message),
     };
-    let (variable, usual) = if cxx { ("ISTHMUS_CXX", "c++") } else { ("ISTHMUS_CC", "cc") };
+    let (variable, usual) = if cxx {
+        ("ISTHMUS_CXX", "c++")
+    } else {
+        ("ISTHMUS_CC", "cc")
+    };
     let compiler = std::env::var(variable).ok().filter(|c| !c.trim().is_empty());
     match Request::parse(&tree, compiler.as_deref().unwrap_or(usual), arguments) {
         Request::Print(words) => {
@@ -111,7 +134,11 @@ struct Tree {
 impl Tree {
     fn find() -> Result<Self, String> {
         let own = std::env::current_exe().map_err(|e| format!("cannot find its own place: {e}"))?;
-        let prefix = own.parent().and_then(Path::parent).unwrap_or(Path::new("/")).to_path_buf();
+        let prefix = own
+            .parent()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new("/"))
+            .to_path_buf();
         let tree = Self { prefix };
         for (directory, file) in [(tree.include(), "mpi.h"), (tree.library_directory(), "libmpi_abi.so")] {
             if !Path::new(&directory).join(file).exists() {
@@ -138,7 +165,12 @@ impl Tree {
 
     fn link_options(&self) -> Vec<String> {
         let lib = self.library_directory();
-        vec![format!("-L{lib}"), format!("-Wl,-rpath,{lib}"), "-Wl,--enable-new-dtags".to_owned(), "-lmpi_abi".to_owned()]
+        vec![
+            format!("-L{lib}"),
+            format!("-Wl,-rpath,{lib}"),
+            "-Wl,--enable-new-dtags".to_owned(),
+            "-lmpi_abi".to_owned(),
+        ]
     }
 }
 
@@ -147,7 +179,10 @@ fn run(cxx: bool, variable: &str, words: &[String]) -> ExitCode {
         return fail(cxx, "no compiler is named");
     };
     let error = Command::new(compiler).args(options).exec();
-    fail(cxx, &format!("cannot run the compiler {compiler}: {error}; install it or name another one in {variable}"))
+    fail(
+        cxx,
+        &format!("cannot run the compiler {compiler}: {error}; install it or name another one in {variable}"),
+    )
 }
 
 fn fail(cxx: bool, message: &str) -> ExitCode {
@@ -189,11 +224,17 @@ mod tests {
 
     #[test]
     fn show_prints_and_keeps_the_arguments() {
-        let Request::Print(words) = parse("-show") else { panic!("not printed") };
+        let Request::Print(words) = parse("-show") else {
+            panic!("not printed")
+        };
         assert_eq!(words.join(" "), format!("cc {LINK}"));
-        let Request::Print(words) = parse("-show -cc=clang a.c") else { panic!("not printed") };
+        let Request::Print(words) = parse("-show -cc=clang a.c") else {
+            panic!("not printed")
+        };
         assert_eq!(words.join(" "), format!("clang a.c {LINK}"));
-        let Request::Print(words) = parse("-showme:libs") else { panic!("not printed") };
+        let Request::Print(words) = parse("-showme:libs") else {
+            panic!("not printed")
+        };
         assert_eq!(words, ["mpi_abi"]);
     }
 
