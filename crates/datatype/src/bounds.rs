@@ -87,8 +87,8 @@ impl Gatherer {
     pub(crate) fn finish(self, padded: bool) -> Result<Bounds, TypeError> {
         let marked_low = self.marked_low.low();
         let marked_high = self.marked_high.high();
-        let lower = marked_low.or(self.data.low()).unwrap_or(0);
-        let mut upper = marked_high.or(self.data.high()).unwrap_or(0);
+        let lower = marked_low.or_else(|| self.data.low()).unwrap_or(0);
+        let mut upper = marked_high.or_else(|| self.data.high()).unwrap_or(0);
         let alignment = self.alignment.max(1);
         if padded && marked_high.is_none() {
             upper += (lower - upper).rem_euclid(i128::from(alignment));

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The predefined reduction operations (MPI 5.0, section 6.9.2) on every basic they are defined for.
 
+mod element;
+#[cfg(target_arch = "x86_64")]
+mod extended;
+mod half;
+mod kernels;
+mod table;
+
 use std::fmt;
 
 use crate::basic::Basic;
@@ -110,7 +117,7 @@ impl Predefined {
 
     /// Whether the operation is defined for the type and implemented.
     pub fn check(self, basic: Basic) -> Result<(), OpError> {
-        kernels::find(self, basic).map(|_| ())
+        table::find(self, basic).map(|_| ())
     }
 }
 
@@ -124,7 +131,7 @@ pub fn apply(
     target: &mut [u8],
     operand_is_left: bool,
 ) -> Result<(), OpError> {
-    let kernel = kernels::find(op, basic)?;
+    let kernel = table::find(op, basic)?;
     kernel(basic, spacing, operand, target, operand_is_left);
     Ok(())
 }
@@ -143,5 +150,3 @@ impl fmt::Display for OpError {
 }
 
 impl std::error::Error for OpError {}
-
-mod kernels;

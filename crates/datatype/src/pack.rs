@@ -129,6 +129,16 @@ impl Mover for Gather<'_> {
         let memory = self.memory;
         self.take(length).copy_from_slice(memory.slice(at as isize, length));
     }
+
+    fn strided(&mut self, at: i64, stride: i64, count: usize, length: usize) {
+        let memory = self.memory;
+        memory.gather(at as isize, stride as isize, count, length, self.take(count * length));
+    }
+
+    fn blocks(&mut self, at: i64, offsets: &[i64], length: usize) {
+        let memory = self.memory;
+        memory.gather_blocks(at as isize, offsets, length, self.take(offsets.len() * length));
+    }
 }
 
 struct Scatter<'a> {
@@ -148,5 +158,15 @@ impl Mover for Scatter<'_> {
     fn run(&mut self, at: i64, length: usize) {
         let piece = self.take(length);
         self.memory.slice(at as isize, length).copy_from_slice(piece);
+    }
+
+    fn strided(&mut self, at: i64, stride: i64, count: usize, length: usize) {
+        let piece = self.take(count * length);
+        self.memory.scatter(at as isize, stride as isize, count, length, piece);
+    }
+
+    fn blocks(&mut self, at: i64, offsets: &[i64], length: usize) {
+        let piece = self.take(offsets.len() * length);
+        self.memory.scatter_blocks(at as isize, offsets, length, piece);
     }
 }

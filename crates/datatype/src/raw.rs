@@ -49,15 +49,52 @@ impl ReadMemory {
         self.origin as usize
     }
 
+    /// The bytes `low .. high` that may be touched, relative to the origin.
+    pub fn window(&self) -> (isize, isize) {
+        (self.low, self.high)
+    }
+
+    /// The same memory seen from an origin `by` bytes further: what was at `by` is at 0.
+    pub fn shifted(&self, by: isize) -> Self {
+        let (low, high) = shifted(self.low, self.high, by);
+        Self { origin: self.origin.wrapping_offset(by), low, high }
+    }
+
+    /// `length` bytes from `at` on, as memory of their own. Panics outside the window: that is a bug of ours.
+    pub fn part(&self, at: isize, length: usize) -> Self {
+        check(self.low, self.high, at, length);
+        Self { origin: self.origin.wrapping_offset(at), low: 0, high: length as isize }
+    }
+
     /// The bytes `at .. at + length` relative to the origin. Panics outside the window: that is a bug of ours.
     #[inline]
     pub fn slice(&self, at: isize, length: usize) -> &[u8] {
         if length == 0 {
             return &[];
         }
-        assert!(at >= self.low && at + length as isize <= self.high, "read outside the user's buffer");
+        check(self.low, self.high, at, length);
         // SAFETY: inside the window, which the constructor's caller promised readable.
-        unsafe { std::slice::from_raw_parts(self.origin.offset(at), length) }
+        let first = unsafe { self.origin.offset(at) };
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts(first, length) }
+    }
+
+    /// Copies `count` runs of `length` bytes, the first at `at` and each `stride` further, to `out`, which they fill exactly.
+    /// Panics outside the window.
+    pub(crate) fn gather(&self, at: isize, stride: isize, count: usize, length: usize, out: &mut [u8]) {
+        assert_eq!(count.checked_mul(length), Some(out.len()), "runs that do not fill the buffer");
+        check_strided(self.low, self.high, at, stride, count, length);
+        let first = self.origin.wrapping_offset(at);
+        // SAFETY: all runs are inside the window, and `out` is as long as they are together.
+        unsafe { copy_runs(first, strides(stride), out.as_mut_ptr(), strides(length as isize), count, length) }
+    }
+
+    /// As [`gather`](Self::gather), with a run at `at` plus each of the offsets.
+    pub(crate) fn gather_blocks(&self, at: isize, offsets: &[i64], length: usize, out: &mut [u8]) {
+        assert_eq!(offsets.len().checked_mul(length), Some(out.len()), "runs that do not fill the buffer");
+        let places = checked_places(self.low, self.high, at, offsets, length);
+        // SAFETY: `places` gives only runs inside the window, and `out` is as long as they are together.
+        unsafe { copy_runs(self.origin, places, out.as_mut_ptr(), strides(length as isize), offsets.len(), length) }
     }
 }
 
@@ -76,6 +113,23 @@ impl WriteMemory {
         self.origin as usize
     }
 
+    /// The bytes `low .. high` that may be touched, relative to the origin.
+    pub fn window(&self) -> (isize, isize) {
+        (self.low, self.high)
+    }
+
+    /// The same memory seen from an origin `by` bytes further: what was at `by` is at 0.
+    pub fn shifted(&self, by: isize) -> Self {
+        let (low, high) = shifted(self.low, self.high, by);
+        Self { origin: self.origin.wrapping_offset(by), low, high }
+    }
+
+    /// `length` bytes from `at` on, as memory of their own. Panics outside the window: that is a bug of ours.
+    pub fn part(&self, at: isize, length: usize) -> Self {
+        check(self.low, self.high, at, length);
+        Self { origin: self.origin.wrapping_offset(at), low: 0, high: length as isize }
+    }
+
     /// The same memory for reading.
     pub fn reading(&self) -> ReadMemory {
         ReadMemory { origin: self.origin, low: self.low, high: self.high }
@@ -87,8 +141,212 @@ impl WriteMemory {
         if length == 0 {
             return &mut [];
         }
-        assert!(at >= self.low && at + length as isize <= self.high, "write outside the user's buffer");
+        check(self.low, self.high, at, length);
         // SAFETY: inside the window, which the constructor's caller promised to this operation alone.
-        unsafe { std::slice::from_raw_parts_mut(self.origin.offset(at), length) }
+        let first = unsafe { self.origin.offset(at) };
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(first, length) }
+    }
+
+    /// Copies `length` bytes at `from` of `source` to `at`; the two may overlap. Panics outside the windows.
+    pub fn copy(&mut self, at: isize, source: &ReadMemory, from: isize, length: usize) {
+        if length == 0 {
+            return;
+        }
+        check(source.low, source.high, from, length);
+        check(self.low, self.high, at, length);
+        // SAFETY: inside the window of the source.
+        let first = unsafe { source.origin.offset(from) };
+        // SAFETY: inside the window of the target.
+        let target = unsafe { self.origin.offset(at) };
+        // SAFETY: both ranges are inside windows; `copy` allows them to overlap.
+        unsafe { std::ptr::copy(first, target, length) }
+    }
+
+    /// Copies `data` to `count` runs of `length` bytes, the first at `at` and each `stride` further. Panics outside the window.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
+    pub(crate) fn scatter(&mut self, at: isize, stride: isize, count: usize, length: usize, data: &[u8]) {
+        assert_eq!(count.checked_mul(length), Some(data.len()), "data that do not fill the runs");
+        check_strided(self.low, self.high, at, stride, count, length);
+        let first = self.origin.wrapping_offset(at);
+        // SAFETY: all runs are inside the window, and `data` is as long as they are together.
+        unsafe { copy_runs(data.as_ptr(), strides(length as isize), first, strides(stride), count, length) }
+    }
+
+    /// As [`scatter`](Self::scatter), with a run at `at` plus each of the offsets.
+    pub(crate) fn scatter_blocks(&mut self, at: isize, offsets: &[i64], length: usize, data: &[u8]) {
+        assert_eq!(offsets.len().checked_mul(length), Some(data.len()), "data that do not fill the runs");
+        let places = checked_places(self.low, self.high, at, offsets, length);
+        // SAFETY: `places` gives only runs inside the window, and `data` is as long as they are together.
+        unsafe { copy_runs(data.as_ptr(), strides(length as isize), self.origin, places, offsets.len(), length) }
+    }
+}
+
+fn shifted(low: isize, high: isize, by: isize) -> (isize, isize) {
+    // A window whose ends do not fit cannot have come from an address space.
+    (low.saturating_sub(by), high.saturating_sub(by))
+}
+
+#[inline]
+fn check(low: isize, high: isize, at: isize, length: usize) {
+    let inside = at >= low && at <= high && length <= at.abs_diff(high);
+    assert!(inside, "access to {length} bytes at {at} outside the user's buffer {low} .. {high}");
+}
+
+/// All runs are inside if the first and the last are.
+fn check_strided(low: isize, high: isize, at: isize, stride: isize, count: usize, length: usize) {
+    if count == 0 {
+        return;
+    }
+    check(low, high, at, length);
+    let span = isize::try_from(count - 1).ok().and_then(|n| n.checked_mul(stride));
+    let last = span.and_then(|span| at.checked_add(span));
+    assert!(last.is_some(), "runs outside the address space");
+    check(low, high, last.unwrap_or(at), length);
+}
+
+/// Places at equal distances.
+fn strides(step: isize) -> impl Fn(usize) -> isize {
+    move |i| i as isize * step
+}
+
+/// Places at offsets; panics for one whose run is not inside the window.
+fn checked_places(low: isize, high: isize, at: isize, offsets: &[i64], length: usize) -> impl Fn(usize) -> isize + '_ {
+    move |i| {
+        let place = at.wrapping_add(offsets[i] as isize);
+        check(low, high, place, length);
+        place
+    }
+}
+
+/// Copies `count` runs of `length` bytes from the places that `source` gives to those that `target` gives.
+///
+/// # Safety
+/// All runs must be readable and writable, and no run may overlap one of the other side.
+unsafe fn copy_runs(
+    from: *const u8,
+    source: impl Fn(usize) -> isize,
+    to: *mut u8,
+    target: impl Fn(usize) -> isize,
+    count: usize,
+    length: usize,
+) {
+    let places = (0..count).map(|i| (from.wrapping_offset(source(i)), to.wrapping_offset(target(i))));
+    // Lengths that are common or short get copies of a size the compiler knows.
+    // SAFETY: the caller's promise; each function copies exactly `length` bytes per run.
+    #[expect(clippy::multiple_unsafe_ops_per_block, reason = "only one of the calls happens")]
+    unsafe {
+        match length {
+            0 => {}
+            1 => copy_exact::<1>(places),
+            2 => copy_exact::<2>(places),
+            3 => copy_ends::<2>(places, length),
+            4 => copy_exact::<4>(places),
+            5..8 => copy_ends::<4>(places, length),
+            8 => copy_exact::<8>(places),
+            9..16 => copy_ends::<8>(places, length),
+            16 => copy_exact::<16>(places),
+            17..32 => copy_ends::<16>(places, length),
+            32 => copy_exact::<32>(places),
+            33..64 => copy_ends::<32>(places, length),
+            64 => copy_exact::<64>(places),
+            _ => copy_long(places, length),
+        }
+    }
+}
+
+/// Runs of `N` bytes.
+///
+/// # Safety
+/// Each place must have `N` bytes on both sides.
+#[inline]
+unsafe fn copy_exact<const N: usize>(places: impl Iterator<Item = (*const u8, *mut u8)>) {
+    for (from, to) in places {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, N) }
+    }
+}
+
+/// Runs of `N` to `2 * N` bytes: the first N and the last N, which may overlap.
+///
+/// # Safety
+/// Each place must have `length` bytes on both sides, `N <= length <= 2 * N`.
+#[inline]
+unsafe fn copy_ends<const N: usize>(places: impl Iterator<Item = (*const u8, *mut u8)>, length: usize) {
+    let rest = length - N;
+    for (from, to) in places {
+        // SAFETY: there are at least N bytes.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, N) }
+        // SAFETY: the last N bytes begin at `rest`.
+        unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(rest), to.wrapping_add(rest), N) }
+    }
+}
+
+/// Runs of any length.
+///
+/// # Safety
+/// Each place must have `length` bytes on both sides.
+#[inline]
+unsafe fn copy_long(places: impl Iterator<Item = (*const u8, *mut u8)>, length: usize) {
+    for (from, to) in places {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, length) }
+    }
+}
+
+/// Arithmetic on the 80-bit `long double` of x86-64, for which Rust has no type. Values are the 10 bytes of the
+/// format at the beginning of 16; the rest of results is 0.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x87 {
+    use std::arch::asm;
+
+    macro_rules! operation {
+        ($(#[$doc:meta])* $name:ident, $instruction:literal) => {
+            $(#[$doc])*
+            pub(crate) fn $name(left: &[u8; 16], right: &[u8; 16]) -> [u8; 16] {
+                let mut result = [0; 16];
+                // SAFETY: reads 10 bytes of each operand and writes 10 of the result, all of 16 bytes; the
+                // stack of the unit is empty before and after.
+                unsafe {
+                    asm!(
+                        "fld tbyte ptr [{l}]", "fld tbyte ptr [{r}]", $instruction, "fstp tbyte ptr [{o}]",
+                        l = in(reg) left, r = in(reg) right, o = in(reg) &mut result,
+                        out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
+                        out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
+                        options(nostack),
+                    );
+                }
+                result
+            }
+        };
+    }
+
+    operation!(
+        /// left + right
+        add, "faddp st(1), st"
+    );
+    operation!(
+        /// left - right
+        subtract, "fsubp st(1), st"
+    );
+    operation!(
+        /// left * right
+        multiply, "fmulp st(1), st"
+    );
+
+    /// left < right; false if one is not a number.
+    pub(crate) fn less(left: &[u8; 16], right: &[u8; 16]) -> bool {
+        let above: u8;
+        // SAFETY: reads 10 bytes of each operand of 16 bytes; the stack of the unit is empty before and after.
+        unsafe {
+            asm!(
+                "fld tbyte ptr [{l}]", "fld tbyte ptr [{r}]", "fucomip st, st(1)", "fstp st(0)", "seta {a}",
+                l = in(reg) left, r = in(reg) right, a = out(reg_byte) above,
+                out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
+                out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
+                options(nostack, readonly),
+            );
+        }
+        above != 0
     }
 }
