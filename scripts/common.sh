@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the other scripts: where things are, and installing what is missing.
+# POSIX sh. Sets: top (the repository), build (its build tree).
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=$top/build
+cd "$top" || exit 1
+[ -d "$HOME/.cargo/bin" ] && PATH=$HOME/.cargo/bin:$PATH
+export PATH
+
+say() { printf '%s\n' "$*"; }
+die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# The cargo here is at least 1.85.
+rust_is_new_enough() {
+    have cargo && have rustc || return 1
+    version=$(rustc --version 2>/dev/null | cut -d' ' -f2)
+    major=${version%%.*}
+    minor=${version#*.}
+    minor=${minor%%.*}
+    [ "${major:-0}" -gt 1 ] || { [ "${major:-0}" -eq 1 ] && [ "${minor:-0}" -ge 85 ]; }
+}
+
+# wanted COMMAND PACKAGE...: packages of a command that is not here.
+wanted() {
+    command=$1
+    shift
+    have "$command" || missing="$missing $*"
+}
+
+# Debian 12's own cargo is too old; the compilers it keeps for browsers (-web) are not.
+want_rust() {
+    rust_is_new_enough || missing="$missing cargo-web rustc-web"
+}
+
+want_rust_checks() {
+    if rust_is_new_enough; then
+        cargo fmt --version >/dev/null 2>&1 || missing="$missing $(rust_check_package fmt)"
+        cargo clippy --version >/dev/null 2>&1 || missing="$missing $(rust_check_package clippy)"
+    else
+        missing="$missing rustfmt-web rust-web-clippy"
+    fi
+}
+
+# Which package brings `cargo fmt` or `cargo clippy` for the compiler that is here.
+rust_check_package() {
+    suffix=
+    dpkg -s rustc-web >/dev/null 2>&1 && suffix=-web
+    case $1 in
+    fmt) echo "rustfmt$suffix" ;;
+    clippy) if [ -n "$suffix" ]; then echo rust-web-clippy; else echo rust-clippy; fi ;;
+    esac
+}
+
+want_for_build() {
+    wanted cc gcc libc6-dev
+    wanted nm binutils
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
+    want_rust
+}
+
+# Emulated networks: interfaces, firewalls, and a shell at each site.
+want_for_testbed() {
+    wanted ip iproute2
+    wanted nft nftables
+    wanted ssh openssh-client
+    [ -x /usr/sbin/sshd ] || missing="$missing openssh-server"
+}
+
+want_for_tests() {
+    wanted c++ g++
+    wanted cmake cmake
+    wanted make make
+    wanted pkg-config pkg-config
+    want_rust_checks
+    want_for_testbed
+}
+
+# Installs $missing, or says how.
+install_missing() {
+    [ -n "$missing" ] || return 0
+    # shellcheck disable=SC2086 # a list of words
+    set -- $missing
+    have apt-get || die "please install what these Debian packages contain: $*"
+    say "installing: $*"
+    command="apt-get update && apt-get install -y --no-install-recommends $*"
+    if [ "$(id -u)" = 0 ]; then
+        as_root=
+    elif have sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+        as_root=sudo
+    else
+        die "not root and no sudo; please have this run as root:
+  $command"
+    fi
+    $as_root env DEBIAN_FRONTEND=noninteractive sh -c "$command" >"$log" 2>&1 || {
+        tail -20 "$log" >&2
+        die "installing failed; the command was
+  $command"
+    }
+    missing=
+    rust_is_new_enough || die "there is still no Rust compiler of at least 1.85; see https://rustup.rs"
+}
+
+missing=
+log=${TMPDIR:-/tmp}/isthmus-install-$$.log
+trap 'rm -f "$log"' EXIT
