@@ -1,2 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Progress, requests, waiting, executing schedules.
+//!
+//! [`Engine`] is a `&mut self` state machine: messages between this process and its peers ([`Engine::isend`],
+//! [`Engine::irecv`]) and collective plans ([`Engine::start_plan`]), over any number of transports. [`Shared`] wraps the
+//! one engine of a process: locking, waiting, progress from other threads. User memory arrives as values
+//! ([`SendBuffer`], [`ReceiveBuffer`]) that stay valid until the request is complete.
+#![forbid(unsafe_code)]
+
+mod binding;
+mod buffer;
+mod channel;
+mod counters;
+mod engine;
+mod error;
+mod request;
+mod shared;
+
+pub use binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
+pub use buffer::{ReceiveBuffer, SendBuffer};
+pub use channel::{Channel, Members};
+pub use counters::Operation;
+pub use engine::{Engine, Setup};
+pub use error::EngineError;
+pub use request::{Arrived, Completion, MatchedMessage, Mode, Request};
+pub use shared::{Guard, Policy, Shared};

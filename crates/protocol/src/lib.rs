@@ -1,2 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Message matching and the point-to-point protocol as state machines without I/O.
+//!
+//! * [`matching`]: posted receives meet arriving messages, in MPI's order.
+//! * [`credit`]: how much a sender may send unasked, so that unexpected messages take bounded memory.
+//! * [`choice`]: which protocol a message uses.
+#![forbid(unsafe_code)]
+
+pub mod choice;
+pub mod credit;
+mod links;
+pub mod matching;

@@ -32,6 +32,7 @@ pub const HEADER_BYTES: usize = 32;
 /// | Pulled | – | bytes taken | sender's request | – |
 /// | Cancel | – | 0 | sender's request | – |
 /// | CancelReply | – | 1 when cancelled, else 0 | sender's request | – |
+/// | Credit | – | cost of the messages that no longer wait at the receiver | 0 | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -53,6 +54,8 @@ pub enum Kind {
     Cancel = 8,
     /// Answer to `Cancel`.
     CancelReply = 9,
+    /// The receiver has matched messages whose memory it lent: the sender may send that much unasked again.
+    Credit = 10,
 }
 
 impl Kind {
@@ -68,6 +71,7 @@ impl Kind {
             7 => Self::Pulled,
             8 => Self::Cancel,
             9 => Self::CancelReply,
+            10 => Self::Credit,
             _ => return None,
         })
     }
@@ -136,7 +140,7 @@ impl Header {
         match self.kind {
             Kind::Eager | Kind::EagerSync | Kind::Data => self.length,
             Kind::Rts => u64::from(self.flags),
-            Kind::Cts | Kind::Ack | Kind::Pulled | Kind::Cancel | Kind::CancelReply => 0,
+            Kind::Cts | Kind::Ack | Kind::Pulled | Kind::Cancel | Kind::CancelReply | Kind::Credit => 0,
         }
     }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who talks to whom: what the engine needs to know of a communicator.
+
+use std::sync::Arc;
+
+use isthmus_transport::Peer;
+
+/// The processes that ranks name, in order of rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// Peers `first .. first + count`: MPI_COMM_WORLD, MPI_COMM_SELF and many others need no table.
+    Range {
+        /// Peer of rank 0.
+        first: Peer,
+        /// Number of ranks.
+        count: u32,
+    },
+    /// Peer of each rank.
+    Table(Arc<[Peer]>),
+}
+
+impl Members {
+    /// The tightest form of a list of peers.
+    pub fn of(peers: &[Peer]) -> Self {
+        let first = peers.first().copied().unwrap_or(0);
+        let consecutive = peers.iter().zip(first..).all(|(&peer, expected)| peer == expected);
+        if consecutive { Self::Range { first, count: peers.len() as u32 } } else { Self::Table(peers.into()) }
+    }
+
+    /// Number of ranks.
+    pub fn count(&self) -> u32 {
+        match self {
+            Self::Range { count, .. } => *count,
+            Self::Table(peers) => peers.len() as u32,
+        }
+    }
+
+    /// The peer with this rank, which must be below [`Members::count`] (the caller has checked the user's argument).
+    #[inline]
+    pub fn peer(&self, rank: u32) -> Peer {
+        match self {
+            Self::Range { first, count } => {
+                debug_assert!(rank < *count, "rank outside the group");
+                first + rank
+            }
+            Self::Table(peers) => peers[rank as usize],
+        }
+    }
+
+    /// Whether the peer is a member. Time in proportion to the count at worst.
+    pub fn contains(&self, peer: Peer) -> bool {
+        match self {
+            Self::Range { first, count } => peer >= *first && peer - first < *count,
+            Self::Table(peers) => peers.contains(&peer),
+        }
+    }
+}
+
+/// A communicator as the engine sees it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// Context of point-to-point messages, even; `context + 1` carries collective operations.
+    pub context: u32,
+    /// Own rank: what receivers see as the source.
+    pub rank: u32,
+    /// The processes that destination and source ranks name: the group, or the remote group of an intercommunicator.
+    pub members: Members,
+}

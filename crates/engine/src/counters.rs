@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What was sent, per operation and level of the network.
+
+use isthmus_wire::boot;
+
+/// Levels of the network that are counted: wide area 0 … node 4.
+pub const LEVELS: usize = 5;
+
+/// Names an operation for the counters; small. [`Operation::POINT_TO_POINT`] is always there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operation(pub(crate) u16);
+
+impl Operation {
+    /// Messages that the user sends.
+    pub const POINT_TO_POINT: Self = Self(0);
+}
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    names: Vec<&'static str>,
+    sent: Vec<[boot::LevelCounters; LEVELS]>,
+    calls: Vec<u64>,
+}
+
+impl Table {
+    pub(crate) fn new() -> Self {
+        let mut table = Self { names: vec![], sent: vec![], calls: vec![] };
+        table.operation("point-to-point");
+        table
+    }
+
+    /// The operation with this name, new if need be.
+    pub(crate) fn operation(&mut self, name: &'static str) -> Operation {
+        if let Some(at) = self.names.iter().position(|n| *n == name) {
+            return Operation(at as u16);
+        }
+        self.names.push(name);
+        self.sent.push(Default::default());
+        self.calls.push(0);
+        Operation(self.names.len() as u16 - 1)
+    }
+
+    #[inline]
+    pub(crate) fn sent(&mut self, operation: Operation, level: u8, bytes: u64) {
+        let counter = &mut self.sent[operation.0 as usize][level as usize % LEVELS];
+        counter.messages += 1;
+        counter.bytes += bytes;
+    }
+
+    #[inline]
+    pub(crate) fn called(&mut self, operation: Operation) {
+        self.calls[operation.0 as usize] += 1;
+    }
+
+    pub(crate) fn export(&self) -> boot::Counters {
+        let mut out = boot::Counters::default();
+        for (name, levels) in self.names.iter().zip(&self.sent) {
+            for (level, counter) in levels.iter().enumerate().filter(|(_, c)| c.messages > 0) {
+                out.rows.push(((*name).into(), level as u8, *counter));
+            }
+        }
+        let calls = self.names.iter().zip(&self.calls).filter(|(_, n)| **n > 0);
+        out.calls = calls.map(|(name, n)| ((*name).into(), *n)).collect();
+        out
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong with a communication.
+
+use std::fmt;
+use std::sync::Arc;
+
+use isthmus_transport::Peer;
+
+/// Why a communication failed. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineError {
+    /// The user's mistake: a message longer than the buffer posted for it (MPI_ERR_TRUNCATE). The buffer was filled.
+    Truncate {
+        /// Rank of the sender in the communicator.
+        source: u32,
+        /// Tag of the message.
+        tag: i32,
+        /// Bytes of the message.
+        message: u64,
+        /// Bytes that fit.
+        buffer: u64,
+    },
+    /// The other process cannot be reached any more (MPI_ERR_PROC_FAILED or MPI_ERR_OTHER). The text says what was tried.
+    PeerLost {
+        /// Its rank in MPI_COMM_WORLD.
+        peer: Peer,
+        /// For people.
+        reason: Arc<str>,
+    },
+    /// The other process broke the protocol: its library is another version, or there is a bug (MPI_ERR_INTERN).
+    Protocol {
+        /// Its rank in MPI_COMM_WORLD.
+        peer: Peer,
+        /// What it did.
+        what: Arc<str>,
+    },
+    /// A plan broke its own rules: a bug (MPI_ERR_INTERN).
+    Plan {
+        /// Which rule.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncate { source, tag, message, buffer } => write!(
+                f,
+                "message of {message} bytes from rank {source} with tag {tag} was truncated: the receive buffer has room for \
+                 {buffer} bytes; give the receive a larger count, or find the size with MPI_Probe first"
+            ),
+            Self::PeerLost { peer, reason } => write!(f, "process {peer} of MPI_COMM_WORLD is lost: {reason}"),
+            Self::Protocol { peer, what } => write!(
+                f,
+                "process {peer} of MPI_COMM_WORLD broke the message protocol ({what}); do all processes use the same version of Isthmus?"
+            ),
+            Self::Plan { what } => write!(f, "bug in a collective operation: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}

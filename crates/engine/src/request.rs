@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names of operations in flight and how they ended.
+
+use crate::EngineError;
+
+/// Names an operation in flight; 64 bits, never zero. Stale names are recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    pub(crate) index: u32,
+    /// Odd.
+    pub(crate) generation: u32,
+}
+
+impl Request {
+    /// As one number, never zero: for handle tables and as token in frames.
+    pub fn to_raw(self) -> u64 {
+        (u64::from(self.generation) << 32) | u64::from(self.index)
+    }
+
+    /// The reverse; whether it names anything, the engine finds out when it is used.
+    pub fn from_raw(raw: u64) -> Self {
+        Self { index: raw as u32, generation: (raw >> 32) as u32 }
+    }
+}
+
+/// A message taken off the queue by [`Engine::improbe`](crate::Engine::improbe), not yet received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatchedMessage(pub(crate) u32);
+
+impl MatchedMessage {
+    /// As a number, for handle tables.
+    pub fn to_raw(self) -> u32 {
+        self.0
+    }
+
+    /// The reverse.
+    pub fn from_raw(raw: u32) -> Self {
+        Self(raw)
+    }
+}
+
+/// Mode of a send (MPI 5.0, section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// MPI_Send. MPI_Rsend too: ready mode gains nothing here.
+    Standard,
+    /// MPI_Ssend: complete only when the receiver has matched it.
+    Synchronous,
+    /// MPI_Bsend: the data are copied at once if they cannot leave at once; the request completes at once. The room mpi-core
+    /// accounts for the attached buffer.
+    Buffered,
+}
+
+/// What a probe finds: an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Rank of the sender in the communicator.
+    pub source: u32,
+    /// Tag.
+    pub tag: i32,
+    /// Bytes of the message.
+    pub bytes: u64,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// Receives: rank of the sender in the communicator.
+    pub source: u32,
+    /// Receives: tag.
+    pub tag: i32,
+    /// Receives: bytes delivered; at most what the buffer holds.
+    pub bytes: u64,
+    /// Cancelled before it matched.
+    pub cancelled: bool,
+    /// What went wrong, if anything.
+    pub error: Option<EngineError>,
+}

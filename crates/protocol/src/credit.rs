@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Credit: bounds the memory that messages nobody has asked for take at a receiver.
+//!
+//! Each message that was not asked for (eager, or a request to send) has a cost. A sender counts the cost that it has sent and
+//! for which no credit came back; the receiver gives back the cost of a message when it has matched, in portions of a
+//! quarter of the window, so that the traffic of credit is negligible. Above the window a sender asks before it sends data; above
+//! [`LIMIT`] it sends nothing new until credit comes back.
+
+/// Cost of a message without data: what its envelope takes at the receiver.
+pub const ENVELOPE_COST: u64 = 128;
+
+/// Above this much outstanding cost, data are only sent when asked for: 4 MiB, ample for a long fat link's small messages.
+pub const WINDOW: u64 = 4 << 20;
+
+/// Above this much outstanding cost nothing new is sent: half a million envelopes.
+pub const LIMIT: u64 = WINDOW + (64 << 20);
+
+/// Counts for one peer, both directions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Account {
+    /// Cost sent and not credited yet.
+    outstanding: u64,
+    /// Cost matched here and not given back yet.
+    owed: u64,
+}
+
+impl Account {
+    /// Whether a message with this many bytes may be sent eagerly.
+    #[inline]
+    pub fn allows_eager(&self, bytes: u64) -> bool {
+        self.outstanding + ENVELOPE_COST + bytes <= WINDOW
+    }
+
+    /// Whether a request to send may be sent.
+    #[inline]
+    pub fn allows_request(&self) -> bool {
+        self.outstanding + ENVELOPE_COST <= LIMIT
+    }
+
+    /// A message was sent; `bytes` of data with it.
+    #[inline]
+    pub fn sent(&mut self, bytes: u64) {
+        self.outstanding += ENVELOPE_COST + bytes;
+    }
+
+    /// The receiver gave credit back. Returns false if it gave more than it had been lent (a broken peer).
+    pub fn credited(&mut self, cost: u64) -> bool {
+        let fits = cost <= self.outstanding;
+        self.outstanding = self.outstanding.saturating_sub(cost);
+        fits
+    }
+
+    /// A message matched here; `bytes` of data had come with it. Returns the credit to give back now, if any.
+    #[inline]
+    pub fn matched(&mut self, bytes: u64) -> Option<u64> {
+        self.owed += ENVELOPE_COST + bytes;
+        (self.owed >= WINDOW / 4).then(|| std::mem::take(&mut self.owed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_never_closes_for_good() {
+        let (mut sender, mut receiver) = (Account::default(), Account::default());
+        for round in 0..100_000_u64 {
+            let bytes = round % 5000;
+            assert!(sender.allows_eager(bytes), "round {round}");
+            sender.sent(bytes);
+            if let Some(credit) = receiver.matched(bytes) {
+                assert!(sender.credited(credit));
+            }
+        }
+    }
+
+    #[test]
+    fn unmatched_messages_are_bounded() {
+        let mut sender = Account::default();
+        let mut data = 0;
+        while sender.allows_eager(1000) {
+            sender.sent(1000);
+            data += 1000;
+        }
+        assert!(data <= WINDOW && sender.allows_request());
+        let requests = (0..).take_while(|_| sender.allows_request().then(|| sender.sent(0)).is_some()).count();
+        assert!((requests as u64) * ENVELOPE_COST <= LIMIT);
+        assert!(!sender.credited(u64::MAX));
+    }
+}
