@@ -18,12 +18,13 @@
 //! | alltoall(v) | blocks in order of destination | blocks in order of source |
 //! | reduce_scatter(_block) | contribution, all blocks | own block |
 //!
-//! With MPI_IN_PLACE the binding maps the missing buffer onto the other one, and the call says so
-//! (`in_place`), so that a plan neither copies onto itself nor overwrites what it still needs.
+//! With MPI_IN_PLACE the call says so ([`Call::in_place`](crate::Call::in_place)) and the plan names only the buffer that there
+//! is: `Recv`, where the own contribution is found at its natural place (own block of gather, allgather; the whole buffer
+//! of the others; reduce_scatter leaves its result at the start of it), or, at the root of a scatter, `Send` alone.
+//! Plans never write into `Send`. At processes where the table has no buffer (`Recv` of a reduce off the root), plans name none.
 //! `Scratch(i)` is memory that the plan asks for ([`Plan::scratch`]).
 
-/// Rank within the group that the plan is for.
-pub type Rank = u32;
+pub use isthmus_topology::Rank;
 
 /// Name of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,6 +90,71 @@ pub enum Action {
 /// Number of a step: its place in the sequence that [`Plan::next_step`] gives, from 0.
 pub type StepId = u32;
 
+/// The steps that a step waits for. Reads as a slice; a few fit without allocation.
+#[derive(Clone, Default)]
+pub struct After {
+    length: u32,
+    inline: [StepId; After::INLINE],
+    /// All of them, once there are more than fit.
+    spilled: Option<Box<Vec<StepId>>>,
+}
+
+impl After {
+    const INLINE: usize = 5;
+
+    /// Waits for nothing.
+    pub const NONE: Self = Self { length: 0, inline: [0; Self::INLINE], spilled: None };
+
+    /// Adds a step unless it is there.
+    pub fn add(&mut self, step: StepId) {
+        if self.contains(&step) {
+            return;
+        }
+        if let Some(all) = &mut self.spilled {
+            all.push(step);
+        } else if (self.length as usize) < Self::INLINE {
+            self.inline[self.length as usize] = step;
+            self.length += 1;
+        } else {
+            let mut all = self.inline.to_vec();
+            all.push(step);
+            self.spilled = Some(Box::new(all));
+        }
+    }
+}
+
+impl std::ops::Deref for After {
+    type Target = [StepId];
+    fn deref(&self) -> &[StepId] {
+        match &self.spilled {
+            Some(all) => all,
+            None => &self.inline[..self.length as usize],
+        }
+    }
+}
+
+impl FromIterator<StepId> for After {
+    fn from_iter<I: IntoIterator<Item = StepId>>(steps: I) -> Self {
+        let mut after = Self::NONE;
+        steps.into_iter().for_each(|s| after.add(s));
+        after
+    }
+}
+
+impl PartialEq for After {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for After {}
+
+impl std::fmt::Debug for After {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -97,7 +163,7 @@ pub struct Step {
     /// Steps (all of them earlier ones) that must be complete before this one begins. A send is complete when
     /// its data may be overwritten, a receive when its data are there. Steps without a dependency between
     /// them may run at the same time or in any order.
-    pub after: Vec<StepId>,
+    pub after: After,
 }
 
 /// One process's part of a collective operation, produced step by step.

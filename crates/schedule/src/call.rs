@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is asked for: one collective call, as every member can describe it without communication.
+
+use crate::step::Rank;
+use std::sync::Arc;
+
+/// A collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are MPI's")]
+pub enum Operation {
+    Barrier,
+    Bcast,
+    Reduce,
+    Allreduce,
+    Gather,
+    Gatherv,
+    Scatter,
+    Scatterv,
+    Allgather,
+    Allgatherv,
+    Alltoall,
+    Alltoallv,
+    Scan,
+    Exscan,
+    ReduceScatterBlock,
+    ReduceScatter,
+}
+
+/// One collective call.
+///
+/// Unless a field says otherwise its value is equal on all members; then their plans match.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Which operation.
+    pub operation: Operation,
+    /// Root of bcast, reduce, gather(v), scatter(v); else 0.
+    pub root: Rank,
+    /// Sizes of the blocks, in units. One block (bcast, reduce, allreduce, scan, exscan): `Equal(n)`. Blocks per process
+    /// (gather, scatter, allgather, alltoall, reduce_scatter_block): `Equal(n)`. Gatherv, scatterv: `Known` at the root, `Own` or
+    /// (after [`counts_phase`](crate::counts_phase)) `Subtree` elsewhere. Allgatherv, reduce_scatter: `Known`. Alltoallv: `Known`,
+    /// the own blocks by destination, different on each member.
+    pub blocks: Blocks,
+    /// Alltoallv: the own blocks by source. Else unused.
+    pub receive_blocks: Blocks,
+    /// Whether operands may be exchanged. Otherwise results are legal in the order of ranks.
+    pub commutative: bool,
+    /// Whether this member called with MPI_IN_PLACE. Rooted operations: only the root may, the others say false.
+    pub in_place: bool,
+    /// Bytes of one unit: only a guide for the choice of algorithms.
+    pub unit_bytes: u64,
+    /// Long messages are cut only at multiples of so many units from the start of the buffer (e.g. the packed
+    /// bytes of one element where units are bytes). At least 1.
+    pub granule: u64,
+}
+
+impl Call {
+    /// A call with one block of `units` (or blocks of `units` each), units of one byte, commutative, root 0, not in place.
+    pub fn new(operation: Operation, units: u64) -> Self {
+        Self {
+            operation,
+            root: 0,
+            blocks: Blocks::Equal(units),
+            receive_blocks: Blocks::Equal(0),
+            commutative: true,
+            in_place: false,
+            unit_bytes: 1,
+            granule: 1,
+        }
+    }
+
+    /// Bytes of this many units.
+    pub(crate) fn bytes(&self, units: u64) -> u64 {
+        units.saturating_mul(self.unit_bytes)
+    }
+}
+
+/// Sizes of the blocks of a call, in units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// All alike.
+    Equal(u64),
+    /// Unequal, by rank: where each begins in the row of blocks, and the total (p + 1 numbers).
+    Known(Arc<[u64]>),
+    /// Only the own block's size is known.
+    Own(u64),
+    /// The sizes (not sums) of the blocks of the process's own subtree, as the counts phase has delivered them.
+    Subtree(Arc<[u64]>),
+}
+
+impl Blocks {
+    /// Unequal blocks from their sizes by rank.
+    pub fn known(sizes: impl IntoIterator<Item = u64>) -> Self {
+        let mut sum = 0u64;
+        let sums = sizes.into_iter().map(|n| {
+            sum += n;
+            sum
+        });
+        Self::Known(std::iter::once(0).chain(sums).collect())
+    }
+
+    /// Size of the block of a rank, where that is known.
+    ///
+    /// # Panics
+    /// If it is not: `Subtree`.
+    pub fn size(&self, rank: Rank) -> u64 {
+        match self {
+            Self::Equal(n) | Self::Own(n) => *n,
+            Self::Known(sums) => sums[rank as usize + 1] - sums[rank as usize],
+            Self::Subtree(_) => unreachable!("blocks of a subtree are in order of position"),
+        }
+    }
+
+    /// Offset of the block of a rank (or, at p, the total), in the row of all blocks in order of rank.
+    ///
+    /// # Panics
+    /// If it is not known: `Own` and `Subtree`.
+    pub fn offset(&self, rank: Rank) -> u64 {
+        match self {
+            Self::Equal(n) => n * u64::from(rank),
+            Self::Known(sums) => sums[rank as usize],
+            Self::Own(_) | Self::Subtree(_) => unreachable!("offsets are known only where all sizes are"),
+        }
+    }
+}

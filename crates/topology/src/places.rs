@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Distance between any two processes of the world.
+
+use crate::Level;
+use isthmus_wire::place::PlaceTable;
+use std::collections::HashMap;
+
+/// Where every process of MPI_COMM_WORLD is, reduced to what distance needs.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Topology {
+    spots: Vec<Spot>,
+}
+
+/// The clusters that one process belongs to, innermost last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(crate) lan: u32,
+    pub(crate) subjob: u32,
+    pub(crate) node: u32,
+}
+
+impl Topology {
+    /// Reduces a place table. Machines with equal `lan` are in one local area.
+    ///
+    /// # Panics
+    /// If an index in the table points outside; tables that were read from a message have been checked.
+    pub fn new(table: &PlaceTable) -> Self {
+        let mut lans = HashMap::new();
+        let lan_of: Vec<u32> = table
+            .subjobs
+            .iter()
+            .map(|s| {
+                let next = lans.len() as u32;
+                *lans.entry(s.lan.as_str()).or_insert(next)
+            })
+            .collect();
+        let spot = |p: &isthmus_wire::place::Place| Spot { lan: lan_of[p.subjob as usize], subjob: p.subjob, node: p.node };
+        Self { spots: table.places.iter().map(spot).collect() }
+    }
+
+    /// Number of processes of the world.
+    pub fn size(&self) -> u32 {
+        self.spots.len() as u32
+    }
+
+    /// Level that a message between two processes (world ranks) crosses. A process and itself: node.
+    ///
+    /// # Panics
+    /// If a rank is not below [`Topology::size`].
+    pub fn level_between(&self, a: u32, b: u32) -> Level {
+        let (a, b) = (self.spots[a as usize], self.spots[b as usize]);
+        if a.lan != b.lan {
+            Level::WideArea
+        } else if a.subjob != b.subjob {
+            Level::LocalArea
+        } else if a.node != b.node {
+            Level::Machine
+        } else {
+            Level::Node
+        }
+    }
+
+    pub(crate) fn spot(&self, world_rank: u32) -> Spot {
+        self.spots[world_rank as usize]
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The nested clustering of a group of processes.
+//!
+//! A shape is a tree: the group is split into local areas, these into machines, these into nodes,
+//! these into processes. Each split is a *tier* and has a level: what a message between two parts crosses.
+//! Tiers that split nothing anywhere are left out, so one node alone has one tier, and a group of one has none.
+//!
+//! **Positions.** The processes stand in a line such that every cluster is an interval of positions: clusters in order
+//! of their lowest rank, within the innermost cluster by rank. If every cluster holds consecutive ranks, positions are ranks.
+//!
+//! **Depths.** The whole group is cluster 0 of depth 0; the clusters of depth `d + 1` are the parts that tier `d`
+//! makes; clusters of depth `tiers()` are single processes. Clusters of a depth are numbered in order of position.
+
+use crate::{Level, Rank, Topology};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The clustering of one group. Built once per communicator, O(p); lookups are O(1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    size: u32,
+    levels: Vec<Level>,
+    /// Rank by position and position by rank; empty if positions are ranks.
+    ranks: Vec<Rank>,
+    positions: Vec<u32>,
+    /// One per tier.
+    depths: Vec<Depth>,
+}
+
+/// All clusters of one depth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Depth {
+    /// Cluster by position.
+    of: Vec<u32>,
+    /// First position of each cluster, and the group's size.
+    starts: Vec<u32>,
+    /// First part of each cluster (a cluster of the next depth), and their number.
+    parts: Vec<u32>,
+}
+
+impl Shape {
+    /// Shape of a group, given by the world ranks of its members in order.
+    ///
+    /// # Panics
+    /// If a member is not a rank of the world.
+    pub fn new(topology: &Topology, members: &[u32]) -> Self {
+        let levels = [Level::WideArea, Level::LocalArea, Level::Machine, Level::Node];
+        Self::from_colours(&levels, members.len() as u32, |rank, depth| {
+            let spot = topology.spot(members[rank as usize]);
+            [spot.lan, spot.subjob, spot.node][depth]
+        })
+    }
+
+    /// A group whose processes are all at one distance from each other, in order of rank.
+    pub fn flat(size: u32, level: Level) -> Self {
+        Self::from_colours(&[level], size, |_, _| 0)
+    }
+
+    /// Shape from colours: the processes are split by `colour(rank, 0)`, each part by `colour(rank, 1)`, and so on, and
+    /// last into single processes. `levels` are those of the splits: one more than there are colours per process.
+    pub fn from_colours(levels: &[Level], size: u32, colour: impl Fn(Rank, usize) -> u32) -> Self {
+        let splits = levels.len().saturating_sub(1);
+        let mut clusters = vec![vec![0; size as usize]];
+        for depth in 0..splits {
+            let outer = &clusters[depth];
+            clusters.push(split(outer, |rank| colour(rank, depth)));
+        }
+        clusters.push((0..size).collect());
+        let count = |c: &Vec<u32>| c.iter().max().map_or(0, |m| m + 1);
+        let kept: Vec<usize> = (0..levels.len()).filter(|&d| count(&clusters[d + 1]) > count(&clusters[d])).collect();
+        let mut ranks: Vec<Rank> = (0..size).collect();
+        ranks.sort_by_key(|&r| (1..=splits).map(|d| clusters[d][r as usize]).fold([0u32; Level::COUNT + 1], append));
+        let depths = kept.iter().map(|&d| Depth::new(&ranks, &clusters[d], &clusters[d + 1])).collect();
+        let levels = kept.iter().map(|&d| levels[d]).collect();
+        let mut shape = Self { size, levels, ranks: Vec::new(), positions: Vec::new(), depths };
+        if ranks.iter().enumerate().any(|(i, &r)| i as u32 != r) {
+            shape.positions = vec![0; size as usize];
+            for (i, &r) in ranks.iter().enumerate() {
+                shape.positions[r as usize] = i as u32;
+            }
+            shape.ranks = ranks;
+        }
+        shape
+    }
+
+    /// Number of processes.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Number of tiers.
+    pub fn tiers(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// Level of a tier, outermost tier first.
+    pub fn level(&self, tier: usize) -> Level {
+        self.levels[tier]
+    }
+
+    /// True if positions are ranks: every cluster holds consecutive ranks.
+    pub fn in_rank_order(&self) -> bool {
+        self.ranks.is_empty()
+    }
+
+    /// Rank of the process at a position.
+    pub fn rank_at(&self, position: u32) -> Rank {
+        if self.ranks.is_empty() { position } else { self.ranks[position as usize] }
+    }
+
+    /// Position of a process.
+    pub fn position_of(&self, rank: Rank) -> u32 {
+        if self.positions.is_empty() { rank } else { self.positions[rank as usize] }
+    }
+
+    /// Number of clusters of a depth.
+    pub fn clusters(&self, depth: usize) -> u32 {
+        self.depths.get(depth).map_or(self.size, |d| d.starts.len() as u32 - 1)
+    }
+
+    /// Cluster of a depth that holds a position.
+    pub fn cluster_of(&self, depth: usize, position: u32) -> u32 {
+        self.depths.get(depth).map_or(position, |d| d.of[position as usize])
+    }
+
+    /// Positions of a cluster's members.
+    pub fn span(&self, depth: usize, cluster: u32) -> Range<u32> {
+        match self.depths.get(depth) {
+            Some(d) => d.starts[cluster as usize]..d.starts[cluster as usize + 1],
+            None => cluster..cluster + 1,
+        }
+    }
+
+    /// Parts of a cluster: clusters of the next depth. `depth` is below [`Shape::tiers`].
+    pub fn parts(&self, depth: usize, cluster: u32) -> Range<u32> {
+        let parts = &self.depths[depth].parts;
+        parts[cluster as usize]..parts[cluster as usize + 1]
+    }
+
+    /// Position of the member that acts for a cluster: the root if it is a member, else the first.
+    pub fn leader(&self, depth: usize, cluster: u32, root_position: u32) -> u32 {
+        let span = self.span(depth, cluster);
+        if span.contains(&root_position) { root_position } else { span.start }
+    }
+
+    /// Level that a message between two ranks of the group crosses, as far as the shape tells
+    /// distances apart. O(tiers).
+    pub fn level_between(&self, a: Rank, b: Rank) -> Level {
+        let (a, b) = (self.position_of(a), self.position_of(b));
+        let apart = |&tier: &usize| self.cluster_of(tier + 1, a) != self.cluster_of(tier + 1, b);
+        (0..self.tiers()).find(apart).map_or(Level::Node, |tier| self.levels[tier])
+    }
+}
+
+impl Depth {
+    fn new(ranks: &[Rank], clusters: &[u32], parts: &[u32]) -> Self {
+        let mut depth = Self { of: Vec::with_capacity(ranks.len()), starts: Vec::new(), parts: Vec::new() };
+        let (mut cluster, mut part, mut number) = (None, None, 0);
+        for (position, &rank) in ranks.iter().enumerate() {
+            if cluster != Some(clusters[rank as usize]) {
+                cluster = Some(clusters[rank as usize]);
+                depth.starts.push(position as u32);
+                depth.parts.push(number);
+            }
+            if part != Some(parts[rank as usize]) {
+                part = Some(parts[rank as usize]);
+                number += 1;
+            }
+            depth.of.push(depth.starts.len() as u32 - 1);
+        }
+        depth.starts.push(ranks.len() as u32);
+        depth.parts.push(number);
+        depth
+    }
+}
+
+/// Splits clusters by colour and numbers the parts in order of first appearance.
+fn split(outer: &[u32], colour: impl Fn(Rank) -> u32) -> Vec<u32> {
+    let mut numbers = HashMap::new();
+    let mut number = |(rank, &cluster): (usize, &u32)| {
+        let next = numbers.len() as u32;
+        *numbers.entry((cluster, colour(rank as u32))).or_insert(next)
+    };
+    outer.iter().enumerate().map(&mut number).collect()
+}
+
+/// Appends to a sort key whose unused places are 0 and whose last place counts.
+fn append(mut key: [u32; Level::COUNT + 1], value: u32) -> [u32; Level::COUNT + 1] {
+    let used = key[Level::COUNT] as usize;
+    key[used] = value;
+    key[Level::COUNT] += 1;
+    key
+}
