@@ -4,11 +4,31 @@
 //! A collective call computes, on each process alone and without communication, its part of a plan: steps
 //! (send, receive, reduce, copy) over ranges of named buffers, with dependencies. The same plans feed the
 //! engine, the checker and (later) the simulator. This room knows no communicator, pointer, datatype or transport.
+//!
+//! Every operation is composed by level from single-level schedules: trees inside each cluster, joined over all tiers, and
+//! meetings of the leaders of the outermost tier. There is one folder per collective and in it one file per
+//! algorithm, which opens with its cost card. `spec/algorithms.tsv` lists them.
 #![forbid(unsafe_code)]
 
 mod call;
+pub mod check;
+mod choose;
+mod fold;
+mod row;
 mod script;
 pub mod step;
+mod tree;
+
+mod allgather;
+mod allreduce;
+mod alltoall;
+mod barrier;
+mod bcast;
+mod gather;
+mod reduce;
+mod reduce_scatter;
+mod scan;
+mod scatter;
 
 pub use call::{Blocks, Call, Operation};
 use isthmus_topology::Shape;
@@ -25,7 +45,18 @@ use step::{Plan, Rank};
 /// the call does not know (see [`Call::blocks`] and [`counts_phase`]).
 pub fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     assert!(me < shape.size() && call.root < shape.size(), "rank outside the group of {}", shape.size());
-    Box::new(script::Script::default())
+    match call.operation {
+        Operation::Barrier => barrier::plan(shape, me),
+        Operation::Bcast => bcast::plan(call, shape, me),
+        Operation::Reduce => reduce::plan(call, shape, me),
+        Operation::Allreduce => allreduce::plan(call, shape, me),
+        Operation::Gather | Operation::Gatherv => gather::plan(call, shape, me),
+        Operation::Scatter | Operation::Scatterv => scatter::plan(call, shape, me),
+        Operation::Allgather | Operation::Allgatherv => allgather::plan(call, shape, me),
+        Operation::Alltoall | Operation::Alltoallv => alltoall::plan(call, shape, me),
+        Operation::Scan | Operation::Exscan => scan::plan(call, shape, me),
+        Operation::ReduceScatterBlock | Operation::ReduceScatter => reduce_scatter::plan(call, shape, me),
+    }
 }
 
 /// What gatherv and scatterv do first, where processes that act for others must learn sizes that only others know.
@@ -38,8 +69,14 @@ pub struct CountsPhase {
 }
 
 /// The counts phase of a gatherv or scatterv for process `me`, if it takes part in one. The caller executes it, puts
-/// what was received into `call.blocks`, and goes on with [`plan`]. Messages of both phases match in order: the
-/// slots of the two are different. All other operations have none.
-pub fn counts_phase(_call: &Call, _shape: &Arc<Shape>, _me: Rank) -> Option<CountsPhase> {
-    None
+/// what was received into `call.blocks`, and goes on with [`plan`]. Messages of the two phases have different
+/// slots. All other operations have no counts phase.
+///
+/// `call.blocks` is [`Blocks::Known`] at the root and [`Blocks::Own`] elsewhere; the phase's structure depends on neither.
+pub fn counts_phase(call: &Call, shape: &Arc<Shape>, me: Rank) -> Option<CountsPhase> {
+    match call.operation {
+        Operation::Gatherv => gather::counts(call, shape, me),
+        Operation::Scatterv => scatter::counts(call, shape, me),
+        _ => None,
+    }
 }

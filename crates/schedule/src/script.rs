@@ -1,23 +1,285 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How plans are written down.
+//!
+//! Algorithms append actions to a [`Script`]. The script finds by itself which earlier steps a new one must wait for:
+//! those that wrote what it reads or writes, and those that read what it writes. Algorithms whose steps touch no data
+//! (barrier), or many disjoint blocks (pairwise exchange), say so themselves with [`Script::push`].
+//!
+//! Long messages are cut into pieces; the steps of a piece are written when the executor asks for them ([`Script::pieces`]).
 
-use crate::step::{Plan, Step};
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, StepId};
 
-/// A plan with all its steps.
+/// What a message of a plan is for: the low bits of its slot, so that messages of different phases between
+/// the same two processes cannot be confused. The high bits count pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Towards the leader or root.
+    Up = 0,
+    /// Away from the leader or root.
+    Down = 1,
+    /// Between leaders.
+    Exchange = 2,
+    /// Between leaders, second half of an exchange.
+    Share = 3,
+    /// Counts ahead of data.
+    Counts = 4,
+}
+
+const KINDS: u64 = 8;
+/// Pieces before slots repeat; far more than an executor's window holds.
+const PIECES: u64 = 65536 / KINDS;
+
+/// A part of a long message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    number: u64,
+    /// First unit.
+    pub(crate) from: u64,
+    /// Number of units.
+    pub(crate) length: u64,
+    /// Which share of the scratch memory it uses.
+    pub(crate) lane: u64,
+}
+
+impl Piece {
+    /// A message that is not cut.
+    pub(crate) const fn whole(length: u64) -> Self {
+        Self { number: 0, from: 0, length, lane: 0 }
+    }
+    /// One of several messages for the same purpose between the same processes.
+    pub(crate) const fn numbered(number: u64) -> Self {
+        Self { number, from: 0, length: 0, lane: 0 }
+    }
+    /// Slot of its messages.
+    pub(crate) fn slot(&self, kind: Kind) -> u16 {
+        (self.number % PIECES * KINDS + kind as u64) as u16
+    }
+    /// Its part of a buffer.
+    pub(crate) fn of(&self, buffer: Buffer) -> Slice {
+        Slice { buffer, offset: self.from, length: self.length }
+    }
+}
+
+/// How a long message is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// Units in all.
+    pub(crate) total: u64,
+    /// Units of a piece.
+    pub(crate) piece: u64,
+    /// Pieces that may be under way at a time where scratch memory is needed.
+    pub(crate) lanes: u64,
+}
+
+impl Cut {
+    /// Number of pieces, at least 1.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.total.div_ceil(self.piece.max(1)).max(1)
+    }
+
+    fn piece(&self, number: u64) -> Piece {
+        let from = number * self.piece;
+        Piece { number, from, length: self.piece.min(self.total - from), lane: number % self.lanes }
+    }
+
+    /// Scratch memory with `spares` places for a piece in each lane.
+    pub(crate) fn pool(&self, script: &mut Script, spares: u64) -> Pool {
+        let piece = self.piece.min(self.total);
+        let lanes = self.lanes.min(self.pieces());
+        Pool { buffer: script.memory(spares * piece * lanes), piece, spares }
+    }
+}
+
+/// Scratch memory in places of one piece.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pool {
+    buffer: Buffer,
+    piece: u64,
+    spares: u64,
+}
+
+impl Pool {
+    /// Place `index` of a piece's lane, as long as the piece.
+    pub(crate) fn place(&self, piece: &Piece, index: usize) -> Slice {
+        let offset = (piece.lane * self.spares + index as u64) * self.piece;
+        Slice { buffer: self.buffer, offset, length: piece.length }
+    }
+}
+
+type Filler = Box<dyn FnMut(&mut Script) -> bool + Send>;
+
+/// A plan: written by algorithms, read by executors.
 #[derive(Default)]
 pub(crate) struct Script {
+    /// Steps not yet given out, and before them those that later ones may have to wait for.
     steps: Vec<Step>,
+    /// Number of the first of them.
+    base: StepId,
     given: usize,
     scratch: Vec<u64>,
+    filler: Option<Filler>,
+}
+
+impl Script {
+    /// Asks for scratch memory.
+    pub(crate) fn memory(&mut self, units: u64) -> Buffer {
+        if units == 0 {
+            return Buffer::Scratch(u8::MAX);
+        }
+        self.scratch.push(units);
+        Buffer::Scratch(self.scratch.len() as u8 - 1)
+    }
+
+    /// Appends a step that waits for the given ones.
+    pub(crate) fn push(&mut self, action: Action, after: After) -> StepId {
+        self.steps.push(Step { action, after });
+        self.base + self.steps.len() as StepId - 1
+    }
+
+    /// Appends a step that waits for those it conflicts with.
+    fn add(&mut self, action: Action) -> StepId {
+        let after = self.conflicts(&action);
+        self.push(action, after)
+    }
+
+    /// Sends.
+    pub(crate) fn send(&mut self, to: Rank, data: Slice, slot: u16) -> StepId {
+        self.add(Action::Send { to, data, slot })
+    }
+
+    /// Receives.
+    pub(crate) fn receive(&mut self, from: Rank, data: Slice, slot: u16) -> StepId {
+        self.add(Action::Receive { from, data, slot })
+    }
+
+    /// target = operand ∘ target if the operand is left, else target ∘ operand.
+    pub(crate) fn reduce(&mut self, operand: Slice, target: Slice, operand_is_left: bool) {
+        if target.length > 0 {
+            self.add(Action::Reduce { operand, target, operand_is_left });
+        }
+    }
+
+    /// Copies, unless there is nothing to do.
+    pub(crate) fn copy(&mut self, from: Slice, to: Slice) {
+        if from != to && to.length > 0 {
+            self.add(Action::Copy { from, to });
+        }
+    }
+
+    /// A step that does nothing but wait for others: one name for many.
+    pub(crate) fn join(&mut self, steps: After) -> After {
+        if steps.len() < 2 {
+            return steps;
+        }
+        let nothing = Slice { buffer: Buffer::Recv, offset: 0, length: 0 };
+        let id = self.push(Action::Copy { from: nothing, to: nothing }, steps);
+        After::from_iter([id])
+    }
+
+    /// Finishes the plan with the steps that `body` writes for each piece of a long message: at
+    /// once if there is one piece, else when the executor gets there.
+    pub(crate) fn pieces(mut self, cut: Cut, mut body: impl FnMut(&mut Self, Piece) + Send + 'static) -> Box<dyn Plan> {
+        let count = cut.pieces();
+        if count == 1 {
+            body(&mut self, cut.piece(0));
+            return Box::new(self);
+        }
+        let mut number = 0;
+        let mut starts = vec![self.base; cut.lanes as usize];
+        self.filler = Some(Box::new(move |script| {
+            // Scratch memory is used again after `lanes` pieces: conflicts reach back that far and no farther.
+            let lane = (number % cut.lanes) as usize;
+            script.forget(starts[lane]);
+            starts[lane] = script.base + script.steps.len() as StepId;
+            body(script, cut.piece(number));
+            number += 1;
+            number < count
+        }));
+        Box::new(self)
+    }
+
+    /// Forgets the steps before one.
+    fn forget(&mut self, before: StepId) {
+        let gone = ((before - self.base) as usize).min(self.given);
+        self.steps.drain(..gone);
+        self.base += gone as StepId;
+        self.given -= gone;
+    }
+
+    /// Earlier steps that an action must wait for. Those that the found ones already wait for are left out where that is seen.
+    fn conflicts(&self, action: &Action) -> After {
+        let new = Touch::of(action);
+        let mut after = After::NONE;
+        for (i, step) in self.steps.iter().enumerate().rev() {
+            let old = Touch::of(&step.action);
+            if !new.conflicts(&old) {
+                continue;
+            }
+            let id = self.base + i as StepId;
+            if !after.iter().any(|&f| self.steps[(f - self.base) as usize].after.contains(&id)) {
+                after.add(id);
+            }
+            if old.covers(&new) {
+                break;
+            }
+        }
+        after
+    }
 }
 
 impl Plan for Script {
     fn scratch(&self) -> &[u64] {
         &self.scratch
     }
+
     fn next_step(&mut self) -> Option<Step> {
-        let step = self.steps.get(self.given)?.clone();
+        while self.given == self.steps.len() {
+            let mut filler = self.filler.take()?;
+            if filler(self) {
+                self.filler = Some(filler);
+            }
+        }
         self.given += 1;
-        Some(step)
+        Some(self.steps[self.given - 1].clone())
     }
+}
+
+/// What an action reads and writes.
+pub(crate) struct Touch {
+    /// Slices read.
+    pub(crate) reads: [Option<Slice>; 2],
+    /// Slice written.
+    pub(crate) write: Option<Slice>,
+}
+
+impl Touch {
+    /// Of one action.
+    pub(crate) fn of(action: &Action) -> Self {
+        match *action {
+            Action::Send { data, .. } => Self { reads: [Some(data), None], write: None },
+            Action::Receive { data, .. } => Self { reads: [None, None], write: Some(data) },
+            Action::Reduce { operand, target, .. } => Self { reads: [Some(operand), Some(target)], write: Some(target) },
+            Action::Copy { from, to } => Self { reads: [Some(from), None], write: Some(to) },
+        }
+    }
+
+    /// True if the two may not run at the same time or in the other order.
+    pub(crate) fn conflicts(&self, other: &Self) -> bool {
+        let hits = |w: &Option<Slice>, t: &Self| {
+            w.is_some_and(|w| t.reads.iter().chain([&t.write]).flatten().any(|s| overlap(&w, s)))
+        };
+        hits(&self.write, other) || hits(&other.write, self)
+    }
+
+    /// True if this one writes everything that the other touches: whatever conflicts with the other there and came
+    /// before this one, this one has waited for.
+    fn covers(&self, other: &Self) -> bool {
+        let Some(w) = self.write else { return false };
+        let inside = |s: &Slice| s.buffer == w.buffer && s.offset >= w.offset && s.offset + s.length <= w.offset + w.length;
+        other.reads.iter().chain([&other.write]).flatten().all(inside)
+    }
+}
+
+fn overlap(a: &Slice, b: &Slice) -> bool {
+    a.buffer == b.buffer && a.length > 0 && b.length > 0 && a.offset < b.offset + b.length && b.offset < a.offset + a.length
 }

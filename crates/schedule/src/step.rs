@@ -37,7 +37,7 @@ pub enum Buffer {
     Scratch(u8),
 }
 
-/// A range of a buffer, in units.
+/// A range of a buffer, in units. A range of length 0 may name a buffer that there is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     /// Which buffer.

@@ -14,6 +14,7 @@
 use crate::{Level, Rank, Topology};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The clustering of one group. Built once per communicator, O(p); lookups are O(1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Shape {
     positions: Vec<u32>,
     /// One per tier.
     depths: Vec<Depth>,
+    /// The same group without clusters, if positions are not ranks.
+    by_rank: Option<Arc<Self>>,
 }
 
 /// All clusters of one depth.
@@ -72,13 +75,14 @@ impl Shape {
         ranks.sort_by_key(|&r| (1..=splits).map(|d| clusters[d][r as usize]).fold([0u32; Level::COUNT + 1], append));
         let depths = kept.iter().map(|&d| Depth::new(&ranks, &clusters[d], &clusters[d + 1])).collect();
         let levels = kept.iter().map(|&d| levels[d]).collect();
-        let mut shape = Self { size, levels, ranks: Vec::new(), positions: Vec::new(), depths };
+        let mut shape = Self { size, levels, ranks: Vec::new(), positions: Vec::new(), depths, by_rank: None };
         if ranks.iter().enumerate().any(|(i, &r)| i as u32 != r) {
             shape.positions = vec![0; size as usize];
             for (i, &r) in ranks.iter().enumerate() {
                 shape.positions[r as usize] = i as u32;
             }
             shape.ranks = ranks;
+            shape.by_rank = Some(Arc::new(Self::flat(size, Level::LocalArea)));
         }
         shape
     }
@@ -103,7 +107,13 @@ impl Shape {
         self.ranks.is_empty()
     }
 
-    /// Rank of the process at a position.
+    /// A shape of the same group whose positions are ranks, for what must go by rank: this one, or one without clusters (as if
+    /// all were in one local area).
+    pub fn by_rank(self: &Arc<Self>) -> &Arc<Self> {
+        self.by_rank.as_ref().unwrap_or(self)
+    }
+
+    /// Rank of the process at a position. That at position 0 is rank 0.
     pub fn rank_at(&self, position: u32) -> Rank {
         if self.ranks.is_empty() { position } else { self.ranks[position as usize] }
     }

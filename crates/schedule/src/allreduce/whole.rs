@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Allreduce by bringing all contributions to all, who combine them in order of rank.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | those of allgather |
+//! | trips | those of allgather: one over the wide area |
+//! | bytes | p n to everybody |
+//! | restrictions | for operators that are not commutative over clusters that do not hold consecutive ranks, and small data |
+//! | paper | – |
+
+use crate::reduce::whole::fold_by_rank;
+use crate::row::Row;
+use crate::script::Script;
+use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::{Call, allgather};
+use isthmus_topology::Shape;
+use std::sync::Arc;
+
+pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64) -> Box<dyn Plan> {
+    let mut script = Script::default();
+    let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
+    let all = script.memory(units * u64::from(shape.size()));
+    let own = Slice { buffer: own, offset: 0, length: units };
+    allgather::bring(&mut script, shape, me, &Row::equal(units), own, all, call.unit_bytes);
+    let result = Slice { buffer: Buffer::Recv, offset: 0, length: units };
+    fold_by_rank(&mut script, shape, 0..shape.size(), all, units, result);
+    Box::new(script)
+}

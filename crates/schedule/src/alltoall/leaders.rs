@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Alltoall through leaders: rows up to the leader of each site, one message between any two sites, rows down.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | S (S − 1) over the outermost level: the minimum for one trip; inside a site those of gather and scatter |
+//! | trips | wide area 1; every inner tier twice |
+//! | bytes | every block crosses the wide area once: the minimum; inside a site every row goes up and down whole |
+//! | copies | the leader of a site of m processes makes about m p of them: for small blocks and not too many processes |
+//! | restrictions | equal blocks |
+//! | paper | MagPIe (Kielmann et al., 1999): one message per pair of clusters |
+//!
+//! The leader holds `rows` (from its members, by position; the blocks of a row by destination's rank), `out` (by other site, by
+//! own member, by member there) and `coming` (by other site, by member there, by own member), all in order of position, and makes
+//! `results` (by own member; the blocks of a row by source's rank).
+
+use crate::row::{Row, runs};
+use crate::script::{Kind, Piece, Script};
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
+use crate::tree::{Council, Family};
+use crate::{Call, choose, scatter};
+use isthmus_topology::Shape;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, block: u64) -> Box<dyn Plan> {
+    let mut script = Script::default();
+    let length = block * u64::from(shape.size());
+    let bytes = call.bytes(length);
+    let family = Family::new(shape, 0, me, 1, |level, k| choose::radix(level, k, bytes));
+    let own = Slice { buffer: if call.in_place { Buffer::Recv } else { Buffer::Send }, offset: 0, length };
+    let result = Slice { buffer: Buffer::Recv, ..own };
+    let rows = Row::equal(length);
+    match family.parent {
+        Some(parent) => member(&mut script, &family, parent, &rows, own, result),
+        None => Leader::new(&mut script, shape, me, &family, block).act(&mut script, &family, &rows, own, result),
+    }
+    Box::new(script)
+}
+
+/// A process that hands its subtree's rows up, and gets their results.
+fn member(script: &mut Script, family: &Family, parent: Rank, rows: &Row, own: Slice, result: Slice) {
+    let (up, down) = (Piece::whole(0).slot(Kind::Up), Piece::whole(0).slot(Kind::Down));
+    if family.is_leaf() {
+        script.send(parent, own, up);
+        script.receive(parent, result, down);
+        return;
+    }
+    let whole = family.start..family.end;
+    let buffer = script.memory(rows.length(whole.clone()));
+    let at = |positions: Range<u32>| rows.slice(buffer, family.start, positions);
+    script.copy(own, at(family.position..family.position + 1));
+    for child in family.children.iter().rev() {
+        script.receive(child.rank, at(child.start..child.end), up);
+    }
+    script.send(parent, at(whole.clone()), up);
+    script.receive(parent, at(whole), down);
+    scatter::spread(script, family, rows, buffer, family.start, result);
+}
+
+/// The leader of a site. Its steps name what they wait for: there are too many to search.
+struct Leader<'a> {
+    shape: &'a Shape,
+    council: Council,
+    /// Positions of the site.
+    site: Range<u32>,
+    block: u64,
+    rows: Buffer,
+    out: Buffer,
+    coming: Buffer,
+    results: Buffer,
+}
+
+impl<'a> Leader<'a> {
+    fn new(script: &mut Script, shape: &'a Arc<Shape>, me: Rank, family: &Family, block: u64) -> Self {
+        let (p, m) = (u64::from(shape.size()), u64::from(family.end - family.start));
+        Self {
+            shape,
+            council: Council::outermost(shape, me),
+            site: family.start..family.end,
+            block,
+            rows: script.memory(m * p * block),
+            out: script.memory(m * (p - m) * block),
+            coming: script.memory(m * (p - m) * block),
+            results: script.memory(m * p * block),
+        }
+    }
+
+    fn act(&self, script: &mut Script, family: &Family, rows: &Row, own: Slice, result: Slice) {
+        let collected = self.collect(script, family, rows, own);
+        let come = self.exchange(script, &collected);
+        let assembled = self.assemble(script, After::from_iter(collected.iter().chain(come.iter()).copied()));
+        let slot = Piece::whole(0).slot(Kind::Down);
+        for child in &family.children {
+            let data = rows.slice(self.results, family.start, child.start..child.end);
+            script.push(Action::Send { to: child.rank, data, slot }, assembled.clone());
+        }
+        let from = rows.slice(self.results, family.start, family.position..family.position + 1);
+        script.push(Action::Copy { from, to: result }, assembled);
+    }
+
+    fn collect(&self, script: &mut Script, family: &Family, rows: &Row, own: Slice) -> After {
+        let slot = Piece::whole(0).slot(Kind::Up);
+        let at = |positions: Range<u32>| rows.slice(self.rows, family.start, positions);
+        let to = at(family.position..family.position + 1);
+        let mut all = After::from_iter([script.push(Action::Copy { from: own, to }, After::NONE)]);
+        for child in family.children.iter().rev() {
+            let data = at(child.start..child.end);
+            all.add(script.push(Action::Receive { from: child.rank, data, slot }, After::NONE));
+        }
+        script.join(all)
+    }
+
+    /// The part of `out` and `coming` that belongs to another site.
+    fn between(&self, buffer: Buffer, there: &Range<u32>) -> Slice {
+        let before = if there.start < self.site.start { there.start } else { there.start - self.site.len() as u32 };
+        let m = self.site.len() as u64;
+        Slice { buffer, offset: u64::from(before) * m * self.block, length: there.len() as u64 * m * self.block }
+    }
+
+    /// One message to and from each other site; gives the step that ends the receipt.
+    fn exchange(&self, script: &mut Script, collected: &After) -> After {
+        let slot = Piece::whole(0).slot(Kind::Exchange);
+        let mut come = After::NONE;
+        for (to, from) in self.council.pairs() {
+            let packed = self.pack(script, &self.council.span(to), collected);
+            let data = self.between(self.out, &self.council.span(to));
+            script.push(Action::Send { to: self.council.rank(to), data, slot }, packed);
+            let data = self.between(self.coming, &self.council.span(from));
+            come.add(script.push(Action::Receive { from: self.council.rank(from), data, slot }, After::NONE));
+        }
+        script.join(come)
+    }
+
+    fn pack(&self, script: &mut Script, there: &Range<u32>, collected: &After) -> After {
+        let base = self.between(self.out, there).offset;
+        let (p, n) = (u64::from(self.shape.size()), there.len() as u64);
+        let mut packed = After::NONE;
+        for row in 0..self.site.len() as u64 {
+            for (run, rank) in runs(self.shape, there.clone()) {
+                let length = run.len() as u64 * self.block;
+                let from = Slice { buffer: self.rows, offset: (row * p + u64::from(rank)) * self.block, length };
+                let column = u64::from(run.start - there.start);
+                let to = Slice { buffer: self.out, offset: base + (row * n + column) * self.block, length };
+                packed.add(script.push(Action::Copy { from, to }, collected.clone()));
+            }
+        }
+        script.join(packed)
+    }
+
+    /// Puts the results together, a block at a time.
+    fn assemble(&self, script: &mut Script, ready: After) -> After {
+        let ready = script.join(ready);
+        let mut assembled = After::NONE;
+        for site in 0..self.council.size {
+            let there = self.council.span(site);
+            for source in there.clone() {
+                for member in self.site.clone() {
+                    let from = self.block_from(source, member, &there);
+                    let column = u64::from(self.shape.rank_at(source));
+                    let row = u64::from(member - self.site.start) * u64::from(self.shape.size());
+                    let to = Slice { buffer: self.results, offset: (row + column) * self.block, length: self.block };
+                    assembled.add(script.push(Action::Copy { from, to }, ready.clone()));
+                }
+            }
+        }
+        script.join(assembled)
+    }
+
+    /// Where the leader has the block from a source (position, of site `there`) for a member (position).
+    fn block_from(&self, source: u32, member: u32, there: &Range<u32>) -> Slice {
+        let (p, m) = (u64::from(self.shape.size()), self.site.len() as u64);
+        let length = self.block;
+        if *there == self.site {
+            let row = u64::from(source - self.site.start) * p;
+            let offset = (row + u64::from(self.shape.rank_at(member))) * self.block;
+            return Slice { buffer: self.rows, offset, length };
+        }
+        let base = self.between(self.coming, there).offset;
+        let index = u64::from(source - there.start) * m + u64::from(member - self.site.start);
+        Slice { buffer: self.coming, offset: base + index * self.block, length }
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Barrier.
+
+mod dissemination;
+mod tree;
+
+use crate::choose::{self, Top};
+use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::script::Script;
+use isthmus_topology::Shape;
+use std::sync::Arc;
+
+pub(crate) fn plan(shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+    let mut script = Script::default();
+    // The leaders' shares of a message without data would be messages without data.
+    let top = choose::meeting(shape, 0);
+    tree::write(&mut script, shape, me, if top == Top::Split { Top::Flat } else { top });
+    Box::new(script)
+}
+
+/// No data.
+const NOTHING: Slice = Slice { buffer: Buffer::Recv, offset: 0, length: 0 };

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Barrier: up the trees to the leaders of the outermost tier, a meeting of these, and down.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat S (S − 1), the minimum for one trip; tree 2 (S − 1), the minimum at all |
+//! | trips | below the outermost tier two per tier; among leaders: flat one, tree two |
+//! | bytes | 0 |
+//! | restrictions | none |
+//! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Barrier) |
+
+use super::{NOTHING, dissemination};
+use crate::choose::{self, Top};
+use crate::script::{Kind, Piece, Script};
+use crate::step::{Action, After, Rank, StepId};
+use crate::tree::{Council, Family};
+use isthmus_topology::Shape;
+use std::sync::Arc;
+
+pub(super) fn write(script: &mut Script, shape: &Arc<Shape>, me: Rank, top: Top) {
+    let from = usize::from(top != Top::Tree);
+    let family = Family::new(shape, 0, me, from, |level, k| choose::radix(level, k, 0));
+    let receives = family.children.iter().rev().map(|c| receive(script, c.rank, Kind::Up, After::NONE));
+    let below: After = receives.collect();
+    let below = script.join(below);
+    let released = match family.parent {
+        Some(parent) => {
+            send(script, parent, Kind::Up, below.clone());
+            After::from_iter([receive(script, parent, Kind::Down, After::NONE)])
+        }
+        None if top == Top::Tree => below,
+        None => meet(script, &Council::outermost(shape, me), top, below),
+    };
+    for child in &family.children {
+        send(script, child.rank, Kind::Down, released.clone());
+    }
+}
+
+/// The leaders' meeting; gives what must be complete before the others may go.
+fn meet(script: &mut Script, council: &Council, top: Top, below: After) -> After {
+    if top == Top::Doubling {
+        return dissemination::meet(script, council, below);
+    }
+    let mut all = below.clone();
+    for (to, from) in council.pairs() {
+        send(script, council.rank(to), Kind::Exchange, below.clone());
+        all.add(receive(script, council.rank(from), Kind::Exchange, After::NONE));
+    }
+    script.join(all)
+}
+
+pub(super) fn send(script: &mut Script, to: Rank, kind: Kind, after: After) -> StepId {
+    script.push(Action::Send { to, data: NOTHING, slot: Piece::whole(0).slot(kind) }, after)
+}
+
+pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After) -> StepId {
+    script.push(Action::Receive { from, data: NOTHING, slot: Piece::whole(0).slot(kind) }, after)
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Reduce along the tree of all tiers, in pieces.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | (parts − 1) per cluster and tier: the minimum; S sites: S − 1 wide-area ones, for every root |
+//! | trips | wide area 1 (flat), local area 1, node 1 or log2 |
+//! | bytes | n per message |
+//! | long messages | pieces follow each other through all tiers at once |
+//! | restrictions | operands are combined in order of position. Operators that are not commutative need clusters of consecutive ranks; for others the shape without clusters is given, whose positions are ranks, and slow links are crossed up to p − 1 times |
+//! | paper | multilevel-topology-aware-collectives 2002, section 3.2 |
+
+use crate::fold::Sum;
+use crate::script::{Kind, Script};
+use crate::step::{Buffer, Plan, Rank};
+use crate::tree::Family;
+use crate::{Call, choose};
+use isthmus_topology::Shape;
+
+pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
+    let bytes = call.bytes(units);
+    let family = Family::new(shape, call.root, me, 0, |level, k| choose::radix(level, k, bytes));
+    let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
+    let cut = choose::cut(call, shape, units, choose::Top::Tree);
+    let mut script = Script::default();
+    let pool = cut.pool(&mut script, if family.is_leaf() { 0 } else { family.children.len() as u64 + 1 });
+    script.pieces(cut, move |script, piece| {
+        let own = piece.of(own);
+        // The last spare is where a process that acts for others, but has no result buffer, combines.
+        let target = match family.parent {
+            None => piece.of(Buffer::Recv),
+            Some(_) if family.is_leaf() => own,
+            Some(_) => pool.place(&piece, family.children.len()),
+        };
+        let mut sum = Sum { value: own, target };
+        sum.absorb_children(script, &family, &piece, |i| pool.place(&piece, i));
+        match family.parent {
+            Some(parent) => _ = script.send(parent, sum.value, piece.slot(Kind::Up)),
+            None => sum.settle(script),
+        }
+    })
+}

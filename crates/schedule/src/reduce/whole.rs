@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Reduce by bringing all contributions to the root, which combines them in order of rank.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | those of gather: one per remote site and machine |
+//! | trips | those of gather: one per tier |
+//! | bytes | p n in all; a site of m processes sends m n |
+//! | restrictions | for operators that are not commutative over clusters that do not hold consecutive ranks, and small data |
+//! | paper | – |
+
+use crate::row::Row;
+use crate::script::Script;
+use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::{Call, gather};
+use isthmus_topology::Shape;
+
+pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
+    let mut script = Script::default();
+    let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
+    let own = Slice { buffer: own, offset: 0, length: units };
+    let row = Row::equal(units);
+    let all = if me == call.root { script.memory(units * u64::from(shape.size())) } else { Buffer::Recv };
+    gather::bring(&mut script, shape, call.root, me, &row, own, all, call.bytes(units));
+    if me == call.root {
+        let result = Slice { buffer: Buffer::Recv, offset: 0, length: units };
+        fold_by_rank(&mut script, shape, 0..shape.size(), all, units, result);
+    }
+    Box::new(script)
+}
+
+/// Combines the blocks of consecutive ranks, which stand in order of position in `all`.
+pub(crate) fn fold_by_rank(
+    script: &mut Script,
+    shape: &Shape,
+    ranks: std::ops::Range<Rank>,
+    all: Buffer,
+    units: u64,
+    result: Slice,
+) {
+    let block = |rank| Slice { buffer: all, offset: u64::from(shape.position_of(rank)) * units, length: units };
+    script.copy(block(ranks.start), result);
+    for rank in ranks.skip(1) {
+        script.reduce(block(rank), result, false);
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scan (inclusive) and exscan (exclusive).
+
+mod tree;
+mod whole;
+
+use crate::choose::{self, Top};
+use crate::script::Script;
+use crate::step::{Plan, Rank};
+use crate::Call;
+use isthmus_topology::Shape;
+use std::sync::Arc;
+
+pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+    let units = call.blocks.size(0);
+    if units == 0 {
+        return Box::new(Script::default());
+    }
+    let bytes = call.bytes(units);
+    if shape.in_rank_order() {
+        let top = if choose::meeting(shape, bytes) == Top::Flat { Top::Flat } else { Top::Tree };
+        return tree::plan(call, shape, me, units, top);
+    }
+    if choose::bring_whole(bytes.saturating_mul(u64::from(shape.size()))) {
+        return whole::plan(call, shape, me, units);
+    }
+    tree::plan(call, shape.by_rank(), me, units, Top::Tree)
+}
