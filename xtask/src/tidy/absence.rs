@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What must not be somewhere: operating-system things on the floors of words and thinking, unsafe code outside its
+//! rooms, print macros outside the commands.
+
+use super::Finding;
+use super::layers::Layers;
+use super::source::Source;
+use crate::tree::Result;
+
+/// Time, chance, files, sockets: arguments on floors 0 and 1, never taken from the system.
+const OPERATING_SYSTEM: [&str; 10] = [
+    "std::net",
+    "std::fs",
+    "std::env",
+    "std::thread",
+    "std::process",
+    "std::os",
+    "Instant::now",
+    "SystemTime",
+    "thread_rng",
+    "RandomState",
+];
+
+/// Where unsafe code may stand: paths begin with one of these.
+const UNSAFE_ROOMS: [&str; 5] = [
+    "crates/datatype/src/raw",
+    "crates/shm/",
+    "crates/net/",
+    "crates/vendor/",
+    "crates/mpi/",
+];
+
+const PRINT: [&str; 4] = ["println!", "eprintln!", "print!", "eprint!"];
+/// Rooms whose business is to talk to people.
+const PRINTING_ROOMS: [&str; 5] = ["cli", "bench", "testbed", "xtask", "fuzz"];
+
+pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
+    let layers = Layers::load()?;
+    let mut findings = Vec::new();
+    for source in sources.iter().filter(|s| !s.is_test()) {
+        if layers.floor(source.room()).is_some_and(|floor| floor <= 1) {
+            find(
+                source,
+                &OPERATING_SYSTEM,
+                "has no place on floors 0 and 1: make it an argument",
+                &mut findings,
+            );
+        }
+        if !PRINTING_ROOMS.contains(&source.room()) {
+            find(source, &PRINT, "only the commands print", &mut findings);
+        }
+    }
+    for source in sources
+        .iter()
+        .filter(|s| !UNSAFE_ROOMS.iter().any(|room| s.path.starts_with(room)))
+    {
+        unsafe_code(source, &mut findings);
+    }
+    Ok(findings)
+}
+
+fn unsafe_code(source: &Source, findings: &mut Vec<Finding>) {
+    for (number, line) in source.code.lines().enumerate() {
+        let after = words(line).skip_while(|w| *w != "unsafe").nth(1);
+        // `unsafe extern "C" fn(…)` and `unsafe fn(…)` are types here: naming one needs no unsafe block.
+        let is_type = after == Some("extern") || line.contains("unsafe fn(");
+        if words(line).any(|w| w == "unsafe") && !is_type {
+            findings.push(format!("{}:{}: unsafe code outside its rooms", source.path, number + 1));
+        }
+    }
+    let root = source.path.ends_with("src/lib.rs") || source.path.ends_with("src/main.rs");
+    let partly = source.path.starts_with("crates/datatype/") && source.text.contains("#![deny(unsafe_code)]");
+    if root && !partly && !source.text.contains("#![forbid(unsafe_code)]") {
+        findings.push(format!("{}: the crate root lacks #![forbid(unsafe_code)]", source.path));
+    }
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|w| !w.is_empty())
+}
+
+fn find(source: &Source, needles: &[&str], why: &str, findings: &mut Vec<Finding>) {
+    for (number, line) in source.code.lines().enumerate() {
+        for needle in needles {
+            let found = line.match_indices(needle).any(|(at, _)| {
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+            });
+            if found {
+                findings.push(format!("{}:{}: {needle}: {why}", source.path, number + 1));
+            }
+        }
+    }
+}

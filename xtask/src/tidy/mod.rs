@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! House rules that no compiler checks. Each rule is a function from the tree to findings.
+
+mod absence;
+mod documents;
+mod layers;
+mod settings;
+mod sizes;
+mod source;
+
+use crate::codegen;
+use crate::tree::Result;
+
+/// A broken rule: one line, beginning with the file.
+type Finding = String;
+
+/// Runs every rule, prints the report of sizes, and fails if anything was found.
+pub(crate) fn run() -> Result<()> {
+    let sources = source::load()?;
+    let mut findings = Vec::new();
+    findings.extend(layers::check()?);
+    findings.extend(absence::check(&sources)?);
+    findings.extend(settings::check(&sources)?);
+    findings.extend(documents::check()?);
+    findings.extend(
+        codegen::stale()?
+            .into_iter()
+            .map(|f| format!("{f}: stale: run `cargo xtask codegen` and commit")),
+    );
+    let report = sizes::measure(&sources)?;
+    println!("{}", report.summary);
+    findings.extend(report.findings);
+    if findings.is_empty() {
+        println!("tidy: nothing found");
+        return Ok(());
+    }
+    Err(format!("{}\ntidy: {} findings", findings.join("\n"), findings.len()))
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rust sources with comments and literals blanked out, so that rules see code and nothing else.
+
+use crate::tree::{self, Result};
+
+/// One Rust file.
+pub(super) struct Source {
+    /// Relative to the top.
+    pub(super) path: String,
+    /// As it is.
+    pub(super) text: String,
+    /// The same length in lines; comments, strings and characters are spaces, and so is what follows the first
+    /// `#[cfg(test)]`: tests stand at the bottom.
+    pub(super) code: String,
+}
+
+impl Source {
+    /// Directory name of the crate: `schedule` for `crates/schedule/src/…`; `xtask` and `fuzz` for themselves.
+    pub(super) fn room(&self) -> &str {
+        let mut parts = self.path.split('/');
+        match parts.next() {
+            Some("crates") => parts.next().unwrap_or_default(),
+            other => other.unwrap_or_default(),
+        }
+    }
+
+    /// Whether the file is itself a test, an example or a measurement.
+    pub(super) fn is_test(&self) -> bool {
+        let inside = |directory: &str| self.path.contains(&format!("/{directory}/"));
+        let file = self.path.rsplit('/').next().unwrap_or_default();
+        inside("tests") || inside("benches") || inside("examples") || matches!(file, "tests.rs" | "test.rs")
+    }
+
+    /// Whether `cargo xtask codegen` wrote it.
+    pub(super) fn is_generated(&self) -> bool {
+        self.path.contains("/generated/")
+    }
+}
+
+/// All Rust files of the workspace.
+pub(super) fn load() -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for directory in ["crates", "xtask", "fuzz"] {
+        for path in tree::files(directory, ".rs")? {
+            let text = tree::read(&path)?;
+            let code = without_tests(&blank(&text));
+            sources.push(Source { path, text, code });
+        }
+    }
+    Ok(sources)
+}
+
+/// Blanks everything from the first `#[cfg(test)]` that is followed by a module with a body.
+fn without_tests(code: &str) -> String {
+    let start = code.match_indices("#[cfg(test)]").map(|(at, _)| at).find(|at| {
+        let after = &code[at + "#[cfg(test)]".len()..];
+        after
+            .find(['{', ';'])
+            .is_some_and(|end| after[end..].starts_with('{') && after[..end].contains("mod "))
+    });
+    start.map_or(code.to_owned(), |at| {
+        code[..at]
+            .chars()
+            .chain(code[at..].chars().map(|c| if c == '\n' { c } else { ' ' }))
+            .collect()
+    })
+}
+
+/// Replaces comments, strings and character literals by spaces; line breaks stay.
+fn blank(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = literal_length(rest, out.chars().next_back());
+        if length == 0 {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        } else {
+            out.extend(rest[..length].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+            rest = &rest[length..];
+        }
+    }
+    out
+}
+
+/// Bytes of the comment or literal that `text` begins with; 0 for code.
+fn literal_length(text: &str, before: Option<char>) -> usize {
+    let in_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    if text.starts_with("//") {
+        return text.find('\n').unwrap_or(text.len());
+    }
+    if text.starts_with("/*") {
+        return block_comment(text);
+    }
+    if text.starts_with('"') {
+        return quoted(text, '"');
+    }
+    if text.starts_with('\'') {
+        return character(text);
+    }
+    if !in_word && (text.starts_with("r\"") || text.starts_with("r#")) {
+        return raw_string(text);
+    }
+    0
+}
+
+fn block_comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while at < text.len() {
+        if text[at..].starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if text[at..].starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                break;
+            }
+        } else {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    at
+}
+
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// A character literal; a lifetime or label is code.
+fn character(text: &str) -> usize {
+    let mut chars = text.chars().skip(1);
+    match (chars.next(), chars.next()) {
+        (Some('\\'), _) | (Some(_), Some('\'')) => quoted(text, '\''),
+        _ => 0,
+    }
+}
+
+fn raw_string(text: &str) -> usize {
+    let hashes = text[1..].chars().take_while(|c| *c == '#').count();
+    if !text[1 + hashes..].starts_with('"') {
+        return 0;
+    }
+    let end = format!("\"{}", "#".repeat(hashes));
+    let start = 2 + hashes;
+    text[start..].find(&end).map_or(text.len(), |at| start + at + end.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_literals_are_blanked() {
+        assert_eq!(blank("a // b\nc"), "a     \nc");
+        assert_eq!(blank("x(\"y\\\"z\", 'q', '\\n')"), "x(      ,    ,     )");
+        assert_eq!(blank("a /* b /* c */ d */ e"), "a                   e");
+        assert_eq!(blank("r#\"un\"safe\"# + 1"), "             + 1");
+    }
+
+    #[test]
+    fn lifetimes_are_code() {
+        assert_eq!(blank("fn f<'a>(x: &'a u8) {}"), "fn f<'a>(x: &'a u8) {}");
+    }
+
+    #[test]
+    fn tests_at_the_bottom_are_blanked_and_test_imports_are_not() {
+        assert_eq!(without_tests("a\n#[cfg(test)]\nmod tests { b }\n").trim_end(), "a");
+        assert_eq!(
+            without_tests("#[cfg(test)]\nmod tests;\na"),
+            "#[cfg(test)]\nmod tests;\na"
+        );
+    }
+}
