@@ -1,2 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Per-job certificate authority, certificates and TLS set-up.
+//! Who a process is: a throw-away certificate authority per job, certificates, TLS set-up.
+//!
+//! ```text
+//!  coordinator                         process of rank 17
+//!    Authority::new(job)                 KeyPair::generate()
+//!        |      <--- signing request ---   key.signing_request()      (through its agent)
+//!    authority.sign(request, 17, ..)
+//!        |      --- certificate, authority's certificate --->  Identity::new(..)
+//! ```
+//! The private key of the authority stays in the coordinator's memory, that of a process in the
+//! process's; neither is ever written or sent. A certificate says one thing: "rank 17 of this job",
+//! as the DNS name [`rank_name`]. Whatever else a signing request asks for is ignored.
+//!
+//! Only TLS 1.3 is spoken, both sides show a certificate, and only this job's authority is believed:
+//! the certificates of the system play no part. Nothing here uses a process-wide default, so a user's
+//! program may use its own TLS library beside it.
+
+#![forbid(unsafe_code)]
+
+mod authority;
+#[cfg(test)]
+mod handshake_tests;
+mod tls;
+
+pub use authority::{Authority, IdentityError, KeyPair, MAX_REQUEST, MAX_VALIDITY, SKEW, rank_name};
+pub use tls::Identity;

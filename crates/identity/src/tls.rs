@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! TLS set-up of one process: TLS 1.3 only, both sides authenticated, one authority.
+
+use std::sync::Arc;
+
+use rustls::client::{Resumption, verify_server_name};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring as provider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use crate::authority::{IdentityError, KeyPair, rank_name};
+
+/// A process that can prove its rank, and check that of others.
+#[derive(Clone)]
+pub struct Identity {
+    job: String,
+    rank: u32,
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("job", &self.job).field("rank", &self.rank).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// From what [`Authority::sign`](crate::Authority::sign) answered to the request of `key`.
+    /// `certificate` and `authority` are DER. Checks that the certificate is this rank's.
+    pub fn new(job: &str, rank: u32, key: &KeyPair, certificate: &[u8], authority: &[u8]) -> Result<Self, IdentityError> {
+        let certificate = CertificateDer::from(certificate.to_vec());
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(authority.to_vec())).map_err(unusable)?;
+        check_rank(&certificate, job, rank)?;
+        let (roots, provider) = (Arc::new(roots), Arc::new(suites()));
+        Ok(Self {
+            job: job.to_owned(),
+            rank,
+            client: client(&provider, &roots, &certificate, key)?.into(),
+            server: server(&provider, &roots, &certificate, key)?.into(),
+        })
+    }
+
+    /// Rank in MPI_COMM_WORLD that this identity proves.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Name of the job.
+    pub fn job(&self) -> &str {
+        &self.job
+    }
+
+    /// For connections that we open. Use with [`Identity::server_name`] of the rank that is dialled: the
+    /// handshake fails unless the peer is that rank of this job.
+    pub fn client(&self) -> Arc<ClientConfig> {
+        self.client.clone()
+    }
+
+    /// For connections that we accept. The handshake proves that the peer belongs to the job; which
+    /// rank it is, is to be checked with [`Identity::check`].
+    pub fn server(&self) -> Arc<ServerConfig> {
+        self.server.clone()
+    }
+
+    /// The name to dial this rank of the job with. Never sent in the clear.
+    pub fn server_name(&self, rank: u32) -> Result<ServerName<'static>, IdentityError> {
+        ServerName::try_from(rank_name(&self.job, rank)).map_err(unusable)
+    }
+
+    /// Checks that the certificates of an accepted, verified connection are those of the rank that the peer claims to be.
+    pub fn check(&self, peer: Option<&[CertificateDer<'_>]>, claimed: u32) -> Result<(), IdentityError> {
+        let Some(certificate) = peer.and_then(<[_]>::first) else {
+            return Err(IdentityError::Certificate("the peer showed none".into()));
+        };
+        check_rank(certificate, &self.job, claimed)
+    }
+}
+
+/// The suites of TLS 1.3; AES with 128-bit keys first where the processor has instructions for it.
+fn suites() -> CryptoProvider {
+    use provider::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256};
+    let mut suites = vec![TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256];
+    if !aes_instructions() {
+        suites.rotate_right(1);
+    }
+    CryptoProvider { cipher_suites: suites, ..provider::default_provider() }
+}
+
+fn aes_instructions() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("aes");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return false;
+}
+
+fn client(
+    provider: &Arc<CryptoProvider>,
+    roots: &Arc<RootCertStore>,
+    certificate: &CertificateDer<'static>,
+    key: &KeyPair,
+) -> Result<ClientConfig, IdentityError> {
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS13])
+        .and_then(|b| b.with_root_certificates(roots.clone()).with_client_auth_cert(vec![certificate.clone()], private(key)))
+        .map_err(unusable)?;
+    // The name would stand in the clear in the first message, and a connection is made once per job.
+    config.enable_sni = false;
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+fn server(
+    provider: &Arc<CryptoProvider>,
+    roots: &Arc<RootCertStore>,
+    certificate: &CertificateDer<'static>,
+    key: &KeyPair,
+) -> Result<ServerConfig, IdentityError> {
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
+        // Names of acceptable authorities would tell a stranger the job's name.
+        .clear_root_hint_subjects()
+        .build()
+        .map_err(unusable)?;
+    let mut config = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS13])
+        .and_then(|b| b.with_client_cert_verifier(verifier).with_single_cert(vec![certificate.clone()], private(key)))
+        .map_err(unusable)?;
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(config)
+}
+
+fn private(key: &KeyPair) -> PrivateKeyDer<'static> {
+    PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.private()))
+}
+
+fn check_rank(certificate: &CertificateDer<'_>, job: &str, rank: u32) -> Result<(), IdentityError> {
+    let parsed = ParsedCertificate::try_from(certificate).map_err(unusable)?;
+    let name = ServerName::try_from(rank_name(job, rank)).map_err(unusable)?;
+    verify_server_name(&parsed, &name).map_err(|e| IdentityError::Certificate(format!("it is not that of rank {rank}: {e}")))
+}
+
+fn unusable(error: impl std::fmt::Display) -> IdentityError {
+    IdentityError::Certificate(error.to_string())
+}
