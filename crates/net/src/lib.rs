@@ -1,2 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TCP inside a site and mutually authenticated TLS between sites.
+//!
+//! ```text
+//!     main thread                          one thread per process ("isthmus-net")
+//!   TcpTransport  <- connected sockets --   listens, dials, shakes hands (plain and TLS)
+//!   WideTransport <- arrivals, commands ->  moves, encrypts and decrypts everything between sites
+//! ```
+//! A *channel* is the ordered stream of frames to one peer; a *connection* is a socket that carries it
+//! at the moment. Today a channel has one connection in its life and is lost with it.
+//!
+//! * Plain connections belong to whoever waits: once the thread has made one, it hands the socket to
+//!   [`TcpTransport`] and never touches it again. Making connections must not depend on the peer being
+//!   inside an MPI call, hence the thread does that for both.
+//! * Which address of a peer works is proven by a completed handshake. See `isthmus_wire::hello` for its bytes.
+//! * Strangers: connections that have not proven to belong to the job are bounded in number
+//!   ([`MAX_HANDSHAKES`]), bytes and time ([`HANDSHAKE_TIME`]); a plain one is told nothing at all.
+//!
+//! Order at the end of a job: `close` both transports until they return true, tell the agent, wait for its
+//! dismissal (by then everybody has closed), drop.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod addresses;
+mod hello;
+mod inbound;
+mod link;
+mod listener;
+mod outbox;
+mod places;
+mod reactor;
+mod secure;
+mod signals;
+mod socket;
+mod start;
+mod tcp;
+mod wide;
+
+pub use addresses::local_addresses;
+pub use hello::fuzz_hello;
+pub use link::ArrivalHook;
+pub use listener::{Listener, PortRange};
+pub use reactor::{HANDSHAKE_TIME, MAX_HANDSHAKES};
+pub use start::{Config, NetError, Reach, Transports, start};
+pub use tcp::TcpTransport;
+pub use wide::WideTransport;

@@ -2,6 +2,7 @@
 //! Every message on every wire, with its byte layout drawn.
 //!
 //! * [`frame`]: the 32-byte header in front of every message between two MPI processes.
+//! * [`hello`]: how two MPI processes begin and end a TCP connection.
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
 //! * [`codec`]: the bounded reader and writer that all of them use.
@@ -14,4 +15,5 @@ pub mod boot;
 pub mod codec;
 pub mod frame;
 pub mod grid;
+pub mod hello;
 pub mod place;

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The plain handshake: both sides prove that they know the job's secret. Bytes: `isthmus_wire::hello`.
+
+use isthmus_transport::Peer;
+use isthmus_wire::hello::{ANSWER, ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK, KNOCK_BYTES, Knock, REPLY, REPLY_BYTES, USE};
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+
+type Nonce = [u8; 32];
+
+/// What both sides of every handshake of this process have in common.
+pub(crate) struct Prover {
+    key: hmac::Key,
+    job: String,
+}
+
+impl Prover {
+    pub(crate) fn new(secret: &[u8; 32], job: &str) -> Self {
+        Self { key: hmac::Key::new(hmac::HMAC_SHA256, secret), job: job.to_owned() }
+    }
+
+    fn message(&self, label: &[u8; 8], ends: Ends, dialler: &Nonce, acceptor: &Nonce) -> Vec<u8> {
+        let job = self.job.as_bytes();
+        let (length, from, to) = ((job.len() as u32).to_le_bytes(), ends.from.to_le_bytes(), ends.to.to_le_bytes());
+        [label, &length[..], job, &from, &to, dialler, acceptor].concat()
+    }
+
+    fn prove(&self, label: &[u8; 8], ends: Ends, dialler: &Nonce, acceptor: &Nonce) -> [u8; 32] {
+        let mut out = [0; 32];
+        out.copy_from_slice(hmac::sign(&self.key, &self.message(label, ends, dialler, acceptor)).as_ref());
+        out
+    }
+
+    fn check(&self, label: &[u8; 8], ends: Ends, dialler: &Nonce, acceptor: &Nonce, proof: &[u8]) -> bool {
+        // Takes the same time wherever the first wrong byte is.
+        hmac::verify(&self.key, &self.message(label, ends, dialler, acceptor), proof).is_ok()
+    }
+}
+
+/// Who dials whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) from: Peer,
+    pub(crate) to: Peer,
+}
+
+/// The dialler between its knock and the answer.
+#[derive(Debug)]
+pub(crate) struct Knocked {
+    ends: Ends,
+    nonce: Nonce,
+}
+
+impl Knocked {
+    /// The first message, and what is needed to understand the answer.
+    pub(crate) fn new(prover: &Prover, ends: Ends) -> Option<(Self, [u8; KNOCK_BYTES])> {
+        let nonce = random()?;
+        let proof = prover.prove(KNOCK, ends, &nonce, &[0; 32]);
+        let knock = Knock { from: ends.from, to: ends.to, nonce, proof };
+        Some((Self { ends, nonce }, knock.encode()))
+    }
+
+    /// The reply to a good answer; `None` to a wrong one.
+    pub(crate) fn reply(&self, prover: &Prover, answer: &[u8; ANSWER_BYTES], verdict: u8) -> Option<[u8; REPLY_BYTES]> {
+        let acceptor: Nonce = answer[..32].try_into().ok()?;
+        if !prover.check(ANSWER, self.ends, &self.nonce, &acceptor, &answer[32..]) {
+            return None;
+        }
+        let mut out = [verdict; REPLY_BYTES];
+        out[..32].copy_from_slice(&prover.prove(REPLY, self.ends, &self.nonce, &acceptor));
+        Some(out)
+    }
+}
+
+/// The acceptor between its answer and the reply.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) ends: Ends,
+    dialler: Nonce,
+    acceptor: Nonce,
+}
+
+impl Answered {
+    /// The answer to a knock of this job for this rank; `None` to any other.
+    pub(crate) fn new(prover: &Prover, me: Peer, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
+        let knock = Knock::decode(bytes)?;
+        let ends = Ends { from: knock.from, to: knock.to };
+        if ends.to != me || ends.from == me || !prover.check(KNOCK, ends, &knock.nonce, &[0; 32], &knock.proof) {
+            return None;
+        }
+        let acceptor = random()?;
+        let mut out = [0; ANSWER_BYTES];
+        out[..32].copy_from_slice(&acceptor);
+        out[32..].copy_from_slice(&prover.prove(ANSWER, ends, &knock.nonce, &acceptor));
+        Some((Self { ends, dialler: knock.nonce, acceptor }, out))
+    }
+
+    /// The verdict in a good reply; `None` of a wrong one.
+    pub(crate) fn verdict(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
+        let good = prover.check(REPLY, self.ends, &self.dialler, &self.acceptor, &reply[..32]);
+        (good && reply[32] <= USE).then_some(reply[32])
+    }
+}
+
+/// Body of a fuzz target: everything that is parsed before a peer is known.
+pub fn fuzz_hello(bytes: &[u8]) {
+    let prover = Prover::new(&[7; 32], "fuzz");
+    if let Some(Ok(knock)) = bytes.get(..KNOCK_BYTES).map(<&[u8; KNOCK_BYTES]>::try_from) {
+        // Without the secret nothing gets an answer.
+        assert!(Answered::new(&prover, 1, knock).is_none());
+    }
+    if let Some(Ok(answer)) = bytes.get(..ANSWER_BYTES).map(<&[u8; ANSWER_BYTES]>::try_from) {
+        let knocked = Knocked { ends: Ends { from: 0, to: 1 }, nonce: [1; 32] };
+        assert!(knocked.reply(&prover, answer, USE).is_none());
+    }
+    if let Some(Ok(reply)) = bytes.get(..REPLY_BYTES).map(<&[u8; REPLY_BYTES]>::try_from) {
+        let answered = Answered { ends: Ends { from: 0, to: 1 }, dialler: [1; 32], acceptor: [2; 32] };
+        assert!(answered.verdict(&prover, reply).is_none());
+    }
+    if let Some(Ok(greeting)) = bytes.get(..GREETING_BYTES).map(<&[u8; GREETING_BYTES]>::try_from) {
+        if let Some(decoded) = Greeting::decode(greeting) {
+            assert_eq!(&decoded.encode(), greeting);
+        }
+    }
+}
+
+fn random() -> Option<Nonce> {
+    let mut out = [0; 32];
+    SystemRandom::new().fill(&mut out).ok()?;
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_that_know_the_secret_meet() {
+        let prover = Prover::new(&[1; 32], "job");
+        let ends = Ends { from: 3, to: 4 };
+        let (knocked, knock) = Knocked::new(&prover, ends).unwrap();
+        let (answered, answer) = Answered::new(&prover, 4, &knock).unwrap();
+        let reply = knocked.reply(&prover, &answer, USE).unwrap();
+        assert_eq!(answered.verdict(&prover, &reply), Some(USE));
+        assert_eq!(answered.ends, ends);
+    }
+
+    #[test]
+    fn others_do_not() {
+        let prover = Prover::new(&[1; 32], "job");
+        let ends = Ends { from: 3, to: 4 };
+        let (knocked, knock) = Knocked::new(&prover, ends).unwrap();
+        assert!(Answered::new(&prover, 5, &knock).is_none(), "meant for another rank");
+        assert!(Answered::new(&Prover::new(&[1; 32], "other"), 4, &knock).is_none(), "another job");
+        assert!(Answered::new(&Prover::new(&[2; 32], "job"), 4, &knock).is_none(), "another secret");
+        let mut bent = knock;
+        bent[8] ^= 1;
+        assert!(Answered::new(&prover, 4, &bent).is_none(), "another rank than proven");
+        let (answered, answer) = Answered::new(&prover, 4, &knock).unwrap();
+        // An echo of what was said is no proof.
+        let mut echo = [0; ANSWER_BYTES];
+        echo.copy_from_slice(&knock[16..]);
+        assert!(knocked.reply(&prover, &echo, USE).is_none());
+        let (other, _) = Knocked::new(&prover, ends).unwrap();
+        assert!(other.reply(&prover, &answer, USE).is_none(), "answer to another knock");
+        let mut reply = knocked.reply(&prover, &answer, USE).unwrap();
+        reply[0] ^= 1;
+        assert_eq!(answered.verdict(&prover, &reply), None);
+    }
+
+    #[test]
+    fn the_fuzz_target_stands_noise() {
+        let mut state = 1u32;
+        for length in 0..200 {
+            let noise: Vec<u8> = (0..length)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (state >> 24) as u8
+                })
+                .collect();
+            fuzz_hello(&noise);
+        }
+        let (_, knock) = Knocked::new(&Prover::new(&[1; 32], "job"), Ends { from: 0, to: 1 }).unwrap();
+        fuzz_hello(&knock);
+    }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the main thread and the I/O thread share: two queues, two bells, a few flags.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_transport::Peer;
+use isthmus_wire::frame::Header;
+use rustix::io::Errno;
+
+use crate::outbox::Bulk;
+use crate::reactor::Reactor;
+use crate::socket::Bell;
+
+/// Bytes of arrived frames that may wait for the main thread; above it the thread stops reading.
+pub(crate) const INBOX_BYTES: usize = 64 << 20;
+
+type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// From the main thread to the I/O thread.
+pub(crate) enum Command {
+    /// Make a plain connection to this peer.
+    Dial(Peer),
+    /// An encoded frame for a wide-area channel.
+    Frame { flow: Arc<Flow>, bytes: Vec<u8> },
+    /// Long data for a wide-area channel.
+    Bulk { peer: Peer, bulk: Bulk },
+    /// Where fragments with this token go.
+    Expect { peer: Peer, token: u64, memory: WriteMemory, length: u64 },
+    /// Send everything, then say farewell on every wide-area channel.
+    Close,
+}
+
+/// From the I/O thread to [`WideTransport`](crate::WideTransport).
+pub(crate) enum Arrival {
+    Frame { peer: Peer, header: Header, payload: Vec<u8> },
+    Received { peer: Peer, token: u64 },
+    Sent { peer: Peer, token: u64 },
+    Writable { peer: Peer },
+    Lost { peer: Peer, reason: String },
+}
+
+/// From the I/O thread to [`TcpTransport`](crate::TcpTransport).
+pub(crate) enum PlainEvent {
+    Connected { peer: Peer, socket: OwnedFd },
+    Failed { peer: Peer, reason: String },
+}
+
+/// Bytes that wait to be sent to one peer at another site.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) peer: Peer,
+    queued: AtomicUsize,
+    refused: AtomicBool,
+    limit: usize,
+}
+
+impl Flow {
+    pub(crate) fn new(peer: Peer, limit: usize) -> Self {
+        Self { peer, queued: AtomicUsize::new(0), refused: AtomicBool::new(false), limit }
+    }
+
+    /// Main thread: reserves room, or notes that it was refused. An empty queue takes anything.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let fits = || {
+            let queued = self.queued.load(Ordering::SeqCst);
+            queued == 0 || queued + bytes <= self.limit
+        };
+        if !fits() {
+            self.refused.store(true, Ordering::SeqCst);
+            // The thread may have made room between the two: then nobody else would say so.
+            if !fits() {
+                return false;
+            }
+            self.refused.store(false, Ordering::SeqCst);
+        }
+        self.queued.fetch_add(bytes, Ordering::SeqCst);
+        true
+    }
+
+    /// I/O thread: these bytes are gone. True when a refused sender should hear of it.
+    pub(crate) fn release(&self, bytes: usize) -> bool {
+        let left = self.queued.fetch_sub(bytes, Ordering::SeqCst) - bytes;
+        left <= self.limit / 2 && self.refused.swap(false, Ordering::SeqCst)
+    }
+}
+
+#[derive(Default)]
+struct Inbox {
+    arrivals: VecDeque<Arrival>,
+    bytes: usize,
+}
+
+pub(crate) struct Link {
+    commands: Mutex<Vec<Command>>,
+    /// The I/O thread is about to sleep or asleep.
+    asleep: AtomicBool,
+    thread_bell: Bell,
+    pub(crate) stop: AtomicBool,
+    inbox: Mutex<Inbox>,
+    /// Something is in the inbox.
+    arrived: AtomicBool,
+    /// The main thread sleeps on the bell.
+    armed: AtomicBool,
+    pub(crate) wide_bell: Bell,
+    /// The I/O thread has stopped reading because the inbox was full.
+    full: AtomicBool,
+    /// Everything was sent and the farewells said.
+    pub(crate) closed: AtomicBool,
+    plain: Mutex<VecDeque<PlainEvent>>,
+    pub(crate) plain_waiting: AtomicBool,
+    pub(crate) plain_bell: Bell,
+    hook: OnceLock<Hook>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Link")
+    }
+}
+
+/// A panic elsewhere cannot leave these queues in a bad state: every change is one push or swap.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        Ok(Self {
+            commands: Mutex::default(),
+            asleep: AtomicBool::new(false),
+            thread_bell: Bell::new()?,
+            stop: AtomicBool::new(false),
+            inbox: Mutex::default(),
+            arrived: AtomicBool::new(false),
+            armed: AtomicBool::new(false),
+            wide_bell: Bell::new()?,
+            full: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            plain: Mutex::default(),
+            plain_waiting: AtomicBool::new(false),
+            plain_bell: Bell::new()?,
+            hook: OnceLock::new(),
+        })
+    }
+
+    // Main thread.
+
+    pub(crate) fn command(&self, command: Command) {
+        lock(&self.commands).push(command);
+        self.wake_thread();
+    }
+
+    fn wake_thread(&self) {
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            self.thread_bell.ring();
+        }
+    }
+
+    /// Takes all arrivals. `spare` is left in their place.
+    pub(crate) fn take_arrivals(&self, spare: &mut VecDeque<Arrival>) -> bool {
+        if !self.arrived.load(Ordering::Acquire) {
+            return false;
+        }
+        {
+            let mut inbox = lock(&self.inbox);
+            self.arrived.store(false, Ordering::Release);
+            std::mem::swap(&mut inbox.arrivals, spare);
+            inbox.bytes = 0;
+        }
+        if self.full.swap(false, Ordering::SeqCst) {
+            self.thread_bell.ring();
+        }
+        true
+    }
+
+    /// False when something has arrived.
+    pub(crate) fn arm(&self) -> bool {
+        self.armed.store(true, Ordering::SeqCst);
+        let quiet = !self.arrived.load(Ordering::SeqCst);
+        if !quiet {
+            self.armed.store(false, Ordering::SeqCst);
+        }
+        quiet
+    }
+
+    pub(crate) fn disarm(&self) {
+        self.armed.store(false, Ordering::SeqCst);
+        self.wide_bell.quiet();
+    }
+
+    pub(crate) fn take_plain(&self) -> VecDeque<PlainEvent> {
+        self.plain_bell.quiet();
+        let mut plain = lock(&self.plain);
+        self.plain_waiting.store(false, Ordering::SeqCst);
+        std::mem::take(&mut plain)
+    }
+
+    // I/O thread.
+
+    /// The bell that ends the thread's sleep.
+    pub(crate) fn thread_bell(&self) -> &Bell {
+        &self.thread_bell
+    }
+
+    pub(crate) fn take_commands(&self, spare: &mut Vec<Command>) {
+        self.asleep.store(false, Ordering::SeqCst);
+        std::mem::swap(&mut *lock(&self.commands), spare);
+    }
+
+    /// Call before sleeping. False: there is work.
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        lock(&self.commands).is_empty() && !self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Queues arrivals; says whether the thread must stop reading.
+    pub(crate) fn deliver(&self, arrivals: &mut Vec<Arrival>) -> bool {
+        let mut inbox = lock(&self.inbox);
+        for arrival in arrivals.drain(..) {
+            if let Arrival::Frame { payload, .. } = &arrival {
+                inbox.bytes += payload.len();
+            }
+            inbox.arrivals.push_back(arrival);
+        }
+        self.arrived.store(true, Ordering::SeqCst);
+        let full = inbox.bytes > INBOX_BYTES;
+        if full {
+            self.full.store(true, Ordering::SeqCst);
+        }
+        full
+    }
+
+    /// The inbox is still too full to read on.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::SeqCst)
+    }
+
+    /// Tells the main thread, or whoever may do its work meanwhile, that something was delivered.
+    pub(crate) fn announce(&self) {
+        if self.armed.swap(false, Ordering::SeqCst) {
+            self.wide_bell.ring();
+        } else if let Some(hook) = self.hook.get() {
+            hook();
+        }
+    }
+
+    pub(crate) fn plain(&self, event: PlainEvent) {
+        lock(&self.plain).push_back(event);
+        self.plain_waiting.store(true, Ordering::SeqCst);
+        self.plain_bell.ring();
+    }
+}
+
+/// Sets what the I/O thread calls after it has queued arrivals while the main thread is not asleep, so that the engine
+/// can go on while the program computes. It must not block.
+#[derive(Clone, Debug)]
+pub struct ArrivalHook(pub(crate) Arc<Link>);
+
+impl ArrivalHook {
+    /// Sets the function, once; later calls are ignored (returns false).
+    pub fn set(&self, function: Arc<dyn Fn() + Send + Sync>) -> bool {
+        self.0.hook.set(function).is_ok()
+    }
+}
+
+/// The running thread. It ends when the last transport that holds this is dropped.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) link: Arc<Link>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Handle {
+    pub(crate) fn spawn(link: Arc<Link>, reactor: Reactor) -> std::io::Result<Self> {
+        let run = move || reactor.run();
+        // Signals are for the program's own threads.
+        let masked = crate::signals::block_all();
+        let thread = std::thread::Builder::new().name("isthmus-net".into()).stack_size(1 << 20).spawn(run);
+        drop(masked);
+        Ok(Self { link, thread: Mutex::new(Some(thread?)) })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.link.stop.store(true, Ordering::SeqCst);
+        self.link.thread_bell.ring();
+        let Some(thread) = lock(&self.thread).take() else { return };
+        // The hook may own the last transport; a thread cannot wait for itself.
+        if thread.thread().id() != std::thread::current().id() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_sender_hears_of_room() {
+        let flow = Flow::new(1, 100);
+        assert!(flow.take(500), "an empty queue takes anything");
+        assert!(!flow.take(1));
+        assert!(!flow.release(440), "60 are left, above half");
+        assert!(flow.release(60));
+        assert!(flow.take(60) && flow.take(40) && !flow.take(1));
+        assert!(flow.release(100));
+        assert!(!flow.release(0), "told once");
+    }
+
+    #[test]
+    fn arming_sees_what_arrived_before() {
+        let link = Link::new().unwrap();
+        assert!(link.arm());
+        link.disarm();
+        link.deliver(&mut vec![Arrival::Writable { peer: 1 }]);
+        assert!(!link.arm());
+        let mut arrivals = VecDeque::new();
+        assert!(link.take_arrivals(&mut arrivals));
+        assert_eq!(arrivals.len(), 1);
+        assert!(!link.take_arrivals(&mut arrivals));
+        assert!(link.arm());
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is still to be sent on one channel: frames that were copied, and user memory in fragments.
+
+use std::collections::VecDeque;
+
+use isthmus_datatype::raw::ReadMemory;
+use isthmus_transport::Peer;
+use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
+use isthmus_wire::hello::FAREWELL;
+
+/// Small frames are collected into pieces of this size, so that many leave in one system call.
+const PIECE: usize = 64 << 10;
+
+/// Frames leave in the order in which they were pushed; between two fragments of bulk data all waiting
+/// frames go first, so that a short message is not held up by a long one.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    frames: VecDeque<Vec<u8>>,
+    /// Bytes of the first piece that are gone.
+    gone: usize,
+    waiting: usize,
+    bulks: VecDeque<Bulk>,
+    fragment: usize,
+}
+
+/// A long message on its way.
+#[derive(Debug)]
+pub(crate) struct Bulk {
+    /// Receiver's request.
+    pub(crate) token: u64,
+    /// From its origin.
+    pub(crate) memory: ReadMemory,
+    /// Bytes.
+    pub(crate) length: u64,
+    /// Reported when the memory is not needed any more.
+    pub(crate) sent_token: u64,
+    state: BulkState,
+}
+
+#[derive(Debug)]
+struct BulkState {
+    /// Offset of the current or next fragment.
+    offset: u64,
+    /// Size of the current fragment; 0 between fragments.
+    size: usize,
+    header: [u8; HEADER_BYTES],
+    /// Bytes of header and fragment that are gone.
+    gone: usize,
+}
+
+impl Bulk {
+    pub(crate) fn new(token: u64, memory: ReadMemory, length: u64, sent_token: u64) -> Self {
+        let state = BulkState { offset: 0, size: 0, header: [0; HEADER_BYTES], gone: 0 };
+        Self { token, memory, length, sent_token, state }
+    }
+
+    fn begin(&mut self, fragment: usize) {
+        let left = self.length - self.state.offset;
+        let size = usize::try_from(left).map_or(fragment, |l| l.min(fragment));
+        let header = Header::control(Kind::Data, self.token, self.state.offset, size as u64);
+        self.state = BulkState { size, header: header.encode(), gone: 0, ..self.state };
+    }
+
+    fn slices(&self) -> (&[u8], &[u8]) {
+        let s = &self.state;
+        let body = s.gone.saturating_sub(HEADER_BYTES);
+        let memory = self.memory.slice(s.offset as isize + body as isize, s.size - body);
+        (&s.header[s.gone.min(HEADER_BYTES)..], memory)
+    }
+
+    /// Returns true when the fragment is complete.
+    fn consume(&mut self, n: usize) -> bool {
+        self.state.gone += n;
+        let complete = self.state.gone == HEADER_BYTES + self.state.size;
+        if complete {
+            self.state.offset += self.state.size as u64;
+            self.state.size = 0;
+            self.state.gone = 0;
+        }
+        complete
+    }
+}
+
+impl Outbox {
+    /// `fragment`: bytes of user data per [`Kind::Data`] frame.
+    pub(crate) fn new(fragment: usize) -> Self {
+        Self { frames: VecDeque::new(), gone: 0, waiting: 0, bulks: VecDeque::new(), fragment }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty() && self.bulks.is_empty()
+    }
+
+    /// Bytes of copied frames that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Copies a frame, except its first `skip` bytes, which are gone already.
+    pub(crate) fn push(&mut self, header: &[u8; HEADER_BYTES], payload: &[u8], skip: usize) {
+        let head = &header[skip.min(HEADER_BYTES)..];
+        let body = &payload[skip.saturating_sub(HEADER_BYTES)..];
+        self.waiting += head.len() + body.len();
+        let fits = |p: &&mut Vec<u8>| p.len() + head.len() + body.len() <= PIECE;
+        if let Some(piece) = self.frames.back_mut().filter(fits) {
+            piece.extend_from_slice(head);
+            piece.extend_from_slice(body);
+            return;
+        }
+        let mut piece = Vec::with_capacity((head.len() + body.len()).max(4096));
+        piece.extend_from_slice(head);
+        piece.extend_from_slice(body);
+        self.frames.push_back(piece);
+    }
+
+    /// Takes encoded frames as they are.
+    pub(crate) fn push_piece(&mut self, bytes: Vec<u8>) {
+        self.waiting += bytes.len();
+        self.frames.push_back(bytes);
+    }
+
+    pub(crate) fn push_bulk(&mut self, bulk: Bulk) {
+        self.bulks.push_back(bulk);
+    }
+
+    /// The last frame of a connection. Push it when everything else is gone.
+    pub(crate) fn push_farewell(&mut self) {
+        let mut header = [0; HEADER_BYTES];
+        header[0] = FAREWELL;
+        self.push(&header, &[], 0);
+    }
+
+    /// What to send next, in one call if possible. Both empty: nothing to send.
+    pub(crate) fn next(&mut self) -> (&[u8], &[u8]) {
+        let inside = self.bulks.front().is_some_and(|b| b.state.size > 0);
+        if !inside && !self.frames.is_empty() {
+            let second = self.frames.get(1).map_or(&[][..], Vec::as_slice);
+            return (&self.frames[0][self.gone..], second);
+        }
+        match self.bulks.front_mut() {
+            Some(bulk) => {
+                if !inside {
+                    bulk.begin(self.fragment);
+                }
+                bulk.slices()
+            }
+            None => (&[], &[]),
+        }
+    }
+
+    /// `n` bytes of what [`Outbox::next`] gave are gone. Returns the `sent_token` of a bulk that is complete.
+    pub(crate) fn consume(&mut self, mut n: usize) -> Option<u64> {
+        if let Some(bulk) = self.bulks.front_mut().filter(|b| b.state.size > 0) {
+            let complete = bulk.consume(n) && bulk.state.offset == bulk.length;
+            return if complete { self.bulks.pop_front().map(|b| b.sent_token) } else { None };
+        }
+        self.waiting -= n;
+        while let Some(first) = self.frames.front() {
+            let left = first.len() - self.gone;
+            if n < left {
+                self.gone += n;
+                break;
+            }
+            n -= left;
+            self.gone = 0;
+            self.frames.pop_front();
+        }
+        None
+    }
+
+    /// Forgets everything (the connection is lost); the memory of bulks is not touched again.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.fragment);
+    }
+}
+
+/// A frame as one piece of memory.
+pub(crate) fn encode(header: &Header, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_BYTES + payload.len());
+    out.extend_from_slice(&header.encode());
+    out.extend_from_slice(payload);
+    out
+}
+
+/// Header size and payload agree: a bug of the caller if not.
+pub(crate) fn check(peer: Peer, header: &Header, payload: &[u8]) {
+    debug_assert_eq!(header.payload_bytes(), payload.len() as u64, "frame to rank {peer}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(outbox: &mut Outbox, step: usize, sent: &mut Vec<u64>) -> Vec<u8> {
+        let mut out = Vec::new();
+        loop {
+            let (a, b) = outbox.next();
+            let all = [a, b].concat();
+            if all.is_empty() {
+                return out;
+            }
+            let n = all.len().min(step);
+            out.extend_from_slice(&all[..n]);
+            sent.extend(outbox.consume(n));
+        }
+    }
+
+    #[test]
+    fn any_step_gives_the_same_bytes() {
+        let data: Vec<u8> = (0..1000).map(|i| i as u8).collect();
+        // SAFETY: `data` outlives every use below and is not written.
+        let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, 1000) };
+        let header = Header::new(Kind::Eager, 1, 2, 3, 5, 0).encode();
+        let mut results = Vec::new();
+        for step in [1, 7, 33, 500, 100_000] {
+            let (mut outbox, mut sent) = (Outbox::new(300), Vec::new());
+            outbox.push(&header, b"hello", 0);
+            outbox.push_bulk(Bulk::new(8, memory, 1000, 77));
+            outbox.push_piece([&header[..], b"world"].concat());
+            results.push(drain(&mut outbox, step, &mut sent));
+            assert_eq!(sent, [77]);
+            assert!(outbox.is_empty() && outbox.waiting() == 0);
+        }
+        assert_eq!(results[0].len(), 2 * 37 + 4 * HEADER_BYTES + 1000);
+        assert!(results.windows(2).all(|w| w[0] == w[1]));
+    }
+
+    #[test]
+    fn a_frame_pushed_during_a_bulk_goes_between_its_fragments() {
+        let data = [0u8; 64];
+        // SAFETY: as above.
+        let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, 64) };
+        let mut outbox = Outbox::new(32);
+        outbox.push_bulk(Bulk::new(8, memory, 64, 1));
+        let _ = outbox.next();
+        assert_eq!(outbox.consume(10), None);
+        outbox.push_farewell();
+        let rest = drain(&mut outbox, 1000, &mut Vec::new());
+        assert_eq!(rest[HEADER_BYTES - 10 + 32], FAREWELL);
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reaching a peer: all its addresses, staggered, until a handshake on one of them is complete.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use isthmus_transport::Peer;
+
+use super::handshake::Handshake;
+use super::{Reactor, Task};
+use crate::link::PlainEvent;
+use crate::socket::{self, Interest};
+use crate::start::Reach;
+
+/// Time given to an address before the next one is tried beside it.
+const STAGGER: Duration = Duration::from_millis(200);
+/// Wait before an address is tried again, doubled each time up to [`LONGEST_WAIT`].
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// A peer that is being dialled.
+pub(super) struct Dial {
+    way: Reach,
+    began: Instant,
+    candidates: Vec<Candidate>,
+    /// Addresses in the place table that are none.
+    unusable: Vec<String>,
+}
+
+struct Candidate {
+    address: SocketAddr,
+    /// The attempt under way.
+    attempt: Option<u64>,
+    try_at: Instant,
+    tries: u32,
+    outcome: String,
+}
+
+impl Dial {
+    fn new(way: Reach, addresses: Vec<SocketAddr>, unusable: Vec<String>) -> Self {
+        let began = Instant::now();
+        let candidate = |(i, address)| Candidate {
+            address,
+            attempt: None,
+            try_at: began + STAGGER * i as u32,
+            tries: 0,
+            outcome: "not tried".into(),
+        };
+        Self { way, began, candidates: addresses.into_iter().enumerate().map(candidate).collect(), unusable }
+    }
+
+    /// The next address that has not been tried need not wait any longer.
+    fn hurry(&mut self, now: Instant) {
+        if let Some(next) = self.candidates.iter_mut().find(|c| c.tries == 0 && c.attempt.is_none()) {
+            next.try_at = next.try_at.min(now);
+        }
+    }
+
+    fn next_time(&self) -> Option<Instant> {
+        self.candidates.iter().filter(|c| c.attempt.is_none()).map(|c| c.try_at).min()
+    }
+
+    /// What happened, address by address.
+    fn report(&self) -> String {
+        let mut out = String::new();
+        for c in &self.candidates {
+            let separator = if out.is_empty() { "" } else { "; " };
+            let outcome = if c.attempt.is_some() && c.tries <= 1 { "no answer" } else { &c.outcome };
+            let _ = write!(out, "{separator}{} ({outcome})", c.address);
+        }
+        for text in &self.unusable {
+            let separator = if out.is_empty() { "" } else { "; " };
+            let _ = write!(out, "{separator}{text} (not an address, or no port)");
+        }
+        if out.is_empty() { "no address of it is known".into() } else { out }
+    }
+
+    /// The likeliest cure for what was seen.
+    fn cure(&self) -> &'static str {
+        let any = |word: &str| self.candidates.iter().any(|c| c.outcome.contains(word));
+        let silent = self.candidates.iter().any(|c| c.attempt.is_some() || c.outcome.contains("no answer"));
+        if any("certificate") {
+            "Check the clocks of both machines: certificates are valid from one hour before the job began."
+        } else if any("handshake") || any("not a process of this job") {
+            "Something else listens there, or changes what passes: check address translation and proxies between the two."
+        } else if silent {
+            "A firewall between the two probably drops connections: let TCP connections to the processes pass in one of the two directions, and set a port range if only some ports are open."
+        } else {
+            "Check that one of the two machines can reach the other: routes, firewalls, and whether the process still runs."
+        }
+    }
+}
+
+impl Reactor {
+    /// Begins to dial, unless there is a connection or an attempt already.
+    pub(super) fn dial(&mut self, peer: Peer, way: Reach) {
+        if self.taken.contains(&peer) || self.dials.contains_key(&peer) {
+            return;
+        }
+        let (addresses, unusable) = self.places.candidates(peer);
+        self.dials.insert(peer, Dial::new(way, addresses, unusable));
+        self.dial_timer(peer, Instant::now());
+    }
+
+    pub(super) fn dial_timers(&mut self, now: Instant) {
+        let peers: Vec<Peer> = self.dials.keys().copied().collect();
+        for peer in peers {
+            self.dial_timer(peer, now);
+        }
+    }
+
+    fn dial_timer(&mut self, peer: Peer, now: Instant) {
+        let Some(dial) = self.dials.get(&peer) else { return };
+        let end = dial.began + self.dial_time;
+        if now >= end {
+            return self.dial_failed(peer);
+        }
+        let due = |c: &Candidate| c.attempt.is_none() && c.try_at <= now;
+        let due: Vec<usize> = dial.candidates.iter().enumerate().filter(|(_, c)| due(c)).map(|(i, _)| i).collect();
+        for index in due {
+            self.attempt(peer, index, end);
+        }
+        let next = self.dials.get(&peer).and_then(Dial::next_time);
+        self.alarm(next.map_or(end, |n| n.min(end)));
+    }
+
+    fn attempt(&mut self, peer: Peer, index: usize, deadline: Instant) {
+        let Some(dial) = self.dials.get_mut(&peer) else { return };
+        let candidate = &mut dial.candidates[index];
+        candidate.tries += 1;
+        let started = socket::connect(candidate.address).map_err(|e| e.to_string()).and_then(|socket| {
+            let number = self.slots.insert(Task::Handshake(Handshake::dial(socket, deadline, peer, index, dial.way)));
+            let Some(Task::Handshake(handshake)) = self.slots.get(number) else { return Err("bug in Isthmus".into()) };
+            let added = handshake.socket().map(|s| self.poller.add(s, number, Interest::WRITE));
+            match added {
+                Some(Ok(())) => Ok(number),
+                _ => {
+                    self.slots.remove(number);
+                    Err("the system watches no more connections".to_owned())
+                }
+            }
+        });
+        match started {
+            Ok(number) => candidate.attempt = Some(number),
+            Err(reason) => self.attempt_failed((peer, index), &reason),
+        }
+    }
+
+    pub(super) fn attempt_failed(&mut self, (peer, index): (Peer, usize), reason: &str) {
+        let now = Instant::now();
+        let Some(dial) = self.dials.get_mut(&peer) else { return };
+        let candidate = &mut dial.candidates[index];
+        candidate.attempt = None;
+        candidate.outcome = reason.to_owned();
+        candidate.try_at = now + (FIRST_WAIT * (1 << (candidate.tries - 1).min(5))).min(LONGEST_WAIT);
+        dial.hurry(now);
+        if let Some(next) = dial.next_time() {
+            self.alarm(next);
+        }
+    }
+
+    /// The peer has a connection, or is not wanted any more.
+    pub(super) fn give_up_dial(&mut self, peer: Peer) {
+        let Some(dial) = self.dials.remove(&peer) else { return };
+        for number in dial.candidates.iter().filter_map(|c| c.attempt) {
+            self.forget(number);
+        }
+    }
+
+    fn dial_failed(&mut self, peer: Peer) {
+        let Some(dial) = self.dials.get(&peer) else { return };
+        let reason = format!(
+            "{} cannot be reached from {}: tried for {} s: {}. {}",
+            self.places.name(peer),
+            self.places.name(self.me),
+            self.dial_time.as_secs(),
+            dial.report(),
+            dial.cure()
+        );
+        let way = dial.way;
+        self.give_up_dial(peer);
+        self.taken.insert(peer);
+        if way == Reach::Tls {
+            self.lose(peer, reason);
+            self.deliver();
+        } else {
+            self.link.plain(PlainEvent::Failed { peer, reason });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_names_every_address() {
+        let addresses = vec!["10.0.0.1:7".parse().unwrap(), "[fd00::1]:7".parse().unwrap()];
+        let mut dial = Dial::new(Reach::Tls, addresses, vec!["home".into()]);
+        dial.candidates[0].outcome = "Connection refused".into();
+        dial.candidates[1].attempt = Some(9);
+        assert_eq!(
+            dial.report(),
+            "10.0.0.1:7 (Connection refused); [fd00::1]:7 (no answer); home (not an address, or no port)"
+        );
+        assert!(dial.cure().contains("firewall"));
+    }
+
+    #[test]
+    fn a_failure_hurries_the_next_address() {
+        let addresses = vec!["10.0.0.1:7".parse().unwrap(), "10.0.0.2:7".parse().unwrap()];
+        let mut dial = Dial::new(Reach::Tcp, addresses, Vec::new());
+        let now = dial.began + Duration::from_millis(5);
+        dial.candidates[0].tries = 1;
+        dial.candidates[0].try_at = now + FIRST_WAIT;
+        dial.hurry(now);
+        assert_eq!(dial.next_time(), Some(now));
+    }
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection from its first byte until it is proven to be the one to a rank of this job.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use isthmus_identity::Identity;
+use isthmus_transport::Peer;
+use isthmus_wire::hello::{ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, REPLY_BYTES, USE, YOU_DECIDE};
+use rustc_hash::FxHashSet;
+
+use crate::hello::{Answered, Ends, Knocked, Prover};
+use crate::secure::{Scratch, Secure};
+use crate::socket::{self, Interest};
+use crate::start::Reach;
+
+/// First byte of a TLS handshake record.
+const TLS_HANDSHAKE: u8 = 22;
+
+/// What a handshake needs to know of the process.
+pub(super) struct Context<'a> {
+    pub(super) me: Peer,
+    pub(super) prover: &'a Prover,
+    pub(super) identity: Option<&'a Identity>,
+    pub(super) reach: &'a (dyn Fn(Peer) -> Reach + Send + Sync),
+    pub(super) taken: &'a FxHashSet<Peer>,
+    pub(super) scratch: &'a mut Scratch,
+}
+
+pub(super) enum Outcome {
+    Wait,
+    /// This connection is the one to this rank.
+    Proven(Peer, Proven),
+    Failed(String),
+}
+
+pub(super) enum Proven {
+    Plain(OwnedFd),
+    /// `early`: what the peer sent right behind its part of the handshake.
+    Wide { secure: Box<Secure>, early: Vec<u8> },
+}
+
+pub(super) struct Handshake {
+    pub(super) deadline: Instant,
+    /// Whom we dialled, and which of its addresses.
+    pub(super) dialled: Option<(Peer, usize)>,
+    pub(super) watched: Interest,
+    stage: Stage,
+}
+
+enum Stage {
+    // Accepted.
+    First(OwnedFd, Part<KNOCK_BYTES>),
+    Reply(OwnedFd, Answered, Part<REPLY_BYTES>),
+    // Dialled.
+    Connecting(OwnedFd, Reach),
+    Answer(OwnedFd, Knocked, Part<ANSWER_BYTES>),
+    Verdict(OwnedFd),
+    // Both.
+    Tls { secure: Box<Secure>, early: Vec<u8>, greeted: bool },
+    Over,
+}
+
+/// A message of fixed size that may come in pieces.
+struct Part<const N: usize> {
+    bytes: [u8; N],
+    have: usize,
+}
+
+impl<const N: usize> Part<N> {
+    fn new() -> Self {
+        Self { bytes: [0; N], have: 0 }
+    }
+
+    /// Reads no further than the end of the message. True when it is complete.
+    fn read(&mut self, socket: &OwnedFd) -> Result<bool, String> {
+        match socket::receive(socket, &mut self.bytes[self.have..]) {
+            Ok(Some(0)) => return Err(CLOSED.into()),
+            Ok(Some(n)) => self.have += n,
+            Ok(None) => {}
+            Err(e) => return Err(text(e)),
+        }
+        Ok(self.have == N)
+    }
+}
+
+const CLOSED: &str = "connected, but the connection was closed during the handshake";
+const NOT_OURS: &str = "connected, but what answered is not a process of this job";
+
+fn text(error: rustix::io::Errno) -> String {
+    std::io::Error::from(error).to_string()
+}
+
+/// Outcome or the next stage.
+type Next = Result<Stage, Outcome>;
+
+fn fail<T>(reason: impl Into<String>) -> Result<T, Outcome> {
+    Err(Outcome::Failed(reason.into()))
+}
+
+impl Handshake {
+    pub(super) fn accept(socket: OwnedFd, deadline: Instant) -> Self {
+        Self { deadline, dialled: None, watched: Interest::READ, stage: Stage::First(socket, Part::new()) }
+    }
+
+    pub(super) fn dial(socket: OwnedFd, deadline: Instant, peer: Peer, address: usize, way: Reach) -> Self {
+        let stage = Stage::Connecting(socket, way);
+        Self { deadline, dialled: Some((peer, address)), watched: Interest::WRITE, stage }
+    }
+
+    /// Nothing was received yet.
+    pub(super) fn silent(&self) -> bool {
+        matches!(&self.stage, Stage::First(_, part) if part.have == 0)
+    }
+
+    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match &self.stage {
+            Stage::First(s, _) | Stage::Reply(s, ..) | Stage::Connecting(s, _) | Stage::Answer(s, ..) | Stage::Verdict(s) => {
+                Some(s.as_fd())
+            }
+            Stage::Tls { secure, .. } => Some(secure.socket.as_fd()),
+            Stage::Over => None,
+        }
+    }
+
+    pub(super) fn interest(&self) -> Interest {
+        match &self.stage {
+            Stage::Connecting(..) => Interest::WRITE,
+            Stage::Tls { secure, .. } => Interest { read: true, write: secure.full() },
+            _ => Interest::READ,
+        }
+    }
+
+    /// Goes as far as the bytes that are there allow.
+    pub(super) fn advance(&mut self, cx: &mut Context<'_>) -> Outcome {
+        loop {
+            let before = std::mem::discriminant(&self.stage);
+            let stage = std::mem::replace(&mut self.stage, Stage::Over);
+            let next = match stage {
+                Stage::First(socket, part) => first(cx, socket, part),
+                Stage::Reply(socket, answered, part) => reply(cx, socket, answered, part),
+                Stage::Connecting(socket, way) => self.connecting(cx, socket, way),
+                Stage::Answer(socket, knocked, part) => self.answer(cx, socket, knocked, part),
+                Stage::Verdict(socket) => self.verdict(cx, socket),
+                Stage::Tls { secure, early, greeted } => self.tls(cx, secure, early, greeted),
+                Stage::Over => fail("bug in Isthmus: a handshake went on after its end"),
+            };
+            match next {
+                Ok(stage) => self.stage = stage,
+                Err(outcome) => return outcome,
+            }
+            if std::mem::discriminant(&self.stage) == before {
+                return Outcome::Wait;
+            }
+        }
+    }
+
+    fn connecting(&self, cx: &mut Context<'_>, socket: OwnedFd, way: Reach) -> Next {
+        let Some((peer, _)) = self.dialled else { return fail("bug in Isthmus: nobody was dialled") };
+        if let Err(e) = socket::connected(&socket) {
+            return fail(text(e));
+        }
+        socket::tune(&socket);
+        if way == Reach::Tls {
+            return dial_tls(cx, socket, peer);
+        }
+        let Some((knocked, bytes)) = Knocked::new(cx.prover, Ends { from: cx.me, to: peer }) else {
+            return fail("the system has no random numbers");
+        };
+        say(&socket, &bytes)?;
+        Ok(Stage::Answer(socket, knocked, Part::new()))
+    }
+
+    fn answer(&self, cx: &Context<'_>, socket: OwnedFd, knocked: Knocked, mut part: Part<ANSWER_BYTES>) -> Next {
+        let Some((peer, _)) = self.dialled else { return fail(NOT_OURS) };
+        if !part.read(&socket).map_err(Outcome::Failed)? {
+            return Ok(Stage::Answer(socket, knocked, part));
+        }
+        let deciding = cx.me < peer;
+        let Some(reply) = knocked.reply(cx.prover, &part.bytes, if deciding { USE } else { YOU_DECIDE }) else {
+            return fail(NOT_OURS);
+        };
+        say(&socket, &reply)?;
+        if deciding { Err(Outcome::Proven(peer, Proven::Plain(socket))) } else { Ok(Stage::Verdict(socket)) }
+    }
+
+    fn verdict(&self, cx: &Context<'_>, socket: OwnedFd) -> Next {
+        let Some((peer, _)) = self.dialled else { return fail(NOT_OURS) };
+        let mut part = Part::<1>::new();
+        if !part.read(&socket).map_err(Outcome::Failed)? {
+            return Ok(Stage::Verdict(socket));
+        }
+        if part.bytes[0] != USE || cx.taken.contains(&peer) {
+            return fail(NOT_OURS);
+        }
+        Err(Outcome::Proven(peer, Proven::Plain(socket)))
+    }
+
+    fn tls(&self, cx: &mut Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>, mut greeted: bool) -> Next {
+        let broken = |e: crate::secure::Broken| Outcome::Failed(format!("connected, but {e}"));
+        secure.flush().map_err(broken)?;
+        // What was read to recognise TLS may be all there is for now.
+        if !greeted {
+            secure.go_on(cx.scratch, &mut |b| early.extend_from_slice(b)).map_err(broken)?;
+        }
+        while !secure.ended && early.len() < GREETING_BYTES && secure.read(cx.scratch, &mut |b| early.extend_from_slice(b)).map_err(broken)? {}
+        let Some((peer, _)) = self.dialled else { return greeting(cx, secure, early) };
+        if secure.open && !greeted {
+            let deciding = cx.me < peer;
+            let verdict = if deciding { USE } else { YOU_DECIDE };
+            let greeting = Greeting { from: cx.me, to: peer, verdict };
+            secure.write_short(&greeting.encode()).map_err(broken)?;
+            greeted = true;
+            if deciding {
+                return Err(Outcome::Proven(peer, Proven::Wide { secure, early }));
+            }
+        }
+        if greeted && !early.is_empty() {
+            if early.remove(0) != USE || cx.taken.contains(&peer) {
+                return fail(NOT_OURS);
+            }
+            return Err(Outcome::Proven(peer, Proven::Wide { secure, early }));
+        }
+        if secure.ended { fail(CLOSED) } else { Ok(Stage::Tls { secure, early, greeted }) }
+    }
+}
+
+/// The first bytes tell a knock from TLS; anything else is closed without a word.
+fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next {
+    let complete = part.read(&socket).map_err(Outcome::Failed)?;
+    let seen = &part.bytes[..part.have];
+    if seen.first() == Some(&TLS_HANDSHAKE) {
+        let Some(identity) = cx.identity else { return fail(NOT_OURS) };
+        socket::tune(&socket);
+        let secure = Secure::accept(socket, identity.server(), seen).map_err(|e| Outcome::Failed(e.to_string()))?;
+        return Ok(Stage::Tls { secure: Box::new(secure), early: Vec::new(), greeted: false });
+    }
+    let n = seen.len().min(MAGIC.len());
+    if seen[..n] != MAGIC[..n] {
+        return fail(NOT_OURS);
+    }
+    if !complete {
+        return Ok(Stage::First(socket, part));
+    }
+    let Some((answered, bytes)) = Answered::new(cx.prover, cx.me, &part.bytes) else { return fail(NOT_OURS) };
+    if (cx.reach)(answered.ends.from) != Reach::Tcp {
+        return fail(NOT_OURS);
+    }
+    socket::tune(&socket);
+    say(&socket, &bytes)?;
+    Ok(Stage::Reply(socket, answered, Part::new()))
+}
+
+fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<REPLY_BYTES>) -> Next {
+    if !part.read(&socket).map_err(Outcome::Failed)? {
+        return Ok(Stage::Reply(socket, answered, part));
+    }
+    let Some(verdict) = answered.verdict(cx.prover, &part.bytes) else { return fail(NOT_OURS) };
+    let peer = answered.ends.from;
+    if settle(cx, peer, verdict)? {
+        say(&socket, &[USE])?;
+    }
+    Err(Outcome::Proven(peer, Proven::Plain(socket)))
+}
+
+/// The first message inside TLS, at the acceptor.
+fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Next {
+    if early.len() < GREETING_BYTES {
+        return if secure.ended { fail(CLOSED) } else { Ok(Stage::Tls { secure, early, greeted: false }) };
+    }
+    let rest = early.split_off(GREETING_BYTES);
+    let decoded = <&[u8; GREETING_BYTES]>::try_from(early.as_slice()).ok().and_then(Greeting::decode);
+    let (Some(greeting), Some(identity)) = (decoded, cx.identity) else { return fail(NOT_OURS) };
+    if greeting.to != cx.me || greeting.from == cx.me || (cx.reach)(greeting.from) != Reach::Tls {
+        return fail(NOT_OURS);
+    }
+    identity.check(secure.peer_certificates(), greeting.from).map_err(|e| Outcome::Failed(e.to_string()))?;
+    if settle(cx, greeting.from, greeting.verdict)? {
+        secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.to_string()))?;
+    }
+    Err(Outcome::Proven(greeting.from, Proven::Wide { secure, early: rest }))
+}
+
+/// At the acceptor: whether this connection is the one. `Ok(true)`: we decided so and must say it.
+fn settle(cx: &Context<'_>, peer: Peer, verdict: u8) -> Result<bool, Outcome> {
+    let deciding = cx.me < peer;
+    if cx.taken.contains(&peer) || (!deciding && verdict != USE) {
+        return fail("there is a connection already");
+    }
+    Ok(deciding)
+}
+
+fn dial_tls(cx: &mut Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
+    let Some(identity) = cx.identity else { return fail("this process has no certificate") };
+    let name = identity.server_name(peer).map_err(|e| Outcome::Failed(e.to_string()))?;
+    let secure = Secure::dial(socket, identity.client(), name).map_err(|e| Outcome::Failed(e.to_string()))?;
+    Ok(Stage::Tls { secure: Box::new(secure), early: Vec::new(), greeted: false })
+}
+
+/// A few bytes on a fresh connection always fit.
+fn say(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Outcome> {
+    match socket::send(socket, bytes, &[]) {
+        Ok(Some(n)) if n == bytes.len() => Ok(()),
+        Ok(_) => fail("connected, but it takes no bytes"),
+        Err(e) => fail(text(e)),
+    }
+}

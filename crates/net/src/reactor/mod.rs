@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The I/O thread of a process: one loop over a poller.
+
+mod accept;
+mod channels;
+mod dial;
+mod handshake;
+mod slots;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use isthmus_identity::Identity;
+use isthmus_transport::Peer;
+use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::io::Errno;
+
+use crate::hello::Prover;
+use crate::link::{Arrival, Command, Link, PlainEvent};
+use crate::places::Places;
+use crate::secure::Scratch;
+use crate::socket::{Interest, Poller, Ready};
+use crate::start::{Config, Reach};
+
+use accept::Door;
+use channels::Channel;
+use dial::Dial;
+use handshake::{Context, Handshake, Outcome, Proven};
+use slots::{BELL, LISTENER, Slots};
+
+/// Most connections that may be in a handshake at once, having dialled us. When more come, the oldest that has
+/// said nothing yet is dropped, else the oldest.
+pub const MAX_HANDSHAKES: usize = 64;
+
+/// How long a stranger has to prove that it belongs to the job.
+pub const HANDSHAKE_TIME: Duration = Duration::from_secs(4);
+
+/// A stranger may claim any rank; the function is only asked about those that exist.
+fn known_only(reach: ReachOf, count: usize) -> ReachOf {
+    Arc::new(move |peer| if (peer as usize) < count { reach(peer) } else { Reach::Otherwise })
+}
+
+type ReachOf = Arc<dyn Fn(Peer) -> Reach + Send + Sync>;
+
+/// What a descriptor belongs to.
+enum Task {
+    Handshake(Handshake),
+    /// The connection of a wide-area channel.
+    Wide(Peer),
+}
+
+pub(crate) struct Reactor {
+    me: Peer,
+    places: Arc<Places>,
+    reach: ReachOf,
+    prover: Prover,
+    identity: Option<Identity>,
+    dial_time: Duration,
+    door: Door,
+    link: Arc<Link>,
+    poller: Poller,
+    slots: Slots<Task>,
+    dials: FxHashMap<Peer, Dial>,
+    /// Peers that have, or had, their connection: another one is refused.
+    taken: FxHashSet<Peer>,
+    channels: FxHashMap<Peer, Channel>,
+    /// Channels with something to send.
+    busy: Vec<Peer>,
+    scratch: Scratch,
+    arrivals: Vec<Arrival>,
+    /// Reading has stopped because the main thread does not take what has arrived.
+    paused: bool,
+    closing: bool,
+    /// When to look at deadlines next.
+    timer: Option<Instant>,
+}
+
+impl Reactor {
+    pub(crate) fn new(config: Config, places: Arc<Places>, link: Arc<Link>) -> Result<Self, Errno> {
+        let poller = Poller::new()?;
+        poller.add(link.thread_bell(), BELL, Interest::READ)?;
+        poller.add(&config.listener, LISTENER, Interest::READ)?;
+        Ok(Self {
+            me: config.rank,
+            reach: known_only(config.reach, places.count()),
+            places,
+            prover: Prover::new(&config.secret, &config.job),
+            identity: config.identity,
+            dial_time: config.dial_time,
+            door: Door::new(config.listener),
+            link,
+            poller,
+            slots: Slots::new(),
+            dials: FxHashMap::default(),
+            taken: FxHashSet::default(),
+            channels: FxHashMap::default(),
+            busy: Vec::new(),
+            scratch: Scratch::new(),
+            arrivals: Vec::new(),
+            paused: false,
+            closing: false,
+            timer: None,
+        })
+    }
+
+    /// Works until told to stop.
+    pub(crate) fn run(mut self) {
+        let (mut ready, mut commands) = (Vec::new(), Vec::new());
+        while !self.link.stop.load(Ordering::SeqCst) {
+            let timeout = self.timeout();
+            self.poller.wait(&mut ready, timeout);
+            for event in &ready {
+                self.event(*event);
+            }
+            self.commands(&mut commands);
+            self.send_all();
+            self.timers();
+            self.after();
+        }
+    }
+
+    /// Zero when there is work that no descriptor tells of.
+    fn timeout(&self) -> Option<Duration> {
+        if !self.busy.is_empty() || !self.link.may_sleep() {
+            return Some(Duration::ZERO);
+        }
+        self.timer.map(|t| t.saturating_duration_since(Instant::now()))
+    }
+
+    fn event(&mut self, event: Ready) {
+        match event.number {
+            BELL => self.link.thread_bell().quiet(),
+            LISTENER => self.accept(),
+            number => match self.slots.get(number) {
+                Some(Task::Handshake(_)) => self.handshake(number),
+                Some(Task::Wide(peer)) => {
+                    let peer = *peer;
+                    if event.read {
+                        self.receive(peer);
+                    }
+                    if event.write {
+                        self.send(peer);
+                    }
+                    self.deliver();
+                }
+                // Removed by an earlier event of the same round.
+                None => {}
+            },
+        }
+    }
+
+    fn commands(&mut self, commands: &mut Vec<Command>) {
+        self.link.take_commands(commands);
+        for command in commands.drain(..) {
+            match command {
+                Command::Dial(peer) => self.dial(peer, Reach::Tcp),
+                Command::Frame { flow, bytes } => self.frame(flow, bytes),
+                Command::Bulk { peer, bulk } => self.bulk(peer, bulk),
+                Command::Expect { peer, token, memory, length } => self.expect(peer, token, memory, length),
+                Command::Close => self.close(),
+            }
+        }
+    }
+
+    fn send_all(&mut self) {
+        for peer in std::mem::take(&mut self.busy) {
+            self.send(peer);
+        }
+        self.deliver();
+    }
+
+    /// Hands arrivals over and says so. May run the engine, in the hook.
+    fn deliver(&mut self) {
+        if self.arrivals.is_empty() {
+            return;
+        }
+        if self.link.deliver(&mut self.arrivals) && !self.paused {
+            self.paused = true;
+            self.watch_all();
+        }
+        self.link.announce();
+    }
+
+    fn after(&mut self) {
+        if self.paused && !self.link.is_full() {
+            self.paused = false;
+            self.watch_all();
+        }
+        if self.closing && !self.link.closed.load(Ordering::Relaxed) && self.all_closed() {
+            self.link.closed.store(true, Ordering::SeqCst);
+            self.link.deliver(&mut Vec::new());
+            self.link.announce();
+        }
+    }
+
+    fn timers(&mut self) {
+        let now = Instant::now();
+        if self.timer.is_none_or(|t| t > now) {
+            return;
+        }
+        self.timer = None;
+        self.open_door(now);
+        self.expire_handshakes(now);
+        self.dial_timers(now);
+    }
+
+    /// Makes sure that deadlines are looked at at this time.
+    fn alarm(&mut self, at: Instant) {
+        self.timer = Some(self.timer.map_or(at, |t| t.min(at)));
+    }
+
+    /// Drops handshakes that took too long.
+    fn expire_handshakes(&mut self, now: Instant) {
+        let mut late = Vec::new();
+        let mut next: Option<Instant> = None;
+        for (number, task) in self.slots.iter() {
+            let Task::Handshake(handshake) = task else { continue };
+            if handshake.deadline <= now {
+                late.push(number);
+            } else {
+                next = Some(next.map_or(handshake.deadline, |n| n.min(handshake.deadline)));
+            }
+        }
+        for number in late {
+            self.handshake_ended(number, "no answer");
+        }
+        if let Some(next) = next {
+            self.alarm(next);
+        }
+    }
+
+    /// Goes on with a handshake.
+    fn handshake(&mut self, number: u64) {
+        let Some(Task::Handshake(handshake)) = self.slots.get_mut(number) else { return };
+        let mut context = Context {
+            me: self.me,
+            prover: &self.prover,
+            identity: self.identity.as_ref(),
+            reach: &*self.reach,
+            taken: &self.taken,
+            scratch: &mut self.scratch,
+        };
+        match handshake.advance(&mut context) {
+            Outcome::Wait => {
+                let interest = handshake.interest();
+                if let Some(socket) = handshake.socket() {
+                    if interest != handshake.watched && self.poller.change(socket, number, interest).is_ok() {
+                        handshake.watched = interest;
+                    }
+                }
+            }
+            Outcome::Failed(reason) => self.handshake_ended(number, &reason),
+            Outcome::Proven(peer, proven) => {
+                self.forget(number);
+                self.adopt(peer, proven);
+            }
+        }
+    }
+
+    /// A handshake came to nothing.
+    fn handshake_ended(&mut self, number: u64, reason: &str) {
+        if let Some(dialled) = self.forget(number) {
+            self.attempt_failed(dialled, reason);
+        }
+    }
+
+    /// Removes a handshake; its socket is closed unless it was taken out. Says whom it had dialled.
+    fn forget(&mut self, number: u64) -> Option<(Peer, usize)> {
+        let Some(Task::Handshake(handshake)) = self.slots.remove(number) else { return None };
+        if let Some(socket) = handshake.socket() {
+            self.poller.remove(socket);
+        }
+        self.door.forget(number);
+        handshake.dialled
+    }
+
+    /// This connection carries the channel from now on; all other attempts are given up.
+    fn adopt(&mut self, peer: Peer, proven: Proven) {
+        self.taken.insert(peer);
+        self.give_up_dial(peer);
+        match proven {
+            Proven::Plain(socket) => {
+                self.poller.remove(&socket);
+                self.link.plain(PlainEvent::Connected { peer, socket });
+            }
+            Proven::Wide { secure, early } => {
+                self.poller.remove(&secure.socket);
+                self.open_channel(peer, *secure, &early);
+            }
+        }
+    }
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A TLS connection over a socket that does not block.
+//!
+//! The record layer works on our own buffers: one large read, decrypted piece by piece; many records,
+//! encrypted straight from where the data lie, in one large write.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus};
+use rustls::{ClientConfig, ServerConfig};
+
+use crate::socket;
+
+/// Plain bytes that are encrypted for one write.
+pub(crate) const BATCH: usize = 256 << 10;
+/// Room for them and the overhead of their records, and for a part of a handshake.
+const BATCH_ROOM: usize = BATCH + BATCH / 64 + 4096;
+/// Bytes of a handshake that may wait for their rest; above it the peer is not serious.
+const MAX_TAIL: usize = 64 << 10;
+
+/// Why a TLS connection ended.
+#[derive(Clone, Debug)]
+pub(crate) enum Broken {
+    Socket(Errno),
+    Tls(rustls::Error),
+    /// Bug of ours or of the TLS library.
+    Internal(&'static str),
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Socket(e) => write!(f, "{}", std::io::Error::from(*e)),
+            Self::Tls(e) => write!(f, "TLS: {e}"),
+            Self::Internal(what) => write!(f, "bug in Isthmus: {what}"),
+        }
+    }
+}
+
+impl From<rustls::Error> for Broken {
+    fn from(error: rustls::Error) -> Self {
+        Self::Tls(error)
+    }
+}
+
+impl From<Errno> for Broken {
+    fn from(error: Errno) -> Self {
+        Self::Socket(error)
+    }
+}
+
+/// Buffers of the thread, shared by all connections.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self { input: vec![0; MAX_TAIL + (256 << 10)], output: vec![0; BATCH_ROOM] }
+    }
+}
+
+enum Session {
+    Client(UnbufferedClientConnection),
+    Server(UnbufferedServerConnection),
+}
+
+/// What one step of the record layer came to.
+enum Step {
+    Again,
+    /// More from the peer is needed for the handshake.
+    Blocked,
+    Open,
+    Ended,
+}
+
+pub(crate) struct Secure {
+    pub(crate) socket: OwnedFd,
+    session: Session,
+    /// Encrypted bytes that are not a whole record yet.
+    tail: Vec<u8>,
+    /// Encrypted bytes that the socket did not take, from `sent` on.
+    pending: Vec<u8>,
+    sent: usize,
+    pub(crate) open: bool,
+    /// The peer will send no more.
+    pub(crate) ended: bool,
+}
+
+impl Secure {
+    pub(crate) fn dial(socket: OwnedFd, config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Broken> {
+        Ok(Self::new(socket, Session::Client(UnbufferedClientConnection::new(config, name)?)))
+    }
+
+    /// `first`: bytes that were read to find out that this is TLS.
+    pub(crate) fn accept(socket: OwnedFd, config: Arc<ServerConfig>, first: &[u8]) -> Result<Self, Broken> {
+        let mut out = Self::new(socket, Session::Server(UnbufferedServerConnection::new(config)?));
+        out.tail.extend_from_slice(first);
+        Ok(out)
+    }
+
+    fn new(socket: OwnedFd, session: Session) -> Self {
+        Self { socket, session, tail: Vec::new(), pending: Vec::new(), sent: 0, open: false, ended: false }
+    }
+
+    /// Certificates of the peer, once open.
+    pub(crate) fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
+        match &self.session {
+            Session::Client(c) => c.peer_certificates(),
+            Session::Server(s) => s.peer_certificates(),
+        }
+    }
+
+    /// Whether encrypted bytes wait for the socket.
+    pub(crate) fn full(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Reads once and hands over what was decrypted. False: nothing was there.
+    pub(crate) fn read(&mut self, scratch: &mut Scratch, to: &mut dyn FnMut(&[u8])) -> Result<bool, Broken> {
+        let have = self.tail.len();
+        scratch.input[..have].copy_from_slice(&self.tail);
+        let room = if self.open { scratch.input.len() } else { have + (16 << 10) };
+        let Some(n) = socket::receive(&self.socket, &mut scratch.input[have..room])? else { return Ok(false) };
+        if n == 0 {
+            self.ended = true;
+            return Ok(true);
+        }
+        self.process(scratch, have + n, to)?;
+        Ok(true)
+    }
+
+    /// Goes on with what is there already: the start of a handshake.
+    pub(crate) fn go_on(&mut self, scratch: &mut Scratch, to: &mut dyn FnMut(&[u8])) -> Result<(), Broken> {
+        let have = self.tail.len();
+        scratch.input[..have].copy_from_slice(&self.tail);
+        self.process(scratch, have, to)
+    }
+
+    fn process(&mut self, scratch: &mut Scratch, have: usize, to: &mut dyn FnMut(&[u8])) -> Result<(), Broken> {
+        let Scratch { input, output } = scratch;
+        let (mut start, mut used) = (0, 0);
+        let result = loop {
+            match self.step(&mut input[start..have], output, &mut used, to) {
+                Ok((discard, step)) => {
+                    start += discard;
+                    match step {
+                        Step::Again => {}
+                        Step::Blocked => break Ok(()),
+                        Step::Open => {
+                            self.open = true;
+                            break Ok(());
+                        }
+                        Step::Ended => {
+                            self.ended = true;
+                            start = have;
+                            break Ok(());
+                        }
+                    }
+                }
+                Err(e) => break Err(e),
+            }
+        };
+        if let Err(Broken::Tls(_)) = &result {
+            self.alert(output, &mut used);
+        }
+        self.transmit(&output[..used])?;
+        result?;
+        if have - start > MAX_TAIL {
+            return Err(Broken::Tls(rustls::Error::General("a record is too long".into())));
+        }
+        self.tail.clear();
+        self.tail.extend_from_slice(&input[start..have]);
+        Ok(())
+    }
+
+    fn step(&mut self, input: &mut [u8], output: &mut [u8], used: &mut usize, to: &mut dyn FnMut(&[u8])) -> Result<(usize, Step), Broken> {
+        match &mut self.session {
+            Session::Client(c) => handle(c.process_tls_records(input), output, used, to),
+            Session::Server(s) => handle(s.process_tls_records(input), output, used, to),
+        }
+    }
+
+    /// Collects the alert that tells the peer what was wrong.
+    fn alert(&mut self, output: &mut [u8], used: &mut usize) {
+        for _ in 0..4 {
+            if !matches!(self.step(&mut [], output, used, &mut |_| {}), Ok((_, Step::Again))) {
+                return;
+            }
+        }
+    }
+
+    /// Encrypts and sends; what the socket does not take waits. Takes at most [`BATCH`] bytes, returns how many.
+    /// `next` gives the next bytes (both empty: no more), and is told how many were taken.
+    pub(crate) fn write(&mut self, scratch: &mut Scratch, source: &mut dyn Source) -> Result<usize, Broken> {
+        let (mut used, mut taken) = (0, 0);
+        while taken < BATCH {
+            let (first, second) = source.next();
+            if first.is_empty() && second.is_empty() {
+                break;
+            }
+            let first = &first[..first.len().min(BATCH - taken)];
+            let second = &second[..second.len().min(BATCH - taken - first.len())];
+            used += self.encrypt(first, &mut scratch.output[used..])?;
+            used += self.encrypt(second, &mut scratch.output[used..])?;
+            let n = first.len() + second.len();
+            taken += n;
+            source.consume(n);
+            // Many short pieces make many records with 22 bytes of overhead each.
+            if scratch.output.len() - used < BATCH - taken + 1024 {
+                break;
+            }
+        }
+        self.transmit(&scratch.output[..used])?;
+        Ok(taken)
+    }
+
+    /// Sends these few bytes, outside of a source.
+    pub(crate) fn write_short(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        let mut output = [0; 512];
+        let n = self.encrypt(bytes, &mut output)?;
+        self.transmit(&output[..n])
+    }
+
+    /// Says the last word of TLS. Nothing can be written after it.
+    pub(crate) fn close_notify(&mut self) -> Result<(), Broken> {
+        let mut output = [0; 512];
+        let n = self.with_traffic(&mut output, &mut |w, out| w.close_notify(out))?;
+        self.transmit(&output[..n])
+    }
+
+    fn encrypt(&mut self, plain: &[u8], output: &mut [u8]) -> Result<usize, Broken> {
+        if plain.is_empty() {
+            return Ok(0);
+        }
+        self.with_traffic(output, &mut |w, out| w.encrypt(plain, out))
+    }
+
+    fn with_traffic(&mut self, output: &mut [u8], work: &mut dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError>) -> Result<usize, Broken> {
+        let mut used = 0;
+        // A few states may come first: an answer to a key update, the peer's goodbye.
+        for _ in 0..8 {
+            let written = match &mut self.session {
+                Session::Client(c) => traffic(c.process_tls_records(&mut []), output, &mut used, work)?,
+                Session::Server(s) => traffic(s.process_tls_records(&mut []), output, &mut used, work)?,
+            };
+            if written {
+                return Ok(used);
+            }
+        }
+        Err(Broken::Internal("TLS does not let us write"))
+    }
+
+    /// Sends what waits. True when nothing waits any more.
+    pub(crate) fn flush(&mut self) -> Result<bool, Broken> {
+        while self.sent < self.pending.len() {
+            match socket::send(&self.socket, &self.pending[self.sent..], &[])? {
+                Some(n) => self.sent += n,
+                None => return Ok(false),
+            }
+        }
+        self.pending.clear();
+        self.sent = 0;
+        Ok(true)
+    }
+
+    fn transmit(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        let mut n = 0;
+        if self.pending.is_empty() && !bytes.is_empty() {
+            n = socket::send(&self.socket, bytes, &[])?.unwrap_or(0);
+        }
+        self.pending.extend_from_slice(&bytes[n..]);
+        Ok(())
+    }
+}
+
+/// Where plain bytes come from.
+pub(crate) trait Source {
+    fn next(&mut self) -> (&[u8], &[u8]);
+    fn consume(&mut self, n: usize);
+}
+
+trait Writes {
+    fn encrypt(&mut self, plain: &[u8], out: &mut [u8]) -> Result<usize, EncryptError>;
+    fn close_notify(&mut self, out: &mut [u8]) -> Result<usize, EncryptError>;
+}
+
+impl<D> Writes for rustls::unbuffered::WriteTraffic<'_, D> {
+    fn encrypt(&mut self, plain: &[u8], out: &mut [u8]) -> Result<usize, EncryptError> {
+        self.encrypt(plain, out)
+    }
+    fn close_notify(&mut self, out: &mut [u8]) -> Result<usize, EncryptError> {
+        self.queue_close_notify(out)
+    }
+}
+
+fn handle<D>(status: UnbufferedStatus<'_, '_, D>, output: &mut [u8], used: &mut usize, to: &mut dyn FnMut(&[u8])) -> Result<(usize, Step), Broken> {
+    let mut discard = status.discard;
+    let step = match status.state? {
+        ConnectionState::EncodeTlsData(mut data) => {
+            *used += data.encode(&mut output[*used..]).map_err(encoding)?;
+            Step::Again
+        }
+        ConnectionState::TransmitTlsData(data) => {
+            data.done();
+            Step::Again
+        }
+        ConnectionState::ReadTraffic(mut traffic) => {
+            while let Some(record) = traffic.next_record() {
+                let record = record?;
+                discard += record.discard;
+                to(record.payload);
+            }
+            Step::Again
+        }
+        ConnectionState::BlockedHandshake => Step::Blocked,
+        ConnectionState::WriteTraffic(_) => Step::Open,
+        ConnectionState::PeerClosed | ConnectionState::Closed => Step::Ended,
+        _ => return Err(Broken::Internal("unknown state of TLS")),
+    };
+    Ok((discard, step))
+}
+
+/// True when `work` was done.
+fn traffic<D>(
+    status: UnbufferedStatus<'_, '_, D>,
+    output: &mut [u8],
+    used: &mut usize,
+    work: &mut dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError>,
+) -> Result<bool, Broken> {
+    match status.state? {
+        ConnectionState::WriteTraffic(mut writer) => {
+            *used += work(&mut writer, &mut output[*used..]).map_err(encrypting)?;
+            Ok(true)
+        }
+        ConnectionState::EncodeTlsData(mut data) => {
+            *used += data.encode(&mut output[*used..]).map_err(encoding)?;
+            Ok(false)
+        }
+        ConnectionState::TransmitTlsData(data) => {
+            data.done();
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
+}
+
+fn encoding(error: EncodeError) -> Broken {
+    match error {
+        EncodeError::InsufficientSize(InsufficientSizeError { .. }) => Broken::Internal("no room for a TLS record"),
+        EncodeError::AlreadyEncoded => Broken::Internal("a TLS record was encoded twice"),
+    }
+}
+
+fn encrypting(error: EncryptError) -> Broken {
+    match error {
+        EncryptError::InsufficientSize(InsufficientSizeError { .. }) => Broken::Internal("no room for a TLS record"),
+        EncryptError::EncryptExhausted => Broken::Internal("the TLS keys of this connection are used up"),
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! System calls on sockets, as values: how far they came, would block, or an error.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, sockopt};
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Unsent bytes that the kernel holds before it calls a socket full. It keeps what TCP needs for a long
+/// fat link in flight (that is not counted) but lets a short message overtake a long one in our queues.
+const NOT_SENT_LOW_WATER: u32 = 512 << 10;
+
+/// `None` when it would block. Never raises SIGPIPE: the program may not expect it.
+pub(crate) fn send(socket: impl AsFd, first: &[u8], second: &[u8]) -> Result<Option<usize>, Errno> {
+    let slices = [IoSlice::new(first), IoSlice::new(second)];
+    let slices = if second.is_empty() { &slices[..1] } else { &slices[..] };
+    loop {
+        let done = rustix::net::sendmsg(&socket, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        match done {
+            Err(Errno::INTR) => {}
+            other => return blocking(other),
+        }
+    }
+}
+
+/// `Some(0)` at the end of the stream.
+pub(crate) fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Option<usize>, Errno> {
+    loop {
+        match rustix::net::recv(&socket, &mut *into, RecvFlags::DONTWAIT) {
+            Err(Errno::INTR) => {}
+            Ok((n, _)) => return Ok(Some(n)),
+            Err(e) => return blocking(Err(e)),
+        }
+    }
+}
+
+/// As [`receive`], into two places. The socket must not block.
+pub(crate) fn receive_into(socket: impl AsFd, first: &mut [u8], second: &mut [u8]) -> Result<Option<usize>, Errno> {
+    let mut slices = [IoSliceMut::new(first), IoSliceMut::new(second)];
+    loop {
+        match rustix::io::readv(&socket, &mut slices) {
+            Err(Errno::INTR) => {}
+            other => return blocking(other),
+        }
+    }
+}
+
+fn blocking(result: Result<usize, Errno>) -> Result<Option<usize>, Errno> {
+    match result {
+        Ok(n) => Ok(Some(n)),
+        Err(Errno::AGAIN) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Begins to connect. Writable when it is decided; then ask [`connected`].
+pub(crate) fn connect(to: SocketAddr) -> std::io::Result<OwnedFd> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&to.into()) {
+        Ok(()) => {}
+        Err(e) if e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
+        Err(e) => return Err(e),
+    }
+    Ok(socket.into())
+}
+
+/// Whether a [`connect`] has succeeded.
+pub(crate) fn connected(socket: impl AsFd) -> Result<(), Errno> {
+    sockopt::socket_error(socket)?
+}
+
+/// What every connection of ours wants. Failures do no harm.
+pub(crate) fn tune(socket: &OwnedFd) {
+    let _ = sockopt::set_tcp_nodelay(socket, true);
+    let _ = sockopt::set_socket_keepalive(socket, true);
+    let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(NOT_SENT_LOW_WATER);
+}
+
+/// For people: the congestion control of a connection.
+pub(crate) fn congestion(socket: impl AsFd) -> String {
+    sockopt::tcp_congestion(socket).unwrap_or_else(|_| "unknown".into())
+}
+
+/// No more from us; the peer can still send.
+pub(crate) fn shut(socket: impl AsFd) {
+    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
+}
+
+/// Descriptors that can become ready, each with a number.
+#[derive(Debug)]
+pub(crate) struct Poller(OwnedFd);
+
+/// What a descriptor is watched for. Errors and hang-ups are always reported as readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interest {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+impl Interest {
+    pub(crate) const READ: Self = Self { read: true, write: false };
+    pub(crate) const WRITE: Self = Self { read: false, write: true };
+
+    fn flags(self) -> epoll::EventFlags {
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, self.read);
+        flags.set(epoll::EventFlags::OUT, self.write);
+        flags
+    }
+}
+
+/// A descriptor that is ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) number: u64,
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+impl Poller {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
+    }
+
+    pub(crate) fn add(&self, fd: impl AsFd, number: u64, interest: Interest) -> Result<(), Errno> {
+        epoll::add(&self.0, fd, epoll::EventData::new_u64(number), interest.flags())
+    }
+
+    pub(crate) fn change(&self, fd: impl AsFd, number: u64, interest: Interest) -> Result<(), Errno> {
+        epoll::modify(&self.0, fd, epoll::EventData::new_u64(number), interest.flags())
+    }
+
+    pub(crate) fn remove(&self, fd: impl AsFd) {
+        let _ = epoll::delete(&self.0, fd);
+    }
+
+    /// Waits for at most this long (`None`: for ever) and fills `ready`. Interrupted: nothing is ready.
+    pub(crate) fn wait(&self, ready: &mut Vec<Ready>, timeout: Option<std::time::Duration>) {
+        let timeout = timeout.map(|t| rustix::event::Timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; 64];
+        ready.clear();
+        let Ok((events, _)) = epoll::wait(&self.0, &mut events[..], timeout.as_ref()) else { return };
+        let failed = epoll::EventFlags::ERR | epoll::EventFlags::HUP | epoll::EventFlags::RDHUP;
+        ready.extend(events.iter().map(|event| {
+            let flags = event.flags;
+            Ready {
+                number: event.data.u64(),
+                read: flags.intersects(epoll::EventFlags::IN | failed),
+                write: flags.intersects(epoll::EventFlags::OUT | failed),
+            }
+        }));
+    }
+}
+
+impl AsFd for Poller {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A bell between threads.
+#[derive(Debug)]
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        use rustix::event::{EventfdFlags, eventfd};
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    pub(crate) fn ring(&self) {
+        // Fails only when it has been rung 2^64 - 2 times without being heard; then it rings anyway.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    pub(crate) fn quiet(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

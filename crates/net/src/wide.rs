@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The transport between sites: the main thread's end of it. The work is done in `reactor`.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
+use isthmus_wire::frame::{HEADER_BYTES, Header};
+use rustc_hash::FxHashMap;
+
+use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle};
+use crate::outbox::{self, Bulk};
+use crate::places::Places;
+
+/// Longest payload of a frame, and the eager limit: a rendezvous costs a round trip of tens of milliseconds, in which
+/// a good line carries about a megabyte.
+pub(crate) const FRAME: usize = 1 << 20;
+/// Bytes of user data per Data frame: a short message waits for at most one of them.
+pub(crate) const FRAGMENT: usize = 256 << 10;
+/// Bytes of frames that may be queued for one peer.
+const QUEUE: usize = 4 << 20;
+
+/// TLS between sites (`tls`).
+#[derive(Debug)]
+pub struct WideTransport {
+    handle: Arc<Handle>,
+    places: Arc<Places>,
+    flows: FxHashMap<Peer, Arc<Flow>>,
+    lost: FxHashMap<Peer, String>,
+    spare: VecDeque<Arrival>,
+    closing: bool,
+}
+
+impl std::fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Arrival")
+    }
+}
+
+impl WideTransport {
+    pub(crate) fn new(handle: Arc<Handle>, places: Arc<Places>) -> Self {
+        Self { handle, places, flows: FxHashMap::default(), lost: FxHashMap::default(), spare: VecDeque::new(), closing: false }
+    }
+
+    /// To be told of arrivals while the program computes.
+    pub fn arrival_hook(&self) -> ArrivalHook {
+        ArrivalHook(self.handle.link.clone())
+    }
+
+    fn check(&self, peer: Peer) -> Result<(), SendError> {
+        if let Some(reason) = self.lost.get(&peer) {
+            return Err(SendError::Lost(reason.clone()));
+        }
+        if self.closing {
+            return Err(SendError::Lost(format!("{} is asked to take a message after the end of communication", self.places.name(peer))));
+        }
+        Ok(())
+    }
+
+    fn flow(&mut self, peer: Peer) -> &Arc<Flow> {
+        self.flows.entry(peer).or_insert_with(|| Arc::new(Flow::new(peer, QUEUE)))
+    }
+
+    fn arrival(&mut self, arrival: Arrival, sink: &mut dyn Sink) {
+        match arrival {
+            Arrival::Frame { peer, header, payload } => sink.frame(peer, &header, &payload),
+            Arrival::Received { peer, token } => sink.received(peer, token),
+            Arrival::Sent { peer, token } => sink.sent(peer, token),
+            Arrival::Writable { peer } => sink.writable(peer),
+            Arrival::Lost { peer, reason } => {
+                sink.lost(peer, &reason);
+                self.lost.insert(peer, reason);
+            }
+        }
+    }
+}
+
+impl Transport for WideTransport {
+    fn name(&self) -> &'static str {
+        "tls"
+    }
+
+    fn limits(&self, _: Peer) -> Limits {
+        Limits { frame: FRAME, eager: FRAME, pull: false, bulk: true }
+    }
+
+    fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
+        outbox::check(peer, header, payload);
+        self.check(peer)?;
+        let flow = self.flow(peer);
+        if !flow.take(HEADER_BYTES + payload.len()) {
+            return Err(SendError::WouldBlock);
+        }
+        let flow = flow.clone();
+        self.handle.link.command(Command::Frame { flow, bytes: outbox::encode(header, payload) });
+        Ok(())
+    }
+
+    fn send_bulk(&mut self, peer: Peer, token: u64, memory: ReadMemory, length: u64, sent_token: u64) -> Result<(), SendError> {
+        self.check(peer)?;
+        let bulk = Bulk::new(token, memory, length, sent_token);
+        self.handle.link.command(Command::Bulk { peer, bulk });
+        Ok(())
+    }
+
+    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool {
+        // The thread sees it before the clearance that makes the peer send.
+        self.handle.link.command(Command::Expect { peer, token, memory, length });
+        true
+    }
+
+    fn handle(&mut self, _: Peer, _: ReadMemory, _: u64) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn pull(&mut self, _: Peer, _: &[u8], _: u64, _: WriteMemory, _: u64) -> Result<bool, SendError> {
+        Ok(false)
+    }
+
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        let mut arrivals = std::mem::take(&mut self.spare);
+        let any = self.handle.link.take_arrivals(&mut arrivals);
+        for arrival in arrivals.drain(..) {
+            self.arrival(arrival, sink);
+        }
+        self.spare = arrivals;
+        any
+    }
+
+    fn arm(&mut self) -> bool {
+        self.handle.link.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.handle.link.disarm();
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.handle.link.wide_bell.as_fd())
+    }
+
+    fn close(&mut self, sink: &mut dyn Sink) -> bool {
+        if !self.closing {
+            self.closing = true;
+            self.handle.link.command(Command::Close);
+        }
+        self.poll(sink);
+        self.handle.link.closed.load(Ordering::SeqCst)
+    }
+}

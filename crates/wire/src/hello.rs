@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How two MPI processes begin and end a TCP connection; in between there are frames ([`crate::frame`]).
+//!
+//! Inside a site both prove that they know the job's secret, which itself is never sent:
+//! ```text
+//!  dialler                                             acceptor
+//!    knock: magic 8 | from 4 | to 4 | nonce 32 | proof 32  --->      silent until the proof is right
+//!                             <---  answer: nonce 32 | proof 32
+//!    reply: proof 32 | verdict 1  --->
+//!                             <---  verdict 1                        only when the acceptor decides
+//! ```
+//! A proof is HMAC-SHA256 with the job's secret over: label 8, length of the job's name 4, name, from 4, to 4,
+//! dialler's nonce 32, acceptor's nonce 32 (zero in the knock). Labels: [`KNOCK`], [`ANSWER`], [`REPLY`].
+//!
+//! Between sites a TLS 1.3 handshake with certificates on both sides comes first (its first byte is 22,
+//! [`MAGIC`] begins with another); inside it:
+//! ```text
+//!    greeting: magic 8 | from 4 | to 4 | verdict 1  --->             must be the rank of the certificate
+//!                             <---  verdict 1                        only when the acceptor decides
+//! ```
+//! Both may dial at once, and a dialler tries several addresses at once. The **lower rank decides** which
+//! connection is used: it says [`USE`] on exactly one, the other side of which takes that one; all others are closed.
+//!
+//! A connection ends with a frame header of which only the first byte is not 0: [`FAREWELL`]. An end without it is a loss.
+
+/// First bytes of a plain connection and of the greeting inside TLS. The last byte is the version.
+pub const MAGIC: [u8; 8] = *b"ISTHMUS\x01";
+/// Bytes of a knock.
+pub const KNOCK_BYTES: usize = 80;
+/// Bytes of an answer.
+pub const ANSWER_BYTES: usize = 64;
+/// Bytes of a reply.
+pub const REPLY_BYTES: usize = 33;
+/// Bytes of a greeting.
+pub const GREETING_BYTES: usize = 17;
+/// Label of the proof in a knock.
+pub const KNOCK: &[u8; 8] = b"knock\0\0\0";
+/// Label of the proof in an answer.
+pub const ANSWER: &[u8; 8] = b"answer\0\0";
+/// Label of the proof in a reply.
+pub const REPLY: &[u8; 8] = b"reply\0\0\0";
+/// Verdict: this connection is the one.
+pub const USE: u8 = 1;
+/// Verdict: the other side decides.
+pub const YOU_DECIDE: u8 = 0;
+/// First byte of the last frame header on a connection (not a [`crate::frame::Kind`]).
+pub const FAREWELL: u8 = 255;
+
+/// First message on a plain connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knock {
+    /// Rank of the dialler.
+    pub from: u32,
+    /// Rank that it wants.
+    pub to: u32,
+    /// Chosen at random by the dialler.
+    pub nonce: [u8; 32],
+    /// See the module.
+    pub proof: [u8; 32],
+}
+
+impl Knock {
+    /// Encodes into the layout of the module.
+    pub fn encode(&self) -> [u8; KNOCK_BYTES] {
+        let mut out = [0; KNOCK_BYTES];
+        out[..8].copy_from_slice(&MAGIC);
+        out[8..12].copy_from_slice(&self.from.to_le_bytes());
+        out[12..16].copy_from_slice(&self.to.to_le_bytes());
+        out[16..48].copy_from_slice(&self.nonce);
+        out[48..].copy_from_slice(&self.proof);
+        out
+    }
+
+    /// Decodes; `None` when the magic bytes are others.
+    pub fn decode(bytes: &[u8; KNOCK_BYTES]) -> Option<Self> {
+        let (from, to) = ranks(&bytes[..16])?;
+        Some(Self { from, to, nonce: array(&bytes[16..48])?, proof: array(&bytes[48..])? })
+    }
+}
+
+/// First message inside TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// Rank of the dialler.
+    pub from: u32,
+    /// Rank that it wants.
+    pub to: u32,
+    /// [`USE`] when the dialler decides, else [`YOU_DECIDE`].
+    pub verdict: u8,
+}
+
+impl Greeting {
+    /// Encodes into the layout of the module.
+    pub fn encode(&self) -> [u8; GREETING_BYTES] {
+        let mut out = [0; GREETING_BYTES];
+        out[..8].copy_from_slice(&MAGIC);
+        out[8..12].copy_from_slice(&self.from.to_le_bytes());
+        out[12..16].copy_from_slice(&self.to.to_le_bytes());
+        out[16] = self.verdict;
+        out
+    }
+
+    /// Decodes; `None` when the magic bytes are others or the verdict is none.
+    pub fn decode(bytes: &[u8; GREETING_BYTES]) -> Option<Self> {
+        let (from, to) = ranks(&bytes[..16])?;
+        (bytes[16] <= USE).then_some(Self { from, to, verdict: bytes[16] })
+    }
+}
+
+fn ranks(bytes: &[u8]) -> Option<(u32, u32)> {
+    if bytes[..8] != MAGIC {
+        return None;
+    }
+    Some((u32::from_le_bytes(array(&bytes[8..12])?), u32::from_le_bytes(array(&bytes[12..16])?)))
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hellos_survive_the_wire() {
+        let knock = Knock { from: 3, to: 0xffff_fffe, nonce: [7; 32], proof: [9; 32] };
+        assert_eq!(Knock::decode(&knock.encode()), Some(knock));
+        let greeting = Greeting { from: 1, to: 2, verdict: USE };
+        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
+        let mut bytes = greeting.encode();
+        bytes[16] = 2;
+        assert_eq!(Greeting::decode(&bytes), None);
+        bytes[7] = 2;
+        assert_eq!(Greeting::decode(&bytes), None, "another version");
+    }
+}
