@@ -48,7 +48,7 @@ impl Options {
             input: None,
         };
         while let Some(word) = words.next() {
-            let mut value = |what: &str| words.next().ok_or(format!("{word} needs {what}"));
+            let mut value = |what: &str| words.next().ok_or_else(|| format!("{word} needs {what}"));
             match word.as_str() {
                 "--seconds" => options.time = Duration::from_secs(number(&value("a number")?)?),
                 "--seed" => options.seed = number(&value("a number")?)?,

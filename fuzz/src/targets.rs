@@ -39,7 +39,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Target, String> {
     TARGETS
         .iter()
         .find(|t| t.name == name)
-        .ok_or(format!("no target `{name}`; there are: {}", names.join(", ")))
+        .ok_or_else(|| format!("no target `{name}`; there are: {}", names.join(", ")))
 }
 
 /// The header in front of messages between processes.

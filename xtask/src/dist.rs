@@ -232,15 +232,15 @@ fn target_directory() -> Result<PathBuf> {
         .and_then(|rest| rest.split('"').next());
     after
         .map(PathBuf::from)
-        .ok_or("cargo metadata: no target directory in its answer".to_owned())
+        .ok_or_else(|| "cargo metadata: no target directory in its answer".to_owned())
 }
 
 fn cargo_command() -> String {
-    std::env::var("CARGO").unwrap_or("cargo".to_owned())
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
 fn c_compiler() -> Command {
-    Command::new(std::env::var("CC").unwrap_or("cc".to_owned()))
+    Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()))
 }
 
 fn execute(command: &mut Command, what: &str) -> Result<()> {

@@ -100,7 +100,7 @@ impl Function {
             "(none)" => Vec::new(),
             list => list
                 .split("; ")
-                .map(|p| Parameter::parse(p).ok_or(format!("{name}: parameter `{p}`")))
+                .map(|p| Parameter::parse(p).ok_or_else(|| format!("{name}: parameter `{p}`")))
                 .collect::<Result<_>>()?,
         };
         let flags = flags.split(',').map(str::to_owned).collect();
@@ -161,7 +161,7 @@ fn error_classes(constants: &[Constant]) -> Result<Vec<ErrorClass>> {
             .iter()
             .find(|[name, _]| *name == constant.name)
             .map(|[_, text]| text.clone());
-        let text = text.ok_or(format!("spec/errors.tsv: no text for {}", constant.name))?;
+        let text = text.ok_or_else(|| format!("spec/errors.tsv: no text for {}", constant.name))?;
         let value = constant
             .value
             .parse()

@@ -18,10 +18,10 @@ pub(crate) fn find(spec: &Spec) -> Result<BTreeSet<String>> {
             let after = &text[position + MARK.len()..];
             let end = after
                 .find('(')
-                .ok_or(format!("{path}: a body without parameters at its end"))?;
+                .ok_or_else(|| format!("{path}: a body without parameters at its end"))?;
             let name = format!("MPI_{}", &after[..end]);
             let function = spec.functions.iter().find(|f| f.name == name);
-            let function = function.ok_or(format!("{path}: {name} is no function of the ABI"))?;
+            let function = function.ok_or_else(|| format!("{path}: {name} is no function of the ABI"))?;
             check_arity(&path, function, &after[end..])?;
             if !bodies.insert(name.clone()) {
                 return Err(format!("{path}: a second body of {name}"));

@@ -125,7 +125,8 @@ fn rust_parameter(row: &Constant, text: &str) -> Result<String> {
     if text == "..." {
         return Ok(text.to_owned());
     }
-    let parsed = Parameter::parse(text).ok_or(format!("spec/constants.tsv: {}: parameter `{text}`", row.name))?;
+    let parsed =
+        Parameter::parse(text).ok_or_else(|| format!("spec/constants.tsv: {}: parameter `{text}`", row.name))?;
     let name = parsed.name;
     Ok(format!("{name}: {}", rust_type(&parsed.type_name)))
 }

@@ -28,7 +28,8 @@ impl Layers {
             .lines()
             .enumerate()
             .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let rooms = lines.map(|(number, line)| Room::parse(line).ok_or(format!("layers.txt:{}: `{line}`", number + 1)));
+        let rooms =
+            lines.map(|(number, line)| Room::parse(line).ok_or_else(|| format!("layers.txt:{}: `{line}`", number + 1)));
         Ok(Self {
             rooms: rooms.collect::<Result<_>>()?,
         })
@@ -156,7 +157,7 @@ fn dependencies(manifest: &str) -> Vec<(&str, &str)> {
 
 /// Names a package that `root` links although it must not.
 fn forbidden_package(root: &str, is_forbidden: impl Fn(&str) -> bool) -> Result<Option<Finding>> {
-    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or("cargo".to_owned()));
+    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     cargo
         .current_dir(tree::root())
         .args(["tree", "--package", root, "--edges", "normal", "--prefix", "none"]);

@@ -58,12 +58,15 @@ fn without_tests(code: &str) -> String {
             .find(['{', ';'])
             .is_some_and(|end| after[end..].starts_with('{') && after[..end].contains("mod "))
     });
-    start.map_or(code.to_owned(), |at| {
-        code[..at]
-            .chars()
-            .chain(code[at..].chars().map(|c| if c == '\n' { c } else { ' ' }))
-            .collect()
-    })
+    start.map_or_else(
+        || code.to_owned(),
+        |at| {
+            code[..at]
+                .chars()
+                .chain(code[at..].chars().map(|c| if c == '\n' { c } else { ' ' }))
+                .collect()
+        },
+    )
 }
 
 /// Replaces comments, strings and character literals by spaces; line breaks stay.
