@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The conversation with the agent of this machine: hello, world, abort, finished, dismissed.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use isthmus_wire::boot::{Counters, Hello, Message, VERSION, World};
+use isthmus_wire::codec::Deframer;
+use isthmus_wire::place::Representation;
+
+use crate::BootError;
+
+/// What the agent put into the environment of a process it started.
+#[derive(Clone)]
+pub struct Invitation {
+    path: String,
+    token: [u8; 16],
+    index: u32,
+}
+
+impl Invitation {
+    /// Reads the environment. `Ok(None)`: nobody started us, this is a world of one.
+    pub fn from_environment() -> Result<Option<Self>, BootError> {
+        let Some(path) = variable("ISTHMUS_RENDEZVOUS")? else { return Ok(None) };
+        let token = variable("ISTHMUS_TOKEN")?.and_then(|t| parse_token(&t));
+        let index = variable("ISTHMUS_INDEX")?.and_then(|t| t.parse().ok());
+        let (Some(token), Some(index)) = (token, index) else {
+            return Err(BootError::Environment(
+                "ISTHMUS_RENDEZVOUS is set but ISTHMUS_TOKEN or ISTHMUS_INDEX is missing or malformed; \
+                 start the program with isthmus run or mpiexec, or unset ISTHMUS_RENDEZVOUS for a world of one"
+                    .into(),
+            ));
+        };
+        Ok(Some(Self { path, token, index }))
+    }
+
+    /// Index of the process within its subjob.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+fn variable(name: &'static str) -> Result<Option<String>, BootError> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(BootError::Environment(format!("{name} is not text"))),
+    }
+}
+
+fn parse_token(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    let mut token = [0; 16];
+    for (i, byte) in token.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
+    }
+    Some(token)
+}
+
+/// The open conversation.
+pub struct Agent {
+    stream: UnixStream,
+    deframer: Deframer,
+}
+
+impl Agent {
+    /// Says hello and waits, as long as co-allocation takes, for the world.
+    pub fn join(
+        invitation: &Invitation,
+        port: u16,
+        representation: Representation,
+        signing_request: Vec<u8>,
+    ) -> Result<(Self, World), BootError> {
+        let stream = UnixStream::connect(&invitation.path)
+            .map_err(|e| BootError::agent(format!("cannot connect to the agent at {}: {e}", invitation.path)))?;
+        let mut agent = Self { stream, deframer: Deframer::default() };
+        agent.say(&Message::Hello(Hello {
+            version: VERSION,
+            token: invitation.token,
+            index: invitation.index,
+            pid: std::process::id(),
+            port,
+            representation,
+            signing_request,
+        }))?;
+        match agent.hear()? {
+            Message::World(world) => {
+                if world.rank as usize >= world.places.places.len() {
+                    return Err(BootError::agent("the place table does not contain this process".into()));
+                }
+                Ok((agent, *world))
+            }
+            Message::Abort { reason, .. } => Err(BootError::Aborted(reason)),
+            other => Err(BootError::agent(format!("unexpected answer to hello: {}", name(&other)))),
+        }
+    }
+
+    /// Tells the agent that the job must end.
+    pub fn abort(&mut self, code: i32, reason: &str) -> Result<(), BootError> {
+        self.say(&Message::Abort { code, reason: reason.to_owned() })?;
+        // The agent ends this process; a lost agent is no reason to stay.
+        let _ = self.stream.set_read_timeout(Some(Duration::from_secs(2)));
+        let _ = self.hear();
+        Ok(())
+    }
+
+    /// Says finished and waits until every process of the job has said so.
+    pub fn finish(&mut self, counters: Counters) -> Result<(), BootError> {
+        self.say(&Message::Finished(counters))?;
+        match self.hear()? {
+            Message::Dismissed => Ok(()),
+            Message::Abort { reason, .. } => Err(BootError::Aborted(reason)),
+            other => Err(BootError::agent(format!("unexpected answer to finished: {}", name(&other)))),
+        }
+    }
+
+    fn say(&mut self, message: &Message) -> Result<(), BootError> {
+        self.stream
+            .write_all(&message.encode())
+            .map_err(|e| BootError::agent(format!("the agent of this machine is gone: {e}")))
+    }
+
+    fn hear(&mut self) -> Result<Message, BootError> {
+        loop {
+            let body = self.deframer.next_body().map_err(|e| BootError::agent(format!("malformed message: {e}")))?;
+            if let Some(body) = body {
+                return Message::decode(&body).map_err(|e| BootError::agent(format!("malformed message: {e}")));
+            }
+            let mut buffer = [0; 65536];
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(BootError::agent("the agent of this machine closed the connection".into())),
+                Ok(n) => self.deframer.feed(&buffer[..n]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(BootError::agent(format!("the agent of this machine is gone: {e}"))),
+            }
+        }
+    }
+}
+
+fn name(message: &Message) -> &'static str {
+    match message {
+        Message::Hello(_) => "hello",
+        Message::World(_) => "world",
+        Message::Abort { .. } => "abort",
+        Message::Finished(_) => "finished",
+        Message::Dismissed => "dismissed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_32_hexadecimal_digits() {
+        assert_eq!(parse_token("000102030405060708090a0b0c0d0eff").unwrap()[15], 255);
+        assert!(parse_token("0001").is_none());
+        assert!(parse_token(&"g".repeat(32)).is_none());
+        assert!(parse_token(&"ä".repeat(16)).is_none());
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Attribute caching (MPI 5.0 section 7.7): keys with callbacks, values on objects.
+//!
+//! The callbacks come from C as boxed closures made in the room `mpi`. They are never called with a
+//! lock of ours held, because they may call MPI.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isthmus_abi::constants as abi;
+
+use crate::error::Result;
+use crate::fail;
+
+/// Copies a value when its object is duplicated: (handle of the old object, key, value) to the new value, or none.
+pub type Copy = Box<dyn Fn(usize, i32, usize) -> Result<Option<usize>> + Send + Sync>;
+/// Called when a value is deleted or replaced or its object freed: (handle, key, value).
+pub type Delete = Box<dyn Fn(usize, i32, usize) -> Result<()> + Send + Sync>;
+
+/// First number of a key made by the program; smaller ones are predefined.
+pub const FIRST_USER_KEY: i32 = 1024;
+
+/// A key made by the program.
+pub struct Key {
+    /// Its number, as the program sees it.
+    pub number: i32,
+    copy: Copy,
+    delete: Delete,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Key({})", self.number)
+    }
+}
+
+/// All keys of one kind of object. A freed key lives on in the objects that have a value for it.
+#[derive(Debug, Default)]
+pub struct Keys {
+    table: Mutex<Vec<Option<Arc<Key>>>>,
+}
+
+impl Keys {
+    /// An empty registry.
+    pub const fn new() -> Self {
+        Self { table: Mutex::new(Vec::new()) }
+    }
+
+    /// Makes a key.
+    pub fn create(&self, copy: Copy, delete: Delete) -> i32 {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = table.iter().position(Option::is_none).unwrap_or(table.len());
+        let number = FIRST_USER_KEY + at as i32;
+        let key = Some(Arc::new(Key { number, copy, delete }));
+        if at == table.len() { table.push(key) } else { table[at] = key }
+        number
+    }
+
+    /// The key with this number.
+    pub fn find(&self, number: i32) -> Result<Arc<Key>> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = usize::try_from(number - FIRST_USER_KEY.min(number)).ok().filter(|_| number >= FIRST_USER_KEY);
+        match at.and_then(|at| table.get(at)).and_then(Option::as_ref) {
+            Some(key) => Ok(key.clone()),
+            None => fail!(abi::MPI_ERR_KEYVAL, "{number} is not a key that this program has made"),
+        }
+    }
+
+    /// Frees a key; values that have it stay until they are deleted.
+    pub fn free(&self, number: i32) -> Result<()> {
+        self.find(number)?;
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table[(number - FIRST_USER_KEY) as usize] = None;
+        Ok(())
+    }
+}
+
+/// The values on one object, in the order in which they were first set.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes {
+    values: Vec<(Arc<Key>, usize)>,
+}
+
+/// Where an object keeps its attributes; the callbacks run outside the lock.
+pub type Cache = Mutex<Attributes>;
+
+fn locked<R>(cache: &Cache, with: impl FnOnce(&mut Attributes) -> R) -> R {
+    with(&mut cache.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The value for a key.
+pub fn get(cache: &Cache, number: i32) -> Option<usize> {
+    locked(cache, |a| a.values.iter().find(|(k, _)| k.number == number).map(|(_, v)| *v))
+}
+
+/// Sets a value; the delete callback of the key sees the old one first, and may refuse.
+pub fn set(cache: &Cache, handle: usize, key: &Arc<Key>, value: usize) -> Result<()> {
+    if let Some(old) = get(cache, key.number) {
+        (key.delete)(handle, key.number, old)?;
+    }
+    locked(cache, |a| match a.values.iter_mut().find(|(k, _)| Arc::ptr_eq(k, key)) {
+        Some((_, v)) => *v = value,
+        None => a.values.push((key.clone(), value)),
+    });
+    Ok(())
+}
+
+/// Deletes a value. The key may have been freed already.
+pub fn delete(cache: &Cache, handle: usize, number: i32) -> Result<bool> {
+    let found = locked(cache, |a| a.values.iter().find(|(k, _)| k.number == number).cloned());
+    let Some((key, value)) = found else { return Ok(false) };
+    (key.delete)(handle, number, value)?;
+    locked(cache, |a| a.values.retain(|(k, _)| !Arc::ptr_eq(k, &key)));
+    Ok(true)
+}
+
+/// Deletes all values, the newest first, when the object is freed. Stops at the first refusal.
+pub fn delete_all(cache: &Cache, handle: usize) -> Result<()> {
+    while let Some((key, value)) = locked(cache, |a| a.values.last().cloned()) {
+        (key.delete)(handle, key.number, value)?;
+        locked(cache, |a| a.values.retain(|(k, _)| !Arc::ptr_eq(k, &key)));
+    }
+    Ok(())
+}
+
+/// The values that a duplicate of the object gets.
+pub fn duplicate(cache: &Cache, handle: usize) -> Result<Attributes> {
+    let mut copies = Attributes::default();
+    for (key, value) in locked(cache, |a| a.values.clone()) {
+        if let Some(copy) = (key.copy)(handle, key.number, value)? {
+            copies.values.push((key, copy));
+        }
+    }
+    Ok(copies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_follow_their_callbacks() {
+        let keys = Keys::new();
+        let deleted = Arc::new(Mutex::new(Vec::new()));
+        let log = deleted.clone();
+        let double = keys.create(
+            Box::new(|_, _, v| Ok(Some(v * 2))),
+            Box::new(move |_, _, v| {
+                log.lock().unwrap().push(v);
+                Ok(())
+            }),
+        );
+        let stays = keys.create(Box::new(|_, _, _| Ok(None)), Box::new(|_, _, _| fail!(5, "no")));
+        let cache = Cache::default();
+        set(&cache, 0, &keys.find(double).unwrap(), 21).unwrap();
+        set(&cache, 0, &keys.find(double).unwrap(), 22).unwrap();
+        set(&cache, 0, &keys.find(stays).unwrap(), 1).unwrap();
+        let copy = Cache::new(duplicate(&cache, 0).unwrap());
+        assert_eq!((get(&copy, double), get(&copy, stays)), (Some(44), None));
+        assert!(delete(&cache, 0, stays).is_err());
+        keys.free(double).unwrap();
+        assert!(keys.find(double).is_err());
+        assert!(delete(&cache, 0, double).unwrap());
+        assert_eq!(*deleted.lock().unwrap(), vec![21, 22]);
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Error handlers (MPI 5.0 section 9.3).
+
+use std::sync::Arc;
+
+/// A handler made by the program.
+pub struct UserHandler {
+    /// Calls it: (handle of the object, error code).
+    pub call: Box<dyn Fn(usize, i32) + Send + Sync>,
+}
+
+impl std::fmt::Debug for UserHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("UserHandler")
+    }
+}
+
+/// What becomes of an error.
+#[derive(Clone, Debug, Default)]
+pub enum ErrorHandler {
+    /// MPI_ERRORS_ARE_FATAL: the job ends.
+    #[default]
+    Fatal,
+    /// MPI_ERRORS_ABORT: the processes of the communicator end; here that is the job.
+    Abort,
+    /// MPI_ERRORS_RETURN: the call returns the code.
+    Return,
+    /// A function of the program.
+    User(Arc<UserHandler>),
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Groups of processes (MPI 5.0 section 7.3): ordered sets of ranks of MPI_COMM_WORLD.
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use rustc_hash::FxHashMap;
+
+use crate::error::Result;
+use crate::fail;
+
+/// An ordered set of processes. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    members: Arc<[u32]>,
+}
+
+/// How two groups compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Same members in the same order.
+    Identical,
+    /// Same members in another order.
+    Similar,
+    /// Different members.
+    Unequal,
+}
+
+impl Group {
+    /// The group of these ranks of MPI_COMM_WORLD, which must be distinct.
+    pub fn new(members: impl Into<Arc<[u32]>>) -> Self {
+        Self { members: members.into() }
+    }
+
+    /// The group without members.
+    pub fn empty() -> Self {
+        Self::new(Vec::new())
+    }
+
+    /// Number of members.
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Members as ranks of MPI_COMM_WORLD, in order of rank in the group.
+    pub fn members(&self) -> &Arc<[u32]> {
+        &self.members
+    }
+
+    /// Rank of a process in the group.
+    pub fn rank_of(&self, world_rank: u32) -> Option<u32> {
+        if self.members.get(world_rank as usize) == Some(&world_rank) {
+            return Some(world_rank);
+        }
+        self.members.iter().position(|&m| m == world_rank).map(|r| r as u32)
+    }
+
+    fn index(&self) -> FxHashMap<u32, u32> {
+        self.members.iter().enumerate().map(|(r, &m)| (m, r as u32)).collect()
+    }
+
+    /// Compares as MPI_Group_compare does.
+    pub fn compare(&self, other: &Self) -> Comparison {
+        if self.members == other.members {
+            return Comparison::Identical;
+        }
+        let index = self.index();
+        let same = self.size() == other.size() && other.members.iter().all(|m| index.contains_key(m));
+        if same { Comparison::Similar } else { Comparison::Unequal }
+    }
+
+    /// Ranks in `other` of the processes with these ranks here; `None` where not a member.
+    pub fn translate(&self, ranks: &[i32], other: &Self) -> Result<Vec<Option<i32>>> {
+        let index = other.index();
+        ranks
+            .iter()
+            .map(|&r| {
+                if r == abi::MPI_PROC_NULL {
+                    return Ok(Some(abi::MPI_PROC_NULL));
+                }
+                Ok(index.get(&self.member(r)?).map(|&n| n as i32))
+            })
+            .collect()
+    }
+
+    fn member(&self, rank: i32) -> Result<u32> {
+        match usize::try_from(rank).ok().and_then(|r| self.members.get(r)) {
+            Some(&m) => Ok(m),
+            None => fail!(abi::MPI_ERR_RANK, "rank {rank} is not in the group, which has {} processes", self.size()),
+        }
+    }
+
+    /// Members of both, first those of `self`, in its order, then the others of `other`.
+    pub fn union(&self, other: &Self) -> Self {
+        let index = self.index();
+        let rest = other.members.iter().filter(|m| !index.contains_key(m));
+        Self::new(self.members.iter().chain(rest).copied().collect::<Vec<_>>())
+    }
+
+    /// Members of `self` that are in `other`.
+    pub fn intersection(&self, other: &Self) -> Self {
+        let index = other.index();
+        Self::new(self.members.iter().filter(|m| index.contains_key(m)).copied().collect::<Vec<_>>())
+    }
+
+    /// Members of `self` that are not in `other`.
+    pub fn difference(&self, other: &Self) -> Self {
+        let index = other.index();
+        Self::new(self.members.iter().filter(|m| !index.contains_key(m)).copied().collect::<Vec<_>>())
+    }
+
+    /// The group of these ranks, in this order.
+    pub fn include(&self, ranks: &[i32]) -> Result<Self> {
+        let members = ranks.iter().map(|&r| self.member(r)).collect::<Result<Vec<_>>>()?;
+        distinct(ranks)?;
+        Ok(Self::new(members))
+    }
+
+    /// The group without these ranks.
+    pub fn exclude(&self, ranks: &[i32]) -> Result<Self> {
+        let out = self.include(ranks)?;
+        Ok(self.difference(&out))
+    }
+}
+
+fn distinct(ranks: &[i32]) -> Result<()> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    match ranks.iter().find(|r| !seen.insert(**r)) {
+        Some(r) => fail!(abi::MPI_ERR_RANK, "rank {r} is given twice"),
+        None => Ok(()),
+    }
+}
+
+/// The ranks of a list of (first, last, stride) triples (MPI_Group_range_incl), at most `bound` of them.
+pub fn ranges(triples: &[[i32; 3]], bound: usize) -> Result<Vec<i32>> {
+    let mut out = Vec::new();
+    for &[first, last, stride] in triples {
+        if stride == 0 {
+            fail!(abi::MPI_ERR_ARG, "the range ({first}, {last}, 0) has the stride 0");
+        }
+        let (mut at, last, stride) = (i64::from(first), i64::from(last), i64::from(stride));
+        while if stride > 0 { at <= last } else { at >= last } {
+            if out.len() >= bound {
+                fail!(abi::MPI_ERR_RANK, "the ranges name more than the {bound} processes of the group");
+            }
+            out.push(at as i32);
+            at += stride;
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(members: &[u32]) -> Group {
+        Group::new(members.to_vec())
+    }
+
+    #[test]
+    fn set_operations_keep_the_order_of_the_standard() {
+        let (a, b) = (group(&[3, 1, 4, 5]), group(&[9, 4, 1]));
+        assert_eq!(a.union(&b), group(&[3, 1, 4, 5, 9]));
+        assert_eq!(a.intersection(&b), group(&[1, 4]));
+        assert_eq!(a.difference(&b), group(&[3, 5]));
+        assert_eq!(a.include(&[2, 0]).unwrap(), group(&[4, 3]));
+        assert_eq!(a.exclude(&[2, 0]).unwrap(), group(&[1, 5]));
+        assert_eq!(group(&[1, 2]).compare(&group(&[2, 1])), Comparison::Similar);
+        assert_eq!(a.translate(&[0, 2, -3], &b).unwrap(), vec![None, Some(1), Some(-3)]);
+    }
+
+    #[test]
+    fn wrong_ranks_are_named() {
+        let a = group(&[3, 1]);
+        assert_eq!(a.include(&[0, 0]).unwrap_err().class, abi::MPI_ERR_RANK);
+        assert!(a.include(&[2]).unwrap_err().message.contains("rank 2"));
+        assert_eq!(ranges(&[[0, 5, 2], [7, 6, -1]], 10).unwrap(), vec![0, 2, 4, 7, 6]);
+        assert!(ranges(&[[0, 5, 0]], 10).is_err());
+        assert!(ranges(&[[0, i32::MAX, 1]], 10).is_err());
+    }
+}

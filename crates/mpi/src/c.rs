@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arguments as C passes them, as values whose methods check and then convert once.
+//!
+//! The entry bodies are called by C only, through the generated shells, so a value of these types is what
+//! a C program passed. Soundness rests on what MPI asks of that program: a pointer argument that is not
+//! null points to what its type says, of the length that the other arguments say, for as long as the call
+//! (or, for buffers, the operation) lasts. That promise is used in this file and nowhere else.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+
+/// A pointer to something that the call writes (or reads and writes).
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// Null?
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The pointer's value, for sentinels such as MPI_STATUS_IGNORE.
+    pub(crate) fn address(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Writes the value; null is an error that names the argument.
+    pub(crate) fn set(self, argument: &str, value: T) -> Result<()> {
+        if self.0.is_null() {
+            fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer");
+        }
+        // SAFETY: not null, so by the module's promise a valid place for a T.
+        unsafe { self.0.write(value) };
+        Ok(())
+    }
+
+    /// Writes the value if the pointer is not null.
+    pub(crate) fn put(self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: as in `set`.
+            unsafe { self.0.write(value) };
+        }
+    }
+
+    /// Reads the value.
+    pub(crate) fn get(self, argument: &str) -> Result<T>
+    where
+        T: Copy,
+    {
+        if self.0.is_null() {
+            fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer");
+        }
+        // SAFETY: as in `set`.
+        Ok(unsafe { self.0.read() })
+    }
+
+    /// An array of `count` items that the call may write.
+    pub(crate) fn slice<'a>(self, argument: &str, count: usize) -> Result<&'a mut [T]> {
+        if count == 0 {
+            return Ok(&mut []);
+        }
+        if self.0.is_null() {
+            fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer, expected an array of {count}");
+        }
+        // SAFETY: by the module's promise an array of `count` items that nobody else uses during the call.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.0, count) })
+    }
+
+    /// The item at `index` of an array.
+    pub(crate) fn at(self, index: usize) -> Self {
+        Self(self.0.wrapping_add(index))
+    }
+}
+
+/// A pointer to an array that the call reads.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct In<T>(*const T);
+
+impl<T> In<T> {
+    /// Null?
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The `count` items.
+    pub(crate) fn slice<'a>(self, argument: &str, count: usize) -> Result<&'a [T]> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        if self.0.is_null() {
+            fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer, expected an array of {count}");
+        }
+        // SAFETY: by the module's promise an array of `count` items.
+        Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
+    }
+}
+
+/// A text argument.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Text(*const c_char);
+
+impl Text {
+    /// The text; null is an error of this class.
+    pub(crate) fn get<'a>(self, argument: &str, class: i32) -> Result<std::borrow::Cow<'a, str>> {
+        if self.0.is_null() {
+            fail!(class, "argument {argument} is a null pointer, expected a text");
+        }
+        // SAFETY: by the module's promise a terminated string.
+        Ok(unsafe { CStr::from_ptr(self.0) }.to_string_lossy())
+    }
+}
+
+impl Out<c_char> {
+    /// Writes a text and its terminator into an array of `capacity` bytes, cut if it must be; gives its length.
+    pub(crate) fn text(self, argument: &str, text: &str, capacity: usize) -> Result<usize> {
+        let room = capacity.saturating_sub(1);
+        let mut length = text.len().min(room);
+        while !text.is_char_boundary(length) {
+            length -= 1;
+        }
+        let target = self.slice(argument, (length + 1).min(capacity))?;
+        for (to, from) in target.iter_mut().zip(text.as_bytes()[..length].iter().chain(&[0])) {
+            *to = *from as c_char;
+        }
+        Ok(length)
+    }
+}
+
+/// A buffer that an operation reads.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Source(*const c_void);
+
+/// A buffer that an operation writes.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Target(*mut c_void);
+
+// SAFETY: an address; what may be done with it the promise of the module says, for every thread.
+unsafe impl Send for Source {}
+// SAFETY: as for `Source`.
+unsafe impl Send for Target {}
+
+impl Source {
+    /// The address, for sentinels.
+    pub(crate) fn address(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The memory from `low` to `high` relative to the buffer.
+    pub(crate) fn memory(self, low: i64, high: i64) -> ReadMemory {
+        // SAFETY: the promise of the module, for the range that count and datatype describe.
+        unsafe { ReadMemory::new(self.0.cast(), low as isize, high as isize) }
+    }
+
+    /// The buffer `bytes` further on.
+    pub(crate) fn offset(self, bytes: i64) -> Self {
+        Self(self.0.wrapping_byte_offset(bytes as isize))
+    }
+}
+
+impl Target {
+    /// The address, for sentinels.
+    pub(crate) fn address(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The memory from `low` to `high` relative to the buffer.
+    pub(crate) fn memory(self, low: i64, high: i64) -> WriteMemory {
+        // SAFETY: the promise of the module, for the range that count and datatype describe.
+        unsafe { WriteMemory::new(self.0.cast(), low as isize, high as isize) }
+    }
+
+    /// The buffer `bytes` further on.
+    pub(crate) fn offset(self, bytes: i64) -> Self {
+        Self(self.0.wrapping_byte_offset(bytes as isize))
+    }
+
+    /// The same buffer for reading.
+    pub(crate) fn source(self) -> Source {
+        Source(self.0)
+    }
+}
+
+/// A count argument, as `int` or as `MPI_Count`: never negative.
+pub(crate) fn count(argument: &str, value: impl Into<i64>) -> Result<u64> {
+    let value = value.into();
+    match u64::try_from(value) {
+        Ok(count) => Ok(count),
+        Err(_) => fail!(abi::MPI_ERR_COUNT, "argument {argument} is {value}, a count must not be negative"),
+    }
+}
+
+/// A C truth value.
+pub(crate) fn flag(value: bool) -> c_int {
+    c_int::from(value)
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Around every entry body: is MPI running, and what becomes of an error.
+
+use std::ffi::c_int;
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::errhandler::ErrorHandler;
+
+use isthmus_abi::handles as h;
+use crate::process;
+
+/// Runs a body that needs MPI to be initialized and raises its error on MPI_COMM_SELF's handler
+/// (MPI 5.0 section 9.3: errors without a communicator).
+#[inline]
+pub(crate) fn call(function: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
+    call_on(function, h::MPI_COMM_SELF, body)
+}
+
+/// Runs a body that needs MPI to be initialized and raises its error on the communicator's handler.
+#[inline]
+pub(crate) fn call_on(function: &'static str, comm: h::Comm, body: impl FnOnce() -> Result<()>) -> c_int {
+    let result = process::running().and_then(|_| body());
+    match result {
+        Ok(()) => abi::MPI_SUCCESS,
+        Err(error) => raise(function, comm, &error),
+    }
+}
+
+/// Runs a body that may be called at any time.
+pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
+    match body() {
+        Ok(()) => abi::MPI_SUCCESS,
+        Err(error) => raise(function, h::MPI_COMM_SELF, &error),
+    }
+}
+
+/// Gives an error to the handler of the communicator and returns the code for the program.
+#[cold]
+pub(crate) fn raise(function: &'static str, comm: h::Comm, error: &Error) -> c_int {
+    let (comm, handler) = crate::comm::handler_of(comm);
+    match handler {
+        ErrorHandler::Return => error.class,
+        ErrorHandler::Fatal | ErrorHandler::Abort => {
+            let text = format!("{function} failed: {} ({})", error.message, crate::error::class_name(error.class));
+            process::abort(crate::error::exit_status(error.class), &text)
+        }
+        ErrorHandler::User(handler) => {
+            crate::error::remember(function, error);
+            (handler.call)(comm, error.class);
+            error.class
+        }
+    }
+}
+
+/// Called by the generated shells of functions that are not implemented.
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_unsupported(function: crate::c::Text, comm: h::Comm) -> c_int {
+    let name = function.get("function", abi::MPI_ERR_INTERN).unwrap_or_default().into_owned();
+    let error = Error::new(
+        abi::MPI_ERR_UNSUPPORTED_OPERATION,
+        format!("{name} is not implemented in this version of Isthmus; isthmus info --functions lists what is"),
+    );
+    raise("an MPI function", comm, &error)
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Error classes, codes and their texts (MPI 5.0 sections 9.4 and 9.5).
+
+use std::cell::RefCell;
+use std::ffi::{c_char, c_int};
+use std::sync::{Mutex, PoisonError};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+
+use crate::c::{Out, Text};
+use crate::call::{call, call_anytime, call_on};
+use isthmus_abi::handles as h;
+
+/// A class or code that the program added.
+struct Added {
+    number: c_int,
+    class: c_int,
+    text: String,
+}
+
+static ADDED: Mutex<Vec<Added>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
+}
+
+fn added<R>(with: impl FnOnce(&mut Vec<Added>) -> R) -> R {
+    with(&mut ADDED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Largest class or code in use (attribute MPI_LASTUSEDCODE).
+pub(crate) fn last_used_code() -> c_int {
+    added(|a| a.iter().map(|e| e.number).max()).unwrap_or(abi::MPI_ERR_LASTCODE)
+}
+
+/// Keeps the sentence of an error for MPI_Error_string within a handler of the program.
+pub(crate) fn remember(function: &str, error: &Error) {
+    LAST.with(|last| *last.borrow_mut() = Some((error.class, format!("{function} failed: {}", error.message))));
+}
+
+/// `MPI_ERR_…`, for messages.
+pub(crate) fn class_name(class: c_int) -> &'static str {
+    isthmus_abi::error_class(class).map_or("error code added by the program", |c| c.name)
+}
+
+/// Exit status of a process that ends because of an error of this class.
+pub(crate) fn exit_status(class: c_int) -> c_int {
+    if (1..=255).contains(&class) { class } else { 1 }
+}
+
+fn class_of(code: c_int) -> Result<c_int> {
+    if isthmus_abi::error_class(code).is_some() {
+        return Ok(code);
+    }
+    match added(|a| a.iter().find(|e| e.number == code).map(|e| e.class)) {
+        Some(class) => Ok(class),
+        None => fail!(abi::MPI_ERR_ARG, "{code} is not an error code"),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Error_class(code: c_int, class: Out<c_int>) -> c_int {
+    call_anytime("MPI_Error_class", || class.set("errorclass", class_of(code)?))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Error_string(code: c_int, string: Out<c_char>, length: Out<c_int>) -> c_int {
+    call_anytime("MPI_Error_string", || {
+        class_of(code)?;
+        let text = match isthmus_abi::error_class(code) {
+            Some(c) => format!("{}: {}", c.name, c.text),
+            None => added(|a| a.iter().find(|e| e.number == code).map(|e| e.text.clone())).unwrap_or_default(),
+        };
+        let last = LAST.with(|l| l.borrow().as_ref().filter(|(c, _)| *c == code).map(|(_, t)| t.clone()));
+        let text = last.map_or_else(|| text.clone(), |sentence| format!("{text}; {sentence}"));
+        let written = string.text("string", &text, abi::MPI_MAX_ERROR_STRING as usize)?;
+        length.set("resultlen", written as c_int)
+    })
+}
+
+fn add(class: Option<c_int>) -> c_int {
+    added(|a| {
+        let number = a.iter().map(|e| e.number).max().unwrap_or(abi::MPI_ERR_LASTCODE) + 1;
+        a.push(Added { number, class: class.unwrap_or(number), text: String::new() });
+        number
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Add_error_class(class: Out<c_int>) -> c_int {
+    call_anytime("MPI_Add_error_class", || class.set("errorclass", add(None)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Add_error_code(class: c_int, code: Out<c_int>) -> c_int {
+    call_anytime("MPI_Add_error_code", || {
+        if class_of(class)? != class {
+            fail!(abi::MPI_ERR_ARG, "{class} is an error code, expected an error class");
+        }
+        code.set("errorcode", add(Some(class)))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Add_error_string(code: c_int, string: Text) -> c_int {
+    call_anytime("MPI_Add_error_string", || {
+        let text = string.get("string", abi::MPI_ERR_ARG)?.into_owned();
+        if text.len() >= abi::MPI_MAX_ERROR_STRING as usize {
+            fail!(abi::MPI_ERR_ARG, "a text of {} bytes, allowed are {}", text.len(), abi::MPI_MAX_ERROR_STRING - 1);
+        }
+        match added(|a| a.iter_mut().find(|e| e.number == code).map(|e| e.text = text)) {
+            Some(()) => Ok(()),
+            None => fail!(abi::MPI_ERR_ARG, "{code} was not added by this program"),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_call_errhandler(comm: h::Comm, code: c_int) -> c_int {
+    call_on("MPI_Comm_call_errhandler", comm, || {
+        crate::comm::find(comm)?;
+        class_of(code)?;
+        crate::call::raise("MPI_Comm_call_errhandler", comm, &Error::new(code, "called by the program"));
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Remove_error_string(code: c_int) -> c_int {
+    remove("MPI_Remove_error_string", code, |a, at| a[at].text.clear())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Remove_error_code(code: c_int) -> c_int {
+    remove("MPI_Remove_error_code", code, |a, at| {
+        a.remove(at);
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Remove_error_class(class: c_int) -> c_int {
+    remove("MPI_Remove_error_class", class, |a, at| {
+        a.remove(at);
+    })
+}
+
+fn remove(function: &'static str, number: c_int, with: impl FnOnce(&mut Vec<Added>, usize)) -> c_int {
+    call(function, || {
+        let done = added(|a| a.iter().position(|e| e.number == number).map(|at| with(a, at)));
+        match done {
+            Some(()) => Ok(()),
+            None => fail!(abi::MPI_ERR_ARG, "{number} was not added by this program"),
+        }
+    })
+}

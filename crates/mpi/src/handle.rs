@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handles of objects that the program made: small numbers in a pointer's place.
+//!
+//! ```text
+//!  bit 63            31                                  4 3      0
+//!      +--------------+-----------------------------------+--------+
+//!      | 0            | index + 256                       | kind   |
+//!      +--------------+-----------------------------------+--------+
+//! ```
+//! So a handle is never below 0x1000 (the predefined ones are, MPI 5.0 chapter 20), is a positive C int
+//! for `MPI_X_toint`, and tells its kind, so that a communicator given as a datatype is found out.
+//!
+//! Access rules of [`Table`]:
+//! 1. A slot's content changes only under the lock of the table.
+//! 2. [`Table::get`] reads a slot without the lock. MPI forbids the program to free an object while another
+//!    call uses its handle, so a slot that is read does not change meanwhile.
+//! 3. Chunks are never moved or freed; a chunk pointer is published with release order.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A handle as C passes it: the pointer's value.
+pub(crate) type Handle = usize;
+
+/// Largest handle that the ABI may give a meaning.
+const FIRST: usize = 256;
+const CHUNKS: usize = 21;
+const SMALLEST: usize = 64;
+
+/// What a handle names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Kind {
+    Comm = 1,
+    Group = 2,
+    Datatype = 3,
+    Op = 4,
+    Request = 5,
+    Info = 6,
+    Errhandler = 7,
+    Message = 8,
+    Session = 9,
+}
+
+/// All objects of one kind.
+pub(crate) struct Table<T> {
+    kind: Kind,
+    chunks: [AtomicPtr<Slot<T>>; CHUNKS],
+    free: Mutex<Free>,
+}
+
+type Slot<T> = UnsafeCell<Option<T>>;
+
+struct Free {
+    indices: Vec<u32>,
+    next: u32,
+    live: usize,
+}
+
+// SAFETY: rules 1 and 2 of the module: content is shared only for reading, and changed under the lock.
+unsafe impl<T: Send + Sync> Sync for Table<T> {}
+
+fn locate(index: usize) -> (usize, usize) {
+    // Chunk c holds SMALLEST << c slots and begins at SMALLEST * (2^c - 1).
+    let chunk = (index / SMALLEST + 1).ilog2() as usize;
+    (chunk, index - SMALLEST * ((1 << chunk) - 1))
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
+            free: Mutex::new(Free { indices: Vec::new(), next: 0, live: 0 }),
+        }
+    }
+
+    fn slot(&self, index: usize) -> Option<&Slot<T>> {
+        let (chunk, offset) = locate(index);
+        let base = self.chunks.get(chunk)?.load(Ordering::Acquire);
+        if base.is_null() {
+            return None;
+        }
+        // SAFETY: rule 3: a published chunk has SMALLEST << chunk slots, and offset is below that.
+        Some(unsafe { &*base.add(offset) })
+    }
+
+    fn index(&self, handle: Handle) -> Option<usize> {
+        (handle & 15 == self.kind as usize).then(|| (handle >> 4).checked_sub(FIRST))?
+    }
+
+    /// Stores an object and gives its handle.
+    pub(crate) fn insert(&self, value: T) -> Handle {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = free.indices.pop().unwrap_or_else(|| {
+            free.next += 1;
+            free.next - 1
+        }) as usize;
+        let (chunk, offset) = locate(index);
+        let mut base = self.chunks[chunk].load(Ordering::Acquire);
+        if base.is_null() {
+            let fresh: Vec<Slot<T>> = (0..SMALLEST << chunk).map(|_| UnsafeCell::new(None)).collect();
+            base = Box::leak(fresh.into_boxed_slice()).as_mut_ptr();
+            self.chunks[chunk].store(base, Ordering::Release);
+        }
+        free.live += 1;
+        // SAFETY: rule 1, the lock is held; the slot exists and is free, so nobody reads it.
+        unsafe { *(*base.add(offset)).get() = Some(value) };
+        ((index + FIRST) << 4) | self.kind as usize
+    }
+
+    /// The object of a handle, `None` if there is none.
+    #[inline]
+    pub(crate) fn get(&self, handle: Handle) -> Option<&T> {
+        let slot = self.slot(self.index(handle)?)?;
+        // SAFETY: rule 2.
+        unsafe { (*slot.get()).as_ref() }
+    }
+
+    /// Takes an object out; its handle is invalid from now on.
+    pub(crate) fn remove(&self, handle: Handle) -> Option<T> {
+        let index = self.index(handle)?;
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.slot(index)?;
+        // SAFETY: rules 1 and 2: the lock is held and the program does not use the handle any more.
+        let value = unsafe { (*slot.get()).take() }?;
+        free.indices.push(index as u32);
+        free.live -= 1;
+        Some(value)
+    }
+
+    /// Number of live objects.
+    pub(crate) fn live(&self) -> usize {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_found_and_reused() {
+        let table = Table::new(Kind::Group);
+        let handles: Vec<_> = (0..1000).map(|i| table.insert(i)).collect();
+        assert!(handles.iter().all(|h| *h >= 0x1000 && i32::try_from(*h).is_ok()));
+        assert!(handles.iter().enumerate().all(|(i, h)| table.get(*h) == Some(&i)));
+        assert_eq!(table.remove(handles[7]), Some(7));
+        assert_eq!((table.get(handles[7]), table.live()), (None, 999));
+        assert_eq!(table.insert(7000), handles[7]);
+        assert_eq!(table.get(handles[7] + 1), None, "a handle of another kind");
+        assert_eq!(table.get(0x101), None, "a predefined handle");
+    }
+}
