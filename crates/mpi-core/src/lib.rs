@@ -1,2 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups, communicators, attributes, errors: MPI without C.
+//!
+//! Objects of MPI as Rust values over the one [engine](isthmus_engine) of the process. Nothing here knows that C
+//! exists: callbacks come as closures, user memory as values, errors leave as [`error::Error`].
+#![forbid(unsafe_code)]
+
+pub mod attribute;
+pub mod collective;
+pub mod comm;
+pub mod errhandler;
+pub mod error;
+pub mod group;
+pub mod info;
+mod internal;
+pub mod p2p;
+pub mod world;

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Communicators (MPI 5.0 section 7.4).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use isthmus_abi::constants as abi;
+use isthmus_engine::{Channel, Members};
+use isthmus_topology::{Colours, Shape};
+
+use crate::attribute::{Attributes, Cache};
+use crate::errhandler::ErrorHandler;
+use crate::error::Result;
+use crate::fail;
+use crate::group::Group;
+use crate::internal;
+use crate::world::World;
+
+/// An intracommunicator.
+pub struct Comm {
+    group: Group,
+    channel: Channel,
+    /// Number of the next collective operation: equal on all members, who call them in the same order.
+    sequence: AtomicU32,
+    shape: OnceLock<Arc<Shape>>,
+    topology: OnceLock<TopologyAttributes>,
+    name: Mutex<String>,
+    handler: Mutex<ErrorHandler>,
+    attributes: Cache,
+}
+
+/// How MPI_Comm_split_type groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitBy {
+    /// Processes that can share memory.
+    Node,
+}
+
+impl Comm {
+    pub(crate) fn new(group: Group, rank: u32, context: u32, name: &str) -> Self {
+        let members = Members::of(group.members());
+        Self {
+            group,
+            channel: Channel { context, rank, members },
+            sequence: AtomicU32::new(0),
+            shape: OnceLock::new(),
+            topology: OnceLock::new(),
+            name: Mutex::new(name.to_owned()),
+            handler: Mutex::new(ErrorHandler::default()),
+            attributes: Cache::default(),
+        }
+    }
+
+    /// Own rank.
+    #[inline]
+    pub fn rank(&self) -> u32 {
+        self.channel.rank
+    }
+
+    /// Number of processes.
+    #[inline]
+    pub fn size(&self) -> u32 {
+        self.group.size() as u32
+    }
+
+    /// The members.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Number that messages of this communicator carry; no two communicators of a process have the same.
+    pub fn context(&self) -> u32 {
+        self.channel.context
+    }
+
+    /// For the engine.
+    #[inline]
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// The clustering of the members, made at the first collective operation.
+    pub fn shape(&self, world: &World) -> &Arc<Shape> {
+        self.shape.get_or_init(|| Arc::new(Shape::new(world.topology(), self.group.members())))
+    }
+
+    pub(crate) fn next_sequence(&self) -> u32 {
+        self.sequence.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Name set by the program (MPI_Comm_get_name).
+    pub fn name(&self) -> String {
+        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets the name, cut to what the ABI has room for.
+    pub fn set_name(&self, name: &str) {
+        let mut end = name.len().min(abi::MPI_MAX_OBJECT_NAME as usize - 1);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        name[..end].clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// For messages: the name, or what it is.
+    pub fn describe(&self) -> String {
+        let name = self.name();
+        if name.is_empty() { format!("a communicator of {} processes", self.size()) } else { name }
+    }
+
+    /// What becomes of errors.
+    pub fn error_handler(&self) -> ErrorHandler {
+        self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets what becomes of errors.
+    pub fn set_error_handler(&self, handler: ErrorHandler) {
+        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = handler;
+    }
+
+    /// Cached attributes.
+    pub fn attributes(&self) -> &Cache {
+        &self.attributes
+    }
+
+    /// Gives a new communicator the attributes that the copy callbacks made.
+    pub fn replace_attributes(&self, attributes: Attributes) {
+        *self.attributes.lock().unwrap_or_else(PoisonError::into_inner) = attributes;
+    }
+
+    /// The values of MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS.
+    pub fn topology_attributes(&self, world: &World) -> &TopologyAttributes {
+        self.topology.get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), self.group.members())))
+    }
+
+    fn child(&self, world: &World, context: u32, group: Group) -> Option<Arc<Self>> {
+        world.use_context(context);
+        let rank = group.rank_of(world.rank())?;
+        let child = Self::new(group, rank, context, "");
+        child.set_error_handler(self.error_handler());
+        Some(Arc::new(child))
+    }
+
+    /// MPI_Comm_dup without attributes; collective.
+    pub fn duplicate(&self, world: &World) -> Result<Arc<Self>> {
+        let context = internal::greatest(world, self, world.free_context())?;
+        match self.child(world, context, self.group.clone()) {
+            Some(comm) => Ok(comm),
+            None => fail!(abi::MPI_ERR_INTERN, "the process is not a member of its own communicator"),
+        }
+    }
+
+    /// MPI_Comm_create; collective over `self`. `None` for processes outside the group.
+    pub fn create(&self, world: &World, group: &Group) -> Result<Option<Arc<Self>>> {
+        if self.group.intersection(group).size() != group.size() {
+            fail!(abi::MPI_ERR_GROUP, "the group has members that are not in {}", self.describe());
+        }
+        let context = internal::greatest(world, self, world.free_context())?;
+        Ok(self.child(world, context, group.clone()))
+    }
+
+    /// MPI_Comm_split; collective. Processes without a colour get `None`.
+    pub fn split(&self, world: &World, color: Option<i32>, key: i32) -> Result<Option<Arc<Self>>> {
+        let mine = internal::SplitWish { color, key, context: world.free_context() };
+        let wishes = internal::gather_wishes(world, self, mine)?;
+        let context = wishes.iter().map(|w| w.context).max().unwrap_or(0);
+        let Some(color) = color else {
+            world.use_context(context);
+            return Ok(None);
+        };
+        let mut chosen: Vec<(i32, u32)> = wishes
+            .iter()
+            .zip(self.group.members().iter())
+            .filter(|(w, _)| w.color == Some(color))
+            .map(|(w, &member)| (w.key, member))
+            .collect();
+        chosen.sort_by_key(|(key, _)| *key);
+        let members: Vec<u32> = chosen.into_iter().map(|(_, member)| member).collect();
+        Ok(self.child(world, context, Group::new(members)))
+    }
+
+    /// MPI_Comm_split_type; collective.
+    pub fn split_by(&self, world: &World, by: Option<SplitBy>, key: i32) -> Result<Option<Arc<Self>>> {
+        let color = by.map(|by| match by {
+            SplitBy::Node => world.places().places[world.rank() as usize].node as i32,
+        });
+        self.split(world, color, key)
+    }
+}
+
+/// Memory behind the topology attributes, as a C program reads it: `int *depths`, `int **colors`.
+/// The addresses stay the same as long as the communicator lives.
+pub struct TopologyAttributes {
+    depths: Box<[i32]>,
+    _colors: Box<[i32]>,
+    rows: Box<[usize]>,
+}
+
+impl TopologyAttributes {
+    fn new(colours: &Colours) -> Self {
+        let depths = colours.depths.iter().map(|&d| d as i32).collect();
+        let colors: Box<[i32]> = colours.colours.iter().flatten().map(|&c| c as i32).collect();
+        let width = colours.colours.first().map_or(0, |row| row.len());
+        let rows = (0..colours.colours.len()).map(|r| colors[r * width..].as_ptr() as usize).collect();
+        Self { depths, _colors: colors, rows }
+    }
+
+    /// Address of the array of depths, one per rank.
+    pub fn depths(&self) -> usize {
+        self.depths.as_ptr() as usize
+    }
+
+    /// Address of the array of pointers to arrays of colours, one per rank.
+    pub fn colors(&self) -> usize {
+        self.rows.as_ptr() as usize
+    }
+}
+

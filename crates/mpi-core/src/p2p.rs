@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Point-to-point arguments (MPI 5.0 chapter 3): who and which tag.
+
+use isthmus_abi::constants as abi;
+use isthmus_engine::EngineError;
+
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::fail;
+
+/// Largest tag (attribute MPI_TAG_UB).
+pub const MAX_TAG: i32 = i32::MAX;
+
+/// The receiver of a send; `None`: MPI_PROC_NULL.
+#[inline]
+pub fn destination(comm: &Comm, rank: i32) -> Result<Option<u32>> {
+    match u32::try_from(rank) {
+        Ok(rank) if rank < comm.size() => Ok(Some(rank)),
+        _ if rank == abi::MPI_PROC_NULL => Ok(None),
+        _ => wrong_rank("dest", comm, rank),
+    }
+}
+
+/// Where a receive may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// MPI_PROC_NULL: nothing will come.
+    Nobody,
+    /// MPI_ANY_SOURCE (`None`) or a rank.
+    From(Option<u32>),
+}
+
+/// The source of a receive or probe.
+#[inline]
+pub fn source(comm: &Comm, rank: i32) -> Result<Source> {
+    match u32::try_from(rank) {
+        Ok(rank) if rank < comm.size() => Ok(Source::From(Some(rank))),
+        _ if rank == abi::MPI_ANY_SOURCE => Ok(Source::From(None)),
+        _ if rank == abi::MPI_PROC_NULL => Ok(Source::Nobody),
+        _ => wrong_rank("source", comm, rank),
+    }
+}
+
+#[cold]
+fn wrong_rank<T>(argument: &str, comm: &Comm, rank: i32) -> Result<T> {
+    fail!(abi::MPI_ERR_RANK, "argument {argument} is {rank}, but {} has the ranks 0 to {}", comm.describe(), comm.size() - 1)
+}
+
+/// The tag of a send.
+#[inline]
+pub fn send_tag(tag: i32) -> Result<i32> {
+    if tag < 0 {
+        fail!(abi::MPI_ERR_TAG, "argument tag is {tag}, a tag must not be negative");
+    }
+    Ok(tag)
+}
+
+/// The tag of a receive; `None`: MPI_ANY_TAG.
+#[inline]
+pub fn receive_tag(tag: i32) -> Result<Option<i32>> {
+    match tag {
+        abi::MPI_ANY_TAG => Ok(None),
+        tag if tag < 0 => fail!(abi::MPI_ERR_TAG, "argument tag is {tag}, a tag must not be negative, or be MPI_ANY_TAG"),
+        tag => Ok(Some(tag)),
+    }
+}
+
+impl From<&EngineError> for Error {
+    fn from(error: &EngineError) -> Self {
+        let class = match error {
+            EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
+            EngineError::PeerLost { .. } => abi::MPI_ERR_OTHER,
+            EngineError::Protocol { .. } | EngineError::Plan { .. } => abi::MPI_ERR_INTERN,
+        };
+        Self::new(class, error.to_string())
+    }
+}
+
+impl From<isthmus_datatype::TypeError> for Error {
+    fn from(error: isthmus_datatype::TypeError) -> Self {
+        Self::new(abi::MPI_ERR_TYPE, error.to_string())
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The process's world: who is there, and the engine that reaches them.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use isthmus_engine::{Completion, Operation, Request, Shared};
+use isthmus_schedule as schedule;
+use isthmus_topology::Topology;
+use isthmus_wire::place::PlaceTable;
+
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::group::Group;
+
+/// Context of MPI_COMM_WORLD; MPI_COMM_SELF has the next one.
+const WORLD_CONTEXT: u32 = 2;
+const SELF_CONTEXT: u32 = 4;
+const FIRST_FREE_CONTEXT: u32 = 6;
+
+/// Everything that a process knows of the job.
+pub struct World {
+    rank: u32,
+    places: Arc<PlaceTable>,
+    topology: Topology,
+    engine: Shared,
+    operations: Operations,
+    next_context: AtomicU32,
+    comm_world: OnceLock<Arc<Comm>>,
+    comm_self: OnceLock<Arc<Comm>>,
+}
+
+impl World {
+    /// The world of process `rank`. The table has been checked: `rank` is in it.
+    pub fn new(rank: u32, places: Arc<PlaceTable>, engine: Shared) -> Self {
+        let topology = Topology::new(&places);
+        let operations = Operations::new(&engine);
+        Self {
+            rank,
+            places,
+            topology,
+            engine,
+            operations,
+            next_context: AtomicU32::new(FIRST_FREE_CONTEXT),
+            comm_world: OnceLock::new(),
+            comm_self: OnceLock::new(),
+        }
+    }
+
+    /// Rank in MPI_COMM_WORLD.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Number of processes.
+    pub fn size(&self) -> u32 {
+        self.topology.size()
+    }
+
+    /// Index of the program that this process runs (MPI_APPNUM).
+    pub fn appnum(&self) -> u32 {
+        let place = &self.places.places[self.rank as usize];
+        self.places.subjobs[place.subjob as usize].appnum
+    }
+
+    /// Where everybody is.
+    pub fn places(&self) -> &PlaceTable {
+        &self.places
+    }
+
+    /// Distances.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Shared {
+        &self.engine
+    }
+
+    /// Name of an operation for the counters.
+    pub(crate) fn operation(&self, operation: schedule::Operation) -> Operation {
+        self.operations.0[operation as usize]
+    }
+
+    /// MPI_COMM_WORLD.
+    pub fn comm_world(&self) -> Arc<Comm> {
+        self.comm_world
+            .get_or_init(|| {
+                let everybody = (0..self.size()).collect::<Vec<_>>();
+                Arc::new(Comm::new(Group::new(everybody), self.rank, WORLD_CONTEXT, "MPI_COMM_WORLD"))
+            })
+            .clone()
+    }
+
+    /// MPI_COMM_SELF.
+    pub fn comm_self(&self) -> Arc<Comm> {
+        self.comm_self
+            .get_or_init(|| Arc::new(Comm::new(Group::new(vec![self.rank]), 0, SELF_CONTEXT, "MPI_COMM_SELF")))
+            .clone()
+    }
+
+    /// Smallest context that this process has not used.
+    pub(crate) fn free_context(&self) -> u32 {
+        self.next_context.load(Ordering::Relaxed)
+    }
+
+    /// Marks contexts up to this one as used: every member of a new communicator does so with the greatest
+    /// `free_context` among them, so a context never has two meanings at one process.
+    pub(crate) fn use_context(&self, context: u32) {
+        self.next_context.fetch_max(context + 2, Ordering::Relaxed);
+    }
+
+    /// Waits until a request is complete.
+    pub fn wait(&self, request: Request) -> Result<Completion> {
+        let completion = self.engine.wait(|engine| engine.test(request));
+        match &completion.error {
+            Some(error) => Err(error.into()),
+            None => Ok(completion),
+        }
+    }
+}
+
+/// Names for the counters, by number of the collective.
+struct Operations([Operation; NAMES.len()]);
+
+const NAMES: [(schedule::Operation, &str); 16] = [
+    (schedule::Operation::Barrier, "barrier"),
+    (schedule::Operation::Bcast, "bcast"),
+    (schedule::Operation::Reduce, "reduce"),
+    (schedule::Operation::Allreduce, "allreduce"),
+    (schedule::Operation::Gather, "gather"),
+    (schedule::Operation::Gatherv, "gatherv"),
+    (schedule::Operation::Scatter, "scatter"),
+    (schedule::Operation::Scatterv, "scatterv"),
+    (schedule::Operation::Allgather, "allgather"),
+    (schedule::Operation::Allgatherv, "allgatherv"),
+    (schedule::Operation::Alltoall, "alltoall"),
+    (schedule::Operation::Alltoallv, "alltoallv"),
+    (schedule::Operation::Scan, "scan"),
+    (schedule::Operation::Exscan, "exscan"),
+    (schedule::Operation::ReduceScatterBlock, "reduce_scatter_block"),
+    (schedule::Operation::ReduceScatter, "reduce_scatter"),
+];
+
+impl Operations {
+    fn new(engine: &Shared) -> Self {
+        let mut engine = engine.lock();
+        let mut numbers = [Operation::POINT_TO_POINT; NAMES.len()];
+        for (operation, name) in NAMES {
+            numbers[operation as usize] = engine.operation(name);
+        }
+        Self(numbers)
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Attribute caching on communicators and datatypes (MPI 5.0 sections 7.7 and 16.1).
+
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::attribute::{self, Copy, Delete, Keys};
+use isthmus_core::comm::Comm;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+
+use crate::c::{Out, flag};
+use crate::call::{call, call_on};
+
+/// `MPI_Comm_copy_attr_function` and its twins for other objects: the handle is a pointer-sized value.
+type CopyFunction = extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+/// `MPI_Comm_delete_attr_function` and its twins.
+type DeleteFunction = extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
+
+/// Keys for communicators.
+static COMM_KEYS: Keys = Keys::new();
+
+/// A callback argument: one of the predefined small constants, or a function.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Callback(usize);
+
+/// `extra_state`, which only the program understands.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Extra(usize);
+
+/// The copy callback as a closure.
+pub(crate) fn copy_closure(function: Callback, extra: Extra) -> Copy {
+    match function.0 {
+        abi::MPI_COMM_NULL_COPY_FN => Box::new(|_, _, _| Ok(None)),
+        abi::MPI_COMM_DUP_FN => Box::new(|_, _, value| Ok(Some(value))),
+        address => {
+            // SAFETY: MPI asks the program for a function of this type; the predefined constants are dealt with above.
+            let copy = unsafe { std::mem::transmute::<usize, CopyFunction>(address) };
+            Box::new(move |handle, key, value| {
+                let (mut new, mut keep) = (std::ptr::null_mut::<c_void>(), 0);
+                let code = copy(handle, key, extra.0 as _, value as _, (&raw mut new).cast(), &raw mut keep);
+                check(code, "copy", key)?;
+                Ok((keep != 0).then_some(new as usize))
+            })
+        }
+    }
+}
+
+/// The delete callback as a closure.
+pub(crate) fn delete_closure(function: Callback, extra: Extra) -> Delete {
+    if function.0 == abi::MPI_COMM_NULL_DELETE_FN {
+        return Box::new(|_, _, _| Ok(()));
+    }
+    // SAFETY: MPI asks the program for a function of this type; the predefined constant is dealt with above.
+    let delete = unsafe { std::mem::transmute::<usize, DeleteFunction>(function.0) };
+    Box::new(move |handle, key, value| check(delete(handle, key, value as _, extra.0 as _), "delete", key))
+}
+
+fn check(code: c_int, which: &str, key: i32) -> Result<()> {
+    if code == abi::MPI_SUCCESS {
+        return Ok(());
+    }
+    Err(Error::new(code, format!("the {which} callback of key {key} returned {code}")))
+}
+
+/// Values of the predefined keys; a program gets pointers to them.
+struct Predefined {
+    tag_ub: c_int,
+    host: c_int,
+    io: c_int,
+    wtime_is_global: c_int,
+    appnum: c_int,
+    universe_size: c_int,
+}
+
+static PREDEFINED: OnceLock<Predefined> = OnceLock::new();
+static LAST_USED_CODE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+
+fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
+    let world = crate::process::world()?;
+    let values = PREDEFINED.get_or_init(|| Predefined {
+        tag_ub: isthmus_core::p2p::MAX_TAG,
+        host: abi::MPI_PROC_NULL,
+        io: abi::MPI_ANY_SOURCE,
+        wtime_is_global: 0,
+        appnum: world.appnum() as c_int,
+        universe_size: world.size() as c_int,
+    });
+    let at = |value: &'static c_int| Ok(Some(std::ptr::from_ref(value) as usize));
+    match key {
+        abi::MPI_TAG_UB => at(&values.tag_ub),
+        abi::MPI_HOST => at(&values.host),
+        abi::MPI_IO => at(&values.io),
+        abi::MPI_WTIME_IS_GLOBAL => at(&values.wtime_is_global),
+        abi::MPI_APPNUM => at(&values.appnum),
+        abi::MPI_UNIVERSE_SIZE => at(&values.universe_size),
+        abi::MPI_LASTUSEDCODE => {
+            LAST_USED_CODE.store(crate::error::last_used_code(), std::sync::atomic::Ordering::Relaxed);
+            Ok(Some(LAST_USED_CODE.as_ptr() as usize))
+        }
+        abi::MPICHX_TOPOLOGY_DEPTHS => Ok(Some(comm.topology_attributes(world).depths())),
+        abi::MPICHX_TOPOLOGY_COLORS => Ok(Some(comm.topology_attributes(world).colors())),
+        _ => Ok(None),
+    }
+}
+
+fn user_key(key: c_int) -> Result<()> {
+    if (1..attribute::FIRST_USER_KEY).contains(&key) {
+        fail!(abi::MPI_ERR_KEYVAL, "{key} is a predefined key, which cannot be changed");
+    }
+    Ok(())
+}
+
+fn create_key(copy: Callback, delete: Callback, key: Out<c_int>, extra: Extra) -> Result<()> {
+    key.set("keyval", abi::MPI_KEYVAL_INVALID)?;
+    key.set("keyval", COMM_KEYS.create(copy_closure(copy, extra), delete_closure(delete, extra)))
+}
+
+fn free_key(key: Out<c_int>) -> Result<()> {
+    let number = key.get("keyval")?;
+    user_key(number)?;
+    COMM_KEYS.free(number)?;
+    key.set("keyval", abi::MPI_KEYVAL_INVALID)
+}
+
+fn set(comm: h::Comm, key: c_int, value: usize) -> Result<()> {
+    user_key(key)?;
+    attribute::set(crate::comm::find(comm)?.attributes(), comm.0, &COMM_KEYS.find(key)?, value)
+}
+
+fn get(comm: h::Comm, key: c_int, value: Out<usize>, found: Out<c_int>) -> Result<()> {
+    let object = crate::comm::find(comm)?;
+    let content = match predefined(&object, key)? {
+        Some(content) => Some(content),
+        None => {
+            COMM_KEYS.find(key)?;
+            attribute::get(object.attributes(), key)
+        }
+    };
+    found.set("flag", flag(content.is_some()))?;
+    content.map_or(Ok(()), |content| value.set("attribute_val", content))
+}
+
+fn delete(comm: h::Comm, key: c_int) -> Result<()> {
+    user_key(key)?;
+    COMM_KEYS.find(key)?;
+    attribute::delete(crate::comm::find(comm)?.attributes(), comm.0, key).map(drop)
+}
+
+/// MPI_Finalize deletes what is cached on the predefined communicators, MPI_COMM_SELF first.
+pub(crate) fn delete_all_at_end(comm: &Comm, handle: h::Comm) -> Result<()> {
+    attribute::delete_all(comm.attributes(), handle.0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_create_keyval(copy: Callback, delete: Callback, key: Out<c_int>, extra: Extra) -> c_int {
+    call("MPI_Comm_create_keyval", || create_key(copy, delete, key, extra))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Keyval_create(copy: Callback, delete: Callback, key: Out<c_int>, extra: Extra) -> c_int {
+    call("MPI_Keyval_create", || create_key(copy, delete, key, extra))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_free_keyval(key: Out<c_int>) -> c_int {
+    call("MPI_Comm_free_keyval", || free_key(key))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Keyval_free(key: Out<c_int>) -> c_int {
+    call("MPI_Keyval_free", || free_key(key))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_set_attr(comm: h::Comm, key: c_int, value: usize) -> c_int {
+    call_on("MPI_Comm_set_attr", comm, || set(comm, key, value))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Attr_put(comm: h::Comm, key: c_int, value: usize) -> c_int {
+    call_on("MPI_Attr_put", comm, || set(comm, key, value))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_get_attr(comm: h::Comm, key: c_int, value: Out<usize>, found: Out<c_int>) -> c_int {
+    call_on("MPI_Comm_get_attr", comm, || get(comm, key, value, found))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Attr_get(comm: h::Comm, key: c_int, value: Out<usize>, found: Out<c_int>) -> c_int {
+    call_on("MPI_Attr_get", comm, || get(comm, key, value, found))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_delete_attr(comm: h::Comm, key: c_int) -> c_int {
+    call_on("MPI_Comm_delete_attr", comm, || delete(comm, key))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Attr_delete(comm: h::Comm, key: c_int) -> c_int {
+    call_on("MPI_Attr_delete", comm, || delete(comm, key))
+}

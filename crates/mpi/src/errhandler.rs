@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Error handlers (MPI 5.0 section 9.3).
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::errhandler::{ErrorHandler, UserHandler};
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+
+use crate::c::Out;
+use crate::call::{call_anytime, call_on};
+use crate::handle::{Kind, Table};
+
+/// `MPI_Comm_errhandler_function`: variadic in C, called with the two arguments that the standard promises.
+type HandlerFunction = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
+
+static HANDLERS: Table<Arc<UserHandler>> = Table::new(Kind::Errhandler);
+
+fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
+    Ok(match handle {
+        h::MPI_ERRORS_ARE_FATAL => ErrorHandler::Fatal,
+        h::MPI_ERRORS_ABORT => ErrorHandler::Abort,
+        h::MPI_ERRORS_RETURN => ErrorHandler::Return,
+        h::MPI_ERRHANDLER_NULL => fail!(abi::MPI_ERR_ERRHANDLER, "the error handler is MPI_ERRHANDLER_NULL"),
+        _ => match HANDLERS.get(handle.0) {
+            Some(handler) => ErrorHandler::User(handler.clone()),
+            None => fail!(abi::MPI_ERR_ERRHANDLER, "{:#x} is not the handle of an error handler", handle.0),
+        },
+    })
+}
+
+/// A handle for the handler of an object; the program frees it.
+fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
+    match handler {
+        ErrorHandler::Fatal => h::MPI_ERRORS_ARE_FATAL,
+        ErrorHandler::Abort => h::MPI_ERRORS_ABORT,
+        ErrorHandler::Return => h::MPI_ERRORS_RETURN,
+        ErrorHandler::User(handler) => h::Errhandler(HANDLERS.insert(handler.clone())),
+    }
+}
+
+fn create(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
+    out.set("errhandler", h::MPI_ERRHANDLER_NULL)?;
+    let Some(function) = function else { fail!(abi::MPI_ERR_ARG, "the function is a null pointer") };
+    let call = Box::new(move |mut handle: usize, mut code: i32| {
+        // SAFETY: a handler function of the program gets pointers to the handle and the code.
+        unsafe { function(&raw mut handle, &raw mut code) };
+    });
+    out.set("errhandler", h::Errhandler(HANDLERS.insert(Arc::new(UserHandler { call }))))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_create_errhandler(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> c_int {
+    call_anytime("MPI_Comm_create_errhandler", || create(function, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_set_errhandler(comm: h::Comm, handler: h::Errhandler) -> c_int {
+    call_on("MPI_Comm_set_errhandler", comm, || {
+        crate::comm::find(comm)?.set_error_handler(find(handler)?);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_get_errhandler(comm: h::Comm, out: Out<h::Errhandler>) -> c_int {
+    call_on("MPI_Comm_get_errhandler", comm, || {
+        out.set("errhandler", handle_of(&crate::comm::find(comm)?.error_handler()))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Errhandler_free(handler: Out<h::Errhandler>) -> c_int {
+    call_anytime("MPI_Errhandler_free", || {
+        let handle = handler.get("errhandler")?;
+        find(handle)?;
+        HANDLERS.remove(handle.0);
+        handler.set("errhandler", h::MPI_ERRHANDLER_NULL)
+    })
+}
