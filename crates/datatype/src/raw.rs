@@ -350,3 +350,27 @@ pub(crate) mod x87 {
         above != 0
     }
 }
+
+/// Memory that the library itself owns and lends to an operation of its own (agreement on contexts and the like).
+///
+/// Whoever makes one keeps it until the operation that got [`OwnMemory::lend`] is complete.
+#[derive(Debug)]
+pub struct OwnMemory(Box<[std::cell::UnsafeCell<u8>]>);
+
+impl OwnMemory {
+    /// Memory with this content.
+    pub fn new(content: &[u8]) -> Self {
+        Self(content.iter().map(|&b| std::cell::UnsafeCell::new(b)).collect())
+    }
+
+    /// The memory for an operation.
+    pub fn lend(&self) -> WriteMemory {
+        WriteMemory { origin: self.0.as_ptr() as *mut u8, low: 0, high: self.0.len() as isize }
+    }
+
+    /// The content after the operation.
+    pub fn content(&self) -> &[u8] {
+        // SAFETY: the cells are bytes in one allocation; the operation that wrote them is complete.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len()) }
+    }
+}

@@ -113,7 +113,7 @@ impl World {
 
     /// Waits until a request is complete.
     pub fn wait(&self, request: Request) -> Result<Completion> {
-        let completion = self.engine.wait(|engine| engine.test(request));
+        let completion = self.engine.wait(|engine| engine.take(request));
         match &completion.error {
             Some(error) => Err(error.into()),
             None => Ok(completion),
