@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Buffer, count and datatype arguments as the engine's buffers.
+
+use isthmus_abi::handles as h;
+use isthmus_core::error::Result;
+use isthmus_datatype::Datatype;
+use isthmus_engine::{Block, ReceiveBuffer, SendBuffer};
+
+use crate::c::{Source, Target, count};
+use crate::datatype::find;
+
+/// Data to send.
+#[inline]
+pub(crate) fn sending(buffer: Source, n: i64, datatype: h::Datatype) -> Result<SendBuffer> {
+    let n = count("count", n)?;
+    let ty = find(datatype)?;
+    if let Some((offset, length)) = ty.contiguous(n) {
+        let memory = buffer.memory(offset as i64, offset as i64 + length as i64);
+        return Ok(SendBuffer::contiguous(memory, offset, length));
+    }
+    let (low, high) = ty.window(n)?;
+    Ok(SendBuffer::typed(buffer.memory(low as i64, high as i64), ty, n)?)
+}
+
+/// Memory to receive into.
+#[inline]
+pub(crate) fn receiving(buffer: Target, n: i64, datatype: h::Datatype) -> Result<ReceiveBuffer> {
+    let n = count("count", n)?;
+    let ty = find(datatype)?;
+    if let Some((offset, length)) = ty.contiguous(n) {
+        let memory = buffer.memory(offset as i64, offset as i64 + length as i64);
+        return Ok(ReceiveBuffer::contiguous(memory, offset, length));
+    }
+    let (low, high) = ty.window(n)?;
+    Ok(ReceiveBuffer::typed(buffer.memory(low as i64, high as i64), ty, n)?)
+}
+
+/// A block of a collective operation that is only read.
+pub(crate) fn reading(buffer: Source, n: u64, ty: &Datatype) -> Result<Block> {
+    let (low, high) = ty.window(n)?;
+    Ok(Block::reading(buffer.memory(low as i64, high as i64), ty, n)?)
+}
+
+/// A block of a collective operation that is written.
+pub(crate) fn writing(buffer: Target, n: u64, ty: &Datatype) -> Result<Block> {
+    let (low, high) = ty.window(n)?;
+    Ok(Block::writing(buffer.memory(low as i64, high as i64), ty, n)?)
+}

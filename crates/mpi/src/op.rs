@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reduction operations (MPI 5.0 section 6.9).
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_datatype::op::{Predefined, Spacing};
+use isthmus_datatype::{Basic, Datatype};
+use isthmus_engine::Reducer;
+
+use crate::c::{Out, Source, Target, flag};
+use crate::call::call;
+use crate::handle::{Kind, Table};
+
+/// `MPI_User_function`
+type UserFunction = extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut usize);
+/// `MPI_User_function_c`
+type LargeUserFunction = extern "C" fn(*mut c_void, *mut c_void, *mut isthmus_abi::Count, *mut usize);
+
+#[derive(Clone, Copy)]
+enum Function {
+    Small(UserFunction),
+    Large(LargeUserFunction),
+}
+
+/// An operation of the program.
+#[derive(Clone, Copy)]
+struct User {
+    function: Function,
+    commutative: bool,
+}
+
+static OPS: Table<User> = Table::new(Kind::Op);
+
+/// An operation with the datatype that it is used on.
+pub(crate) struct Reduction {
+    pub(crate) reducer: Reducer,
+    pub(crate) commutative: bool,
+}
+
+/// The operation of a handle for elements of a datatype; refuses what the standard does not define.
+pub(crate) fn find(handle: h::Op, datatype: &Datatype, type_handle: h::Datatype) -> Result<Reduction> {
+    if let Some(op) = u32::try_from(handle.0).ok().and_then(Predefined::from_handle) {
+        return predefined(op, datatype);
+    }
+    match OPS.get(handle.0) {
+        Some(user) => Ok(user_defined(*user, datatype, type_handle)),
+        None if handle == h::MPI_OP_NULL => fail!(abi::MPI_ERR_OP, "the operation is MPI_OP_NULL"),
+        None => fail!(abi::MPI_ERR_OP, "{:#x} is not the handle of an operation", handle.0),
+    }
+}
+
+fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
+    let Some(basic) = datatype.basic() else {
+        fail!(
+            abi::MPI_ERR_OP,
+            "{} is defined for predefined datatypes only; make an operation for this datatype with MPI_Op_create",
+            op.name()
+        )
+    };
+    op.check(basic).map_err(|e| Error::new(abi::MPI_ERR_OP, e.to_string()))?;
+    Ok(Reduction { reducer: predefined_reducer(op, basic), commutative: op.commutative() })
+}
+
+fn predefined_reducer(op: Predefined, basic: Basic) -> Reducer {
+    Arc::new(move |operand, target, _elements, operand_is_left| {
+        // The pair of operation and type was checked before the plan began.
+        let _ = isthmus_datatype::op::apply(op, basic, Spacing::Memory, operand, target, operand_is_left);
+    })
+}
+
+fn user_defined(user: User, datatype: &Datatype, type_handle: h::Datatype) -> Reduction {
+    let offset = datatype.true_lower_bound() as isize;
+    let reducer = move |operand: &[u8], target: &mut [u8], elements: u64, operand_is_left: bool| {
+        if operand_is_left {
+            user.apply(operand.as_ptr(), target.as_mut_ptr(), offset, elements, type_handle);
+        } else {
+            // The function computes inout = in ∘ inout, so for target ∘ operand a copy of the operand takes the result.
+            let mut result = operand.to_vec();
+            user.apply(target.as_ptr(), result.as_mut_ptr(), offset, elements, type_handle);
+            target.copy_from_slice(&result);
+        }
+    };
+    Reduction { reducer: Arc::new(reducer), commutative: user.commutative }
+}
+
+impl User {
+    /// Calls the function of the program. The pointers are to the first byte of data, `offset` behind the element's origin.
+    fn apply(self, input: *const u8, inout: *mut u8, offset: isize, elements: u64, datatype: h::Datatype) {
+        let input = input.wrapping_offset(-offset).cast_mut().cast();
+        let inout = inout.wrapping_offset(-offset).cast();
+        let mut handle = datatype.0;
+        match self.function {
+            Function::Large(function) => {
+                let mut count = elements as isthmus_abi::Count;
+                function(input, inout, &raw mut count, &raw mut handle);
+            }
+            Function::Small(function) => {
+                // Plans cut long reductions into segments; one above 2^31 elements would be one of single bytes.
+                let mut count = c_int::try_from(elements).unwrap_or(c_int::MAX);
+                function(input, inout, &raw mut count, &raw mut handle);
+            }
+        }
+    }
+}
+
+fn create(function: Option<Function>, commute: c_int, op: Out<h::Op>) -> Result<()> {
+    op.set("op", h::MPI_OP_NULL)?;
+    let Some(function) = function else { fail!(abi::MPI_ERR_ARG, "the function is a null pointer") };
+    op.set("op", h::Op(OPS.insert(User { function, commutative: commute != 0 })))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Op_create(function: Option<UserFunction>, commute: c_int, op: Out<h::Op>) -> c_int {
+    call("MPI_Op_create", || create(function.map(Function::Small), commute, op))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Op_create_c(function: Option<LargeUserFunction>, commute: c_int, op: Out<h::Op>) -> c_int {
+    call("MPI_Op_create_c", || create(function.map(Function::Large), commute, op))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Op_free(op: Out<h::Op>) -> c_int {
+    call("MPI_Op_free", || {
+        let handle = op.get("op")?;
+        if OPS.remove(handle.0).is_none() {
+            fail!(abi::MPI_ERR_OP, "{:#x} is not an operation that can be freed", handle.0);
+        }
+        op.set("op", h::MPI_OP_NULL)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Op_commutative(op: h::Op, commute: Out<c_int>) -> c_int {
+    call("MPI_Op_commutative", || {
+        let predefined = u32::try_from(op.0).ok().and_then(Predefined::from_handle).map(Predefined::commutative);
+        match predefined.or_else(|| OPS.get(op.0).map(|user| user.commutative)) {
+            Some(yes) => commute.set("commute", flag(yes)),
+            None => fail!(abi::MPI_ERR_OP, "{:#x} is not the handle of an operation", op.0),
+        }
+    })
+}
+
+fn reduce_local(input: Source, inout: Target, count: i64, datatype: h::Datatype, op: h::Op) -> Result<()> {
+    let count = crate::c::count("count", count)?;
+    let ty = crate::datatype::find(datatype)?;
+    let reduction = find(op, ty, datatype)?;
+    if count == 0 {
+        return Ok(());
+    }
+    let start = ty.true_lower_bound() as isize;
+    let length = (ty.true_extent() + (count as i64 - 1) * ty.extent()) as usize;
+    let (low, high) = ty.window(count)?;
+    let operand = input.memory(low as i64, high as i64);
+    let mut target = inout.memory(low as i64, high as i64);
+    (reduction.reducer)(operand.slice(start, length), target.slice(start, length), count, true);
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Reduce_local(
+    input: Source,
+    inout: Target,
+    count: c_int,
+    datatype: h::Datatype,
+    op: h::Op,
+) -> c_int {
+    call("MPI_Reduce_local", || reduce_local(input, inout, count.into(), datatype, op))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Reduce_local_c(
+    input: Source,
+    inout: Target,
+    count: isthmus_abi::Count,
+    datatype: h::Datatype,
+    op: h::Op,
+) -> c_int {
+    call("MPI_Reduce_local_c", || reduce_local(input, inout, count, datatype, op))
+}
