@@ -147,6 +147,10 @@ pub(crate) struct Target(*mut c_void);
 unsafe impl Send for Source {}
 // SAFETY: as for `Source`.
 unsafe impl Send for Target {}
+// SAFETY: as for `Source`.
+unsafe impl Sync for Source {}
+// SAFETY: as for `Source`.
+unsafe impl Sync for Target {}
 
 impl Source {
     /// The address, for sentinels.
@@ -201,4 +205,11 @@ pub(crate) fn count(argument: &str, value: impl Into<i64>) -> Result<u64> {
 /// A C truth value.
 pub(crate) fn flag(value: bool) -> c_int {
     c_int::from(value)
+}
+
+impl Source {
+    /// Bytes of our own, which the caller keeps until the operation is complete.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(bytes.as_ptr().cast())
+    }
 }

@@ -1,2 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The C entry points of MPI.
+//!
+//! The generated shells (`generated/entry.c`) export every function of MPI 5.0 under its two names and jump to a body
+//! here, `isthmus_MPI_X`, if there is one. A body checks, converts once, calls the rooms below, and reports: no policy.
+//!
+//! * [`c`]: arguments as C passes them, the only file that turns pointers into values;
+//! * [`handle`]: handles of objects made at run time; [`call`]: what surrounds every body;
+//! * one file per chapter's noun for the rest.
+
+mod attached;
+mod attribute;
+mod buffer;
+mod c;
+mod call;
+mod collective;
+mod comm;
+mod datatype;
+mod environment;
+mod errhandler;
+mod error;
+mod group;
+mod handle;
+mod info;
+mod memory;
+mod op;
+mod p2p;
+mod pack;
+mod probe;
+mod process;
+mod request;
