@@ -1,2 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From environment to world: the only room that knows which transports exist.
+//!
+//! [`Running::start`] is MPI_Init below C: it greets the agent ([`rendezvous`]), waits for the world, chooses a
+//! transport per peer (shared memory on the node, TCP inside the local area, TLS between sites) and makes the engine.
+#![forbid(unsafe_code)]
+
+pub mod rendezvous;
+mod running;
+mod routes;
+
+pub use running::Running;
+
+/// Why this process could not become, or remain, an MPI process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BootError {
+    /// The environment contradicts itself: a mistake of whoever started the program.
+    Environment(String),
+    /// The agent of this machine misbehaves or is gone.
+    Agent(String),
+    /// The job was ended by somebody else.
+    Aborted(String),
+    /// This machine refused something: shared memory, a port, a thread.
+    System(String),
+}
+
+impl BootError {
+    pub(crate) fn agent(text: String) -> Self {
+        Self::Agent(text)
+    }
+}
+
+impl std::fmt::Display for BootError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Environment(text) | Self::System(text) => f.write_str(text),
+            Self::Agent(text) => write!(f, "{text}; the launcher has ended or was killed"),
+            Self::Aborted(text) => write!(f, "the job was ended: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for BootError {}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A running MPI process.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isthmus_core::world::World;
+use isthmus_engine::{Engine, Policy, Setup, Shared};
+use isthmus_identity::{Identity, KeyPair};
+use isthmus_net::{ArrivalHook, Config, Listener, Reach};
+use isthmus_shm::ShmTransport;
+use isthmus_topology::Topology;
+use isthmus_transport::Transport;
+use isthmus_wire::boot::{self, Counters};
+use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+
+use crate::rendezvous::{Agent, Invitation};
+use crate::routes::{Way, node_peers, reach, way};
+use crate::BootError;
+
+/// What MPI_Init makes and MPI_Finalize ends.
+pub struct Running {
+    world: Arc<World>,
+    /// `None`: a world of one, started by hand.
+    agent: Option<Mutex<Agent>>,
+    host: String,
+    /// For messages: `rank 3 (site lab)`.
+    name: String,
+}
+
+/// What a process brings to the rendezvous.
+struct Offer {
+    listener: Option<Listener>,
+    key: Option<KeyPair>,
+}
+
+impl Running {
+    /// Becomes an MPI process. `threads`: several threads will call MPI at the same time.
+    pub fn start(threads: bool) -> Result<Self, BootError> {
+        match Invitation::from_environment()? {
+            None => Self::alone(threads),
+            Some(invitation) => Self::invited(&invitation, threads),
+        }
+    }
+
+    fn alone(threads: bool) -> Result<Self, BootError> {
+        let host = host_name();
+        let places = PlaceTable {
+            subjobs: vec![Subjob { name: "home".into(), lan: "home".into(), first_rank: 0, count: 1, appnum: 0 }],
+            nodes: vec![Node { host: host.clone(), addresses: vec![], subjob: 0, processes: 1 }],
+            places: vec![Place { subjob: 0, node: 0, port: 0, slot: 0, representation: representation() }],
+        };
+        let setup = Setup { me: 0, transports: vec![], routes: vec![0], levels: vec![4] };
+        let engine = Shared::new(Engine::new(setup), Policy { spare_cores: true, threads });
+        let world = Arc::new(World::new(0, Arc::new(places), engine));
+        Ok(Self { world, agent: None, host, name: "this process".into() })
+    }
+
+    fn invited(invitation: &Invitation, threads: bool) -> Result<Self, BootError> {
+        let offer = Offer::new()?;
+        let request = match &offer.key {
+            Some(key) => key.signing_request().map_err(|e| BootError::System(e.to_string()))?,
+            None => vec![],
+        };
+        let port = offer.listener.as_ref().map_or(0, Listener::port);
+        let (agent, mut world) = Agent::join(invitation, port, representation(), request)?;
+        let places = Arc::new(std::mem::take(&mut world.places));
+        let (me, topology) = (world.rank, Topology::new(&places));
+        let (transports, hook) = transports(&world, &places, &topology, offer)?;
+        let setup = Setup {
+            me,
+            routes: (0..topology.size()).map(|peer| route(&transports, way(&topology, me, peer))).collect(),
+            levels: (0..topology.size()).map(|peer| topology.level_between(me, peer).index() as u8).collect(),
+            transports: transports.into_iter().map(|(_, t)| t).collect(),
+        };
+        let node = &places.nodes[places.places[me as usize].node as usize];
+        let policy = Policy { spare_cores: cores() >= node.processes as usize, threads: threads || hook.is_some() };
+        let host = node.host.clone();
+        let name = format!("rank {me} ({} on {host})", places.subjobs[node.subjob as usize].name);
+        let world = Arc::new(World::new(me, places, Shared::new(Engine::new(setup), policy)));
+        if let Some(hook) = hook {
+            let weak = Arc::downgrade(&world);
+            hook.set(Arc::new(move || {
+                if let Some(world) = weak.upgrade() {
+                    world.engine().progress_from_thread();
+                }
+            }));
+        }
+        Ok(Self { world, agent: Some(Mutex::new(agent)), host, name })
+    }
+
+    /// The world.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Name of the node, for MPI_Get_processor_name.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Ends the job and this process. `code`: exit status of the job.
+    #[expect(clippy::exit, reason = "MPI_Abort ends the process")]
+    pub fn abort(&self, code: i32, reason: &str) -> ! {
+        match &self.agent {
+            Some(agent) => {
+                let text = format!("{}: {reason}", self.name);
+                // Without an agent there is nobody left to tell but the person at the terminal.
+                if agent.lock().unwrap_or_else(PoisonError::into_inner).abort(code, &text).is_err() {
+                    say(&text);
+                }
+            }
+            None => say(reason),
+        }
+        std::process::exit(code)
+    }
+
+    /// Ends communication: everything that was sent has left, every process of the job has come here.
+    pub fn finish(&self) -> Result<(), BootError> {
+        let engine = self.world.engine();
+        engine.wait(|engine| engine.drain().then_some(()));
+        let counters = engine.lock().counters();
+        match &self.agent {
+            Some(agent) => agent.lock().unwrap_or_else(PoisonError::into_inner).finish(counters)?,
+            None => print_counters(&counters),
+        }
+        engine.wait(|engine| engine.close().then_some(()));
+        Ok(())
+    }
+}
+
+impl Offer {
+    /// The agent says in `ISTHMUS_REACH` how far messages will go; when they stay on the node nothing listens.
+    fn new() -> Result<Self, BootError> {
+        if std::env::var("ISTHMUS_REACH").is_ok_and(|reach| reach == "node") {
+            return Ok(Self { listener: None, key: None });
+        }
+        let listener = Listener::bind(None).map_err(|e| BootError::System(e.to_string()))?;
+        let key = KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?;
+        Ok(Self { listener: Some(listener), key: Some(key) })
+    }
+}
+
+type Transports = Vec<(Way, Box<dyn Transport>)>;
+
+fn transports(
+    world: &boot::World,
+    places: &Arc<PlaceTable>,
+    topology: &Topology,
+    offer: Offer,
+) -> Result<(Transports, Option<ArrivalHook>), BootError> {
+    let mut all: Transports = Vec::new();
+    let peers = node_peers(places, world.rank);
+    if peers.len() > 1 {
+        let slot = places.places[world.rank as usize].slot as usize;
+        let (path, bells) = (Path::new(&world.shared_memory), Path::new(&world.node_directory));
+        let shm = ShmTransport::join(path, bells, &world.job, slot, peers.len(), peers)
+            .map_err(|e| BootError::System(e.to_string()))?;
+        all.push((Way::SharedMemory, Box::new(shm)));
+    }
+    let far = (0..topology.size()).any(|peer| reach(topology, world.rank, peer) != Reach::Otherwise);
+    let mut hook = None;
+    if far {
+        let net = isthmus_net::start(config(world, places, topology, offer)?)
+            .map_err(|e| BootError::System(e.to_string()))?;
+        if let Some(tcp) = net.tcp {
+            all.push((Way::Tcp, Box::new(tcp)));
+        }
+        if let Some(wide) = net.wide {
+            hook = Some(wide.arrival_hook());
+            all.push((Way::Tls, Box::new(wide)));
+        }
+    }
+    Ok((all, hook))
+}
+
+fn config(
+    world: &boot::World,
+    places: &Arc<PlaceTable>,
+    topology: &Topology,
+    offer: Offer,
+) -> Result<Config, BootError> {
+    let Some(listener) = offer.listener else {
+        return Err(BootError::agent("the agent said that the job stays on this node, but it does not".into()));
+    };
+    let identity = match &offer.key {
+        Some(key) if !world.certificate.is_empty() => Some(
+            Identity::new(&world.job, world.rank, key, &world.certificate, &world.authority)
+                .map_err(|e| BootError::agent(format!("the certificate from the agent does not fit: {e}")))?,
+        ),
+        _ => None,
+    };
+    let (topology, me) = (topology.clone(), world.rank);
+    Ok(Config {
+        rank: me,
+        job: world.job.clone(),
+        places: places.clone(),
+        reach: Arc::new(move |peer| reach(&topology, me, peer)),
+        secret: world.secret,
+        identity,
+        listener,
+        dial_time: Config::DIAL_TIME,
+    })
+}
+
+fn route(transports: &Transports, way: Way) -> u8 {
+    transports.iter().position(|(w, _)| *w == way).map_or(u8::MAX, |at| at as u8)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn representation() -> Representation {
+    Representation(isthmus_datatype::local_representation())
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "isthmus: {text}");
+}
+
+/// `ISTHMUS_STATS=1` without a launcher that would print them.
+fn print_counters(counters: &Counters) {
+    if std::env::var("ISTHMUS_STATS").is_ok_and(|v| v == "1") {
+        for (operation, calls) in &counters.calls {
+            say(&format!("{operation}: {calls} calls"));
+        }
+    }
+}
