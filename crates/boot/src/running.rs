@@ -119,7 +119,7 @@ impl Running {
     /// Ends communication: everything that was sent has left, every process of the job has come here.
     pub fn finish(&self) -> Result<(), BootError> {
         let engine = self.world.engine();
-        engine.wait(|engine| engine.drain().then_some(()));
+        engine.wait(|engine| engine.close().then_some(()));
         let counters = engine.lock().counters();
         match &self.agent {
             Some(agent) => agent.lock().unwrap_or_else(PoisonError::into_inner).finish(counters)?,

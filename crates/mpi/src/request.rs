@@ -125,8 +125,13 @@ pub(crate) fn null_status() -> Status {
 pub(crate) fn give_status(out: Out<Status>, status: Status) {
     if !out.is_null() {
         let error = out.get("status").map_or(0, |old| old.error);
-        out.put(Status { error, ..status });
+        out.put(with_error(status, error));
     }
+}
+
+fn with_error(mut status: Status, error: c_int) -> Status {
+    status.error = error;
+    status
 }
 
 /// If the request is complete, ends it: the handle becomes null, or the persistent request inactive.
@@ -278,7 +283,7 @@ impl Many {
     fn put(&mut self, at: usize, ended: Ended) {
         let error = ended.error.as_ref().map_or(abi::MPI_SUCCESS, |e| e.class);
         if !self.statuses.is_null() {
-            self.statuses.at(at).put(Status { error, ..ended.status });
+            self.statuses.at(at).put(with_error(ended.status, error));
         }
         if let (Some(error), None) = (ended.error, &self.first) {
             self.first = Some((ended.comm, error));
