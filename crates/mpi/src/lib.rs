@@ -22,6 +22,7 @@ mod error;
 mod group;
 mod handle;
 mod info;
+mod integer;
 mod memory;
 mod op;
 mod p2p;
