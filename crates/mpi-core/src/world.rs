@@ -143,6 +143,20 @@ const NAMES: [(schedule::Operation, &str); 16] = [
     (schedule::Operation::ReduceScatter, "reduce_scatter"),
 ];
 
+/// Names that the counters have rows for.
+pub fn operation_names() -> &'static [&'static str] {
+    const ALL: [&str; NAMES.len() + 1] = {
+        let mut all = ["point-to-point"; NAMES.len() + 1];
+        let mut i = 0;
+        while i < NAMES.len() {
+            all[i + 1] = NAMES[i].1;
+            i += 1;
+        }
+        all
+    };
+    &ALL
+}
+
 impl Operations {
     fn new(engine: &Shared) -> Self {
         let mut engine = engine.lock();

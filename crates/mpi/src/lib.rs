@@ -30,3 +30,4 @@ mod pack;
 mod probe;
 mod process;
 mod request;
+mod tool;
