@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Copies straight out of another process's memory (`process_vm_readv`).
+//!
+//! Whether the kernel allows it (Yama, containers, seccomp) is found out by doing it: before the first copy from
+//! a process, 16 random bytes are read from where its block says they are, and compared. That also
+//! catches a process id that means somebody else here. A refusal is noted in the block of the *sender*, so that it stops offering.
+//!
+//! The handle in an `Rts`:
+//! ```text
+//!  byte 0                      8                      16
+//!      +-----------------------+----------------------+
+//!      | address (native)      | length in bytes      |
+//!      +-----------------------+----------------------+
+//! ```
+
+use std::ffi::{c_int, c_ulong, c_void};
+
+use rustix::io::Errno;
+use rustix::process::PTracer;
+
+/// Bytes of a handle.
+pub(crate) const HANDLE_BYTES: usize = 16;
+
+/// Where a message lies in its sender's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handle {
+    pub(crate) address: u64,
+    pub(crate) length: u64,
+}
+
+impl Handle {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HANDLE_BYTES);
+        out.extend_from_slice(&self.address.to_ne_bytes());
+        out.extend_from_slice(&self.length.to_ne_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (address, length) = bytes.split_first_chunk::<8>()?;
+        let length = <[u8; 8]>::try_from(length).ok()?;
+        Some(Self { address: u64::from_ne_bytes(*address), length: u64::from_ne_bytes(length) })
+    }
+
+    /// Address of `length` bytes at `offset`, if that is inside.
+    pub(crate) fn part(&self, offset: u64, length: u64) -> Option<u64> {
+        let end = offset.checked_add(length)?;
+        if end > self.length { None } else { self.address.checked_add(offset) }
+    }
+}
+
+/// Lets the other processes of this user copy from this one where Yama restricts that to ancestors.
+/// Without Yama the call fails, which is fine: then there is nothing to allow.
+pub(crate) fn allow() {
+    let _ = rustix::process::set_ptracer(PTracer::Any);
+}
+
+/// Copies `into.len()` bytes from `address` of process `pid`.
+pub(crate) fn copy(pid: u32, mut address: u64, mut into: &mut [u8]) -> Result<(), Errno> {
+    while !into.is_empty() {
+        let local = IoVec { base: into.as_mut_ptr().cast(), length: into.len() };
+        let remote = IoVec { base: address as *mut c_void, length: into.len() };
+        // SAFETY: `local` describes memory that is ours to write; `remote` is only an address in the other process, which
+        // the kernel checks; both structures live during the call.
+        let copied = unsafe { process_vm_readv(pid as c_int, &raw const local, 1, &raw const remote, 1, 0) };
+        match usize::try_from(copied) {
+            Ok(0) => return Err(Errno::FAULT),
+            Ok(n) => {
+                into = &mut into[n..];
+                address += n as u64;
+            }
+            Err(_) => match last_error() {
+                Errno::INTR => {}
+                other => return Err(other),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// `struct iovec`.
+#[repr(C)]
+struct IoVec {
+    base: *mut c_void,
+    length: usize,
+}
+
+unsafe extern "C" {
+    fn process_vm_readv(
+        pid: c_int,
+        local: *const IoVec,
+        locals: c_ulong,
+        remote: *const IoVec,
+        remotes: c_ulong,
+        flags: c_ulong,
+    ) -> isize;
+}
+
+fn last_error() -> Errno {
+    let error = std::io::Error::last_os_error();
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handle_survives_and_bounds_parts() {
+        let handle = Handle { address: 0x1000, length: 100 };
+        assert_eq!(Handle::decode(&handle.encode()), Some(handle));
+        assert_eq!(handle.part(60, 40), Some(0x1000 + 60));
+        assert_eq!(handle.part(61, 40), None);
+        assert_eq!(handle.part(u64::MAX, 2), None);
+        assert_eq!(Handle::decode(&[0; 15]), None);
+        assert_eq!(Handle::decode(&[0; 17]), None);
+    }
+
+    #[test]
+    fn own_memory_can_be_copied() {
+        let source: Vec<u8> = (0..100_000_u32).map(|i| i as u8).collect();
+        let mut copied = vec![0; source.len()];
+        let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
+        match copy(own, source.as_ptr() as u64, &mut copied) {
+            Ok(()) => assert_eq!(copied, source),
+            Err(e) => assert!(matches!(e, Errno::PERM | Errno::NOSYS), "{e}"),
+        }
+    }
+
+    #[test]
+    fn a_bad_address_is_an_error() {
+        let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
+        assert!(copy(own, 1, &mut [0; 8]).is_err());
+    }
+}

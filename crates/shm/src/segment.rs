@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The file that the processes of a node share, and where things are in it.
+//!
+//! ```text
+//!  offset                     content
+//!  0        header, 4096 bytes: magic, layout version, job, slots, bytes per ring | joined counter
+//!  4096     block of slot 0, 1024 bytes: bell | state, process id, probe | refusals
+//!  5120     block of slot 1 ...
+//!  (next multiple of 4096 after the blocks)
+//!           ring read by slot 0, written by slot 0
+//!           ring read by slot 0, written by slot 1
+//!           ...
+//!           ring read by slot n-1, written by slot n-1
+//! ```
+//! A ring is [`Control`] (128 bytes) and then its data. Its size depends on the number of processes
+//! ([`Geometry`]). Whoever comes first makes the file under a temporary name, complete with header, and links it to its real name;
+//! the others find a complete file or none. Memory behind the blocks is allocated at once, memory behind a ring by its writer
+//! when it first gets there, so that a full memory file system is an error and not a signal.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::bell::{Bell, WORDS};
+use crate::error::ShmError;
+use crate::ring::{Control, HEADER, LINE, Memory, longest_payload};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Most processes of one job on one node.
+pub const MAX_PROCESSES: usize = 64 * WORDS;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
+/// Changes with every change of the layout.
+const VERSION: u32 = 1;
+const PAGE: usize = 4096;
+const BLOCK_BYTES: usize = 1024;
+
+/// Sizes that follow from the number of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    processes: usize,
+    ring_bytes: usize,
+}
+
+impl Geometry {
+    /// For that many processes on the node, 1 to [`MAX_PROCESSES`].
+    ///
+    /// The rings shrink so that the address space of the segment stays below 17 GiB; at 64 processes it is 256 MiB.
+    pub fn new(processes: usize) -> Option<Self> {
+        let kib = match processes {
+            1..=64 => 64,
+            65..=256 => 32,
+            257..=MAX_PROCESSES => 16,
+            _ => return None,
+        };
+        Some(Self { processes, ring_bytes: kib * 1024 })
+    }
+
+    /// Bytes of address space.
+    pub fn total_bytes(&self) -> usize {
+        self.rings_at() + self.processes * self.processes * self.ring_bytes
+    }
+
+    /// Longest payload of a frame.
+    pub fn frame_bytes(&self) -> usize {
+        longest_payload(self.data_bytes())
+    }
+
+    fn data_bytes(&self) -> usize {
+        self.ring_bytes - size_of::<Control>()
+    }
+
+    fn rings_at(&self) -> usize {
+        (PAGE + self.processes * BLOCK_BYTES).next_multiple_of(PAGE)
+    }
+
+    fn ring_at(&self, reader: usize, writer: usize) -> usize {
+        self.rings_at() + (reader * self.processes + writer) * self.ring_bytes
+    }
+}
+
+/// First page of the file.
+#[repr(C)]
+struct FileHeader {
+    magic: u64,
+    version: u32,
+    processes: u32,
+    ring_bytes: u64,
+    job: u64,
+    _constant: [u64; 12],
+    /// Processes that have mapped the file.
+    joined: AtomicU32,
+}
+
+/// What [`Block::state`] says.
+pub(crate) const STATE_FREE: u32 = 0;
+/// Someone has this slot and is writing its block.
+const STATE_TAKEN: u32 = 1;
+/// The block can be read.
+pub(crate) const STATE_PRESENT: u32 = 2;
+/// The process has closed its transport.
+pub(crate) const STATE_LEFT: u32 = 3;
+
+/// What a process tells about itself, and its bell.
+#[repr(C, align(128))]
+pub(crate) struct Block {
+    pub(crate) bell: Bell,
+    /// One of the `STATE_` values.
+    pub(crate) state: AtomicU32,
+    /// Process id, as the process sees it.
+    pub(crate) pid: AtomicU32,
+    /// Where in its memory the process keeps `probe`, to try a cross-memory copy.
+    pub(crate) probe_address: AtomicU64,
+    /// Random bytes to be found there: a process id can mean another process in another container.
+    pub(crate) probe: [AtomicU64; 2],
+    /// Bit s: slot s cannot copy out of this process's memory.
+    pub(crate) refusals: [AtomicU64; WORDS],
+}
+
+const _: () = assert!(size_of::<Block>() <= BLOCK_BYTES && size_of::<FileHeader>() <= PAGE);
+
+impl Block {
+    /// Has `slot` found that it cannot copy out of this process's memory?
+    pub(crate) fn bit_refused(&self, slot: usize) -> bool {
+        self.refusals[slot / 64].load(Ordering::Relaxed) & (1 << (slot % 64)) != 0
+    }
+
+    /// `slot` cannot copy out of this process's memory.
+    pub(crate) fn refuse(&self, slot: usize) {
+        self.refusals[slot / 64].fetch_or(1 << (slot % 64), Ordering::Relaxed);
+    }
+}
+
+/// The mapped file.
+pub(crate) struct Segment {
+    base: *mut u8,
+    geometry: Geometry,
+    file: OwnedFd,
+    path: PathBuf,
+}
+
+// SAFETY: the mapping is not bound to a thread, and everything in it is reached through atomics or through
+// the rings, whose sides are owned by values that are `Send` for the same reason.
+unsafe impl Send for Segment {}
+
+impl Segment {
+    /// Opens or makes the segment of `job` at `path` and maps it.
+    pub(crate) fn open(path: &Path, job: &str, slot: usize, geometry: Geometry) -> Result<Self, ShmError> {
+        let file = match open_existing(path)? {
+            Some(file) => file,
+            None => create(path, job, slot, geometry)?,
+        };
+        check_file(&file, path, geometry)?;
+        let length = geometry.total_bytes();
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let mapped = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
+        };
+        let base = mapped.map_err(|e| system("map the shared memory file", path, e))?;
+        let segment = Self { base: base.cast(), geometry, file, path: path.to_owned() };
+        segment.check_header(job)?;
+        Ok(segment)
+    }
+
+    /// Takes the slot, fills in who we are, and counts this process in. The last one removes the name of the file.
+    pub(crate) fn join(&self, slot: usize, pid: u32, probe_address: u64, probe: [u64; 2]) -> Result<(), ShmError> {
+        let block = self.block(slot);
+        let free = block.state.compare_exchange(STATE_FREE, STATE_TAKEN, Ordering::AcqRel, Ordering::Relaxed);
+        if free.is_err() {
+            return Err(ShmError::Taken { path: self.path.clone(), slot });
+        }
+        block.pid.store(pid, Ordering::Relaxed);
+        block.probe_address.store(probe_address, Ordering::Relaxed);
+        for (word, value) in block.probe.iter().zip(probe) {
+            word.store(value, Ordering::Relaxed);
+        }
+        block.state.store(STATE_PRESENT, Ordering::Release);
+        let before = self.header().joined.fetch_add(1, Ordering::AcqRel);
+        if before as usize + 1 == self.geometry.processes {
+            match rustix::fs::unlink(&self.path) {
+                // The agent may have been faster when the job is ending.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(e) => return Err(system("remove the name of the shared memory file", &self.path, e)),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The block of a slot below the number of processes.
+    pub(crate) fn block(&self, slot: usize) -> &Block {
+        assert!(slot < self.geometry.processes, "no such slot");
+        let at = PAGE + slot * BLOCK_BYTES;
+        // SAFETY: inside the mapping (the slot was checked).
+        let block = unsafe { self.base.add(at) }.cast::<Block>();
+        // SAFETY: aligned (page + multiple of 1024), all bytes are valid for a block of atomics, and it is only
+        // touched through them (rule 2).
+        unsafe { &*block }
+    }
+
+    /// The memory of the ring from `writer` to `reader`. It must not be used after the segment is dropped.
+    pub(crate) fn ring(&self, reader: usize, writer: usize) -> RingMemory {
+        assert!(reader < self.geometry.processes && writer < self.geometry.processes, "no such slot");
+        let at = self.geometry.ring_at(reader, writer);
+        // SAFETY: inside the mapping (the slots were checked).
+        let control = unsafe { self.base.add(at) };
+        RingMemory {
+            control: control.cast(),
+            capacity: self.geometry.data_bytes(),
+            file: std::os::fd::AsRawFd::as_raw_fd(&self.file),
+            file_offset: at as u64,
+        }
+    }
+
+    fn header(&self) -> &FileHeader {
+        // SAFETY: the mapping begins with the header, page aligned; its constant part does not change after the
+        // file got its name (rule 4), the rest are atomics.
+        unsafe { &*self.base.cast::<FileHeader>() }
+    }
+
+    fn check_header(&self, job: &str) -> Result<(), ShmError> {
+        let header = self.header();
+        let foreign = |what: String| Err(ShmError::Foreign { path: self.path.clone(), what });
+        if header.magic != MAGIC || header.version != VERSION {
+            return foreign(format!(
+                "layout version {} is expected, {} was found; all processes must use the same Isthmus",
+                VERSION, header.version
+            ));
+        }
+        if header.job != fingerprint(job) {
+            return foreign("it belongs to another job".into());
+        }
+        let expected = (self.geometry.processes as u32, self.geometry.ring_bytes as u64);
+        if (header.processes, header.ring_bytes) != expected {
+            return foreign(format!("it was made for {} processes, not {}", header.processes, expected.0));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and values that point into it are dropped before it (rule 1).
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.geometry.total_bytes()) };
+    }
+}
+
+/// A ring in the segment.
+pub(crate) struct RingMemory {
+    control: *mut Control,
+    capacity: usize,
+    file: i32,
+    file_offset: u64,
+}
+
+// SAFETY: see `Segment`.
+unsafe impl Send for RingMemory {}
+
+impl RingMemory {
+    #[inline]
+    fn data(&self, at: usize) -> *mut u8 {
+        debug_assert!(at <= self.capacity);
+        // SAFETY: the data follow the control block inside the mapping, and `at` is at most the capacity.
+        unsafe { self.control.add(1).cast::<u8>().add(at) }
+    }
+}
+
+impl Memory for RingMemory {
+    #[inline]
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    #[inline]
+    fn control(&self) -> &Control {
+        // SAFETY: inside the mapping, aligned to a page, only atomics are touched.
+        unsafe { &*self.control }
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        debug_assert!(at < self.capacity && at % LINE == 0);
+        // SAFETY: inside the data and aligned to a line. While a word can be touched by both sides it is only touched as an
+        // atomic: as part of a payload it belongs to one side (R1).
+        unsafe { &*self.data(at).cast::<AtomicU64>() }
+    }
+
+    fn back(&self, end: usize) -> Result<usize, i32> {
+        let end_in_file = (size_of::<Control>() + end).next_multiple_of(PAGE);
+        // SAFETY: the segment, which owns the descriptor, outlives its rings (rule 1).
+        let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(self.file) };
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), self.file_offset, end_in_file as u64) {
+            // Not a memory file system: then memory is not what can run out here.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(Errno::INTR) => return self.back(end),
+            Err(e) => return Err(e.raw_os_error()),
+        }
+        Ok((end_in_file - size_of::<Control>()).min(self.capacity))
+    }
+
+    #[inline]
+    unsafe fn write(&self, at: usize, header: &[u8; HEADER], payload: &[u8]) {
+        let record = self.data(at);
+        // SAFETY: the caller owns the record (R1); the first eight bytes, which the reader may be loading, are left alone.
+        unsafe { std::ptr::copy_nonoverlapping(header.as_ptr().add(8), record.add(8), HEADER - 8) };
+        // SAFETY: as above; a payload never overlaps the segment, whose addresses stay in this room (rule 1).
+        unsafe { std::ptr::copy_nonoverlapping(payload.as_ptr(), record.add(HEADER), payload.len()) };
+    }
+
+    #[inline]
+    unsafe fn read<R>(&self, at: usize, length: usize, f: impl FnOnce(&[u8]) -> R) -> R {
+        // SAFETY: the caller owns the record until it gives it back (R1, R5), so nobody writes it during the call.
+        f(unsafe { std::slice::from_raw_parts(self.data(at), length) })
+    }
+}
+
+fn system(doing: &'static str, path: &Path, error: Errno) -> ShmError {
+    ShmError::System { doing, path: path.to_owned(), source: error.into() }
+}
+
+fn open_existing(path: &Path) -> Result<Option<OwnedFd>, ShmError> {
+    match rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(file) => Ok(Some(file)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(e) => Err(system("open the shared memory file", path, e)),
+    }
+}
+
+/// Makes the file under a name of its own and gives it the real name; if another process was faster, takes that one's.
+fn create(path: &Path, job: &str, slot: usize, geometry: Geometry) -> Result<OwnedFd, ShmError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{slot}"));
+    let temporary = PathBuf::from(name);
+    // Only this slot uses that name: a file that is there was left by a process killed right here.
+    let _ = rustix::fs::unlink(&temporary);
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(&temporary, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|e| system("create the shared memory file", &temporary, e))?;
+    let linked = fill(&file, &temporary, job, geometry).and_then(|()| {
+        match rustix::fs::linkat(CWD, &temporary, CWD, path, AtFlags::empty()) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::EXIST) => Ok(None),
+            Err(e) => Err(system("name the shared memory file", path, e)),
+        }
+    });
+    let _ = rustix::fs::unlink(&temporary);
+    match linked? {
+        Some(file) => Ok(file),
+        // It can only be gone again if all others have joined, and they cannot have without us.
+        None => open_existing(path)?.ok_or_else(|| system("open the shared memory file", path, Errno::NOENT)),
+    }
+}
+
+fn fill(file: &OwnedFd, path: &Path, job: &str, geometry: Geometry) -> Result<(), ShmError> {
+    rustix::fs::ftruncate(file, geometry.total_bytes() as u64)
+        .map_err(|e| system("size the shared memory file", path, e))?;
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, geometry.rings_at() as u64) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(e) => return Err(system("reserve memory for the shared memory file", path, e)),
+    }
+    let mut header = [0_u8; 32];
+    header[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+    header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+    header[12..16].copy_from_slice(&(geometry.processes as u32).to_ne_bytes());
+    header[16..24].copy_from_slice(&(geometry.ring_bytes as u64).to_ne_bytes());
+    header[24..].copy_from_slice(&fingerprint(job).to_ne_bytes());
+    match rustix::io::pwrite(file, &header, 0) {
+        Ok(32) => Ok(()),
+        Ok(_) => Err(system("write to the shared memory file", path, Errno::NOSPC)),
+        Err(e) => Err(system("write to the shared memory file", path, e)),
+    }
+}
+
+fn check_file(file: &OwnedFd, path: &Path, geometry: Geometry) -> Result<(), ShmError> {
+    let found = rustix::fs::fstat(file).map_err(|e| system("examine the shared memory file", path, e))?;
+    let foreign = |what: String| Err(ShmError::Foreign { path: path.to_owned(), what });
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return foreign("it is not an ordinary file".into());
+    }
+    if found.st_uid != rustix::process::geteuid().as_raw() {
+        return foreign(format!("it belongs to user {}", found.st_uid));
+    }
+    if found.st_size as u64 != geometry.total_bytes() as u64 {
+        return foreign(format!("it has {} bytes instead of {}", found.st_size, geometry.total_bytes()));
+    }
+    Ok(())
+}
+
+/// FNV-1a of the job's name: tells jobs apart, protects nothing.
+fn fingerprint(job: &str) -> u64 {
+    job.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The transport between the processes of a node.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
+use isthmus_wire::frame::Header;
+use rustix::io::Errno;
+
+use crate::doorbell::Doorbells;
+use crate::error::ShmError;
+use crate::pull::{self, Handle};
+use crate::ring::{PushError, Reader, Writer};
+use crate::segment::{Geometry, RingMemory, STATE_LEFT, STATE_PRESENT, Segment};
+use crate::sync::Ordering;
+
+/// Rings that are looked at without being told to. More would slow down polling when nothing arrives.
+const WATCHED: usize = 8;
+
+/// A watched ring that brought none of the last so many frames gives its place to a busier one.
+const IDLE_FRAMES: u64 = 128;
+
+/// Frames taken from one ring in a row, so that a fast sender does not starve the others.
+const BURST: usize = 32;
+
+/// Messages up to this size go through the ring; longer ones are pulled or sent in fragments. One copy
+/// and a system call against two copies: about equal between 8 and 16 KiB on the machines measured.
+const EAGER_BYTES: usize = 8192;
+
+/// Shared memory as a [`Transport`].
+pub struct ShmTransport {
+    slot: usize,
+    links: Vec<Link>,
+    slots: SlotOf,
+    /// Slots whose rings are to be looked at.
+    active: Vec<Active>,
+    /// Slots that refused a frame.
+    blocked: Vec<Blocked>,
+    /// Peers to be reported as lost by the next poll.
+    losses: Vec<(usize, String)>,
+    /// Frames delivered so far.
+    delivered: u64,
+    /// Bytes that have been, or will be, written into our doorbell and were not taken out.
+    owed: usize,
+    asleep: bool,
+    doorbells: Doorbells,
+    /// What others read to find out whether they can; at a fixed address.
+    _probe: Box<[u64; 2]>,
+    // Last: the rings above point into it.
+    segment: Segment,
+}
+
+/// Everything about one partner.
+struct Link {
+    peer: Peer,
+    writer: Writer<RingMemory>,
+    reader: Reader<RingMemory>,
+    /// Process id, once a copy from it has been tried successfully.
+    pull_from: Option<u32>,
+    /// No more frames from or to it.
+    lost: bool,
+    /// In `active`.
+    active: bool,
+    /// In `blocked`.
+    blocked: bool,
+}
+
+/// A ring that is looked at.
+#[derive(Clone, Copy)]
+struct Active {
+    slot: usize,
+    /// The sender need not tell us.
+    watched: bool,
+    /// Value of `delivered` when it last brought something.
+    last: u64,
+}
+
+/// A partner that had no room.
+#[derive(Clone, Copy)]
+struct Blocked {
+    slot: usize,
+    payload: usize,
+}
+
+impl ShmTransport {
+    /// Joins the shared memory of `job` on this node: the file `path` (made by whoever comes first, without a name
+    /// as soon as all have joined) and the doorbells in `node_directory`.
+    ///
+    /// `slot` is this process's number among the `processes` of the job on the node, `peers` the rank in
+    /// MPI_COMM_WORLD of each slot. Does not wait for the others; frames can be sent to a process that has not joined yet.
+    pub fn join(
+        path: &Path,
+        node_directory: &Path,
+        job: &str,
+        slot: usize,
+        processes: usize,
+        peers: Vec<Peer>,
+    ) -> Result<Self, ShmError> {
+        let geometry = Geometry::new(processes)
+            .ok_or_else(|| ShmError::Usage(format!("{processes} processes on one node, at most {} work", crate::MAX_PROCESSES)))?;
+        if slot >= processes || peers.len() != processes {
+            return Err(ShmError::Usage(format!("slot {slot} of {processes}, with {} peers", peers.len())));
+        }
+        let segment = Segment::open(path, job, slot, geometry)?;
+        let doorbells = Doorbells::make(node_directory, slot, processes)?;
+        let probe = Box::new(random_words());
+        pull::allow();
+        let pid = rustix::process::getpid().as_raw_nonzero().get() as u32;
+        segment.join(slot, pid, probe.as_ptr() as u64, *probe)?;
+        let links = peers.iter().enumerate().map(|(other, &peer)| Link::new(&segment, slot, other, peer)).collect();
+        Ok(Self {
+            slot,
+            links,
+            slots: SlotOf::new(&peers),
+            active: Vec::new(),
+            blocked: Vec::new(),
+            losses: Vec::new(),
+            delivered: 0,
+            owed: 0,
+            asleep: false,
+            doorbells,
+            _probe: probe,
+            segment,
+        })
+    }
+
+    /// The slot of a peer. Asking for a peer of another node is a bug of the caller, reported as a value.
+    #[inline]
+    fn slot_of(&self, peer: Peer) -> Result<usize, SendError> {
+        self.slots.get(peer).ok_or_else(|| SendError::Lost(format!("rank {peer} is not on this node")))
+    }
+
+    /// Tells `slot` to look at us, and wakes it if it sleeps.
+    #[cold]
+    fn ring(&mut self, slot: usize) {
+        if !self.segment.block(slot).bell.ring(self.slot) {
+            return;
+        }
+        if let Err(why) = self.doorbells.wake(slot) {
+            self.losses.push((slot, why));
+        }
+    }
+
+    #[cold]
+    fn refused(&mut self, slot: usize, payload: usize, error: PushError) -> SendError {
+        match error {
+            PushError::Full => {
+                let link = &mut self.links[slot];
+                if !link.blocked {
+                    link.blocked = true;
+                    self.blocked.push(Blocked { slot, payload });
+                }
+                SendError::WouldBlock
+            }
+            PushError::NoMemory(number) => {
+                let error = std::io::Error::from_raw_os_error(number);
+                SendError::Lost(format!(
+                    "cannot send to rank {} of this node: no memory for its ring in {}: {error}; enlarge the memory \
+                     file system (mount -o remount,size=..., or --shm-size of the container)",
+                    self.links[slot].peer,
+                    self.segment.path().display()
+                ))
+            }
+        }
+    }
+
+    /// Looks at slot `slot` from now on, until there is nothing left in its ring or, if it is a busy one, longer.
+    fn activate(&mut self, slot: usize) {
+        if slot >= self.links.len() || self.links[slot].active {
+            return;
+        }
+        self.links[slot].active = true;
+        self.active.push(Active { slot, watched: false, last: 0 });
+    }
+
+    /// Takes frames from the ring of the `index`th active slot. True if there was one.
+    fn drain(&mut self, index: usize, sink: &mut dyn Sink) -> bool {
+        let slot = self.active[index].slot;
+        let link = &mut self.links[slot];
+        let mut frames = 0;
+        let mut tell = false;
+        while frames < BURST && !link.lost {
+            match link.reader.pop(decode, |header, payload| sink.frame(link.peer, header, payload)) {
+                Ok(true) => frames += 1,
+                Ok(false) => break,
+                Err(_) => {
+                    link.lost = true;
+                    sink.lost(link.peer, "its ring in the shared memory of this node is corrupt: a process of the job has overwritten it");
+                }
+            }
+            tell |= link.reader.give_back();
+        }
+        if tell {
+            self.ring(slot);
+        }
+        if frames > 0 {
+            self.delivered += frames as u64;
+            self.active[index].last = self.delivered;
+        }
+        frames > 0
+    }
+
+    /// After polling: of the rings that are not watched, those that are empty now are forgotten, or watched if there is a
+    /// place and they brought something (more than `before` had been delivered).
+    fn settle(&mut self, before: u64) {
+        let mut index = 0;
+        while index < self.active.len() {
+            let Active { slot, watched, last } = self.active[index];
+            let link = &self.links[slot];
+            let alive = !link.lost;
+            if watched || (alive && link.reader.ready()) {
+                index += 1;
+            } else if alive && last > before && self.may_watch() {
+                self.watch(index);
+                index += 1;
+            } else {
+                self.links[slot].active = false;
+                self.active.swap_remove(index);
+            }
+        }
+    }
+
+    /// Is there a place among the watched rings, or one that can be made free?
+    fn may_watch(&mut self) -> bool {
+        if self.active.iter().filter(|a| a.watched).count() < WATCHED {
+            return true;
+        }
+        let delivered = self.delivered;
+        let Some(idle) = self.active.iter_mut().find(|a| a.watched && a.last + IDLE_FRAMES < delivered) else {
+            return false;
+        };
+        idle.watched = false;
+        let slot = idle.slot;
+        // It stays active, so it is looked at once more before it is forgotten.
+        self.segment.block(self.slot).bell.unwatch(slot);
+        true
+    }
+
+    fn watch(&mut self, index: usize) {
+        self.active[index].watched = true;
+        self.segment.block(self.slot).bell.watch(self.active[index].slot);
+    }
+
+    #[cold]
+    fn poll_bell(&mut self) {
+        let mut rung = Vec::new();
+        self.segment.block(self.slot).bell.take(|slot| rung.push(slot));
+        for slot in rung {
+            self.activate(slot);
+        }
+    }
+
+    #[cold]
+    fn poll_blocked(&mut self, sink: &mut dyn Sink) -> bool {
+        let before = self.blocked.len();
+        let links = &mut self.links;
+        self.blocked.retain(|b| {
+            let link = &mut links[b.slot];
+            if !link.lost && !link.writer.has_room(b.payload) {
+                return true;
+            }
+            link.blocked = false;
+            if !link.lost {
+                sink.writable(link.peer);
+            }
+            false
+        });
+        self.blocked.len() < before
+    }
+
+    #[cold]
+    fn report_losses(&mut self, sink: &mut dyn Sink) {
+        for (slot, why) in std::mem::take(&mut self.losses) {
+            let link = &mut self.links[slot];
+            if !link.lost {
+                link.lost = true;
+                let text = format!("rank {} on this node cannot be woken: {why}", link.peer);
+                sink.lost(link.peer, &text);
+            }
+        }
+    }
+
+    /// Anything that does not need a bell to be noticed?
+    fn something_waits(&mut self) -> bool {
+        let links = &mut self.links;
+        !self.losses.is_empty()
+            || self.active.iter().any(|a| !links[a.slot].lost && links[a.slot].reader.ready())
+            || self.blocked.iter().any(|b| links[b.slot].writer.has_room(b.payload))
+    }
+
+    /// The process id of `slot` if its memory can be copied; tries it the first time.
+    fn source(&mut self, slot: usize) -> Option<u32> {
+        if let Some(pid) = self.links[slot].pull_from {
+            return Some(pid);
+        }
+        let block = self.segment.block(slot);
+        let state = block.state.load(Ordering::Acquire);
+        if (state != STATE_PRESENT && state != STATE_LEFT) || block.bit_refused(self.slot) {
+            return None;
+        }
+        let pid = block.pid.load(Ordering::Relaxed);
+        let address = block.probe_address.load(Ordering::Relaxed);
+        let mut found = [0_u8; 16];
+        let tried = pull::copy(pid, address, &mut found);
+        let mut expected = [0_u8; 16];
+        for (bytes, word) in expected.chunks_exact_mut(8).zip(&block.probe) {
+            bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        if tried.is_err() || found != expected {
+            self.refuse(slot);
+            return None;
+        }
+        self.links[slot].pull_from = Some(pid);
+        Some(pid)
+    }
+
+    /// Tells `slot` that we cannot copy from it.
+    #[cold]
+    fn refuse(&mut self, slot: usize) {
+        self.links[slot].pull_from = None;
+        self.segment.block(slot).refuse(self.slot);
+    }
+
+    fn restore_watching(&mut self) {
+        let bell = &self.segment.block(self.slot).bell;
+        for active in self.active.iter().filter(|a| a.watched) {
+            bell.watch(active.slot);
+        }
+    }
+}
+
+impl Transport for ShmTransport {
+    fn name(&self) -> &'static str {
+        "shm"
+    }
+
+    fn limits(&self, peer: Peer) -> Limits {
+        let frame = self.segment.geometry().frame_bytes();
+        let pull = self.slots.get(peer).is_some_and(|slot| !self.segment.block(self.slot).bit_refused(slot));
+        Limits { frame, eager: frame.min(EAGER_BYTES), pull, bulk: false }
+    }
+
+    #[inline]
+    fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
+        let slot = self.slot_of(peer)?;
+        debug_assert_eq!(payload.len() as u64, header.payload_bytes());
+        let link = &mut self.links[slot];
+        if link.lost {
+            return Err(SendError::Lost(format!("rank {peer} on this node is gone")));
+        }
+        if let Err(error) = link.writer.push(&header.encode(), payload) {
+            return Err(self.refused(slot, payload.len(), error));
+        }
+        if self.segment.block(slot).bell.wants_ring(self.slot) {
+            self.ring(slot);
+        }
+        self.links[slot].writer.prepare();
+        Ok(())
+    }
+
+    fn send_bulk(&mut self, peer: Peer, _: u64, _: ReadMemory, _: u64, _: u64) -> Result<(), SendError> {
+        Err(SendError::Lost(format!("internal error: bulk send to rank {peer}, which shared memory does not offer")))
+    }
+
+    fn expect(&mut self, _: Peer, _: u64, _: WriteMemory, _: u64) -> bool {
+        false
+    }
+
+    fn handle(&mut self, peer: Peer, memory: ReadMemory, length: u64) -> Vec<u8> {
+        if !self.limits(peer).pull {
+            return Vec::new();
+        }
+        Handle { address: memory.address() as u64, length }.encode()
+    }
+
+    fn pull(&mut self, peer: Peer, handle: &[u8], offset: u64, mut memory: WriteMemory, length: u64) -> Result<bool, SendError> {
+        let slot = self.slot_of(peer)?;
+        let part = Handle::decode(handle).and_then(|h| h.part(offset, length));
+        let (Some(address), Ok(length)) = (part, usize::try_from(length)) else {
+            return Err(SendError::Lost(format!("rank {peer} on this node has sent a bad description of a message's memory")));
+        };
+        let Some(pid) = self.source(slot) else {
+            return Ok(false);
+        };
+        match pull::copy(pid, address, memory.slice(0, length)) {
+            Ok(()) => Ok(true),
+            Err(Errno::SRCH) => Err(SendError::Lost(format!("rank {peer} on this node (process {pid}) has ended"))),
+            // Its memory cannot be read that way (a device, protection keys): it has to send it.
+            Err(Errno::FAULT) => Ok(false),
+            Err(_) => {
+                self.refuse(slot);
+                Ok(false)
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        if self.segment.block(self.slot).bell.rung() {
+            self.poll_bell();
+        }
+        let mut any = false;
+        let mut temporary = false;
+        let before = self.delivered;
+        for index in 0..self.active.len() {
+            temporary |= !self.active[index].watched;
+            if self.links[self.active[index].slot].reader.ready() {
+                any |= self.drain(index, sink);
+            }
+        }
+        if temporary {
+            self.settle(before);
+        }
+        if !self.blocked.is_empty() {
+            any |= self.poll_blocked(sink);
+        }
+        if !self.losses.is_empty() {
+            any = true;
+            self.report_losses(sink);
+        }
+        any
+    }
+
+    fn arm(&mut self) -> bool {
+        self.asleep = true;
+        let quiet = self.segment.block(self.slot).bell.sleep(self.links.len());
+        if quiet && !self.something_waits() {
+            return true;
+        }
+        self.disarm();
+        false
+    }
+
+    fn disarm(&mut self) {
+        if self.asleep {
+            self.asleep = false;
+            self.owed += usize::from(self.segment.block(self.slot).bell.wake());
+        }
+        self.restore_watching();
+        if self.owed > 0 {
+            self.owed = self.owed.saturating_sub(self.doorbells.drain());
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.doorbells.descriptor())
+    }
+
+    fn close(&mut self, _: &mut dyn Sink) -> bool {
+        // Everything taken lies in the rings, which the readers keep mapped.
+        self.segment.block(self.slot).state.store(STATE_LEFT, Ordering::Release);
+        true
+    }
+}
+
+impl Link {
+    fn new(segment: &Segment, own: usize, other: usize, peer: Peer) -> Self {
+        Self {
+            peer,
+            writer: Writer::new(segment.ring(other, own)),
+            reader: Reader::new(segment.ring(own, other)),
+            pull_from: None,
+            lost: false,
+            active: false,
+            blocked: false,
+        }
+    }
+}
+
+/// From rank to slot. The ranks of a node are nearly always consecutive; then it is a subtraction.
+struct SlotOf {
+    first: Peer,
+    consecutive: usize,
+    /// Sorted by rank, when they are not.
+    sorted: Vec<(Peer, usize)>,
+}
+
+impl SlotOf {
+    fn new(peers: &[Peer]) -> Self {
+        let first = peers.first().copied().unwrap_or(0);
+        if peers.iter().enumerate().all(|(slot, &peer)| peer as usize == first as usize + slot) {
+            return Self { first, consecutive: peers.len(), sorted: Vec::new() };
+        }
+        let mut sorted: Vec<_> = peers.iter().enumerate().map(|(slot, &peer)| (peer, slot)).collect();
+        sorted.sort_unstable();
+        Self { first: 0, consecutive: 0, sorted }
+    }
+
+    #[inline]
+    fn get(&self, peer: Peer) -> Option<usize> {
+        let slot = peer.wrapping_sub(self.first) as usize;
+        if slot < self.consecutive {
+            return Some(slot);
+        }
+        let at = self.sorted.binary_search_by_key(&peer, |&(p, _)| p).ok()?;
+        Some(self.sorted[at].1)
+    }
+}
+
+fn decode(bytes: &[u8; 32]) -> Option<(Header, u64)> {
+    let header = Header::decode(bytes).ok()?;
+    let length = header.payload_bytes();
+    Some((header, length))
+}
+
+/// Hard to guess is not needed, different between processes is: the hasher's keys come from the system's random source.
+fn random_words() -> [u64; 2] {
+    use std::hash::{BuildHasher, Hasher};
+    std::array::from_fn(|_| std::hash::RandomState::new().build_hasher().finish())
+}
