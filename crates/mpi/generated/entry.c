@@ -4761,10 +4761,10 @@ EXPORT int PMPI_T_category_get_info(int cat_index, char *name, int *name_len, ch
 }
 ALIAS(PMPI_T_category_get_info) int MPI_T_category_get_info(int cat_index, char *name, int *name_len, char *desc, int *desc_len, int *num_cvars, int *num_pvars, int *num_categories);
 
+BODY int isthmus_MPI_T_category_get_num(int *num_cat);
 EXPORT int PMPI_T_category_get_num(int *num_cat)
 {
-    (void)num_cat;
-    return isthmus_unsupported("MPI_T_category_get_num", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_get_num(num_cat);
 }
 ALIAS(PMPI_T_category_get_num) int MPI_T_category_get_num(int *num_cat);
 
@@ -4809,10 +4809,10 @@ EXPORT int PMPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *
 }
 ALIAS(PMPI_T_cvar_get_info) int MPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity, MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *scope);
 
+BODY int isthmus_MPI_T_cvar_get_num(int *num_cvar);
 EXPORT int PMPI_T_cvar_get_num(int *num_cvar)
 {
-    (void)num_cvar;
-    return isthmus_unsupported("MPI_T_cvar_get_num", MPI_COMM_SELF);
+    return isthmus_MPI_T_cvar_get_num(num_cvar);
 }
 ALIAS(PMPI_T_cvar_get_num) int MPI_T_cvar_get_num(int *num_cvar);
 
@@ -5008,136 +5008,108 @@ EXPORT int PMPI_T_event_set_dropped_handler(MPI_T_event_registration event_regis
 }
 ALIAS(PMPI_T_event_set_dropped_handler) int MPI_T_event_set_dropped_handler(MPI_T_event_registration event_registration, MPI_T_event_dropped_cb_function dropped_cb_function);
 
+BODY int isthmus_MPI_T_finalize(void);
 EXPORT int PMPI_T_finalize(void)
 {
-    return isthmus_unsupported("MPI_T_finalize", MPI_COMM_SELF);
+    return isthmus_MPI_T_finalize();
 }
 ALIAS(PMPI_T_finalize) int MPI_T_finalize(void);
 
+BODY int isthmus_MPI_T_init_thread(int required, int *provided);
 EXPORT int PMPI_T_init_thread(int required, int *provided)
 {
-    (void)required;
-    (void)provided;
-    return isthmus_unsupported("MPI_T_init_thread", MPI_COMM_SELF);
+    return isthmus_MPI_T_init_thread(required, provided);
 }
 ALIAS(PMPI_T_init_thread) int MPI_T_init_thread(int required, int *provided);
 
+BODY int isthmus_MPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index);
 EXPORT int PMPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
 {
-    (void)name;
-    (void)var_class;
-    (void)pvar_index;
-    return isthmus_unsupported("MPI_T_pvar_get_index", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_get_index(name, var_class, pvar_index);
 }
 ALIAS(PMPI_T_pvar_get_index) int MPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index);
 
+BODY int isthmus_MPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class, MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *readonly, int *continuous, int *atomic);
 EXPORT int PMPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class, MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *readonly, int *continuous, int *atomic)
 {
-    (void)pvar_index;
-    (void)name;
-    (void)name_len;
-    (void)verbosity;
-    (void)var_class;
-    (void)datatype;
-    (void)enumtype;
-    (void)desc;
-    (void)desc_len;
-    (void)bind;
-    (void)readonly;
-    (void)continuous;
-    (void)atomic;
-    return isthmus_unsupported("MPI_T_pvar_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_get_info(pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len, bind, readonly, continuous, atomic);
 }
 ALIAS(PMPI_T_pvar_get_info) int MPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class, MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *readonly, int *continuous, int *atomic);
 
+BODY int isthmus_MPI_T_pvar_get_num(int *num_pvar);
 EXPORT int PMPI_T_pvar_get_num(int *num_pvar)
 {
-    (void)num_pvar;
-    return isthmus_unsupported("MPI_T_pvar_get_num", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_get_num(num_pvar);
 }
 ALIAS(PMPI_T_pvar_get_num) int MPI_T_pvar_get_num(int *num_pvar);
 
+BODY int isthmus_MPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *obj_handle, MPI_T_pvar_handle *handle, int *count);
 EXPORT int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *obj_handle, MPI_T_pvar_handle *handle, int *count)
 {
-    (void)session;
-    (void)pvar_index;
-    (void)obj_handle;
-    (void)handle;
-    (void)count;
-    return isthmus_unsupported("MPI_T_pvar_handle_alloc", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_handle_alloc(session, pvar_index, obj_handle, handle, count);
 }
 ALIAS(PMPI_T_pvar_handle_alloc) int MPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *obj_handle, MPI_T_pvar_handle *handle, int *count);
 
+BODY int isthmus_MPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handle);
 EXPORT int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handle)
 {
-    (void)session;
-    (void)handle;
-    return isthmus_unsupported("MPI_T_pvar_handle_free", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_handle_free(session, handle);
 }
 ALIAS(PMPI_T_pvar_handle_free) int MPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handle);
 
+BODY int isthmus_MPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf);
 EXPORT int PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf)
 {
-    (void)session;
-    (void)handle;
-    (void)buf;
-    return isthmus_unsupported("MPI_T_pvar_read", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_read(session, handle, buf);
 }
 ALIAS(PMPI_T_pvar_read) int MPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf);
 
+BODY int isthmus_MPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf);
 EXPORT int PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf)
 {
-    (void)session;
-    (void)handle;
-    (void)buf;
-    return isthmus_unsupported("MPI_T_pvar_readreset", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_readreset(session, handle, buf);
 }
 ALIAS(PMPI_T_pvar_readreset) int MPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf);
 
+BODY int isthmus_MPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle);
 EXPORT int PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
-    (void)session;
-    (void)handle;
-    return isthmus_unsupported("MPI_T_pvar_reset", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_reset(session, handle);
 }
 ALIAS(PMPI_T_pvar_reset) int MPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle);
 
+BODY int isthmus_MPI_T_pvar_session_create(MPI_T_pvar_session *session);
 EXPORT int PMPI_T_pvar_session_create(MPI_T_pvar_session *session)
 {
-    (void)session;
-    return isthmus_unsupported("MPI_T_pvar_session_create", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_session_create(session);
 }
 ALIAS(PMPI_T_pvar_session_create) int MPI_T_pvar_session_create(MPI_T_pvar_session *session);
 
+BODY int isthmus_MPI_T_pvar_session_free(MPI_T_pvar_session *session);
 EXPORT int PMPI_T_pvar_session_free(MPI_T_pvar_session *session)
 {
-    (void)session;
-    return isthmus_unsupported("MPI_T_pvar_session_free", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_session_free(session);
 }
 ALIAS(PMPI_T_pvar_session_free) int MPI_T_pvar_session_free(MPI_T_pvar_session *session);
 
+BODY int isthmus_MPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle);
 EXPORT int PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
-    (void)session;
-    (void)handle;
-    return isthmus_unsupported("MPI_T_pvar_start", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_start(session, handle);
 }
 ALIAS(PMPI_T_pvar_start) int MPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle);
 
+BODY int isthmus_MPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle);
 EXPORT int PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
-    (void)session;
-    (void)handle;
-    return isthmus_unsupported("MPI_T_pvar_stop", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_stop(session, handle);
 }
 ALIAS(PMPI_T_pvar_stop) int MPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle);
 
+BODY int isthmus_MPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf);
 EXPORT int PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf)
 {
-    (void)session;
-    (void)handle;
-    (void)buf;
-    return isthmus_unsupported("MPI_T_pvar_write", MPI_COMM_SELF);
+    return isthmus_MPI_T_pvar_write(session, handle, buf);
 }
 ALIAS(PMPI_T_pvar_write) int MPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf);
 
