@@ -107,9 +107,13 @@ impl After {
 
     /// Adds a step unless it is there.
     pub fn add(&mut self, step: StepId) {
-        if self.contains(&step) {
-            return;
+        if !self.contains(&step) {
+            self.append(step);
         }
+    }
+
+    /// Adds a step that is known not to be there.
+    pub fn append(&mut self, step: StepId) {
         if let Some(all) = &mut self.spilled {
             all.push(step);
         } else if (self.length as usize) < Self::INLINE {

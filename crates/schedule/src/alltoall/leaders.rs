@@ -142,7 +142,7 @@ impl<'a> Leader<'a> {
                 let from = Slice { buffer: self.rows, offset: (row * p + u64::from(rank)) * self.block, length };
                 let column = u64::from(run.start - there.start);
                 let to = Slice { buffer: self.out, offset: base + (row * n + column) * self.block, length };
-                packed.add(script.push(Action::Copy { from, to }, collected.clone()));
+                packed.append(script.push(Action::Copy { from, to }, collected.clone()));
             }
         }
         script.join(packed)
@@ -160,7 +160,7 @@ impl<'a> Leader<'a> {
                     let column = u64::from(self.shape.rank_at(source));
                     let row = u64::from(member - self.site.start) * u64::from(self.shape.size());
                     let to = Slice { buffer: self.results, offset: (row + column) * self.block, length: self.block };
-                    assembled.add(script.push(Action::Copy { from, to }, ready.clone()));
+                    assembled.append(script.push(Action::Copy { from, to }, ready.clone()));
                 }
             }
         }
