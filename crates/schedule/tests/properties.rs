@@ -23,7 +23,7 @@ fn shapes(most: u32) -> impl Strategy<Value = Arc<Shape>> {
 fn calls(operations: &'static [Operation]) -> impl Strategy<Value = Call> {
     let units = prop_oneof![2 => 0u64..4, 5 => 1u64..20];
     // The same few units, as short, medium or long messages, in whole or in pieces.
-    let unit_bytes = prop_oneof![Just(1u64), Just(700), Just(9_000), Just(70_000)];
+    let unit_bytes = prop_oneof![Just(1u64), Just(700), Just(9_000), Just(70_000), Just(600_000)];
     let flags = (any::<bool>(), any::<bool>(), 1u64..4);
     (proptest::sample::select(operations), any::<u32>(), units, unit_bytes, flags).prop_map(
         |(operation, root, units, unit_bytes, (commutative, in_place, granule))| Call {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is checked: a call of all members, its input and the result that MPI asks for.
 
-use super::process::Memory;
+use super::process::{Cause, Memory};
 use super::token::Token;
 use super::world::{Manner, World};
 use super::{Crossings, Fault, Report};
@@ -55,7 +55,8 @@ impl Case {
         let (memories, data, causes) = World::new(&self.shape, manner, members.collect()).run()?;
         self.compare(&memories)?;
         self.all_entered(&causes)?;
-        Ok(Report { data, counts })
+        let trips = causes.iter().fold(Cause::default(), |all, &c| all.and(c)).trips;
+        Ok(Report { data, counts, trips })
     }
 
     fn ranks(&self) -> std::ops::Range<Rank> {
@@ -163,10 +164,10 @@ impl Case {
     }
 
     /// Nobody leaves a barrier before all have entered.
-    fn all_entered(&self, causes: &[u64]) -> Result<(), Fault> {
+    fn all_entered(&self, causes: &[Cause]) -> Result<(), Fault> {
         let all = u64::MAX >> (64 - self.shape.size());
-        let early = causes.iter().position(|&c| self.call.operation == Operation::Barrier && c != all);
-        early.map_or(Ok(()), |rank| Err(Fault::new(format!("rank {rank} can leave early: {:b}", causes[rank]))))
+        let early = causes.iter().position(|&c| self.call.operation == Operation::Barrier && c.ranks != all);
+        early.map_or(Ok(()), |rank| Err(Fault::new(format!("rank {rank} can leave early: {:b}", causes[rank].ranks))))
     }
 
     /// Compares results with what MPI asks for.

@@ -41,6 +41,9 @@ pub struct Report {
     pub data: Crossings,
     /// By the counts phase of gatherv and scatterv.
     pub counts: Crossings,
+    /// Trips over each level: most messages of the level in one chain of causes among the data's steps, if a send
+    /// does not wait for its receiver. Latency is about the sum of trips times one-way latencies.
+    pub trips: [u32; Level::COUNT],
 }
 
 /// What a plan did wrong.

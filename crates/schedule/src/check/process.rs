@@ -5,6 +5,7 @@ use super::Fault;
 use super::token::Value;
 use crate::script::Touch;
 use crate::step::{Action, Buffer, Plan, Slice, Step, StepId};
+use isthmus_topology::Level;
 use std::collections::BTreeMap;
 
 /// The user's buffers of one process. A missing buffer is `None`; a unit without a value has not been written.
@@ -12,6 +13,28 @@ use std::collections::BTreeMap;
 pub(crate) struct Memory<V> {
     pub(crate) send: Option<Vec<Option<V>>>,
     pub(crate) recv: Option<Vec<Option<V>>>,
+}
+
+/// What something was caused by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cause {
+    /// Processes that had entered the call.
+    pub(crate) ranks: u64,
+    /// Most messages of a level in one chain of causes.
+    pub(crate) trips: [u32; Level::COUNT],
+}
+
+impl Cause {
+    /// Caused by both.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { ranks: self.ranks | other.ranks, trips: std::array::from_fn(|i| self.trips[i].max(other.trips[i])) }
+    }
+
+    /// Caused by a message that this has caused.
+    pub(crate) fn message(mut self, level: Level) -> Self {
+        self.trips[level.index()] += 1;
+        self
+    }
 }
 
 pub(crate) struct Process<V> {
@@ -23,8 +46,8 @@ pub(crate) struct Process<V> {
     incomplete: BTreeMap<StepId, (Step, bool)>,
     fetched: StepId,
     ended: bool,
-    /// Of each step, the processes whose entry into the call it has been caused by.
-    causes: Vec<u64>,
+    /// Of each step.
+    causes: Vec<Cause>,
 }
 
 impl<V: Value> Process<V> {
@@ -47,7 +70,7 @@ impl<V: Value> Process<V> {
             };
             let id = self.fetched;
             self.examine(id, &step)?;
-            self.causes.push(step.after.iter().fold(0, |all, &a| all | self.causes[a as usize]));
+            self.causes.push(Cause::default());
             self.incomplete.insert(id, (step, false));
             self.fetched += 1;
         }
@@ -101,19 +124,19 @@ impl<V: Value> Process<V> {
         self.incomplete.remove(&id);
     }
 
-    /// Processes that had to enter the call before a step could begin, given that the process itself has.
-    pub(crate) fn causes(&self, id: StepId, rank: u32) -> u64 {
-        let waited = self.incomplete.get(&id).map_or(0, |(s, _)| s.after.iter().fold(0, |all, &a| all | self.causes[a as usize]));
-        self.causes[id as usize] | waited | 1 << rank
+    /// What had to happen before an incomplete step could begin.
+    pub(crate) fn causes(&self, id: StepId, rank: u32) -> Cause {
+        let after = self.incomplete[&id].0.after.iter();
+        after.fold(Cause { ranks: 1 << rank, ..Cause::default() }, |all, &a| all.and(self.causes[a as usize]))
     }
 
-    pub(crate) fn add_causes(&mut self, id: StepId, causes: u64) {
-        self.causes[id as usize] |= causes;
+    pub(crate) fn set_causes(&mut self, id: StepId, causes: Cause) {
+        self.causes[id as usize] = causes;
     }
 
-    /// Processes that had to enter the call before this one could leave it.
-    pub(crate) fn all_causes(&self, rank: u32) -> u64 {
-        self.causes.iter().fold(1 << rank, |all, c| all | c)
+    /// What had to happen before the process could leave.
+    pub(crate) fn all_causes(&self, rank: u32) -> Cause {
+        self.causes.iter().fold(Cause { ranks: 1 << rank, ..Cause::default() }, |all, &c| all.and(c))
     }
 
     /// Carries out a copy or a reduction.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All processes of a run: synchronous messages, steps in random order.
 
-use super::process::{Memory, Process};
+use super::process::{Cause, Memory, Process};
 use super::token::{Value, mix};
 use super::{Crossings, Fault};
 use crate::step::{Action, Plan, Rank, StepId};
@@ -42,9 +42,9 @@ impl<'a, V: Value> World<'a, V> {
         Self { shape, manner, processes, waiting, ready, crossings: Crossings::default() }
     }
 
-    /// Runs all plans to their end. Gives the memories, what was crossed, and for each process the set of those that had
-    /// to enter before it could leave.
-    pub(crate) fn run(mut self) -> Result<(Vec<Memory<V>>, Crossings, Vec<u64>), Fault> {
+    /// Runs all plans to their end. Gives the memories, what was crossed, and for each process what had to happen before it
+    /// could leave.
+    pub(crate) fn run(mut self) -> Result<(Vec<Memory<V>>, Crossings, Vec<Cause>), Fault> {
         for rank in 0..self.processes.len() as Rank {
             self.refresh(rank)?;
         }
@@ -84,7 +84,7 @@ impl<'a, V: Value> World<'a, V> {
             Action::Copy { .. } | Action::Reduce { .. } => {
                 let process = &mut self.processes[rank as usize];
                 process.compute(&action, self.manner.commutative)?;
-                process.add_causes(id, process.causes(id, rank));
+                process.set_causes(id, process.causes(id, rank));
                 process.complete(id);
                 return self.refresh(rank);
             }
@@ -113,14 +113,123 @@ impl<'a, V: Value> World<'a, V> {
         };
         let values = self.processes[sender].read(source).map_err(|f| f.at(from, send))?;
         self.processes[receiver].write(place, values).map_err(|f| f.at(to, receive))?;
-        self.crossings.count(self.shape.level_between(from, to), source.length * self.manner.unit_bytes);
+        let level = self.shape.level_between(from, to);
+        self.crossings.count(level, source.length * self.manner.unit_bytes);
         let causes = self.processes[sender].causes(send, from);
-        self.processes[sender].add_causes(send, causes);
-        let own = self.processes[receiver].causes(receive, to);
-        self.processes[receiver].add_causes(receive, causes | own);
+        self.processes[sender].set_causes(send, causes);
+        let both = self.processes[receiver].causes(receive, to).and(causes.message(level));
+        self.processes[receiver].set_causes(receive, both);
         self.processes[sender].complete(send);
         self.processes[receiver].complete(receive);
         self.refresh(from)?;
         self.refresh(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The checker finds what it is for: plans with one fault each.
+
+    use super::*;
+    use crate::script::Script;
+    use crate::step::{After, Buffer, Slice};
+    use crate::check::token::Token;
+    use isthmus_topology::Level;
+
+    const A: Slice = Slice { buffer: Buffer::Recv, offset: 0, length: 1 };
+    const B: Slice = Slice { buffer: Buffer::Recv, offset: 1, length: 1 };
+    const OWN: Slice = Slice { buffer: Buffer::Send, offset: 0, length: 1 };
+
+    fn fault(commutative: bool, plans: Vec<Vec<(Action, Vec<StepId>)>>) -> String {
+        let shape = Shape::flat(plans.len() as u32, Level::Node);
+        let member = |(rank, steps): (usize, Vec<(Action, Vec<StepId>)>)| {
+            let mut script = Script::default();
+            for (action, after) in steps {
+                script.push(action, After::from_iter(after));
+            }
+            let memory = Memory { send: Some(vec![Some(Token::element(rank as u32, 0))]), recv: Some(vec![None, None]) };
+            (Box::new(script) as Box<dyn Plan>, memory)
+        };
+        let members = plans.into_iter().enumerate().map(member).collect();
+        let manner = Manner { seed: 1, window: 8, commutative, unit_bytes: 1 };
+        World::new(&shape, manner, members).run().err().map_or(String::new(), |f| f.to_string())
+    }
+
+    fn send(to: Rank, data: Slice) -> Action {
+        Action::Send { to, data, slot: 0 }
+    }
+
+    fn receive(from: Rank, data: Slice) -> Action {
+        Action::Receive { from, data, slot: 0 }
+    }
+
+    #[test]
+    fn right_plans_pass() {
+        let copy = Action::Copy { from: OWN, to: A };
+        assert_eq!(fault(false, vec![vec![(copy, vec![]), (send(1, A), vec![0])], vec![(receive(0, A), vec![])]]), "");
+    }
+
+    #[test]
+    fn unwritten_data() {
+        let text = fault(true, vec![vec![(send(1, A), vec![])], vec![(receive(0, A), vec![])]]);
+        assert!(text.contains("read before it is written"), "{text}");
+    }
+
+    #[test]
+    fn steps_without_order_on_the_same_data() {
+        let copy = Action::Copy { from: OWN, to: A };
+        let text = fault(true, vec![vec![(copy, vec![]), (send(1, A), vec![])], vec![(receive(0, A), vec![])]]);
+        assert!(text.contains("races with step 0"), "{text}");
+    }
+
+    #[test]
+    fn messages_that_may_be_confused() {
+        let text = fault(true, vec![vec![(send(1, OWN), vec![]), (send(1, OWN), vec![])], vec![]]);
+        assert!(text.contains("races with step 0"), "{text}");
+    }
+
+    #[test]
+    fn sends_that_wait_for_each_other() {
+        let one = |peer| vec![(send(peer, OWN), vec![]), (receive(peer, A), vec![0])];
+        let text = fault(true, vec![one(1), one(0)]);
+        assert!(text.contains("waits for ever"), "{text}");
+    }
+
+    #[test]
+    fn a_message_that_nobody_awaits() {
+        let text = fault(true, vec![vec![(send(1, OWN), vec![])], vec![]]);
+        assert!(text.contains("waits for ever"), "{text}");
+    }
+
+    #[test]
+    fn operands_in_the_wrong_order_or_twice() {
+        let plans = |left| {
+            let copy = Action::Copy { from: OWN, to: A };
+            let reduce = Action::Reduce { operand: B, target: A, operand_is_left: left };
+            vec![vec![(copy, vec![]), (receive(1, B), vec![]), (reduce, vec![0, 1])], vec![(send(0, OWN), vec![])]]
+        };
+        assert_eq!(fault(false, plans(false)), "");
+        assert_eq!(fault(true, plans(true)), "");
+        let text = fault(false, plans(true));
+        assert!(text.contains("out of order"), "{text}");
+        let twice = Action::Reduce { operand: OWN, target: A, operand_is_left: false };
+        let text = fault(true, vec![vec![(Action::Copy { from: OWN, to: A }, vec![]), (twice, vec![0])]]);
+        assert!(text.contains("not disjoint"), "{text}");
+    }
+
+    #[test]
+    fn lengths_and_bounds() {
+        let long = Slice { length: 2, ..A };
+        let text = fault(true, vec![vec![(send(1, OWN), vec![])], vec![(receive(0, long), vec![])]]);
+        assert!(text.contains("arrive in"), "{text}");
+        let outside = Slice { offset: 2, ..A };
+        let text = fault(true, vec![vec![(send(1, OWN), vec![])], vec![(receive(0, outside), vec![])]]);
+        assert!(text.contains("outside memory"), "{text}");
+    }
+
+    #[test]
+    fn the_users_input_is_not_written() {
+        let text = fault(true, vec![vec![(send(1, OWN), vec![])], vec![(receive(0, OWN), vec![])]]);
+        assert!(text.contains("input is written"), "{text}");
     }
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Colours as in figure 3 of the MPICH-G2 paper, and shapes of random groups.
+
+use isthmus_topology::{Colours, Level, Shape, Topology};
+use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A world of machines, each with its local area and the number of processes on each of its nodes.
+fn world(machines: &[(&str, Vec<u32>)]) -> Topology {
+    let mut table = PlaceTable::default();
+    for (subjob, (lan, nodes)) in machines.iter().enumerate() {
+        let subjob = subjob as u32;
+        let (name, first_rank) = (format!("machine{subjob}"), table.places.len() as u32);
+        table.subjobs.push(Subjob { name, lan: (*lan).into(), first_rank, count: nodes.iter().sum(), appnum: 0 });
+        for &processes in nodes {
+            let node = table.nodes.len() as u32;
+            table.nodes.push(Node { host: format!("host{node}"), addresses: vec![], subjob, processes });
+            let place = |slot| Place { subjob, node, port: 0, slot, representation: Representation([0; 8]) };
+            table.places.extend((0..processes).map(place));
+        }
+    }
+    Topology::new(&table)
+}
+
+/// Figure 3: 4 processes at site A, two clusters of 4 at site B.
+fn figure_3() -> Topology {
+    world(&[("A", vec![4]), ("B", vec![2, 2]), ("B", vec![4])])
+}
+
+#[test]
+fn figure_3_of_the_paper() {
+    // There the IBM SP has a vendor MPI and depth 4; without one, every depth is 3.
+    let members: Vec<u32> = (0..12).collect();
+    let colours = Colours::of(&figure_3(), &members);
+    assert_eq!(colours.depths, [3; 12]);
+    let level = |level: usize| colours.colours.iter().map(|c| c[level]).collect::<Vec<_>>();
+    assert_eq!(level(0), [0; 12]);
+    assert_eq!(level(1), [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(level(2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+    assert!(colours.together(4, 8, Level::LocalArea) && !colours.together(4, 8, Level::Machine));
+    assert!(!colours.together(0, 0, Level::Vendor));
+}
+
+#[test]
+fn colours_of_a_group_begin_at_0_again() {
+    let colours = Colours::of(&figure_3(), &[9, 5, 1, 8]);
+    assert_eq!(colours.colours, [[0, 0, 0], [0, 0, 1], [0, 1, 2], [0, 0, 0]]);
+}
+
+#[test]
+fn levels_between_processes() {
+    let topology = figure_3();
+    assert_eq!(topology.level_between(0, 4), Level::WideArea);
+    assert_eq!(topology.level_between(4, 11), Level::LocalArea);
+    assert_eq!(topology.level_between(4, 6), Level::Machine);
+    assert_eq!(topology.level_between(6, 7), Level::Node);
+    assert_eq!(topology.level_between(3, 3), Level::Node);
+}
+
+#[test]
+fn tiers_that_split_nothing_are_left_out() {
+    let topology = figure_3();
+    let levels = |members: &[u32]| {
+        let shape = Shape::new(&topology, members);
+        (0..shape.tiers()).map(|t| shape.level(t)).collect::<Vec<_>>()
+    };
+    let all: Vec<u32> = (0..12).collect();
+    assert_eq!(levels(&all), [Level::WideArea, Level::LocalArea, Level::Machine, Level::Node]);
+    assert_eq!(levels(&[0, 1, 2]), [Level::Node]);
+    assert_eq!(levels(&[0, 4]), [Level::WideArea]);
+    assert_eq!(levels(&[0, 4, 8]), [Level::WideArea, Level::LocalArea]);
+    assert_eq!(levels(&[7]), []);
+    assert_eq!(levels(&[]), []);
+}
+
+#[test]
+fn ranks_dealt_out_to_sites_stand_in_line_by_site() {
+    // Ranks 0, 2, 4 are at site B (two machines), 1 and 3 at site A.
+    let shape = Shape::new(&figure_3(), &[4, 0, 8, 1, 5]);
+    assert!(!shape.in_rank_order());
+    assert_eq!((0..5).map(|p| shape.rank_at(p)).collect::<Vec<_>>(), [0, 4, 2, 1, 3]);
+    assert_eq!((shape.span(1, 0), shape.span(1, 1)), (0..3, 3..5));
+    assert_eq!((shape.leader(1, 1, 4), shape.leader(1, 1, 0), shape.leader(1, 0, 2)), (4, 3, 2));
+    assert_eq!(shape.parts(0, 0), 0..2);
+}
+
+/// A world, and the members of a group as world ranks in any order.
+fn groups() -> impl Strategy<Value = (Topology, Vec<u32>)> {
+    let machine = (prop::sample::select(&["x", "y", "z"][..]), prop::collection::vec(1u32..4, 1..4));
+    let picks = prop::collection::vec(any::<prop::sample::Index>(), 1..40);
+    (prop::collection::vec(machine, 1..6), picks).prop_map(|(machines, picks)| {
+        let topology = world(&machines);
+        let mut members: Vec<u32> = picks.iter().map(|i| i.index(topology.size() as usize) as u32).collect();
+        let mut seen = BTreeSet::new();
+        members.retain(|m| seen.insert(*m));
+        (topology, members)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn shapes_of_any_group((topology, members) in groups()) {
+        let shape = Shape::new(&topology, &members);
+        let size = members.len() as u32;
+        prop_assert_eq!(shape.size(), size);
+        for a in 0..size {
+            prop_assert_eq!(shape.position_of(shape.rank_at(a)), a);
+            for b in (0..size).filter(|&b| b != a) {
+                let level = topology.level_between(members[a as usize], members[b as usize]);
+                prop_assert_eq!(shape.level_between(a, b), level);
+            }
+        }
+        clusters_are_nested_intervals(&shape)?;
+    }
+
+    #[test]
+    fn colours_of_any_group((topology, members) in groups()) {
+        let colours = Colours::of(&topology, &members);
+        for level in [Level::WideArea, Level::LocalArea, Level::Machine] {
+            let mut first = BTreeMap::new();
+            for colour in colours.colours.iter().map(|c| c[level.index()]) {
+                let next = first.len() as u32;
+                prop_assert_eq!(*first.entry(colour).or_insert(next), colour);
+            }
+            for a in 0..members.len() as u32 {
+                for b in 0..members.len() as u32 {
+                    let crossed = topology.level_between(members[a as usize], members[b as usize]);
+                    prop_assert_eq!(colours.together(a, b, level), a == b || crossed >= level);
+                }
+            }
+        }
+    }
+}
+
+fn clusters_are_nested_intervals(shape: &Shape) -> Result<(), TestCaseError> {
+    for depth in 0..=shape.tiers() {
+        let mut next = 0;
+        for cluster in 0..shape.clusters(depth) {
+            let span = shape.span(depth, cluster);
+            prop_assert_eq!(span.start, next);
+            prop_assert!(span.clone().all(|p| shape.cluster_of(depth, p) == cluster));
+            // The first member has the lowest rank.
+            prop_assert_eq!(span.clone().map(|p| shape.rank_at(p)).min(), Some(shape.rank_at(span.start)));
+            if depth < shape.tiers() {
+                let parts = shape.parts(depth, cluster);
+                prop_assert_eq!(shape.span(depth + 1, parts.start).start, span.start);
+                prop_assert_eq!(shape.span(depth + 1, parts.end - 1).end, span.end);
+            }
+            next = span.end;
+        }
+        prop_assert_eq!(next, shape.size());
+        if depth > 0 {
+            prop_assert!(shape.clusters(depth) > shape.clusters(depth - 1));
+        }
+    }
+    Ok(())
+}
