@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line and what each verb does.
+
+mod events;
+mod privilege;
+mod run;
+mod up;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use isthmus_testbed::{CheckPlan, Client, Error, Reply, Request, Topology, check, default_root, running, sweep};
+
+/// Hosts as namespaces, joined by an emulated wide-area network.
+#[derive(Debug, Parser)]
+#[command(name = "isthmus-testbed", version, about, after_help = "\
+Examples:
+  isthmus-testbed run --sites 2x1 --rtt 40ms --rate 200mbit -- ssh b1 hostname
+  isthmus-testbed up --sites 3x2 && isthmus-testbed exec a1 -- bash; isthmus-testbed down
+  isthmus-testbed cut a b        from inside a command that `run` started, or after `up`
+
+Hosts are named after their site: a1, a2, b1 ...; each has its own HOME, and ssh reaches every other by name.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Build a testbed, run a command on its first host, take everything down.
+    Run(run::RunArguments),
+    /// Build a testbed that stays until `down`.
+    Up(up::UpArguments),
+    /// The process behind `up`.
+    #[command(hide = true)]
+    Serve(up::UpArguments),
+    /// Run a command on a host of a testbed that is up.
+    Exec {
+        #[command(flatten)]
+        which: Which,
+        /// The host, for example b1.
+        host: String,
+        /// The command and its arguments.
+        #[arg(required = true, last = true)]
+        command: Vec<String>,
+    },
+    /// Cut the link between two sites: packets vanish silently.
+    Cut(Between),
+    /// Restore a link that was cut.
+    Restore(Between),
+    /// Say what is up and what crossed the links.
+    Status {
+        #[command(flatten)]
+        which: Which,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a testbed.
+    Down {
+        #[command(flatten)]
+        which: Which,
+        /// End all testbeds of this user and remove what dead ones left.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Measure how accurate the emulation is on this machine.
+    Check {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Which {
+    /// Name of the testbed; needed only when there are several.
+    #[arg(long)]
+    name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+struct Between {
+    #[command(flatten)]
+    which: Which,
+    /// One site.
+    a: String,
+    /// The other site.
+    b: String,
+}
+
+/// What the testbed looks like.
+#[derive(Args, Clone, Debug)]
+struct Shape {
+    /// Sites x machines [x hosts of each machine].
+    #[arg(long, default_value = "2x1", conflicts_with = "topology")]
+    sites: String,
+    /// A TOML description instead (see the README of crates/testbed).
+    #[arg(long, value_name = "FILE")]
+    topology: Option<PathBuf>,
+    /// Round trip between sites: 40ms.
+    #[arg(long, value_name = "TIME")]
+    rtt: Option<String>,
+    /// Rate between sites: 200mbit, unlimited.
+    #[arg(long)]
+    rate: Option<String>,
+    /// Queue of each link: auto (one bandwidth-delay product), 100p, 500kb.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Packet loss: 0.1%.
+    #[arg(long)]
+    loss: Option<String>,
+    /// Random extra delay up to this; order is kept.
+    #[arg(long, value_name = "TIME")]
+    jitter: Option<String>,
+    /// Seed of loss and jitter.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// TCP congestion control of the hosts.
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Give each host a /tmp of its own.
+    #[arg(long)]
+    private_tmp: bool,
+    /// Show this directory empty to all hosts but the first (repeatable): proves that nothing there is needed.
+    #[arg(long, value_name = "DIRECTORY")]
+    hide: Vec<String>,
+    /// Write every packet that enters a wide-area link to this pcap file.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+}
+
+impl Shape {
+    fn topology(&self) -> Result<Topology, Error> {
+        let mut topology = match &self.topology {
+            Some(path) => read_topology(path)?,
+            None => Topology::grid(&self.sites)?,
+        };
+        let set = |topology: Topology, text: &Option<String>, set: fn(Topology, &str) -> Result<Topology, Error>| match text {
+            Some(text) => set(topology, text),
+            None => Ok(topology),
+        };
+        topology = set(topology, &self.rtt, |t, text| t.round_trip(text))?;
+        topology = set(topology, &self.rate, |t, text| t.rate(text))?;
+        topology = set(topology, &self.queue, |t, text| t.queue(text))?;
+        topology = set(topology, &self.loss, |t, text| t.loss(text))?;
+        topology = set(topology, &self.jitter, |t, text| t.jitter(text))?;
+        topology.seed = self.seed.unwrap_or(topology.seed);
+        if let Some(name) = &self.congestion {
+            topology.congestion.clone_from(name);
+        }
+        topology.private_tmp |= self.private_tmp;
+        topology.hide.extend(self.hide.iter().cloned());
+        Ok(topology)
+    }
+}
+
+/// Does what the command line says; the code is that of the command run, where there is one.
+pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, Error> {
+    match arguments.verb {
+        Verb::Run(arguments) => {
+            privilege::ensure()?;
+            run::run(&arguments)
+        }
+        Verb::Up(arguments) => up::up(&arguments),
+        Verb::Serve(arguments) => {
+            privilege::ensure()?;
+            up::serve(&arguments)
+        }
+        Verb::Exec { which, host, command } => {
+            let client = client(&which)?;
+            privilege::join(client.description().server)?;
+            run::exec(&client, &host, &command)
+        }
+        Verb::Cut(between) => ask(&between.which, &Request::Cut(between.a, between.b)),
+        Verb::Restore(between) => ask(&between.which, &Request::Restore(between.a, between.b)),
+        Verb::Status { which, json } => status(&which, json),
+        Verb::Down { which, all } => down(&which, all),
+        Verb::Check { json } => {
+            privilege::ensure()?;
+            measure(json)
+        }
+    }
+}
+
+fn read_topology(path: &std::path::Path) -> Result<Topology, Error> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| Error::System { doing: format!("read {}", path.display()), source })?;
+    Topology::from_toml(&text).map_err(|error| match error {
+        Error::Topology { what, hint } => Error::Topology { what: format!("{}: {what}", path.display()), hint },
+        other => other,
+    })
+}
+
+/// The testbed that is meant: the named one, the one around this process, or the only one.
+fn client(which: &Which) -> Result<Client, Error> {
+    if let Some(name) = &which.name {
+        return Client::open(&default_root().join(name));
+    }
+    if let Some(state) = std::env::var_os("ISTHMUS_TESTBED") {
+        return Client::open(&PathBuf::from(state));
+    }
+    let mut names = running(&default_root());
+    match (names.pop(), names.is_empty()) {
+        (Some(name), true) => Client::open(&default_root().join(name)),
+        (Some(name), false) => Err(Error::Unknown {
+            kind: "testbed",
+            name: String::new(),
+            known: format!("several, choose with --name: {name}, {}", names.join(", ")),
+        }),
+        (None, _) => Err(Error::Unknown {
+            kind: "testbed",
+            name: "default".to_owned(),
+            known: "none; make one with `isthmus-testbed up`".to_owned(),
+        }),
+    }
+}
+
+fn ask(which: &Which, request: &Request) -> Result<ExitCode, Error> {
+    client(which)?.ask(request)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(which: &Which, json: bool) -> Result<ExitCode, Error> {
+    let client = client(which)?;
+    let Reply::Report(report) = client.ask(&Request::Report)? else {
+        return Err(Error::System { doing: "ask the testbed".to_owned(), source: std::io::Error::other("an answer to another question") });
+    };
+    let description = client.description();
+    if json {
+        println!("{}", serde_json::json!({ "description": description, "report": report }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for host in &description.hosts {
+        println!("{:<8} {:<12} site {}, machine {}", host.name, host.address, host.site, host.machine);
+    }
+    println!("{report}");
+    for limit in &description.limits {
+        println!("note: {limit}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn down(which: &Which, all: bool) -> Result<ExitCode, Error> {
+    let root = default_root();
+    if !all {
+        let client = client(which)?;
+        client.ask(&Request::Down)?;
+        up::await_end(client.description().server);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for name in running(&root) {
+        let client = Client::open(&root.join(name))?;
+        client.ask(&Request::Down)?;
+        up::await_end(client.description().server);
+    }
+    sweep(&root)?;
+    // The root itself goes when nothing is left in it.
+    let _ = std::fs::remove_dir(&root);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure(json: bool) -> Result<ExitCode, Error> {
+    let rows = check(&CheckPlan::default())?;
+    if json {
+        println!("{}", serde_json::json!(rows));
+    } else {
+        println!("{:<28}{:>10}{:>12}{:>12}", "what", "asked", "measured", "tolerance");
+        for row in &rows {
+            let verdict = if row.good() { "ok" } else { "OFF" };
+            let distrust = row.distrust.as_deref().map(|why| format!(" (not to be trusted: {why})")).unwrap_or_default();
+            println!("{:<28}{:>10}{:>12.3}{:>12.3}  {verdict}{distrust}", row.what, row.asked, row.got, row.tolerance);
+        }
+    }
+    Ok(if rows.iter().all(|row| row.good()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

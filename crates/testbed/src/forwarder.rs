@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The wide-area core: packets from the gateways' TUN devices, shaped, to other gateways' TUN devices.
+//!
+//! One thread for each device reads it and owns all links that begin there, so nothing is locked. A
+//! thread sleeps until shortly before the next packet is due and spins the rest when the line was quiet
+//! before: the first packet of an exchange is then on time to some microseconds. In a stream it only sleeps:
+//! due times are absolute, so a late wake-up costs no throughput, and the processors are free for the hosts.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::capture::Tap;
+use crate::error::Error;
+use crate::packet::{self, Burst};
+use crate::shaper::{FRAMING, Shaper, Verdict};
+use crate::stats::{Counters, LinkReport};
+use crate::topology::{Topology, site_of};
+
+/// The part of a wait that is spun, in nanoseconds: how late a timer may wake a sleeper.
+const SPIN: u64 = 60_000;
+/// A line counts as quiet when nothing was delivered for this long, in nanoseconds.
+const QUIET: u64 = 1_000_000;
+/// Most line time of packets that are delivered together, in nanoseconds.
+const CHUNK: u64 = 100_000;
+/// Frames read before deliveries are looked at again.
+const READS: usize = 32;
+/// Real-time priority of the threads.
+const PRIORITY: &str = "20";
+
+/// Both ends' view of one direction of a link.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    up: AtomicBool,
+    counters: Counters,
+}
+
+/// The running threads.
+#[derive(Debug)]
+pub(crate) struct Forwarder {
+    threads: Vec<JoinHandle<()>>,
+    stop: Arc<OwnedFd>,
+    directions: Vec<Arc<Direction>>,
+    realtime: bool,
+}
+
+impl Forwarder {
+    /// Starts forwarding between `devices`, one for each site in order.
+    pub(crate) fn start(devices: Vec<OwnedFd>, topology: &Topology, tap: Option<&Tap>) -> Result<Self, Error> {
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(Error::call("make an eventfd"))?);
+        let devices = Arc::new(devices);
+        let sites = devices.len();
+        let (ids, started) = mpsc::channel();
+        let mut forwarder = Self { threads: Vec::new(), stop, directions: Vec::new(), realtime: false };
+        for from in 0..sites {
+            let lines = (0..sites).map(|to| (to != from).then(|| forwarder.line(topology, from, to))).collect();
+            let port = Port { from, devices: Arc::clone(&devices), stop: Arc::clone(&forwarder.stop), lines, tap: tap.cloned(), quiet_since: 0 };
+            let ids = ids.clone();
+            let thread = std::thread::Builder::new().name(format!("wide-{from}")).spawn(move || {
+                // Nobody listening means that start() failed; then the stop is on its way.
+                let _ = ids.send(rustix::thread::gettid());
+                port.run();
+            });
+            forwarder.threads.push(thread.map_err(Error::system("start a forwarder thread"))?);
+        }
+        drop(ids);
+        forwarder.realtime = sites > 1 && started.iter().take(sites).all(|id| make_realtime(id.as_raw_nonzero().get()));
+        Ok(forwarder)
+    }
+
+    fn line(&mut self, topology: &Topology, from: usize, to: usize) -> Line {
+        let direction = Arc::new(Direction { from, to, up: AtomicBool::new(true), counters: Counters::new() });
+        self.directions.push(Arc::clone(&direction));
+        let seed = topology.seed.wrapping_mul(1_000_003).wrapping_add((from * 64 + to) as u64);
+        Line { shaper: Shaper::new(topology.link_between(from, to), seed), waiting: VecDeque::new(), direction }
+    }
+
+    /// Cuts or restores both directions between two sites.
+    pub(crate) fn set_up(&self, a: usize, b: usize, up: bool) {
+        for direction in &self.directions {
+            if (direction.from, direction.to) == (a, b) || (direction.from, direction.to) == (b, a) {
+                direction.up.store(up, Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub(crate) fn realtime(&self) -> bool {
+        self.realtime
+    }
+
+    pub(crate) fn reports(&self, names: &[&str]) -> Vec<LinkReport> {
+        let report = |d: &Arc<Direction>| d.counters.report(names[d.from], names[d.to], d.up.load(Ordering::Relaxed));
+        self.directions.iter().map(report).collect()
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        // An eventfd that is full is as readable as one that was just written.
+        let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
+        for thread in self.threads.drain(..) {
+            // A panic has been reported by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Packets on their way along one direction.
+struct Line {
+    shaper: Shaper,
+    waiting: VecDeque<Parcel>,
+    direction: Arc<Direction>,
+}
+
+/// Packets that are delivered together.
+struct Parcel {
+    due: u64,
+    packets: u64,
+    ip_bytes: u64,
+    frame: Vec<u8>,
+}
+
+impl Line {
+    /// Serialises a frame packet by packet and keeps what survives, in parcels of at most [`CHUNK`].
+    fn accept(&mut self, now: u64, frame: &[u8], burst: Burst) {
+        if !self.direction.up.load(Ordering::Relaxed) {
+            self.direction.counters.cut.fetch_add(burst.packets() as u64, Ordering::Relaxed);
+            return;
+        }
+        let mut open: Option<Open> = None;
+        for index in 0..burst.packets() {
+            let ip_bytes = burst.ip_bytes(index) as u64;
+            match self.shaper.offer(now, ip_bytes) {
+                Verdict::Due(due) => {
+                    let chunk = open.get_or_insert(Open { first: index, line_time: 0, ip_bytes: 0, due });
+                    chunk.due = due;
+                    chunk.ip_bytes += ip_bytes;
+                    chunk.line_time += self.shaper.line_time(ip_bytes + FRAMING);
+                    if chunk.line_time >= CHUNK {
+                        self.close(frame, burst, open.take(), index + 1);
+                    }
+                }
+                verdict => {
+                    self.close(frame, burst, open.take(), index);
+                    self.drop_one(verdict);
+                }
+            }
+        }
+        self.close(frame, burst, open, burst.packets());
+    }
+
+    fn close(&mut self, frame: &[u8], burst: Burst, open: Option<Open>, end: usize) {
+        let Some(chunk) = open else { return };
+        let packets = end - chunk.first;
+        let frame = burst.part(frame, chunk.first, packets);
+        self.waiting.push_back(Parcel { due: chunk.due, packets: packets as u64, ip_bytes: chunk.ip_bytes, frame });
+    }
+
+    fn drop_one(&self, verdict: Verdict) {
+        let counters = &self.direction.counters;
+        let counter = if verdict == Verdict::Lost { &counters.lost } else { &counters.overflowed };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Hands over everything that is due; says whether there was anything.
+    fn deliver(&mut self, now: u64, device: &OwnedFd) -> bool {
+        let mut any = false;
+        while self.waiting.front().is_some_and(|parcel| parcel.due <= now) {
+            let Some(parcel) = self.waiting.pop_front() else { break };
+            any = true;
+            self.hand_over(now, &parcel, device);
+        }
+        any
+    }
+
+    fn hand_over(&self, now: u64, parcel: &Parcel, device: &OwnedFd) {
+        let counters = &self.direction.counters;
+        if !self.direction.up.load(Ordering::Relaxed) {
+            counters.cut.fetch_add(parcel.packets, Ordering::Relaxed);
+            return;
+        }
+        counters.late(now - parcel.due);
+        if rustix::io::write(device, &parcel.frame).is_err() {
+            counters.failed.fetch_add(parcel.packets, Ordering::Relaxed);
+            return;
+        }
+        counters.packets.fetch_add(parcel.packets, Ordering::Relaxed);
+        counters.bytes.fetch_add(parcel.ip_bytes, Ordering::Relaxed);
+    }
+}
+
+/// A parcel in the making.
+struct Open {
+    first: usize,
+    line_time: u64,
+    ip_bytes: u64,
+    due: u64,
+}
+
+/// One thread: a device and the lines that begin there.
+struct Port {
+    from: usize,
+    devices: Arc<Vec<OwnedFd>>,
+    stop: Arc<OwnedFd>,
+    lines: Vec<Option<Line>>,
+    tap: Option<Tap>,
+    quiet_since: u64,
+}
+
+impl Port {
+    fn run(mut self) {
+        let mut buffer = vec![0; packet::MAX_FRAME];
+        loop {
+            let more = self.read_some(&mut buffer);
+            let now = monotonic();
+            self.deliver(now);
+            if !more && self.rest(now) {
+                return;
+            }
+        }
+    }
+
+    /// Takes frames from the device; true when there may be more.
+    fn read_some(&mut self, buffer: &mut [u8]) -> bool {
+        for _ in 0..READS {
+            match rustix::io::read(&self.devices[self.from], &mut *buffer) {
+                Ok(length) => self.accept(&buffer[..length]),
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn accept(&mut self, frame: &[u8]) {
+        let (Some(burst), Some(to)) = (Burst::of(frame), packet::destination(frame).and_then(site_of)) else { return };
+        let Some(Some(line)) = self.lines.get_mut(to) else { return };
+        if let Some(tap) = &self.tap {
+            tap.see(frame);
+        }
+        line.accept(monotonic(), frame, burst);
+    }
+
+    fn deliver(&mut self, now: u64) {
+        for (device, line) in self.devices.iter().zip(&mut self.lines) {
+            if line.as_mut().is_some_and(|line| line.deliver(now, device)) {
+                self.quiet_since = now;
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do, or returns at once to spin; true when it is time to end.
+    fn rest(&self, now: u64) -> bool {
+        let next = self.lines.iter().flatten().filter_map(|line| line.waiting.front()).map(|parcel| parcel.due).min();
+        let wait = next.map(|due| due.saturating_sub(now));
+        let quiet = now.saturating_sub(self.quiet_since) > QUIET;
+        match wait {
+            None => self.sleep(None),
+            Some(wait) if quiet && wait <= SPIN => {
+                std::hint::spin_loop();
+                false
+            }
+            Some(wait) => self.sleep(Some(if quiet { wait - SPIN } else { wait })),
+        }
+    }
+
+    fn sleep(&self, nanos: Option<u64>) -> bool {
+        let timeout = nanos.map(|n| Timespec { tv_sec: (n / 1_000_000_000) as i64, tv_nsec: (n % 1_000_000_000) as _ });
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.devices[self.from].as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+        ];
+        // An interrupted or failed wait only means to look again.
+        let _ = poll(&mut fds, timeout.as_ref());
+        !fds[1].revents().is_empty()
+    }
+}
+
+/// Nanoseconds of the monotonic clock.
+fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Asks for SCHED_FIFO through `chrt`; false when it is missing or not permitted.
+fn make_realtime(thread: i32) -> bool {
+    let quiet = std::process::Stdio::null;
+    std::process::Command::new("chrt")
+        .args(["--fifo", "--pid", PRIORITY, &thread.to_string()])
+        .stdin(quiet())
+        .stdout(quiet())
+        .stderr(quiet())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{LinkSpec, Queue};
+
+    fn line(queue: u64) -> Line {
+        let spec = LinkSpec { queue: Queue::Packets(queue), rate: Some(1_000_000_000), ..LinkSpec::default() };
+        let direction = Arc::new(Direction { from: 0, to: 1, up: AtomicBool::new(true), counters: Counters::new() });
+        Line { shaper: Shaper::new(&spec, 1), waiting: VecDeque::new(), direction }
+    }
+
+    /// A plain UDP-like packet of `bytes` bytes of IP.
+    fn frame(bytes: usize) -> Vec<u8> {
+        let mut frame = vec![0; packet::HEADER + bytes];
+        frame[packet::HEADER] = 0x45;
+        frame
+    }
+
+    #[test]
+    fn overflow_is_counted_and_the_rest_waits() {
+        let mut line = line(3);
+        for _ in 0..5 {
+            let frame = frame(1500);
+            line.accept(1000, &frame, Burst::of(&frame).unwrap());
+        }
+        assert_eq!(line.waiting.len(), 3);
+        assert_eq!(line.direction.counters.overflowed.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_cut_line_takes_nothing_and_loses_what_is_on_it() {
+        let mut line = line(100);
+        let frame = frame(100);
+        let burst = Burst::of(&frame).unwrap();
+        line.accept(0, &frame, burst);
+        line.direction.up.store(false, Ordering::Relaxed);
+        line.accept(0, &frame, burst);
+        let sink = OwnedFd::from(std::fs::File::options().write(true).open("/dev/null").unwrap());
+        assert!(line.deliver(u64::MAX, &sink));
+        let counters = &line.direction.counters;
+        assert_eq!((counters.cut.load(Ordering::Relaxed), counters.packets.load(Ordering::Relaxed)), (2, 0));
+    }
+}

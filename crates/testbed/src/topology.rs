@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a testbed looks like: sites, machines, hosts, and a link for each pair of sites.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::units;
+
+/// Most sites a testbed can have.
+const MAX_SITES: usize = 26;
+/// Most hosts of one site: its network is a /24 whose last address is the gateway's.
+const MAX_HOSTS_PER_SITE: usize = 200;
+
+/// The whole description of a testbed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    /// The sites, in the order of their numbers.
+    pub sites: Vec<Site>,
+    /// The link between any two sites that [`Topology::links`] does not name.
+    pub link: LinkSpec,
+    /// Links that differ.
+    pub links: Vec<(Pair, LinkSpec)>,
+    /// Seed of the generators behind loss and jitter.
+    pub seed: u64,
+    /// TCP congestion control of the hosts.
+    pub congestion: String,
+    /// Whether each host has a `/tmp` of its own.
+    pub private_tmp: bool,
+    /// Directories that every host but the first sees empty: what a foreign site does not have.
+    pub hide: Vec<String>,
+}
+
+/// A LAN with machines behind one gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Lower-case letters and digits, beginning with a letter.
+    pub name: String,
+    /// How many machines; their front ends are named after the site: `a1`, `a2`.
+    pub machines: usize,
+    /// Hosts of each machine; the first is the front end `a1`, then `a1n2`, `a1n3`.
+    pub hosts: usize,
+}
+
+/// Two sites, without order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair(pub String, pub String);
+
+/// A wide-area link; the same in both directions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// Round trip without queueing; half of it in each direction.
+    pub round_trip: Duration,
+    /// Bits per second including 38 bytes of Ethernet framing per packet; `None` is unlimited.
+    pub rate: Option<u64>,
+    /// Room for packets that wait for the line.
+    pub queue: Queue,
+    /// Probability that a packet is lost on the way.
+    pub loss: f64,
+    /// Each packet is later by a random time up to this; order is kept.
+    pub jitter: Duration,
+}
+
+/// Size of a drop-tail queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// One bandwidth-delay product, at least 100 full packets.
+    Auto,
+    /// Full-sized packets of 1538 bytes on the line.
+    Packets(u64),
+    /// Bytes on the line.
+    Bytes(u64),
+}
+
+/// A host before it exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostPlan {
+    pub(crate) name: String,
+    pub(crate) site: usize,
+    pub(crate) machine: String,
+    pub(crate) address: Ipv4Addr,
+}
+
+impl Topology {
+    /// `SITES x MACHINES [x HOSTS]`: `2x1` is two sites `a` and `b` with one machine each.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when the text has another form or asks for too much.
+    pub fn grid(text: &str) -> Result<Self, Error> {
+        let bad = || wrong(format!("\"{text}\" is not SITESxMACHINES[xHOSTS]"), "2x1 is two sites with one machine each");
+        let mut numbers = Vec::new();
+        for part in text.split('x') {
+            numbers.push(part.trim().parse::<usize>().map_err(|_| bad())?);
+        }
+        let (sites, machines, hosts) = match numbers[..] {
+            [sites] => (sites, 1, 1),
+            [sites, machines] => (sites, machines, 1),
+            [sites, machines, hosts] => (sites, machines, hosts),
+            _ => return Err(bad()),
+        };
+        if sites > MAX_SITES {
+            return Err(wrong(format!("{sites} sites"), &format!("at most {MAX_SITES}")));
+        }
+        let sites = ('a'..='z').take(sites).map(|c| Site { name: c.to_string(), machines, hosts }).collect();
+        Self { sites, ..Self::default() }.checked()
+    }
+
+    /// Reads a TOML description; the README shows one.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] with line and column when it is malformed or inconsistent.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        let file: File = toml::from_str(text).map_err(|e| wrong(e.to_string().trim_end().to_owned(), "see crates/testbed/README.md"))?;
+        file.topology()?.checked()
+    }
+
+    /// Sets the round trip of every link: `40ms`.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when the text is not a time.
+    pub fn round_trip(mut self, text: &str) -> Result<Self, Error> {
+        let value = units::duration(text)?;
+        self.each_link(|link| link.round_trip = value);
+        Ok(self)
+    }
+
+    /// Sets the rate of every link: `200mbit`, `unlimited`.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when the text is not a rate.
+    pub fn rate(mut self, text: &str) -> Result<Self, Error> {
+        let value = units::rate(text)?;
+        self.each_link(|link| link.rate = value);
+        Ok(self)
+    }
+
+    /// Sets the queue of every link: `auto`, `100p`, `500kb`.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when the text is not a queue size.
+    pub fn queue(mut self, text: &str) -> Result<Self, Error> {
+        let value = units::queue(text)?;
+        self.each_link(|link| link.queue = value);
+        Ok(self)
+    }
+
+    /// Sets the loss of every link: `0.1%`.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when the text is not a probability.
+    pub fn loss(mut self, text: &str) -> Result<Self, Error> {
+        let value = units::probability(text)?;
+        self.each_link(|link| link.loss = value);
+        Ok(self)
+    }
+
+    /// Sets the jitter of every link: `2ms`.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when the text is not a time.
+    pub fn jitter(mut self, text: &str) -> Result<Self, Error> {
+        let value = units::duration(text)?;
+        self.each_link(|link| link.jitter = value);
+        Ok(self)
+    }
+
+    /// The link between the sites with these numbers.
+    #[must_use]
+    pub fn link_between(&self, a: usize, b: usize) -> &LinkSpec {
+        let (a, b) = (&self.sites[a].name, &self.sites[b].name);
+        let named = self.links.iter().find(|(pair, _)| pair.joins(a, b));
+        named.map_or(&self.link, |(_, link)| link)
+    }
+
+    /// The number of the site called `name`.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] with the names there are.
+    pub fn site(&self, name: &str) -> Result<usize, Error> {
+        self.sites.iter().position(|site| site.name == name).ok_or_else(|| Error::Unknown {
+            kind: "site",
+            name: name.to_owned(),
+            known: self.sites.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// All hosts, site by site and machine by machine; the first is where commands run by default.
+    pub(crate) fn hosts(&self) -> Vec<HostPlan> {
+        let mut plans = Vec::new();
+        for (index, site) in self.sites.iter().enumerate() {
+            let mut last = 0;
+            for machine in 1..=site.machines {
+                for node in 1..=site.hosts {
+                    last += 1;
+                    let machine = format!("{}{machine}", site.name);
+                    let name = if node == 1 { machine.clone() } else { format!("{machine}n{node}") };
+                    plans.push(HostPlan { name, site: index, machine, address: address(index, last) });
+                }
+            }
+        }
+        plans
+    }
+
+    fn each_link(&mut self, mut change: impl FnMut(&mut LinkSpec)) {
+        change(&mut self.link);
+        for (_, link) in &mut self.links {
+            change(link);
+        }
+    }
+
+    fn checked(self) -> Result<Self, Error> {
+        if self.sites.is_empty() || self.sites.len() > MAX_SITES {
+            return Err(wrong(format!("{} sites", self.sites.len()), &format!("from 1 to {MAX_SITES}")));
+        }
+        let mut seen = BTreeSet::new();
+        for site in &self.sites {
+            check_site(site)?;
+            if !seen.insert(&site.name) {
+                return Err(wrong(format!("site \"{}\" is described twice", site.name), "give each site its own name"));
+            }
+        }
+        let mut names = BTreeSet::new();
+        for host in self.hosts() {
+            if !names.insert(host.name.clone()) {
+                return Err(wrong(format!("two hosts would be named \"{}\"", host.name), "end site names with a letter"));
+            }
+        }
+        for (Pair(a, b), _) in &self.links {
+            if self.site(a)? == self.site(b)? {
+                return Err(wrong(format!("a link joins \"{a}\" to itself"), "name two different sites"));
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl Default for Topology {
+    fn default() -> Self {
+        Self {
+            sites: Vec::new(),
+            link: LinkSpec::default(),
+            links: Vec::new(),
+            seed: 1,
+            congestion: "cubic".to_owned(),
+            private_tmp: false,
+            hide: Vec::new(),
+        }
+    }
+}
+
+impl Default for LinkSpec {
+    fn default() -> Self {
+        Self {
+            round_trip: Duration::from_millis(40),
+            rate: Some(200_000_000),
+            queue: Queue::Auto,
+            loss: 0.0,
+            jitter: Duration::ZERO,
+        }
+    }
+}
+
+impl Pair {
+    fn joins(&self, a: &str, b: &str) -> bool {
+        (self.0 == a && self.1 == b) || (self.0 == b && self.1 == a)
+    }
+}
+
+/// Address of host `number` (from 1) of a site.
+pub(crate) fn address(site: usize, number: usize) -> Ipv4Addr {
+    let octet = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
+    Ipv4Addr::new(10, octet(site + 1), 0, octet(number))
+}
+
+/// Address of a site's gateway on its LAN.
+pub(crate) fn gateway_address(site: usize) -> Ipv4Addr {
+    address(site, 254)
+}
+
+/// The number of the site that `address` belongs to, whether or not there is such a site.
+pub(crate) fn site_of(address: [u8; 4]) -> Option<usize> {
+    match address {
+        [10, site @ 1..=255, 0, _] => Some(usize::from(site) - 1),
+        _ => None,
+    }
+}
+
+fn check_site(site: &Site) -> Result<(), Error> {
+    let mut chars = site.name.chars();
+    let good = chars.next().is_some_and(|c| c.is_ascii_lowercase())
+        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && site.name.len() <= 16;
+    if !good {
+        return Err(wrong(
+            format!("\"{}\" is not a site name", site.name),
+            "up to 16 lower-case letters and digits, beginning with a letter",
+        ));
+    }
+    let hosts = site.machines.saturating_mul(site.hosts);
+    if hosts == 0 || hosts > MAX_HOSTS_PER_SITE {
+        return Err(wrong(
+            format!("site \"{}\" has {} machines of {} hosts", site.name, site.machines, site.hosts),
+            &format!("from 1 to {MAX_HOSTS_PER_SITE} hosts in all"),
+        ));
+    }
+    Ok(())
+}
+
+fn wrong(what: String, hint: &str) -> Error {
+    Error::Topology { what, hint: hint.to_owned() }
+}
+
+/// The TOML file as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    link: LinkText,
+    #[serde(default)]
+    links: Vec<LinksText>,
+    sites: Vec<SiteText>,
+    #[serde(default)]
+    seed: Option<u64>,
+    #[serde(default)]
+    congestion: Option<String>,
+    #[serde(default)]
+    private_tmp: bool,
+    #[serde(default)]
+    hide: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SiteText {
+    name: String,
+    #[serde(default = "one")]
+    machines: usize,
+    #[serde(default = "one")]
+    hosts: usize,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkText {
+    round_trip: Option<String>,
+    rate: Option<String>,
+    queue: Option<String>,
+    loss: Option<String>,
+    jitter: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinksText {
+    between: [String; 2],
+    round_trip: Option<String>,
+    rate: Option<String>,
+    queue: Option<String>,
+    loss: Option<String>,
+    jitter: Option<String>,
+}
+
+impl File {
+    fn topology(self) -> Result<Topology, Error> {
+        let link = self.link.over(&LinkSpec::default())?;
+        let mut links = Vec::new();
+        for one in self.links {
+            let [a, b] = one.between;
+            let text = LinkText { round_trip: one.round_trip, rate: one.rate, queue: one.queue, loss: one.loss, jitter: one.jitter };
+            links.push((Pair(a, b), text.over(&link)?));
+        }
+        let sites = self.sites.into_iter().map(|s| Site { name: s.name, machines: s.machines, hosts: s.hosts }).collect();
+        let default = Topology::default();
+        Ok(Topology {
+            sites,
+            link,
+            links,
+            seed: self.seed.unwrap_or(default.seed),
+            congestion: self.congestion.unwrap_or(default.congestion),
+            private_tmp: self.private_tmp,
+            hide: self.hide,
+        })
+    }
+}
+
+impl LinkText {
+    fn over(&self, base: &LinkSpec) -> Result<LinkSpec, Error> {
+        let mut link = base.clone();
+        if let Some(text) = &self.round_trip {
+            link.round_trip = units::duration(text)?;
+        }
+        if let Some(text) = &self.rate {
+            link.rate = units::rate(text)?;
+        }
+        if let Some(text) = &self.queue {
+            link.queue = units::queue(text)?;
+        }
+        if let Some(text) = &self.loss {
+            link.loss = units::probability(text)?;
+        }
+        if let Some(text) = &self.jitter {
+            link.jitter = units::duration(text)?;
+        }
+        Ok(link)
+    }
+}
+
+fn one() -> usize {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grid_names_hosts_after_their_site() {
+        let names = |text| Topology::grid(text).unwrap().hosts().into_iter().map(|h| h.name).collect::<Vec<_>>();
+        assert_eq!(names("2x1"), ["a1", "b1"]);
+        assert_eq!(names("2x2x2"), ["a1", "a1n2", "a2", "a2n2", "b1", "b1n2", "b2", "b2n2"]);
+    }
+
+    #[test]
+    fn addresses_tell_their_site() {
+        for host in Topology::grid("3x2x2").unwrap().hosts() {
+            assert_eq!(site_of(host.address.octets()), Some(host.site));
+        }
+        assert_eq!(site_of([192, 0, 2, 1]), None);
+    }
+
+    #[test]
+    fn toml_links_inherit_from_the_common_one() {
+        let text = r#"
+            sites = [{ name = "home" }, { name = "lab", machines = 2 }, { name = "far" }]
+            [link]
+            round_trip = "10ms"
+            rate = "1gbit"
+            [[links]]
+            between = ["far", "home"]
+            round_trip = "75ms"
+            loss = "0.1%"
+        "#;
+        let topology = Topology::from_toml(text).unwrap();
+        assert_eq!(topology.link_between(0, 1).round_trip, Duration::from_millis(10));
+        let far = topology.link_between(0, 2);
+        assert_eq!((far.round_trip, far.rate, far.loss), (Duration::from_millis(75), Some(1_000_000_000), 0.001));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let cases = [
+            ("sites = []", "0 sites"),
+            ("sites = [{ name = \"A\" }]", "not a site name"),
+            ("sites = [{ name = \"a\" }, { name = \"a\" }]", "twice"),
+            ("sites = [{ name = \"a\" }]\n[[links]]\nbetween = [\"a\", \"b\"]", "no site named \"b\""),
+            ("sites = [{ name = \"a\", machines = 0 }]", "0 machines"),
+            ("sites = [{ name = \"a\" }]\nspeed = 3", "line 2"),
+        ];
+        for (text, part) in cases {
+            let error = Topology::from_toml(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        assert!(Topology::grid("2y1").is_err());
+        assert!(Topology::grid("99x1").is_err());
+    }
+}
