@@ -9,7 +9,7 @@ set -eu
 exec 3<&0 </dev/null
 here=$STATE/hosts/$HOST
 
-echo "$HOST" >/proc/sys/kernel/hostname
+hostname "$HOST" 2>/dev/null || echo "$HOST" >/proc/sys/kernel/hostname
 mount -t tmpfs -o mode=1777 isthmus /dev/shm
 
 # Cached sockets and run-time state of the real machine are none of this host's business.
