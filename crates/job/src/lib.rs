@@ -1,2 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From command line, TOML and host files to one Job; co-allocation as a state machine.
+//! From command line, TOML and host files to one [`Job`]; co-allocation as a state machine.
+//!
+//! Everything here is pure: text and events come in, values and actions go out. Time is an argument.
+//!
+//! * [`model`]: what a job is and what makes one valid.
+//! * [`sites`]: `--site` specifications.
+//! * [`mpiexec`]: the standard command line.
+//! * [`hostfile`]: host files of MPICH and Open MPI.
+//! * [`document`]: `job.toml`.
+//! * [`coallocation`]: the life of a job over all its sites.
+//! * [`numbering`]: ranks and the place table.
+#![forbid(unsafe_code)]
+
+pub mod coallocation;
+pub mod document;
+pub mod error;
+pub mod hostfile;
+pub mod model;
+pub mod mpiexec;
+pub mod numbering;
+pub mod sites;
+
+pub use error::{JobError, Location};
+pub use model::{Contact, Job, Program, Subjob};
+
+/// Fuzz entry: no bytes may make the parsers panic or take more than linear memory.
+pub fn fuzz(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let _ = document::parse(text, "fuzz.toml");
+    let _ = hostfile::parse(text, "fuzz.hosts");
+    let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    let _ = mpiexec::parse(&words, &mut |_| Err("no files here".to_owned()));
+    let _ = text.lines().map(sites::SiteSpec::parse).count();
+}

@@ -1,2 +1,672 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the coordinator and an agent say to each other, over the standard input and output of ssh.
+//!
+//! ```text
+//!  coordinator                               agent
+//!     |    <---  Hello (version, host, ...)     |      the agent runs
+//!     | Offer (hash, size, name)       --->     |      one per file to stage
+//!     |    <---  File (hash, wanted|path|why)   |
+//!     | Chunk (bytes) ...              --->     |      until `size` bytes; then File (path) comes back
+//!     | Start (program, count, ...)    --->     |
+//!     |    <---  Started | Refused              |
+//!     |    <---  Arrived ([hello ...])          |      processes are inside MPI_Init
+//!     | Commit (places, certificates)  --->     |      the barrier opens
+//!     |    <---  Output, Exited, Finished       |
+//!     | Dismiss                        --->     |      every process of the job has said Finished
+//!     | End                            --->     |      kill what is left, clean up
+//!     |    <---  Gone                           |      nothing is left
+//! ```
+//!
+//! On the stream each message is `length: u32`, `kind: u8`, fields, as in [`crate::codec`]. `text` and
+//! `bytes` are `length: u32` and that many bytes; `[x]` is `count: u32` and items.
+//!
+//! | coordinator to agent | kind | fields |
+//! |---|---|---|
+//! | `Offer` | 1 | hash 32, size u64, name text |
+//! | `Chunk` | 2 | bytes |
+//! | `Start` | 3 | job text, subjob u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, identity u8, input u8 |
+//! | `Commit` | 4 | secret 32, authority bytes, certificates \[bytes\], places |
+//! | `Input` | 5 | bytes (none: end of input) |
+//! | `OutputCredit` | 6 | bytes u32 |
+//! | `Dismiss` | 7 | |
+//! | `Abort` | 8 | code u32, reason text |
+//! | `Signal` | 9 | number u32 |
+//! | `End` | 10 | |
+//! | `Ping` | 11 | number u64 |
+//!
+//! | agent to coordinator | kind | fields |
+//! |---|---|---|
+//! | `Hello` | 65 | version u32, host text, architecture text, addresses \[text\], processors u32 |
+//! | `File` | 66 | hash 32, state u8 (0 wanted, 1 here, 2 failed), path or reason text |
+//! | `Started` | 67 | |
+//! | `Refused` | 68 | reason text, hint text |
+//! | `Arrived` | 69 | \[index u32, pid u32, port u16, representation 8, signing request bytes\] |
+//! | `Output` | 70 | index u32, stream u8 (1 output, 2 error), bytes |
+//! | `InputCredit` | 71 | bytes u32 |
+//! | `Exited` | 72 | \[index u32, how u8 (0 status, 1 signal), number u32\] |
+//! | `Finished` | 73 | index u32, counters |
+//! | `Aborted` | 74 | index u32, code u32, reason text |
+//! | `Pong` | 75 | number u64 |
+//! | `Gone` | 76 | |
+
+use crate::boot::Counters;
+use crate::codec::{DecodeError, Reader, Writer};
+use crate::place::{PlaceTable, Representation};
+
+/// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
+pub const VERSION: u32 = 1;
+
+/// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
+pub const OUTPUT_WINDOW: u32 = 1 << 20;
+
+/// Bytes of standard input that the coordinator may have sent and rank 0 not yet taken.
+pub const INPUT_WINDOW: u32 = 256 << 10;
+
+/// Longest `Chunk`, `Output` and `Input`, bytes.
+pub const MAX_CHUNK: usize = 128 << 10;
+
+/// Content hash (SHA-256) of a staged file.
+pub type Hash = [u8; 32];
+
+/// What an agent says first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentHello {
+    /// [`VERSION`] of the agent.
+    pub version: u32,
+    /// Host name of the machine.
+    pub host: String,
+    /// Machine hardware name as `uname -m` prints it.
+    pub architecture: String,
+    /// Addresses of the machine's interfaces, most promising first.
+    pub addresses: Vec<String>,
+    /// Processors that the agent may use.
+    pub processors: u32,
+}
+
+/// What to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Name of the job.
+    pub job: String,
+    /// Index of the subjob.
+    pub subjob: u32,
+    /// Number of processes.
+    pub count: u32,
+    /// Program: an absolute path, a path relative to `directory`, or a name to look up in PATH.
+    pub program: String,
+    /// Arguments after the program's name.
+    pub arguments: Vec<String>,
+    /// Variables to set.
+    pub environment: Vec<(String, String)>,
+    /// Working directory; empty means the agent's own.
+    pub directory: String,
+    /// When `directory` does not exist use the user's home directory instead of refusing.
+    pub directory_optional: bool,
+    /// Directory of the MPI library for LD_LIBRARY_PATH; empty for none.
+    pub library: String,
+    /// Whether standard input will come for process 0.
+    pub input: bool,
+    /// Whether processes need certificates.
+    pub identity: bool,
+}
+
+/// One process that is inside MPI_Init.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Index within the subjob.
+    pub index: u32,
+    /// Process id at its machine.
+    pub pid: u32,
+    /// Port it listens on, 0 for none.
+    pub port: u16,
+    /// Its data representation.
+    pub representation: Representation,
+    /// PKCS#10 certificate signing request (DER) or empty.
+    pub signing_request: Vec<u8>,
+}
+
+/// The world, once for all processes of a subjob.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// Secret of the job.
+    pub secret: [u8; 32],
+    /// Certificate of the job's authority (DER) or empty.
+    pub authority: Vec<u8>,
+    /// Certificate (DER) or nothing per process of the subjob, by index.
+    pub certificates: Vec<Vec<u8>>,
+    /// Everybody's place.
+    pub places: PlaceTable,
+}
+
+impl std::fmt::Debug for Commit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Commit").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this status.
+    Status(u32),
+    /// A signal killed it.
+    Signal(u32),
+}
+
+impl Exit {
+    /// As a shell would tell it: the status, or 128 + the signal.
+    pub fn shell_status(self) -> i32 {
+        match self {
+            Self::Status(status) => status as i32,
+            Self::Signal(signal) => 128 + signal as i32,
+        }
+    }
+}
+
+/// Standard output or standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
+}
+
+/// Where a file to be staged stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// The site does not have it: send chunks.
+    Wanted,
+    /// It is there, under this path.
+    Here(String),
+    /// It cannot be had, for this reason.
+    Failed(String),
+}
+
+/// From the coordinator to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToAgent {
+    /// A file that the subjob needs.
+    Offer {
+        /// Content hash.
+        hash: Hash,
+        /// Size, bytes.
+        size: u64,
+        /// File name without directory.
+        name: String,
+    },
+    /// Next bytes of the file that the agent wanted.
+    Chunk(Vec<u8>),
+    /// Start the processes.
+    Start(Box<Start>),
+    /// Open the barrier.
+    Commit(Box<Commit>),
+    /// Standard input for process 0; empty at its end.
+    Input(Vec<u8>),
+    /// So many bytes of output have been printed.
+    OutputCredit(u32),
+    /// All processes of the job have finished.
+    Dismiss,
+    /// Tell the processes that the job ends, then kill them.
+    Abort {
+        /// Exit status of the job.
+        code: i32,
+        /// For people.
+        reason: String,
+    },
+    /// Send this signal to all processes.
+    Signal(u32),
+    /// Kill what is left, clean up, leave.
+    End,
+    /// Answer with `Pong`.
+    Ping(u64),
+}
+
+/// From an agent to the coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromAgent {
+    /// First message.
+    Hello(AgentHello),
+    /// Answer to `Offer` and to the last `Chunk`.
+    File {
+        /// Content hash.
+        hash: Hash,
+        /// What the agent says about it.
+        state: FileState,
+    },
+    /// All processes have been forked.
+    Started,
+    /// The subjob cannot be started.
+    Refused {
+        /// What is wrong.
+        reason: String,
+        /// What to do; may be empty.
+        hint: String,
+    },
+    /// Processes that are inside MPI_Init.
+    Arrived(Vec<Arrival>),
+    /// Whole lines of one process (or the last partial one).
+    Output {
+        /// Index within the subjob.
+        index: u32,
+        /// Which stream.
+        stream: Stream,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// So many bytes of input have been taken by process 0.
+    InputCredit(u32),
+    /// Processes that ended.
+    Exited(Vec<(u32, Exit)>),
+    /// A process is in MPI_Finalize with all its communication done.
+    Finished {
+        /// Index within the subjob.
+        index: u32,
+        /// What it counted.
+        counters: Counters,
+    },
+    /// A process ends the job.
+    Aborted {
+        /// Index within the subjob.
+        index: u32,
+        /// Exit status of the job.
+        code: i32,
+        /// For people.
+        reason: String,
+    },
+    /// Answer to `Ping`.
+    Pong(u64),
+    /// Nothing of the job is left at this machine.
+    Gone,
+}
+
+impl ToAgent {
+    /// As it goes on the stream, with length prefix.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::new(self.kind());
+        match self {
+            Self::Offer { hash, size, name } => {
+                fixed(&mut w, hash).u64(*size).text(name);
+            }
+            Self::Chunk(bytes) | Self::Input(bytes) => {
+                w.bytes(bytes);
+            }
+            Self::Start(start) => start.write(&mut w),
+            Self::Commit(commit) => commit.write(&mut w),
+            Self::OutputCredit(n) | Self::Signal(n) => {
+                w.u32(*n);
+            }
+            Self::Abort { code, reason } => {
+                w.u32(*code as u32).text(reason);
+            }
+            Self::Ping(n) => {
+                w.u64(*n);
+            }
+            Self::Dismiss | Self::End => {}
+        }
+        w.into_framed()
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Offer { .. } => 1,
+            Self::Chunk(_) => 2,
+            Self::Start(_) => 3,
+            Self::Commit(_) => 4,
+            Self::Input(_) => 5,
+            Self::OutputCredit(_) => 6,
+            Self::Dismiss => 7,
+            Self::Abort { .. } => 8,
+            Self::Signal(_) => 9,
+            Self::End => 10,
+            Self::Ping(_) => 11,
+        }
+    }
+
+    /// Reads a body (without length prefix).
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let message = match r.u8("kind")? {
+            1 => Self::Offer { hash: r.fixed("hash")?, size: r.u64("size")?, name: r.text("name")? },
+            2 => Self::Chunk(r.bytes("chunk")?),
+            3 => Self::Start(Box::new(Start::read(&mut r)?)),
+            4 => Self::Commit(Box::new(Commit::read(&mut r)?)),
+            5 => Self::Input(r.bytes("input")?),
+            6 => Self::OutputCredit(r.u32("credit")?),
+            7 => Self::Dismiss,
+            8 => Self::Abort { code: r.u32("code")? as i32, reason: r.text("reason")? },
+            9 => Self::Signal(r.u32("signal")?),
+            10 => Self::End,
+            11 => Self::Ping(r.u64("number")?),
+            other => return Err(DecodeError::Invalid { field: "kind", value: u64::from(other) }),
+        };
+        r.end()?;
+        Ok(message)
+    }
+}
+
+impl Start {
+    fn write(&self, w: &mut Writer) {
+        w.text(&self.job).u32(self.subjob).u32(self.count).text(&self.program);
+        w.list(&self.arguments, |w, a| {
+            w.text(a);
+        });
+        w.list(&self.environment, |w, (name, value)| {
+            w.text(name).text(value);
+        });
+        w.text(&self.directory).u8(self.directory_optional.into()).text(&self.library);
+        w.u8(self.identity.into()).u8(self.input.into());
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            job: r.text("job")?,
+            subjob: r.u32("subjob")?,
+            count: r.u32("count")?,
+            program: r.text("program")?,
+            arguments: r.list("arguments", |r| r.text("argument"))?,
+            environment: r.list("environment", |r| Ok((r.text("name")?, r.text("value")?)))?,
+            directory: r.text("directory")?,
+            directory_optional: flag(r, "directory optional")?,
+            library: r.text("library")?,
+            identity: flag(r, "identity")?,
+            input: flag(r, "input")?,
+        })
+    }
+}
+
+impl Commit {
+    fn write(&self, w: &mut Writer) {
+        fixed(w, &self.secret).bytes(&self.authority);
+        w.list(&self.certificates, |w, c| {
+            w.bytes(c);
+        });
+        self.places.write(w);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            secret: r.fixed("secret")?,
+            authority: r.bytes("authority")?,
+            certificates: r.list("certificates", |r| r.bytes("certificate"))?,
+            places: PlaceTable::read(r)?,
+        })
+    }
+}
+
+impl FromAgent {
+    /// As it goes on the stream, with length prefix.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::new(self.kind());
+        match self {
+            Self::Hello(hello) => hello.write(&mut w),
+            Self::File { hash, state } => write_file(&mut w, hash, state),
+            Self::Refused { reason, hint } => {
+                w.text(reason).text(hint);
+            }
+            Self::Arrived(list) => {
+                w.list(list, |w, a| a.write(w));
+            }
+            Self::Output { index, stream, bytes } => {
+                w.u32(*index).u8(if *stream == Stream::Output { 1 } else { 2 }).bytes(bytes);
+            }
+            Self::InputCredit(n) => {
+                w.u32(*n);
+            }
+            Self::Exited(list) => {
+                w.list(list, write_exit);
+            }
+            Self::Finished { index, counters } => {
+                w.u32(*index);
+                counters.write(&mut w);
+            }
+            Self::Aborted { index, code, reason } => {
+                w.u32(*index).u32(*code as u32).text(reason);
+            }
+            Self::Pong(n) => {
+                w.u64(*n);
+            }
+            Self::Started | Self::Gone => {}
+        }
+        w.into_framed()
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Hello(_) => 65,
+            Self::File { .. } => 66,
+            Self::Started => 67,
+            Self::Refused { .. } => 68,
+            Self::Arrived(_) => 69,
+            Self::Output { .. } => 70,
+            Self::InputCredit(_) => 71,
+            Self::Exited(_) => 72,
+            Self::Finished { .. } => 73,
+            Self::Aborted { .. } => 74,
+            Self::Pong(_) => 75,
+            Self::Gone => 76,
+        }
+    }
+
+    /// Reads a body (without length prefix).
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let message = match r.u8("kind")? {
+            65 => Self::Hello(AgentHello::read(&mut r)?),
+            66 => Self::File { hash: r.fixed("hash")?, state: read_file(&mut r)? },
+            67 => Self::Started,
+            68 => Self::Refused { reason: r.text("reason")?, hint: r.text("hint")? },
+            69 => Self::Arrived(r.list("arrivals", Arrival::read)?),
+            70 => Self::Output { index: r.u32("index")?, stream: read_stream(&mut r)?, bytes: r.bytes("output")? },
+            71 => Self::InputCredit(r.u32("credit")?),
+            72 => Self::Exited(r.list("exits", read_exit)?),
+            73 => Self::Finished { index: r.u32("index")?, counters: Counters::read(&mut r)? },
+            74 => Self::Aborted {
+                index: r.u32("index")?,
+                code: r.u32("code")? as i32,
+                reason: r.text("reason")?,
+            },
+            75 => Self::Pong(r.u64("number")?),
+            76 => Self::Gone,
+            other => return Err(DecodeError::Invalid { field: "kind", value: u64::from(other) }),
+        };
+        r.end()?;
+        Ok(message)
+    }
+}
+
+impl AgentHello {
+    fn write(&self, w: &mut Writer) {
+        w.u32(self.version).text(&self.host).text(&self.architecture);
+        w.list(&self.addresses, |w, a| {
+            w.text(a);
+        });
+        w.u32(self.processors);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            version: r.u32("version")?,
+            host: r.text("host")?,
+            architecture: r.text("architecture")?,
+            addresses: r.list("addresses", |r| r.text("address"))?,
+            processors: r.u32("processors")?,
+        })
+    }
+}
+
+impl Arrival {
+    fn write(&self, w: &mut Writer) {
+        w.u32(self.index).u32(self.pid).u16(self.port);
+        fixed(w, &self.representation.0).bytes(&self.signing_request);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            index: r.u32("index")?,
+            pid: r.u32("pid")?,
+            port: r.u16("port")?,
+            representation: Representation(r.fixed("representation")?),
+            signing_request: r.bytes("signing request")?,
+        })
+    }
+}
+
+fn fixed<'a>(w: &'a mut Writer, bytes: &[u8]) -> &'a mut Writer {
+    for b in bytes {
+        w.u8(*b);
+    }
+    w
+}
+
+fn flag(r: &mut Reader<'_>, field: &'static str) -> Result<bool, DecodeError> {
+    match r.u8(field)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(DecodeError::Invalid { field, value: u64::from(other) }),
+    }
+}
+
+fn write_file(w: &mut Writer, hash: &Hash, state: &FileState) {
+    fixed(w, hash);
+    match state {
+        FileState::Wanted => w.u8(0).text(""),
+        FileState::Here(path) => w.u8(1).text(path),
+        FileState::Failed(reason) => w.u8(2).text(reason),
+    };
+}
+
+fn read_file(r: &mut Reader<'_>) -> Result<FileState, DecodeError> {
+    let state = r.u8("file state")?;
+    let text = r.text("file text")?;
+    match state {
+        0 => Ok(FileState::Wanted),
+        1 => Ok(FileState::Here(text)),
+        2 => Ok(FileState::Failed(text)),
+        other => Err(DecodeError::Invalid { field: "file state", value: u64::from(other) }),
+    }
+}
+
+fn read_stream(r: &mut Reader<'_>) -> Result<Stream, DecodeError> {
+    match r.u8("stream")? {
+        1 => Ok(Stream::Output),
+        2 => Ok(Stream::Error),
+        other => Err(DecodeError::Invalid { field: "stream", value: u64::from(other) }),
+    }
+}
+
+fn write_exit(w: &mut Writer, (index, exit): &(u32, Exit)) {
+    w.u32(*index);
+    match exit {
+        Exit::Status(n) => w.u8(0).u32(*n),
+        Exit::Signal(n) => w.u8(1).u32(*n),
+    };
+}
+
+fn read_exit(r: &mut Reader<'_>) -> Result<(u32, Exit), DecodeError> {
+    let index = r.u32("index")?;
+    let how = r.u8("how")?;
+    let number = r.u32("number")?;
+    match how {
+        0 => Ok((index, Exit::Status(number))),
+        1 => Ok((index, Exit::Signal(number))),
+        other => Err(DecodeError::Invalid { field: "how", value: u64::from(other) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::{Node, Place, Subjob};
+
+    fn places() -> PlaceTable {
+        PlaceTable {
+            subjobs: vec![Subjob { name: "home".into(), lan: "home".into(), first_rank: 0, count: 1, appnum: 0 }],
+            nodes: vec![Node { host: "h".into(), addresses: vec!["10.0.0.1".into()], subjob: 0, processes: 1 }],
+            places: vec![Place { subjob: 0, node: 0, port: 9, slot: 0, representation: Representation([1; 8]) }],
+        }
+    }
+
+    #[test]
+    fn messages_to_an_agent_survive_the_wire() {
+        let start = Start {
+            job: "j".into(),
+            subjob: 1,
+            count: 64,
+            program: "./a".into(),
+            arguments: vec!["-x".into(), String::new()],
+            environment: vec![("A".into(), "b=c".into())],
+            directory: "/tmp".into(),
+            directory_optional: true,
+            library: "/l".into(),
+            input: false,
+            identity: true,
+        };
+        let commit =
+            Commit { secret: [7; 32], authority: vec![1], certificates: vec![vec![2, 3], vec![]], places: places() };
+        for m in [
+            ToAgent::Offer { hash: [3; 32], size: 1 << 40, name: "a".into() },
+            ToAgent::Chunk(vec![0, 255]),
+            ToAgent::Start(Box::new(start)),
+            ToAgent::Commit(Box::new(commit)),
+            ToAgent::Input(vec![]),
+            ToAgent::OutputCredit(5),
+            ToAgent::Dismiss,
+            ToAgent::Abort { code: -1, reason: "why".into() },
+            ToAgent::Signal(15),
+            ToAgent::End,
+            ToAgent::Ping(9),
+        ] {
+            assert_eq!(ToAgent::decode(&m.encode()[4..]), Ok(m));
+        }
+    }
+
+    #[test]
+    fn messages_from_an_agent_survive_the_wire() {
+        let hello = AgentHello {
+            version: VERSION,
+            host: "h".into(),
+            architecture: "x86_64".into(),
+            addresses: vec!["::1".into()],
+            processors: 2,
+        };
+        let arrival = Arrival {
+            index: 3,
+            pid: 4,
+            port: 5,
+            representation: Representation([6; 8]),
+            signing_request: vec![7; 9],
+        };
+        for m in [
+            FromAgent::Hello(hello),
+            FromAgent::File { hash: [1; 32], state: FileState::Here("/p".into()) },
+            FromAgent::File { hash: [1; 32], state: FileState::Wanted },
+            FromAgent::Started,
+            FromAgent::Refused { reason: "no".into(), hint: "yes".into() },
+            FromAgent::Arrived(vec![arrival.clone(), arrival]),
+            FromAgent::Output { index: 1, stream: Stream::Error, bytes: b"x\n".to_vec() },
+            FromAgent::InputCredit(8),
+            FromAgent::Exited(vec![(0, Exit::Status(3)), (1, Exit::Signal(9))]),
+            FromAgent::Finished { index: 1, counters: Counters::default() },
+            FromAgent::Aborted { index: 2, code: 7, reason: "r".into() },
+            FromAgent::Pong(1),
+            FromAgent::Gone,
+        ] {
+            assert_eq!(FromAgent::decode(&m.encode()[4..]), Ok(m));
+        }
+    }
+
+    #[test]
+    fn every_truncation_is_refused() {
+        let whole = ToAgent::Commit(Box::new(Commit {
+            secret: [7; 32],
+            authority: vec![1],
+            certificates: vec![vec![2, 3]],
+            places: places(),
+        }))
+        .encode();
+        for end in 4..whole.len() {
+            assert!(ToAgent::decode(&whole[4..end]).is_err(), "{end} bytes were accepted");
+        }
+    }
+}

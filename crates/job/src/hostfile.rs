@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Host files of MPICH and Open MPI: one host a line, with a number of processes.
+//!
+//! ```text
+//! # comment
+//! alpha:4               MPICH
+//! beta slots=2          Open MPI, also max_slots= and max-slots= (accepted, not used)
+//! me@gamma              one process
+//! ```
+
+use crate::error::JobError;
+use crate::model::{Contact, check_count};
+
+/// One host of a host file or a `-host` list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// How to get there; its text is the site's name.
+    pub contact: Contact,
+    /// Processes it takes, when given.
+    pub slots: Option<u32>,
+}
+
+/// Most lines of a host file.
+const MAX_LINES: usize = 100_000;
+
+/// Reads a host file. A host named several times gets the sum of its slots.
+pub fn parse(text: &str, file: &str) -> Result<Vec<Host>, JobError> {
+    let mut hosts = Vec::new();
+    let mut at = 0;
+    for (number, line) in text.split('\n').enumerate() {
+        let span = at..at + line.len();
+        at += line.len() + 1;
+        if number >= MAX_LINES {
+            return Err(JobError::new(format!("host file '{file}' has more than {MAX_LINES} lines")));
+        }
+        let content = line.split('#').next().unwrap_or_default().trim();
+        if content.is_empty() {
+            continue;
+        }
+        let host = parse_line(content).map_err(|e| e.at(file, text, trimmed(text, span)))?;
+        add(&mut hosts, host);
+    }
+    if hosts.is_empty() {
+        return Err(JobError::new(format!("host file '{file}' names no host")).hint("write one host a line: NAME:N"));
+    }
+    Ok(hosts)
+}
+
+/// Reads a comma-separated list of hosts, as in `-host a:2,b`.
+pub fn parse_list(text: &str) -> Result<Vec<Host>, JobError> {
+    let mut hosts = Vec::new();
+    for item in text.split(',').map(str::trim) {
+        if item.is_empty() {
+            return Err(JobError::new(format!("the host list '{text}' has an empty entry")));
+        }
+        add(&mut hosts, parse_host(item)?);
+    }
+    Ok(hosts)
+}
+
+fn add(hosts: &mut Vec<Host>, host: Host) {
+    match hosts.iter_mut().find(|h| h.contact == host.contact) {
+        Some(known) => {
+            known.slots = Some(known.slots.unwrap_or(1).saturating_add(host.slots.unwrap_or(1)));
+        }
+        None => hosts.push(host),
+    }
+}
+
+fn parse_line(line: &str) -> Result<Host, JobError> {
+    let mut words = line.split_whitespace();
+    let mut host = parse_host(words.next().unwrap_or_default())?;
+    for word in words {
+        match word.split_once('=') {
+            Some(("slots", n)) => host.slots = Some(parse_slots(&host.contact, n)?),
+            // A ceiling that a job file of this size never meets, and MPICH's per-host interface.
+            Some(("max_slots" | "max-slots", n)) => {
+                parse_slots(&host.contact, n)?;
+            }
+            _ => {
+                let problem = format!("'{word}' is not understood in a host file");
+                return Err(JobError::new(problem).hint("write NAME, NAME:N or NAME slots=N"));
+            }
+        }
+    }
+    Ok(host)
+}
+
+fn parse_host(text: &str) -> Result<Host, JobError> {
+    let (name, slots) = match text.rsplit_once(':') {
+        Some((name, n)) if !n.ends_with(']') => (name, Some(n)),
+        _ => (text, None),
+    };
+    let contact = Contact::parse(if name == "localhost" { "home" } else { name })?;
+    let slots = slots.map(|n| parse_slots(&contact, n)).transpose()?;
+    Ok(Host { contact, slots })
+}
+
+fn parse_slots(contact: &Contact, text: &str) -> Result<u32, JobError> {
+    let slots = text.parse().map_err(|_| JobError::new(format!("'{text}' is not a number of processes")))?;
+    check_count(&contact.to_string(), slots)?;
+    Ok(slots)
+}
+
+fn trimmed(text: &str, span: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let line = &text[span.clone()];
+    let start = span.start + (line.len() - line.trim_start().len());
+    start..start + line.trim().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_styles_are_read() {
+        let text = "# cluster\nalpha:4\r\n beta slots=2 max_slots=8 # two\n\nalpha\nlocalhost\n";
+        let hosts = parse(text, "hosts").unwrap();
+        let short: Vec<_> = hosts.iter().map(|h| (h.contact.to_string(), h.slots)).collect();
+        assert_eq!(short, [("alpha".into(), Some(5)), ("beta".into(), Some(2)), ("home".into(), None)]);
+    }
+
+    #[test]
+    fn errors_point_into_the_file() {
+        let error = parse("alpha\n  beta slots=x\n", "my.hosts").unwrap_err().to_string();
+        assert!(error.starts_with("my.hosts:2:3: 'x' is not a number of processes"), "{error}");
+        assert!(parse("# none\n", "h").unwrap_err().to_string().contains("names no host"));
+        assert!(parse("alpha speed=3", "h").is_err());
+        assert!(parse("alpha:0", "h").is_err());
+        assert!(parse("-oProxyCommand=evil", "h").is_err());
+    }
+
+    #[test]
+    fn lists() {
+        assert_eq!(parse_list("a:2,b,a").unwrap()[0].slots, Some(3));
+        assert!(parse_list("a,,b").is_err());
+    }
+}

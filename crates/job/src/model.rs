@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a job is.
+
+use crate::error::JobError;
+use std::collections::BTreeMap;
+
+/// Most processes of one job.
+pub const MAX_PROCESSES: u32 = 65_536;
+/// Most processes of one job on one machine.
+pub const MAX_PROCESSES_PER_MACHINE: u32 = 4_096;
+/// Most subjobs of one job.
+pub const MAX_SUBJOBS: usize = 1_024;
+/// Longest name of a site, bytes.
+pub const MAX_NAME: usize = 255;
+/// Most bytes of all arguments and variables of a subjob.
+pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
+
+/// What the user asked for. Valid by construction: see [`Job::new`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    subjobs: Vec<Subjob>,
+}
+
+/// The part of a job for one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subjob {
+    /// Name, unique within the job.
+    pub site: String,
+    /// How to get there.
+    pub contact: Contact,
+    /// Number of processes.
+    pub count: u32,
+    /// Local area: machines with the same one share a local network.
+    pub lan: String,
+    /// Index of the program in a job of several programs (MPI_APPNUM).
+    pub appnum: u32,
+    /// What to run.
+    pub program: Program,
+    /// Arguments after the program's name.
+    pub arguments: Vec<String>,
+    /// Variables to set, in order; the last of a name wins.
+    pub environment: Vec<(String, String)>,
+    /// Working directory.
+    pub directory: Option<String>,
+}
+
+/// How a site is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contact {
+    /// This machine.
+    Home,
+    /// A destination for the ssh client.
+    Ssh(String),
+}
+
+/// What to run, possibly one file per architecture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// For every architecture without an entry of its own.
+    pub any: Option<String>,
+    /// By machine hardware name (`x86_64`, `aarch64`).
+    pub by_architecture: BTreeMap<String, String>,
+}
+
+impl Program {
+    /// One file for all architectures.
+    pub fn one(path: impl Into<String>) -> Self {
+        Self { any: Some(path.into()), by_architecture: BTreeMap::new() }
+    }
+
+    /// The file for an architecture.
+    pub fn for_architecture(&self, architecture: &str) -> Option<&str> {
+        self.by_architecture.get(architecture).or(self.any.as_ref()).map(String::as_str)
+    }
+}
+
+impl Contact {
+    /// From what the user wrote: `home` or an ssh destination.
+    pub fn parse(text: &str) -> Result<Self, JobError> {
+        if text == "home" {
+            return Ok(Self::Home);
+        }
+        check_destination(text)?;
+        Ok(Self::Ssh(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Contact {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Home => f.write_str("home"),
+            Self::Ssh(destination) => f.write_str(destination),
+        }
+    }
+}
+
+impl Job {
+    /// A job of these subjobs, or what is wrong with them.
+    pub fn new(subjobs: Vec<Subjob>) -> Result<Self, JobError> {
+        if subjobs.is_empty() {
+            return Err(JobError::new("the job has no subjob").hint("add -n N, --site NAME:N or a [[subjob]]"));
+        }
+        if subjobs.len() > MAX_SUBJOBS {
+            return Err(JobError::new(format!("{} subjobs are above the limit of {MAX_SUBJOBS}", subjobs.len())));
+        }
+        for subjob in &subjobs {
+            subjob.check()?;
+        }
+        check_names(&subjobs)?;
+        check_total(&subjobs)?;
+        Ok(Self { subjobs })
+    }
+
+    /// The subjobs, in the order of their ranks.
+    pub fn subjobs(&self) -> &[Subjob] {
+        &self.subjobs
+    }
+
+    /// Number of processes.
+    pub fn processes(&self) -> u32 {
+        self.subjobs.iter().map(|s| s.count).sum()
+    }
+
+    /// Whether its machines are on more than one local network, so that certificates are needed.
+    pub fn spans_wide_area(&self) -> bool {
+        self.subjobs.iter().any(|s| s.lan != self.subjobs[0].lan)
+    }
+
+    /// First rank of each subjob.
+    pub fn first_ranks(&self) -> Vec<u32> {
+        let mut next = 0;
+        let mut first = Vec::with_capacity(self.subjobs.len());
+        for subjob in &self.subjobs {
+            first.push(next);
+            next += subjob.count;
+        }
+        first
+    }
+}
+
+impl Subjob {
+    fn check(&self) -> Result<(), JobError> {
+        check_name("site", &self.site)?;
+        check_name("lan", &self.lan)?;
+        if let Contact::Ssh(destination) = &self.contact {
+            check_destination(destination)?;
+        }
+        check_count(&self.site, self.count)?;
+        if self.program.any.is_none() && self.program.by_architecture.is_empty() {
+            return Err(JobError::new(format!("site '{}' has no program to run", self.site)));
+        }
+        self.check_texts()
+    }
+
+    fn check_texts(&self) -> Result<(), JobError> {
+        let arguments = self.arguments.iter().map(|a| ("argument", a));
+        let variables = self.environment.iter().flat_map(|(n, v)| [("variable name", n), ("variable", v)]);
+        let programs = self.program.any.iter().chain(self.program.by_architecture.values()).map(|p| ("program", p));
+        let directory = self.directory.iter().map(|d| ("directory", d));
+        let mut bytes = 0;
+        for (what, text) in arguments.chain(variables).chain(programs).chain(directory) {
+            if text.contains('\0') {
+                return Err(JobError::new(format!("{what} {text:?} contains a zero byte")));
+            }
+            bytes += text.len() + 1;
+        }
+        if bytes > MAX_ARGUMENT_BYTES {
+            let problem = format!("arguments and environment take {bytes} bytes, above the limit of {MAX_ARGUMENT_BYTES}");
+            return Err(JobError::new(problem).hint("put the data into a file"));
+        }
+        if let Some((name, _)) = self.environment.iter().find(|(name, _)| name.is_empty() || name.contains('=')) {
+            return Err(JobError::new(format!("'{name}' is not the name of an environment variable")));
+        }
+        Ok(())
+    }
+}
+
+/// Says what is wrong with a number of processes for one machine.
+pub fn check_count(site: &str, count: u32) -> Result<(), JobError> {
+    if count == 0 {
+        return Err(JobError::new(format!("site '{site}' is asked for 0 processes")).hint("ask for at least 1"));
+    }
+    if count > MAX_PROCESSES {
+        return Err(too_many(count));
+    }
+    if count > MAX_PROCESSES_PER_MACHINE {
+        let problem = format!(
+            "{count} processes on site '{site}' are above the limit of {MAX_PROCESSES_PER_MACHINE} per machine"
+        );
+        return Err(JobError::new(problem).hint("spread them over more sites with --site NAME:N"));
+    }
+    Ok(())
+}
+
+fn too_many(count: u32) -> JobError {
+    JobError::new(format!("{count} processes are above the limit of {MAX_PROCESSES} per job"))
+        .hint(format!("ask for at most {MAX_PROCESSES} in all and {MAX_PROCESSES_PER_MACHINE} per machine"))
+}
+
+fn check_names(subjobs: &[Subjob]) -> Result<(), JobError> {
+    let mut seen = std::collections::BTreeSet::new();
+    for subjob in subjobs {
+        if !seen.insert(&subjob.site) {
+            let hint = format!("give one of them a name of its own: --site second={}:N", subjob.contact);
+            return Err(JobError::new(format!("site '{}' is named twice", subjob.site)).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+fn check_total(subjobs: &[Subjob]) -> Result<(), JobError> {
+    let total: u64 = subjobs.iter().map(|s| u64::from(s.count)).sum();
+    if total > u64::from(MAX_PROCESSES) {
+        return Err(too_many(u32::try_from(total).unwrap_or(u32::MAX)));
+    }
+    Ok(())
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), JobError> {
+    if name.is_empty() {
+        return Err(JobError::new(format!("the name of a {what} is empty")));
+    }
+    if name.len() > MAX_NAME {
+        return Err(JobError::new(format!("the name of a {what} is longer than {MAX_NAME} bytes")));
+    }
+    if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(JobError::new(format!("{what} name {name:?} contains white space or control characters")));
+    }
+    Ok(())
+}
+
+/// A destination that the ssh client would take for an option is refused.
+fn check_destination(text: &str) -> Result<(), JobError> {
+    check_name("site", text)?;
+    if text.starts_with('-') {
+        return Err(JobError::new(format!("'{text}' is not an ssh destination"))
+            .hint("a site is 'home' or what you would write after ssh: HOST or USER@HOST"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn subjob(site: &str, count: u32) -> Subjob {
+        Subjob {
+            site: site.into(),
+            contact: Contact::Home,
+            count,
+            lan: site.into(),
+            appnum: 0,
+            program: Program::one("./a"),
+            arguments: vec![],
+            environment: vec![],
+            directory: None,
+        }
+    }
+
+    fn refusal(subjobs: Vec<Subjob>) -> String {
+        Job::new(subjobs).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn counts_outside_the_limits_are_refused_with_the_limit() {
+        assert!(refusal(vec![subjob("home", 0)]).contains("asked for 0 processes"));
+        assert!(refusal(vec![subjob("home", 100_000)]).contains("limit of 65536 per job"));
+        assert!(refusal(vec![subjob("home", 5000)]).contains("limit of 4096 per machine"));
+        let many = (0..20).map(|i| subjob(&format!("s{i}"), 4096)).collect();
+        assert!(refusal(many).contains("81920 processes are above the limit"));
+    }
+
+    #[test]
+    fn names_are_checked() {
+        assert!(refusal(vec![subjob("a", 1), subjob("a", 1)]).contains("named twice"));
+        assert!(refusal(vec![subjob("a b", 1)]).contains("white space"));
+        assert!(Contact::parse("-oProxyCommand=x").is_err());
+        assert_eq!(Contact::parse("me@lab"), Ok(Contact::Ssh("me@lab".into())));
+    }
+
+    #[test]
+    fn ranks_follow_the_order_of_subjobs() {
+        let job = Job::new(vec![subjob("a", 3), subjob("b", 2)]).unwrap();
+        assert_eq!((job.first_ranks(), job.processes(), job.spans_wide_area()), (vec![0, 3], 5, true));
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--site` specifications: `NAME`, `NAME:N`, `ALIAS=CONTACT`, `ALIAS=CONTACT:N`.
+
+use crate::error::JobError;
+use crate::model::{Contact, Job, Program, Subjob, check_count};
+
+/// One `--site`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteSpec {
+    /// Name of the site in this job.
+    pub name: String,
+    /// How to get there.
+    pub contact: Contact,
+    /// Number of processes, when given.
+    pub count: Option<u32>,
+}
+
+impl SiteSpec {
+    /// Reads a specification.
+    pub fn parse(text: &str) -> Result<Self, JobError> {
+        let (alias, rest) = match text.split_once('=') {
+            Some((alias, rest)) => (Some(alias), rest),
+            None => (None, text),
+        };
+        let (contact, count) = split_count(rest)?;
+        if contact.is_empty() || alias == Some("") {
+            return Err(JobError::new(format!("'{text}' names no site")).hint(FORMS));
+        }
+        let name = alias.unwrap_or(contact).to_owned();
+        if let Some(count) = count {
+            check_count(&name, count)?;
+        }
+        Ok(Self { contact: Contact::parse(contact)?, name, count })
+    }
+}
+
+/// One program on these sites; `total` processes are dealt out evenly to the sites without a count.
+pub fn job_of_sites(sites: &[SiteSpec], total: Option<u32>, template: &Subjob) -> Result<Job, JobError> {
+    let counts = deal(sites, total)?;
+    let subjobs = sites.iter().zip(counts).map(|(site, count)| Subjob {
+        site: site.name.clone(),
+        lan: site.name.clone(),
+        contact: site.contact.clone(),
+        count,
+        ..template.clone()
+    });
+    Job::new(subjobs.collect())
+}
+
+/// A subjob at home to start from.
+pub fn template(program: Program, arguments: Vec<String>) -> Subjob {
+    Subjob {
+        site: "home".into(),
+        contact: Contact::Home,
+        count: 1,
+        lan: "home".into(),
+        appnum: 0,
+        program,
+        arguments,
+        environment: Vec::new(),
+        directory: None,
+    }
+}
+
+fn split_count(text: &str) -> Result<(&str, Option<u32>), JobError> {
+    let Some((contact, count)) = text.rsplit_once(':') else { return Ok((text, None)) };
+    // A destination such as ssh://host or [::1] has colons of its own.
+    if count.starts_with("//") || count.ends_with(']') {
+        return Ok((text, None));
+    }
+    match count.parse() {
+        Ok(count) => Ok((contact, Some(count))),
+        Err(_) => {
+            Err(JobError::new(format!("'{count}' in '{text}' is not a number of processes")).hint(FORMS))
+        }
+    }
+}
+
+fn deal(sites: &[SiteSpec], total: Option<u32>) -> Result<Vec<u32>, JobError> {
+    let given: u64 = sites.iter().filter_map(|s| s.count).map(u64::from).sum();
+    let open = sites.iter().filter(|s| s.count.is_none()).count() as u64;
+    let rest = match total {
+        None => open,
+        Some(total) => u64::from(total).checked_sub(given).ok_or_else(|| disagree(total, given))?,
+    };
+    if open == 0 && rest > 0 {
+        return Err(disagree(total.unwrap_or(0), given));
+    }
+    if open > 0 && rest < open {
+        let problem = format!("{rest} processes are left for {open} sites without a number of their own");
+        return Err(JobError::new(problem).hint("raise -n or give every site a number: --site NAME:N"));
+    }
+    let mut next = 0;
+    Ok(sites
+        .iter()
+        .map(|site| {
+            site.count.unwrap_or_else(|| {
+                let share = rest / open + u64::from(next < rest % open);
+                next += 1;
+                u32::try_from(share).unwrap_or(u32::MAX)
+            })
+        })
+        .collect())
+}
+
+fn disagree(total: u32, given: u64) -> JobError {
+    JobError::new(format!("-n asks for {total} processes but the sites for {given}"))
+        .hint("leave -n away or let the numbers agree")
+}
+
+const FORMS: &str = "write NAME:N, where NAME is 'home' or an ssh destination, or ALIAS=NAME:N";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(text: &str) -> SiteSpec {
+        SiteSpec::parse(text).unwrap()
+    }
+
+    #[test]
+    fn forms() {
+        assert_eq!(spec("home:4"), SiteSpec { name: "home".into(), contact: Contact::Home, count: Some(4) });
+        assert_eq!(spec("b=home:2"), SiteSpec { name: "b".into(), contact: Contact::Home, count: Some(2) });
+        let lab = SiteSpec { name: "lab".into(), contact: Contact::Ssh("me@lab".into()), count: None };
+        assert_eq!(spec("lab=me@lab"), lab);
+        assert_eq!(spec("[::1]").count, None);
+    }
+
+    #[test]
+    fn bad_forms_name_the_text() {
+        for text in ["", ":4", "=home", "a=:3", "lab:x", "lab:0", "lab:100000", "lab:99999999999", "-x:3", "a b:1"] {
+            assert!(SiteSpec::parse(text).is_err(), "'{text}' was accepted");
+        }
+    }
+
+    #[test]
+    fn processes_are_dealt_out() {
+        let sites = [spec("home"), spec("a:3"), spec("b")];
+        assert_eq!(deal(&sites, Some(8)), Ok(vec![3, 3, 2]));
+        assert_eq!(deal(&sites, None), Ok(vec![1, 3, 1]));
+        assert!(deal(&sites, Some(4)).is_err());
+        assert!(deal(&sites, Some(2)).is_err());
+        assert!(deal(&[spec("a:3")], Some(4)).is_err());
+        assert_eq!(deal(&[spec("a:3")], Some(3)), Ok(vec![3]));
+    }
+}
