@@ -1,2 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Local schedulers: submit, poll, cancel, nodes.
+//! How processes are started at a machine. Today: [`fork`], on the machine of the agent itself.
+#![forbid(unsafe_code)]
+
+pub mod fork;

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Starting processes by fork on this machine.
+//!
+//! Each process is started through the `isthmus` binary itself ([`TRAMPOLINE`]), which asks the kernel to
+//! kill the process when the agent dies and then becomes the program. Each is the leader of a process
+//! group of its own, so that what it starts can be ended with it.
+
+use rustix::process::{Pid, Signal};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::process::{Child, Command};
+
+/// First argument that makes the `isthmus` binary call [`trampoline`].
+pub const TRAMPOLINE: &str = "@exec";
+
+/// Exit status of a process whose program does not exist.
+pub const STATUS_NOT_FOUND: u8 = 127;
+/// Exit status of a process whose program cannot be executed.
+pub const STATUS_NOT_EXECUTABLE: u8 = 126;
+
+/// What every process of a subjob has in common.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// The `isthmus` binary.
+    pub trampoline: PathBuf,
+    /// The program.
+    pub program: PathBuf,
+    /// What the program sees as its own name.
+    pub name: String,
+    /// Arguments.
+    pub arguments: Vec<String>,
+    /// Variables to set.
+    pub environment: Vec<(String, OsString)>,
+    /// Variables to remove.
+    pub hidden: Vec<String>,
+    /// Working directory.
+    pub directory: PathBuf,
+}
+
+/// Starts one process with its own variables. Must be called on a thread that lives as long as the process:
+/// the kernel kills the process when that thread ends.
+pub fn spawn(template: &Template, own: &[(&str, String)], input: bool) -> io::Result<Child> {
+    let mut command = std::process::Command::new(&template.trampoline);
+    command
+        .arg(TRAMPOLINE)
+        .arg(std::process::id().to_string())
+        .arg(&template.name)
+        .arg(&template.program)
+        .args(&template.arguments)
+        .current_dir(&template.directory)
+        .process_group(0);
+    for name in &template.hidden {
+        command.env_remove(name);
+    }
+    command.envs(template.environment.iter().map(|(n, v)| (n, v)));
+    command.envs(own.iter().map(|(n, v)| (n, v)));
+    let mut command = Command::from(command);
+    command.stdin(if input { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn()
+}
+
+/// Becomes the program of `isthmus @exec PARENT NAME PROGRAM ARGUMENT…`; returns the message and exit
+/// status when that fails.
+pub fn trampoline(arguments: impl Iterator<Item = OsString>) -> (String, u8) {
+    let mut arguments = arguments;
+    let parent = arguments.next().and_then(|a| a.to_str()?.parse::<i32>().ok());
+    let (Some(parent), Some(name), Some(program)) = (parent, arguments.next(), arguments.next()) else {
+        return ("this command is for isthmus itself".to_owned(), STATUS_NOT_EXECUTABLE);
+    };
+    if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
+        return (format!("cannot tie the process to its agent: {error}"), STATUS_NOT_EXECUTABLE);
+    }
+    // The agent may have died before the kernel was asked.
+    if rustix::process::getppid().map(Pid::as_raw_pid) != Some(parent) {
+        return ("the agent is gone".to_owned(), STATUS_NOT_EXECUTABLE);
+    }
+    let error = std::process::Command::new(&program).arg0(name).args(arguments).exec();
+    let status = if error.kind() == io::ErrorKind::NotFound { STATUS_NOT_FOUND } else { STATUS_NOT_EXECUTABLE };
+    (format!("cannot execute '{}': {}", Path::new(&program).display(), explain(&error)), status)
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "it or its interpreter does not exist".to_owned(),
+        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+            "it is neither a binary for this machine nor a script that begins with #!".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Sends a signal to a process and everything in its group. A group that is gone is no error.
+pub fn signal_group(leader: u32, signal: u32) {
+    let (Ok(leader), Ok(signal)) = (i32::try_from(leader), i32::try_from(signal)) else { return };
+    if let (Some(pid), Some(signal)) = (Pid::from_raw(leader), Signal::from_named_raw(signal)) {
+        let _ = rustix::process::kill_process_group(pid, signal);
+    }
+}
+
+/// Kills every descendant that is left, also those that left their group. The caller is a subreaper.
+///
+/// Returns how many there were.
+pub fn kill_strays() -> usize {
+    let mut killed = 0;
+    // What a killed process started comes to us next, so look again until nothing is left.
+    for _ in 0..64 {
+        let strays = children_of_this_process();
+        if strays.is_empty() {
+            break;
+        }
+        for pid in strays.iter().filter_map(|raw| Pid::from_raw(*raw)) {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+            killed += 1;
+        }
+    }
+    killed
+}
+
+fn children_of_this_process() -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let lists = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+}
