@@ -1,2 +1,229 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One per machine: starts, watches and reaps processes.
+//! The agent: one per subjob. It stages files, starts the processes, serves their rendezvous, passes their
+//! output on, and makes sure that nothing of the job outlives the connection to the coordinator.
+//!
+//! Everything that happens becomes an [`event::Event`] in one queue; one loop handles them in order.
+#![forbid(unsafe_code)]
+
+mod directories;
+mod event;
+mod leave;
+mod link;
+mod machine;
+mod processes;
+mod program;
+mod rendezvous;
+mod subjob;
+
+use event::Event;
+use isthmus_stage::store::{Incoming, Store};
+use isthmus_wire::grid::{FileState, FromAgent, Hash, ToAgent};
+use link::Outbox;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use subjob::Subjob;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// An agent that has heard nothing from its coordinator for so long ends the job at its machine.
+pub const SILENCE: Duration = Duration::from_secs(60);
+
+/// Events that may wait; whoever makes more of them waits too.
+const QUEUE: usize = 256;
+
+/// Serves a coordinator over standard input and output until the job has ended. `binary` is the path of the
+/// `isthmus` binary. Processes are tied to the life of the calling thread.
+pub fn run(binary: PathBuf) -> io::Result<()> {
+    // Neither a Ctrl-C at the coordinator's terminal nor its end may reach us other than through the connection.
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    raise_descriptor_limit();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        let input = tokio::net::unix::pipe::Receiver::from_file_unchecked(owned(io::stdin())?)?;
+        let output = tokio::net::unix::pipe::Sender::from_file_unchecked(owned(io::stdout())?)?;
+        serve(input, output, binary).await
+    });
+    runtime.shutdown_background();
+    result
+}
+
+/// A descriptor of our own for a standard stream, so that it can be made non-blocking.
+fn owned(stream: impl std::os::fd::AsFd) -> io::Result<std::fs::File> {
+    let file = std::fs::File::from(stream.as_fd().try_clone_to_owned()?);
+    rustix::io::ioctl_fionbio(&file, true)?;
+    Ok(file)
+}
+
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or(65_536, |m| m.min(65_536));
+    if limit.current.is_some_and(|current| current < most) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+    }
+}
+
+async fn serve<R, W>(reader: R, writer: W, binary: PathBuf) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, events) = mpsc::channel(QUEUE);
+    let (outbox, writing) = Outbox::new(writer, sender.clone());
+    tokio::spawn(link::read(reader, sender.clone()));
+    for kind in [SignalKind::hangup(), SignalKind::terminate(), SignalKind::interrupt()] {
+        end_on_signal(kind, sender.clone())?;
+    }
+    outbox.send(&FromAgent::Hello(machine::hello()));
+    let mut agent = Agent { binary, outbox, events, sender, store: None, incoming: None, subjob: None };
+    let end = agent.work().await;
+    leave::leave(agent, end, writing).await;
+    Ok(())
+}
+
+fn end_on_signal(kind: SignalKind, events: mpsc::Sender<Event>) -> io::Result<()> {
+    let mut signals = signal(kind)?;
+    tokio::spawn(async move {
+        while signals.recv().await.is_some() {
+            let _ = events.send(Event::CoordinatorLost).await;
+        }
+    });
+    Ok(())
+}
+
+/// Why the agent leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The coordinator said so and awaits `Gone`.
+    Told,
+    /// The coordinator is lost.
+    Lost,
+}
+
+struct Agent {
+    binary: PathBuf,
+    outbox: Outbox,
+    events: mpsc::Receiver<Event>,
+    sender: mpsc::Sender<Event>,
+    store: Option<Store>,
+    incoming: Option<(Hash, Incoming)>,
+    subjob: Option<Subjob>,
+}
+
+impl Agent {
+    async fn work(&mut self) -> End {
+        let mut heard = Instant::now();
+        loop {
+            let event = match self.events.try_recv() {
+                Ok(event) => event,
+                Err(_) => {
+                    // Nothing more for the moment: what has been collected goes out as one message.
+                    self.flush();
+                    match tokio::time::timeout_at(heard + SILENCE, self.events.recv()).await {
+                        Ok(Some(event)) => event,
+                        Ok(None) | Err(_) => return End::Lost,
+                    }
+                }
+            };
+            if matches!(event, Event::FromCoordinator(_)) {
+                heard = Instant::now();
+            } else if heard.elapsed() > SILENCE {
+                return End::Lost;
+            }
+            if let Some(end) = self.handle(event) {
+                return end;
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(subjob) = &mut self.subjob {
+            subjob.flush(&self.outbox);
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> Option<End> {
+        match event {
+            Event::CoordinatorLost => return Some(End::Lost),
+            Event::FromCoordinator(ToAgent::End) => return Some(End::Told),
+            Event::FromCoordinator(message) => self.handle_coordinator(message),
+            Event::InputTaken(bytes) => self.outbox.send(&FromAgent::InputCredit(bytes)),
+            event => {
+                if let Some(subjob) = &mut self.subjob {
+                    subjob.handle(event, &self.outbox, &self.sender);
+                }
+            }
+        }
+        None
+    }
+
+    fn handle_coordinator(&mut self, message: ToAgent) {
+        match message {
+            ToAgent::Offer { hash, size, name } => {
+                let state = self.offer(hash, size, &name).unwrap_or_else(FileState::Failed);
+                self.outbox.send(&FromAgent::File { hash, state });
+            }
+            ToAgent::Chunk(bytes) => self.take_chunk(&bytes),
+            ToAgent::Start(start) => match Subjob::start(&start, &self.binary, &self.outbox, &self.sender) {
+                Ok(subjob) => {
+                    self.subjob = Some(subjob);
+                    self.outbox.send(&FromAgent::Started);
+                }
+                Err(refusal) => {
+                    self.outbox.send(&FromAgent::Refused { reason: refusal.reason, hint: refusal.hint });
+                }
+            },
+            ToAgent::OutputCredit(bytes) => self.outbox.add_credit(bytes),
+            ToAgent::Ping(number) => self.outbox.send(&FromAgent::Pong(number)),
+            message => {
+                if let Some(subjob) = &mut self.subjob {
+                    subjob.handle_coordinator(message, &self.sender);
+                }
+            }
+        }
+    }
+
+    fn offer(&mut self, hash: Hash, size: u64, name: &str) -> Result<FileState, String> {
+        self.incoming = None;
+        let store = match &self.store {
+            Some(store) => store,
+            None => self.store.insert(Store::open(&cache_directory()?).map_err(|e| e.to_string())?),
+        };
+        if let Some(path) = store.find(&hash, name, size).map_err(|e| e.to_string())? {
+            return Ok(FileState::Here(path.to_string_lossy().into_owned()));
+        }
+        let incoming = store.receive(hash, name, size).map_err(|e| e.to_string())?;
+        if incoming.is_complete() {
+            return incoming.finish().map(here).map_err(|e| e.to_string());
+        }
+        self.incoming = Some((hash, incoming));
+        Ok(FileState::Wanted)
+    }
+
+    fn take_chunk(&mut self, bytes: &[u8]) {
+        let Some((hash, mut incoming)) = self.incoming.take() else { return };
+        let state = match incoming.write(bytes) {
+            Ok(()) if !incoming.is_complete() => {
+                self.incoming = Some((hash, incoming));
+                return;
+            }
+            Ok(()) => incoming.finish().map_or_else(|e| FileState::Failed(e.to_string()), here),
+            Err(error) => FileState::Failed(error.to_string()),
+        };
+        self.outbox.send(&FromAgent::File { hash, state });
+    }
+}
+
+fn here(path: PathBuf) -> FileState {
+    FileState::Here(path.to_string_lossy().into_owned())
+}
+
+fn cache_directory() -> Result<PathBuf, String> {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("isthmus")).ok_or_else(|| "HOME is not set: there is no place for staged files".to_owned())
+}

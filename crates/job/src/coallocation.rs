@@ -113,8 +113,16 @@ struct Site {
     name: String,
     first_rank: u32,
     state: State,
+    started: bool,
     gone: bool,
     processes: Vec<Process>,
+}
+
+impl Site {
+    /// Whether processes run there, as far as is known.
+    fn has_processes(&self) -> bool {
+        self.started && !self.gone && self.processes.iter().any(|p| *p != Process::Ended)
+    }
 }
 
 /// The state machine.
@@ -140,6 +148,7 @@ impl Coallocation {
             name: subjob.site.clone(),
             first_rank,
             state: State::Unsubmitted,
+            started: false,
             gone: false,
             processes: vec![Process::Expected; subjob.count as usize],
         });
@@ -201,6 +210,7 @@ impl Coallocation {
     /// A site's processes have been forked.
     pub fn handle_started(&mut self, site: usize, now: Duration) {
         self.last_progress = now;
+        self.sites[site].started = true;
         self.advance(site, State::Pending);
     }
 
@@ -260,7 +270,7 @@ impl Coallocation {
         }
     }
 
-    /// A site cannot start its processes, cannot be reached, or its connection was lost.
+    /// A site cannot be reached or cannot start its processes.
     pub fn handle_site_failed(&mut self, site: usize, problem: &str, hint: &str, now: Duration) {
         let name = &self.sites[site].name;
         let verdict = Verdict {
@@ -269,7 +279,6 @@ impl Coallocation {
             hint: hint.to_owned(),
         };
         self.fail(Some(site), verdict, now);
-        self.handle_gone(site);
     }
 
     /// The user asked for the end: the first time orderly, then at once.
@@ -287,11 +296,24 @@ impl Coallocation {
         }
     }
 
-    /// A site's agent has cleaned up, or its connection is closed.
-    pub fn handle_gone(&mut self, site: usize) {
-        self.sites[site].gone = true;
-        if matches!(self.phase, Phase::Leaving { .. }) && self.sites.iter().all(|s| s.gone) {
-            self.phase = Phase::Over;
+    /// The connection to a site is closed: as it should be when the job leaves, otherwise the site is lost.
+    pub fn handle_closed(&mut self, site: usize, detail: &str, hint: &str, now: Duration) {
+        if std::mem::replace(&mut self.sites[site].gone, true) {
+            return;
+        }
+        if !matches!(self.phase, Phase::Leaving { .. } | Phase::Over) {
+            self.handle_site_failed(site, detail, hint, now);
+        }
+        // Its agent ends what it started; nothing more will be heard of it.
+        for process in &mut self.sites[site].processes {
+            self.ended += usize::from(std::mem::replace(process, Process::Ended) != Process::Ended);
+        }
+        if matches!(self.phase, Phase::Leaving { .. }) {
+            if self.sites.iter().all(|s| s.gone) {
+                self.phase = Phase::Over;
+            }
+        } else if self.ended == self.expected {
+            self.leave(now + LEAVE);
         }
     }
 
@@ -345,6 +367,9 @@ impl Coallocation {
             self.actions.push_back(Action::Abort { code, reason });
         }
         self.phase = Phase::Ending { until: now + GRACE };
+        if !self.sites.iter().any(Site::has_processes) {
+            self.leave(now + LEAVE);
+        }
     }
 
     fn leave(&mut self, until: Duration) {
@@ -505,9 +530,9 @@ mod tests {
             m.handle_exited(site, index, Exit::Status(0), T0);
         }
         assert_eq!(m.poll_action(), Some(Action::Leave));
-        m.handle_gone(0);
+        m.handle_closed(0, "", "", T0);
         assert!(!m.is_over());
-        m.handle_gone(1);
+        m.handle_closed(1, "", "", T0);
         assert!(m.is_over());
         assert_eq!(m.verdict(), Verdict::default());
         assert!(m.states().all(|(_, s)| s == State::Done));
@@ -592,12 +617,11 @@ mod tests {
     #[test]
     fn a_failed_site_ends_the_job_and_is_named() {
         let mut m = machine(&[1, 1]);
-        m.handle_site_failed(1, "connection lost", "look at it", T0);
+        m.handle_closed(1, "connection lost", "look at it", T0);
         assert!(matches!(m.poll_action(), Some(Action::Abort { .. })));
         m.handle_exited(0, 0, Exit::Signal(15), T0);
-        m.handle_time(GRACE);
         assert_eq!(m.poll_action(), Some(Action::Leave));
-        m.handle_gone(0);
+        m.handle_closed(0, "", "", T0);
         assert!(m.is_over());
         assert_eq!(m.verdict().problem.as_deref(), Some("site 's1': connection lost"));
     }

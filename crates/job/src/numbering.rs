@@ -16,6 +16,13 @@ pub struct Machine {
     pub arrivals: Vec<Arrival>,
 }
 
+impl Machine {
+    /// A machine of which nothing is known yet.
+    pub fn unknown() -> Self {
+        Self { host: String::new(), addresses: Vec::new(), arrivals: Vec::new() }
+    }
+}
+
 /// The place table of a job all of whose processes have arrived. Today a subjob is one node.
 ///
 /// `None` when an index is missing or doubled: the caller's book-keeping is wrong.

@@ -1,2 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The coordinator: reaches sites, co-allocates, collects output, ends jobs.
+//! The coordinator: reaches the sites, stages, co-allocates, collects output, ends the job.
+//!
+//! ```text
+//!              site task per subjob                 console thread
+//!  agent <--->  connect, stage, start  --events-->      ^   |
+//!               then carry messages                output  printed
+//!                        ^                              |   v
+//!                        '------commands------  coordinator (one loop around job::coallocation)
+//! ```
+//! Everything here talks to the user through the [`Console`] it is given; it prints nothing itself.
+#![forbid(unsafe_code)]
+
+mod bootstrap;
+mod connection;
+mod console;
+mod coordinator;
+mod credentials;
+mod input;
+mod site;
+mod staging;
+mod statistics;
+
+pub use console::Console;
+pub use isthmus_job::coallocation::State;
+pub use isthmus_wire::grid::Stream;
+pub use statistics::Statistics;
+
+use isthmus_job::Job;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the coordinator must know beside the job.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `isthmus` binary itself: agent at home, staged to sites.
+    pub binary: PathBuf,
+    /// `libmpi_abi.so.1`, when it is known where it is; staged to sites.
+    pub library: Option<PathBuf>,
+    /// Command of the ssh client, split into words by the shell.
+    pub ssh: String,
+    /// Whether somebody can answer questions of the ssh client at a terminal.
+    pub interactive: bool,
+    /// Whether programs are staged; otherwise they are looked for at each site.
+    pub stage: bool,
+    /// How long to wait for something to happen before the job is complete.
+    pub patience: Duration,
+    /// Variables of the user that all processes get.
+    pub environment: Vec<(String, String)>,
+    /// Working directory of the user.
+    pub directory: PathBuf,
+    /// Whether rank 0 gets our standard input.
+    pub input: bool,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Exit status of the job.
+    pub status: i32,
+    /// What went wrong.
+    pub problem: Option<String>,
+    /// What to do about it; may be empty.
+    pub hint: String,
+    /// What the processes counted.
+    pub statistics: Statistics,
+}
+
+/// Runs a job to its end. Nothing of it is left when this returns, short of a site that cannot be reached any more.
+pub fn run(job: Job, options: Options, console: impl Console) -> Outcome {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
+    };
+    let outcome = runtime.block_on(coordinator::run(job, options, Box::new(console)));
+    // A read of standard input may hang for ever in a thread of its own; nobody waits for it.
+    runtime.shutdown_background();
+    outcome
+}
+
+impl Outcome {
+    fn failure(problem: String) -> Self {
+        Self { status: 1, problem: Some(problem), ..Self::default() }
+    }
+}

@@ -106,17 +106,19 @@ pub fn signal_group(leader: u32, signal: u32) {
 /// Returns how many there were.
 pub fn kill_strays() -> usize {
     let mut killed = 0;
-    // What a killed process started comes to us next, so look again until nothing is left.
-    for _ in 0..64 {
+    // What a killed process started comes to us next, so look again until nothing is left, but not for ever:
+    // a process in the middle of a disk access dies later.
+    for _ in 0..100 {
         let strays = children_of_this_process();
         if strays.is_empty() {
             break;
         }
         for pid in strays.iter().filter_map(|raw| Pid::from_raw(*raw)) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
-            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-            killed += 1;
+            let reaped = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
+            killed += usize::from(matches!(reaped, Ok(Some(_))));
         }
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
     killed
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can happen to an agent.
+
+use isthmus_wire::boot::{Counters, Hello, Message};
+use isthmus_wire::grid::{Commit, Exit, ToAgent};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// One thing that happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The coordinator said something.
+    FromCoordinator(ToAgent),
+    /// The connection to the coordinator has ended.
+    CoordinatorLost,
+    /// A process of ours (its token has yet to be checked) said hello.
+    Hello { hello: Hello, process: mpsc::UnboundedSender<ToProcess> },
+    /// The process with this index finished its communication.
+    Finished { index: u32, counters: Counters },
+    /// It ends the job.
+    Aborted { index: u32, code: i32, reason: String },
+    /// Its rendezvous connection is closed.
+    Closed { index: u32 },
+    /// It exited.
+    Exited { index: u32, exit: Exit },
+    /// It exited a while ago; its connection should be closed by now.
+    ExitOverdue { index: u32 },
+    /// It took so many bytes of input.
+    InputTaken(u32),
+    /// Processes that were told to end have had time for it.
+    AbortOverdue,
+}
+
+/// What the agent tells the task that serves one process.
+#[derive(Clone, Debug)]
+pub(crate) enum ToProcess {
+    /// The token was right: listen on, as this process.
+    Accepted { index: u32 },
+    /// The barrier is open.
+    World(Arc<World>),
+    /// Anything else, as it is.
+    Message(Message),
+}
+
+/// What all processes of the subjob learn when the barrier opens.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) job: String,
+    pub(crate) first_rank: u32,
+    pub(crate) shared_memory: PathBuf,
+    pub(crate) node_directory: PathBuf,
+    pub(crate) commit: Commit,
+}
+
+impl World {
+    /// The message for one process.
+    pub(crate) fn message(&self, index: u32) -> Message {
+        Message::World(Box::new(isthmus_wire::boot::World {
+            job: self.job.clone(),
+            rank: self.first_rank + index,
+            places: self.commit.places.clone(),
+            shared_memory: self.shared_memory.to_string_lossy().into_owned(),
+            node_directory: self.node_directory.to_string_lossy().into_owned(),
+            secret: self.commit.secret,
+            certificate: self.commit.certificates.get(index as usize).cloned().unwrap_or_default(),
+            authority: self.commit.authority.clone(),
+        }))
+    }
+}

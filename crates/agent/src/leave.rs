@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end of an agent: nothing of the job stays at the machine. All steps together take less than 5 s.
+
+use crate::event::Event;
+use crate::{Agent, End};
+use isthmus_sched::fork;
+use isthmus_wire::grid::FromAgent;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+/// How long processes have after SIGTERM when the coordinator is lost.
+const TERMINATING: Duration = Duration::from_millis(1500);
+/// How long the kernel has to end killed processes.
+const KILLING: Duration = Duration::from_millis(1000);
+/// How long the last output may take.
+const PRINTING: Duration = Duration::from_millis(1500);
+/// How long the last message may take.
+const SAYING: Duration = Duration::from_millis(500);
+
+pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
+    if end == End::Lost {
+        agent.outbox.close_output();
+    }
+    if let Some(mut subjob) = agent.subjob.take() {
+        if end == End::Lost && !subjob.all_ended() {
+            subjob.signal(15);
+            await_ends(&mut agent, &mut subjob, TERMINATING).await;
+        }
+        subjob.signal(9);
+        await_ends(&mut agent, &mut subjob, KILLING).await;
+        subjob.flush(&agent.outbox);
+        fork::kill_strays();
+        let deadline = Instant::now() + PRINTING;
+        for reader in subjob.processes.iter_mut().flat_map(crate::processes::Process::take_readers) {
+            let abort = reader.abort_handle();
+            if print_on(&mut agent, reader, deadline).await.is_none() {
+                abort.abort();
+            }
+        }
+        // Dropping the subjob removes its directories.
+    } else {
+        // A subjob that was refused half-way may have begun to start processes.
+        fork::kill_strays();
+    }
+    if end == End::Told {
+        agent.outbox.send(&FromAgent::Gone);
+    }
+    drop(agent);
+    let _ = tokio::time::timeout(SAYING, writing).await;
+}
+
+async fn await_ends(agent: &mut Agent, subjob: &mut crate::subjob::Subjob, time: Duration) {
+    let deadline = Instant::now() + time;
+    while !subjob.all_ended() {
+        match timeout_at(deadline, agent.events.recv()).await {
+            Ok(Some(Event::FromCoordinator(message))) => agent.handle_coordinator(message),
+            Ok(Some(Event::CoordinatorLost)) => agent.outbox.close_output(),
+            Ok(Some(event)) => subjob.handle(event, &agent.outbox, &agent.sender),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// Awaits the end of a reader while the coordinator still gives credit for its output.
+async fn print_on(agent: &mut Agent, mut reader: JoinHandle<()>, deadline: Instant) -> Option<()> {
+    loop {
+        tokio::select! {
+            _ = &mut reader => return Some(()),
+            event = timeout_at(deadline, agent.events.recv()) => match event.ok()?? {
+                Event::FromCoordinator(message) => agent.handle_coordinator(message),
+                Event::CoordinatorLost => agent.outbox.close_output(),
+                _ => {}
+            },
+        }
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The processes of a subjob: started, read, fed, watched.
+
+use crate::event::{Event, ToProcess};
+use crate::link::Outbox;
+use isthmus_sched::fork::{self, Template};
+use isthmus_stage::content::hex;
+use isthmus_stage::lines::LineBuffer;
+use isthmus_wire::grid::{Exit, FromAgent, Stream};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// How long output is awaited from a pipe that outlives its process (something else holds it).
+const PIPE_LINGERS: Duration = Duration::from_millis(200);
+
+/// One process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// Its process id and group.
+    pub(crate) pid: u32,
+    /// One-time token: taken by the first right hello.
+    pub(crate) token: Option<[u8; 16]>,
+    /// Its rendezvous connection, while that is open.
+    pub(crate) connection: Option<mpsc::UnboundedSender<ToProcess>>,
+    /// How it ended.
+    pub(crate) exit: Option<Exit>,
+    /// Whether the coordinator knows.
+    pub(crate) reported: bool,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Process {
+    /// Whether this is the process that the token was made for; a token is good once.
+    pub(crate) fn redeem(&mut self, token: &[u8; 16]) -> bool {
+        let Some(own) = self.token else { return false };
+        let difference = own.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
+        if difference == 0 {
+            self.token = None;
+        }
+        difference == 0
+    }
+
+    /// Sends something on its rendezvous connection, if it has one.
+    pub(crate) fn tell(&self, message: ToProcess) -> bool {
+        self.connection.as_ref().is_some_and(|c| c.send(message).is_ok())
+    }
+
+    /// Sends a signal to it and its group.
+    pub(crate) fn signal(&self, signal: u32) {
+        if self.exit.is_none() {
+            fork::signal_group(self.pid, signal);
+        }
+    }
+
+    /// The tasks that read its output.
+    pub(crate) fn take_readers(&mut self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut self.readers)
+    }
+}
+
+/// Starts process `index`; `input` is where its standard input will come from.
+pub(crate) fn start(
+    template: &Template,
+    rendezvous: &Path,
+    index: u32,
+    input: Option<mpsc::UnboundedReceiver<Vec<u8>>>,
+    outbox: &Outbox,
+    events: &mpsc::Sender<Event>,
+) -> io::Result<Process> {
+    let token = crate::directories::random::<16>()?;
+    let own = [
+        ("ISTHMUS_RENDEZVOUS", rendezvous.to_string_lossy().into_owned()),
+        ("ISTHMUS_TOKEN", hex(&token)),
+        ("ISTHMUS_INDEX", index.to_string()),
+    ];
+    let mut child = fork::spawn(template, &own, input.is_some())?;
+    let pid = child.id().ok_or_else(|| io::Error::other("the process ended before it began"))?;
+    if let (Some(pipe), Some(queue)) = (child.stdin.take(), input) {
+        tokio::spawn(feed(pipe, queue, events.clone()));
+    }
+    let (ended, watch_end) = watch::channel(false);
+    let mut readers = Vec::with_capacity(2);
+    if let Some(pipe) = child.stdout.take() {
+        readers.push(tokio::spawn(forward(pipe, index, Stream::Output, outbox.clone(), watch_end.clone())));
+    }
+    if let Some(pipe) = child.stderr.take() {
+        readers.push(tokio::spawn(forward(pipe, index, Stream::Error, outbox.clone(), watch_end)));
+    }
+    tokio::spawn(watch_child(child, pid, index, ended, events.clone()));
+    Ok(Process { pid, token: Some(token), connection: None, exit: None, reported: false, readers })
+}
+
+/// Waits for the end of a process, ends its group and says so.
+async fn watch_child(
+    mut child: Child,
+    pid: u32,
+    index: u32,
+    ended: watch::Sender<bool>,
+    events: mpsc::Sender<Event>,
+) {
+    let exit = match child.wait().await {
+        Ok(status) => exit_of(status),
+        // Somebody else has reaped it: nothing is known but that it is gone.
+        Err(_) => Exit::Signal(rustix::process::Signal::KILL.as_raw() as u32),
+    };
+    fork::signal_group(pid, rustix::process::Signal::KILL.as_raw() as u32);
+    let _ = ended.send(true);
+    if exit == Exit::Status(0) {
+        // An orderly end is told after the last line of output, which no end of the job then cuts off.
+        ended.closed().await;
+    }
+    let _ = events.send(Event::Exited { index, exit }).await;
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Status(code as u32),
+        (None, signal) => Exit::Signal(signal.unwrap_or(0) as u32),
+    }
+}
+
+/// Passes output on by whole lines, as fast as the coordinator prints it.
+async fn forward<R: AsyncRead + Unpin>(
+    mut pipe: R,
+    index: u32,
+    stream: Stream,
+    outbox: Outbox,
+    mut ended: watch::Receiver<bool>,
+) {
+    let mut lines = LineBuffer::default();
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let n = tokio::select! {
+            biased;
+            n = pipe.read(&mut buffer) => n.unwrap_or(0),
+            () = lingers(&mut ended) => 0,
+        };
+        let piece = if n == 0 { lines.finish() } else { lines.feed(&buffer[..n]) };
+        if let Some(bytes) = piece {
+            let length = bytes.len();
+            if !outbox.send_output(&FromAgent::Output { index, stream, bytes }, length).await {
+                return;
+            }
+        }
+        if n == 0 {
+            return;
+        }
+    }
+}
+
+async fn lingers(ended: &mut watch::Receiver<bool>) {
+    if ended.wait_for(|ended| *ended).await.is_ok() {
+        tokio::time::sleep(PIPE_LINGERS).await;
+    }
+}
+
+/// Feeds standard input; an empty piece is its end. A process that does not read it loses it.
+async fn feed(pipe: ChildStdin, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, events: mpsc::Sender<Event>) {
+    let mut pipe = Some(pipe);
+    while let Some(bytes) = queue.recv().await {
+        let failed = match &mut pipe {
+            Some(open) if !bytes.is_empty() => open.write_all(&bytes).await.is_err(),
+            _ => true,
+        };
+        if failed {
+            pipe = None;
+        }
+        let taken = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        if events.send(Event::InputTaken(taken)).await.is_err() {
+            return;
+        }
+    }
+}

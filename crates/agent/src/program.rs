@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Finding the program and saying before the start what is wrong with it.
+
+use isthmus_stage::content;
+use isthmus_wire::grid::Start;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Why a subjob cannot be started.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) reason: String,
+    pub(crate) hint: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(reason: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { reason: reason.into(), hint: hint.into() }
+    }
+}
+
+/// The working directory of the processes.
+pub(crate) fn directory(start: &Start) -> Result<PathBuf, Refusal> {
+    let own = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    if start.directory.is_empty() {
+        return Ok(own());
+    }
+    let wanted = own().join(&start.directory);
+    match fs::read_dir(&wanted) {
+        Ok(_) => Ok(wanted),
+        Err(_) if start.directory_optional => {
+            let home = std::env::var_os("HOME").map(PathBuf::from).filter(|h| h.is_dir());
+            Ok(home.unwrap_or_else(|| PathBuf::from("/")))
+        }
+        Err(error) => Err(Refusal::new(
+            format!("cannot use the working directory '{}': {error}", wanted.display()),
+            "create it there or name another one",
+        )),
+    }
+}
+
+/// The program's file, executable and for this machine.
+pub(crate) fn find(start: &Start, directory: &Path, path: Option<OsString>) -> Result<PathBuf, Refusal> {
+    let program = locate(&start.program, directory, path)?;
+    check_executable(&program)?;
+    check_architecture(&program)?;
+    Ok(program)
+}
+
+fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<PathBuf, Refusal> {
+    if program.contains('/') {
+        let file = directory.join(program);
+        return match fs::metadata(&file) {
+            Ok(_) => Ok(file),
+            Err(error) => Err(Refusal::new(
+                format!("program '{program}' cannot be found: {error}"),
+                format!("there is no {}", file.display()),
+            )),
+        };
+    }
+    let path = path.unwrap_or_default();
+    let mut places = std::env::split_paths(&path).chain([directory.to_owned()]);
+    let found = places.find_map(|place| {
+        let file = directory.join(place).join(program);
+        (file.is_file() && is_executable(&file)).then_some(file)
+    });
+    found.ok_or_else(|| {
+        let beside = directory.join(program);
+        if beside.is_file() {
+            return not_executable(&beside);
+        }
+        Refusal::new(
+            format!("program '{program}' is neither in PATH nor in {}", directory.display()),
+            "name it with its directory, for example ./app",
+        )
+    })
+}
+
+fn check_executable(program: &Path) -> Result<(), Refusal> {
+    if program.is_dir() {
+        return Err(Refusal::new(format!("'{}' is a directory, not a program", program.display()), ""));
+    }
+    if !is_executable(program) {
+        return Err(not_executable(program));
+    }
+    Ok(())
+}
+
+fn not_executable(program: &Path) -> Refusal {
+    Refusal::new(
+        format!("program '{}' is not executable", program.display()),
+        format!("chmod +x {}", program.display()),
+    )
+}
+
+fn is_executable(program: &Path) -> bool {
+    rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+fn check_architecture(program: &Path) -> Result<(), Refusal> {
+    // A program that may be executed but not read says nothing about itself.
+    let Ok(Some(architecture)) = content::architecture_of(program) else { return Ok(()) };
+    let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
+    if content::runs(&machine, architecture) || is_emulated(architecture) {
+        return Ok(());
+    }
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    Err(Refusal::new(
+        format!("program '{name}' is built for {architecture}, this machine is {machine}"),
+        format!("build it for {machine} and name it in the job file as program.{machine}"),
+    ))
+}
+
+/// Whether the kernel has been told how to run programs of another architecture.
+fn is_emulated(architecture: &str) -> bool {
+    Path::new("/proc/sys/fs/binfmt_misc").join(format!("qemu-{architecture}")).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("isthmus-program-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn write(path: &Path, content: &[u8], mode: u32) {
+        fs::write(path, content).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn each_fault_has_its_message() {
+        let directory = scratch("faults");
+        let find = |program: &str| {
+            locate(program, &directory, None)
+                .and_then(|p| check_executable(&p).map(|()| p))
+                .and_then(|p| check_architecture(&p).map(|()| p))
+        };
+        write(&directory.join("plain"), b"#!/bin/sh\n", 0o644);
+        let mut foreign = b"\x7fELF\x02\x02\x01\0\0\0\0\0\0\0\0\0\0\x02\0\x16".to_vec();
+        foreign.resize(64, 0);
+        write(&directory.join("foreign"), &foreign, 0o755);
+        write(&directory.join("fine"), b"#!/bin/sh\n", 0o755);
+        assert_eq!(find("./fine").unwrap(), directory.join("./fine"));
+        assert_eq!(find("fine").unwrap(), directory.join("fine"));
+        assert!(find("./none").unwrap_err().reason.contains("'./none' cannot be found"));
+        assert!(find("none").unwrap_err().reason.contains("neither in PATH"));
+        assert!(find("./plain").unwrap_err().hint.starts_with("chmod +x"));
+        assert!(find("/").unwrap_err().reason.contains("is a directory"));
+        if !is_emulated("s390x") {
+            assert!(find("./foreign").unwrap_err().reason.contains("is built for s390x, this machine is"));
+        }
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

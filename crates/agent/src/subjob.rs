@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A started subjob: its processes and what they and the coordinator say to each other.
+
+use crate::directories::Directories;
+use crate::event::{Event, ToProcess, World};
+use crate::link::Outbox;
+use crate::processes::{self, Process};
+use crate::program::{self, Refusal};
+use crate::rendezvous;
+use isthmus_sched::fork::Template;
+use isthmus_wire::boot::{self, Hello, Message};
+use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Start, ToAgent};
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long the connection of an exited process may stay open before its exit is told anyway.
+const CLOSING: Duration = Duration::from_millis(300);
+/// How long processes have to end by themselves after an abort before they get SIGTERM.
+const ABORTING: Duration = Duration::from_millis(300);
+
+/// Variables that are the launcher's own business.
+const HIDDEN: [&str; 4] = ["ISTHMUS_RENDEZVOUS", "ISTHMUS_TOKEN", "ISTHMUS_INDEX", "ISTHMUS_SSH"];
+
+/// A started subjob.
+#[derive(Debug)]
+pub(crate) struct Subjob {
+    job: String,
+    number: u32,
+    directories: Directories,
+    /// By index.
+    pub(crate) processes: Vec<Process>,
+    input: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    arrivals: Vec<Arrival>,
+    exits: Vec<(u32, Exit)>,
+}
+
+impl Subjob {
+    /// Checks what is to be started and starts it. Must run on the agent's main thread.
+    pub(crate) fn start(
+        start: &Start,
+        binary: &Path,
+        outbox: &Outbox,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<Self, Refusal> {
+        check_descriptors(start.count)?;
+        let template = template(start, binary)?;
+        let cannot = |error| Refusal::new(format!("cannot make the directories of the job: {error}"), "");
+        let directories = Directories::create().map_err(cannot)?;
+        rendezvous::listen(&directories.rendezvous(), events.clone()).map_err(cannot)?;
+        let mut input = None;
+        let mut subjob = Self {
+            job: start.job.clone(),
+            number: start.subjob,
+            directories,
+            processes: Vec::with_capacity(start.count as usize),
+            input: None,
+            arrivals: Vec::new(),
+            exits: Vec::new(),
+        };
+        if start.input {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            subjob.input = Some(sender);
+            input = Some(receiver);
+        }
+        let rendezvous = subjob.directories.rendezvous();
+        for index in 0..start.count {
+            match processes::start(&template, &rendezvous, index, input.take(), outbox, events) {
+                Ok(process) => subjob.processes.push(process),
+                Err(error) => {
+                    subjob.signal(9);
+                    let reason = format!("cannot start process {} of {}: {error}", index + 1, start.count);
+                    return Err(Refusal::new(reason, "ask for fewer processes or raise the limit (ulimit -u)"));
+                }
+            }
+        }
+        Ok(subjob)
+    }
+
+    /// Sends a signal to all processes.
+    pub(crate) fn signal(&self, signal: u32) {
+        self.processes.iter().for_each(|p| p.signal(signal));
+    }
+
+    /// Whether every process has ended.
+    pub(crate) fn all_ended(&self) -> bool {
+        self.processes.iter().all(|p| p.exit.is_some())
+    }
+
+    /// Sends what has been collected.
+    pub(crate) fn flush(&mut self, outbox: &Outbox) {
+        if !self.arrivals.is_empty() {
+            outbox.send(&FromAgent::Arrived(std::mem::take(&mut self.arrivals)));
+        }
+        if !self.exits.is_empty() {
+            outbox.send(&FromAgent::Exited(std::mem::take(&mut self.exits)));
+        }
+    }
+
+    /// Handles what a process did.
+    pub(crate) fn handle(&mut self, event: Event, outbox: &Outbox, events: &mpsc::Sender<Event>) {
+        match event {
+            Event::Hello { hello, process } => self.handle_hello(hello, process, outbox),
+            Event::Finished { index, counters } => {
+                self.flush(outbox);
+                outbox.send(&FromAgent::Finished { index, counters });
+            }
+            Event::Aborted { index, code, reason } => {
+                self.flush(outbox);
+                outbox.send(&FromAgent::Aborted { index, code, reason });
+            }
+            Event::Closed { index } => {
+                self.process(index).connection = None;
+                self.report(index);
+            }
+            Event::Exited { index, exit } => {
+                let process = self.process(index);
+                process.exit = Some(exit);
+                if process.connection.is_some() {
+                    // What it said last is still on its way: first that, then its end.
+                    later(CLOSING, Event::ExitOverdue { index }, events);
+                } else {
+                    self.report(index);
+                }
+            }
+            Event::ExitOverdue { index } => self.report(index),
+            Event::AbortOverdue => self.signal(15),
+            Event::FromCoordinator(_) | Event::CoordinatorLost | Event::InputTaken(_) => {}
+        }
+    }
+
+    /// Handles what the coordinator said.
+    pub(crate) fn handle_coordinator(&mut self, message: ToAgent, events: &mpsc::Sender<Event>) {
+        match message {
+            ToAgent::Commit(commit) => self.commit(*commit),
+            ToAgent::Dismiss => self.tell_all(&Message::Dismissed),
+            ToAgent::Abort { code, reason } => {
+                self.tell_all(&Message::Abort { code, reason });
+                self.processes.iter().filter(|p| p.connection.is_none()).for_each(|p| p.signal(15));
+                later(ABORTING, Event::AbortOverdue, events);
+            }
+            ToAgent::Signal(signal) => self.signal(signal),
+            ToAgent::Input(bytes) => {
+                if let Some(input) = &self.input {
+                    let _ = input.send(bytes);
+                }
+            }
+            // The rest is handled by the agent itself.
+            _ => {}
+        }
+    }
+
+    fn handle_hello(&mut self, hello: Hello, process: mpsc::UnboundedSender<ToProcess>, outbox: &Outbox) {
+        let index = hello.index;
+        let Some(own) = self.processes.get_mut(index as usize) else { return };
+        if !own.redeem(&hello.token) {
+            return;
+        }
+        if hello.version != boot::VERSION {
+            let reason = format!(
+                "its MPI library speaks version {} of the start-up protocol, this launcher {}",
+                hello.version,
+                boot::VERSION
+            );
+            return outbox.send(&FromAgent::Aborted { index, code: 1, reason });
+        }
+        let _ = process.send(ToProcess::Accepted { index });
+        own.connection = Some(process);
+        self.arrivals.push(Arrival {
+            index,
+            pid: hello.pid,
+            port: hello.port,
+            representation: hello.representation,
+            signing_request: hello.signing_request,
+        });
+    }
+
+    fn commit(&self, commit: Commit) {
+        let Some(own) = commit.places.subjobs.get(self.number as usize) else { return };
+        let Ok(shared_memory) = self.directories.shared_memory() else {
+            // The processes say so themselves when they cannot open it.
+            return self.tell_all(&Message::Abort { code: 1, reason: "cannot make the shared-memory file".into() });
+        };
+        let world = Arc::new(World {
+            job: self.job.clone(),
+            first_rank: own.first_rank,
+            shared_memory,
+            node_directory: self.directories.node().to_owned(),
+            commit,
+        });
+        for process in &self.processes {
+            process.tell(ToProcess::World(Arc::clone(&world)));
+        }
+    }
+
+    fn tell_all(&self, message: &Message) {
+        for process in &self.processes {
+            process.tell(ToProcess::Message(message.clone()));
+        }
+    }
+
+    fn report(&mut self, index: u32) {
+        let process = self.process(index);
+        if let (Some(exit), false) = (process.exit, process.reported) {
+            process.reported = true;
+            self.exits.push((index, exit));
+        }
+    }
+
+    /// Indices of events come from tasks that were made with valid ones.
+    fn process(&mut self, index: u32) -> &mut Process {
+        &mut self.processes[index as usize]
+    }
+}
+
+fn later(after: Duration, event: Event, events: &mpsc::Sender<Event>) {
+    let events = events.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(after).await;
+        let _ = events.send(event).await;
+    });
+}
+
+/// Three descriptors a process: two pipes and the rendezvous connection.
+fn check_descriptors(count: u32) -> Result<(), Refusal> {
+    let need = 3 * u64::from(count) + 64;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    match limit {
+        Some(limit) if limit < need => Err(Refusal::new(
+            format!("{count} processes need {need} open files, the limit there is {limit}"),
+            "raise the limit (ulimit -n) or ask for fewer processes",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
+    let variable = |name: &str| {
+        let given = start.environment.iter().rev().find(|(n, _)| n == name);
+        given.map(|(_, v)| OsString::from(v)).or_else(|| std::env::var_os(name))
+    };
+    let directory = program::directory(start)?;
+    let program = program::find(start, &directory, variable("PATH"))?;
+    let mut environment: Vec<(String, OsString)> =
+        start.environment.iter().map(|(n, v)| (n.clone(), v.into())).collect();
+    if !start.library.is_empty() {
+        let mut path = OsString::from(&start.library);
+        if let Some(given) = variable("LD_LIBRARY_PATH").filter(|v| !v.is_empty()) {
+            path.push(":");
+            path.push(given);
+        }
+        environment.push(("LD_LIBRARY_PATH".to_owned(), path));
+    }
+    Ok(Template {
+        trampoline: binary.to_owned(),
+        program,
+        name: start.program.clone(),
+        arguments: start.arguments.clone(),
+        environment,
+        hidden: HIDDEN.map(str::to_owned).to_vec(),
+        directory,
+    })
+}

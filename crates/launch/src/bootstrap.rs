@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Getting `isthmus` itself to a bare site: a small script for any POSIX shell with coreutils.
+//!
+//! ```text
+//!  script                                     coordinator
+//!    |  ISTHMUS have|want SYSTEM MACHINE \n --->  |    after anything that login scripts print
+//!    |  <--- SIZE bytes of the binary             |    when it was `want`
+//!    |  ISTHMUS have SYSTEM MACHINE | fail WHY --> |    when it was `want`
+//!    |  becomes the agent                         |
+//! ```
+//! The binary is kept as `isthmus-<hash>` in the user's cache, written under another name, compared with
+//! its hash and renamed.
+
+use crate::connection::Failure;
+use isthmus_stage::content::hex;
+use isthmus_wire::grid::Hash;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Most bytes of login noise before the script's first line.
+const MAX_NOISE: u64 = 256 << 10;
+
+/// The remote command. It contains no single quote, newline or exclamation mark, so that every login shell
+/// passes it on as it is.
+pub(crate) fn command(hash: &Hash, size: u64) -> String {
+    let script = SCRIPT.replace("HASH", &hex(hash)).replace("SIZE", &size.to_string());
+    format!("exec sh -c '{}'", script.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+const SCRIPT: &str = r#"
+    umask 077; m="$(uname -s) $(uname -m)";
+    d="${XDG_CACHE_HOME:-$HOME/.cache}/isthmus"; f="$d/isthmus-HASH";
+    if test -x "$f"; then echo "ISTHMUS have $m"; exec "$f" agent; fi;
+    echo "ISTHMUS want $m"; t="$f.$$";
+    trap "rm -f \"$t\"" EXIT; trap "exit 1" HUP INT TERM;
+    if { mkdir -p "$d" && : > "$t"; } 2>/dev/null; then :; else head -c SIZE > /dev/null; echo "ISTHMUS fail cannot write to $d"; exit 1; fi;
+    head -c SIZE > "$t" || { echo "ISTHMUS fail cannot write $t, is the disk full?"; exit 1; };
+    s="$(sha256sum < "$t")";
+    if test "${s%% *}" = HASH; then :; else echo "ISTHMUS fail the binary arrived damaged"; exit 1; fi;
+    chmod 700 "$t" && mv -f "$t" "$f" || { echo "ISTHMUS fail cannot create $f"; exit 1; };
+    trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; exec "$f" agent
+"#;
+
+/// What the script said.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Have,
+    Want { system: String, machine: String },
+    Fail(String),
+}
+
+/// Talks with the script until the agent runs. `binary` is read only when the site wants it.
+pub(crate) async fn converse<R, W>(
+    reader: &mut R,
+    writer: &mut W,
+    binary: &std::path::Path,
+    progress: impl Fn(),
+) -> Result<(), Failure>
+where
+    R: AsyncBufRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    match read_line(reader).await? {
+        Line::Have => return Ok(()),
+        Line::Fail(why) => return Err(Failure::new(why, "")),
+        Line::Want { system, machine } => check_machine(&system, &machine)?,
+    }
+    send(writer, binary, &progress).await?;
+    match read_line(reader).await? {
+        Line::Have => Ok(()),
+        Line::Fail(why) => Err(Failure::new(why, "check the space and rights in ~/.cache at the site")),
+        Line::Want { .. } => Err(Failure::new("the start-up script answered out of turn", "")),
+    }
+}
+
+fn check_machine(system: &str, machine: &str) -> Result<(), Failure> {
+    let own = std::env::consts::ARCH;
+    if system == "Linux" && isthmus_stage::content::runs(machine, own) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("the site is {system} on {machine}, this isthmus is built for Linux on {own}"),
+        "only sites like this machine can be used so far",
+    ))
+}
+
+async fn send<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    binary: &std::path::Path,
+    progress: &impl Fn(),
+) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::new(format!("cannot stage isthmus itself: {error}"), "");
+    let mut file = tokio::fs::File::open(binary).await.map_err(cannot)?;
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        let n = file.read(&mut buffer).await.map_err(cannot)?;
+        if n == 0 {
+            break;
+        }
+        writer.write_all(&buffer[..n]).await.map_err(cannot)?;
+        progress();
+    }
+    writer.flush().await.map_err(cannot)
+}
+
+/// The next line of the script; whatever else is printed is passed over.
+async fn read_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Line, Failure> {
+    let mut limited = reader.take(MAX_NOISE);
+    loop {
+        let mut line = Vec::new();
+        match limited.read_until(b'\n', &mut line).await {
+            Ok(0) if limited.limit() == 0 => {
+                return Err(Failure::new(
+                    "its login scripts print too much",
+                    "let them be silent when the shell is not interactive",
+                ));
+            }
+            Ok(0) => return Err(Failure::closed()),
+            Ok(_) => {}
+            Err(error) => return Err(Failure::new(format!("the connection failed: {error}"), "")),
+        }
+        if let Some(parsed) = parse(&String::from_utf8_lossy(&line)) {
+            return Ok(parsed);
+        }
+    }
+}
+
+fn parse(line: &str) -> Option<Line> {
+    // Noise without a newline may stand in front.
+    let at = line.find("ISTHMUS ")?;
+    let mut words = line[at..].split_whitespace().skip(1);
+    match words.next()? {
+        "have" => Some(Line::Have),
+        "want" => Some(Line::Want { system: words.next()?.to_owned(), machine: words.next()?.to_owned() }),
+        "fail" => Some(Line::Fail(words.collect::<Vec<_>>().join(" "))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_survives_every_login_shell() {
+        let command = command(&[0xab; 32], 123);
+        let inner = command.strip_prefix("exec sh -c '").and_then(|c| c.strip_suffix('\'')).unwrap();
+        assert!(!inner.contains(['\'', '\n', '!']), "{inner}");
+        assert!(inner.contains("isthmus-abab") && inner.contains("head -c 123"));
+    }
+
+    #[test]
+    fn lines_are_found_behind_noise() {
+        assert_eq!(parse("Welcome to lab!\n"), None);
+        let want = Line::Want { system: "Linux".into(), machine: "aarch64".into() };
+        assert_eq!(parse("motd ISTHMUS want Linux aarch64\n"), Some(want));
+        assert_eq!(parse("ISTHMUS fail no space\n"), Some(Line::Fail("no space".into())));
+        assert_eq!(parse("ISTHMUS want Linux\n"), None);
+    }
+}

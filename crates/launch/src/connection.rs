@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A connection to an agent: a local child, or the system's ssh client.
+
+use crate::{Options, bootstrap};
+use isthmus_job::Contact;
+use isthmus_wire::grid::Hash;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+
+/// Most bytes of a client's complaints that are kept.
+const MAX_COMPLAINTS: usize = 8 << 10;
+/// How long to wait for the client's last words once its output has ended.
+const LAST_WORDS: Duration = Duration::from_millis(1500);
+
+/// Why a site cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) problem: String,
+    pub(crate) hint: String,
+    /// The stream ended: what the client says explains it better.
+    closed: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { problem: problem.into(), hint: hint.into(), closed: false }
+    }
+
+    /// The connection was closed.
+    pub(crate) fn closed() -> Self {
+        Self { problem: "the connection was closed".into(), hint: String::new(), closed: true }
+    }
+}
+
+/// An open connection.
+pub(crate) struct Connection {
+    pub(crate) reader: BufReader<ChildStdout>,
+    pub(crate) writer: ChildStdin,
+    pub(crate) client: Client,
+}
+
+/// The process behind a connection.
+pub(crate) struct Client {
+    contact: Contact,
+    command: String,
+    child: Child,
+    complaints: Arc<Mutex<Vec<u8>>>,
+    listening: JoinHandle<()>,
+    /// Once the agent runs it ends by itself and must be let do so; before, there is nothing to end orderly.
+    established: bool,
+}
+
+impl Connection {
+    /// Starts the agent at home, or the ssh client with the start-up script of a site.
+    pub(crate) fn open(contact: &Contact, options: &Options, binary: Option<(&Hash, u64)>) -> Result<Self, Failure> {
+        let mut command = match (contact, binary) {
+            (Contact::Ssh(destination), Some((hash, size))) => ssh(destination, options, hash, size),
+            _ => home(options),
+        };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let cannot = |error| Failure::new(format!("cannot start {}: {error}", what(contact)), "");
+        let mut child = command.spawn().map_err(cannot)?;
+        let (Some(writer), Some(reader), Some(errors)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Failure::new("a pipe to the agent is missing", ""));
+        };
+        let complaints = Arc::new(Mutex::new(Vec::new()));
+        let listening = tokio::spawn(listen(errors, Arc::clone(&complaints)));
+        let client = Client {
+            contact: contact.clone(),
+            command: options.ssh.clone(),
+            child,
+            complaints,
+            listening,
+            established: false,
+        };
+        Ok(Self { reader: BufReader::with_capacity(64 << 10, reader), writer, client })
+    }
+
+    /// Gets the agent to run at a site.
+    pub(crate) async fn bootstrap(&mut self, options: &Options, progress: impl Fn()) -> Result<(), Failure> {
+        if self.client.contact == Contact::Home {
+            return Ok(());
+        }
+        bootstrap::converse(&mut self.reader, &mut self.writer, &options.binary, progress).await
+    }
+}
+
+impl Client {
+    /// The agent runs: from here it ends itself when the connection is closed.
+    pub(crate) fn establish(&mut self) {
+        self.established = true;
+    }
+
+    /// What the client has said so far.
+    pub(crate) fn take_complaints(&self) -> String {
+        let mut bytes = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&std::mem::take(&mut *bytes)).trim_end().to_owned()
+    }
+
+    /// Replaces "the connection was closed" by the reason, in the client's own words.
+    pub(crate) async fn explain(&mut self, failure: Failure) -> Failure {
+        if !failure.closed {
+            return failure;
+        }
+        let status = tokio::time::timeout(LAST_WORDS, self.child.wait()).await.ok().and_then(Result::ok);
+        let _ = tokio::time::timeout(LAST_WORDS, &mut self.listening).await;
+        let words = self.take_complaints();
+        match &self.contact {
+            Contact::Home => Failure::new(format!("its agent ended{}", detail(status, &words)), ""),
+            Contact::Ssh(destination) => explain_ssh(destination, &self.command, status, &words),
+        }
+    }
+
+    /// Waits until the client has ended.
+    pub(crate) async fn wait(&mut self) {
+        let _ = self.child.wait().await;
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if !self.established {
+            let _ = self.child.start_kill();
+        }
+    }
+}
+
+fn what(contact: &Contact) -> &'static str {
+    match contact {
+        Contact::Home => "the agent",
+        Contact::Ssh(_) => "the ssh client",
+    }
+}
+
+fn home(options: &Options) -> Command {
+    let mut command = Command::new(&options.binary);
+    command.arg("agent");
+    command
+}
+
+/// The client ignores Ctrl-C at the terminal: the job ends through the connection.
+fn ssh(destination: &str, options: &Options, hash: &Hash, size: u64) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", r#"trap "" INT QUIT; set -f; exec $0 "$@""#, &options.ssh, "-T"]);
+    if !options.interactive {
+        command.args(["-o", "BatchMode=yes"]);
+    }
+    command.args(["-o", "ServerAliveInterval=15", "--", destination, &bootstrap::command(hash, size)]);
+    command
+}
+
+async fn listen(errors: ChildStderr, complaints: Arc<Mutex<Vec<u8>>>) {
+    let mut reader = BufReader::new(errors);
+    let mut line = Vec::new();
+    while matches!(reader.read_until(b'\n', &mut line).await, Ok(n) if n > 0) {
+        let mut kept = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_COMPLAINTS.saturating_sub(kept.len());
+        kept.extend(line.drain(..).take(room));
+        line.clear();
+    }
+}
+
+fn detail(status: Option<ExitStatus>, words: &str) -> String {
+    match (words.is_empty(), status) {
+        (false, _) => format!(": {words}"),
+        (true, Some(status)) => format!(" ({status})"),
+        (true, None) => String::new(),
+    }
+}
+
+fn explain_ssh(destination: &str, command: &str, status: Option<ExitStatus>, words: &str) -> Failure {
+    match status.and_then(|s| s.code()) {
+        Some(127) => Failure::new(
+            format!("the ssh client '{command}' cannot be run: {words}"),
+            "install an ssh client or name one with --ssh or ISTHMUS_SSH",
+        ),
+        Some(255) | None => Failure::new(
+            format!("ssh to '{destination}' failed{}", detail(status, words)),
+            hint_for(words, destination),
+        ),
+        Some(_) => Failure::new(
+            format!("the agent could not be started with ssh{}", detail(status, words)),
+            format!("check that this works: ssh {destination} true"),
+        ),
+    }
+}
+
+fn hint_for(words: &str, destination: &str) -> String {
+    let has = |text: &str| words.contains(text);
+    if has("resolve hostname") || has("Name or service not known") {
+        format!("check the name '{destination}', or give it a Host entry in ~/.ssh/config")
+    } else if has("Permission denied") || has("Too many authentication failures") {
+        format!("load your key with ssh-add and check that this works: ssh {destination} true")
+    } else if has("Host key verification failed") {
+        format!("run 'ssh {destination}' once to check and accept the key of the host")
+    } else if has("Connection refused") {
+        "no ssh server answers there: check host and port".to_owned()
+    } else if has("timed out") || has("No route to host") || has("unreachable") {
+        "the host does not answer: check the network, or a ProxyJump in ~/.ssh/config".to_owned()
+    } else {
+        format!("check that this works: ssh {destination} true")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn the_words_of_ssh_are_told_with_a_hint() {
+        let status = Some(ExitStatus::from_raw(255 << 8));
+        let refused = explain_ssh("lab", "ssh", status, "ssh: connect to host lab port 22: Connection refused");
+        assert!(refused.problem.contains("'lab'") && refused.problem.contains("port 22: Connection refused"));
+        assert!(refused.hint.contains("no ssh server answers"));
+        let unknown = explain_ssh("lab", "ssh", status, "ssh: Could not resolve hostname lab: Name or service not known");
+        assert!(unknown.hint.contains("~/.ssh/config"));
+        let missing = explain_ssh("lab", "nossh", Some(ExitStatus::from_raw(127 << 8)), "not found");
+        assert!(missing.problem.contains("'nossh' cannot be run") && missing.hint.contains("ISTHMUS_SSH"));
+    }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The task of one subjob: connects, stages, starts, then carries messages both ways.
+
+use crate::connection::{Client, Connection, Failure};
+use crate::coordinator::Event;
+use crate::staging::{self, Staged};
+use crate::Options;
+use isthmus_job::{Contact, Subjob};
+use isthmus_wire::codec::Deframer;
+use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Hash, MAX_CHUNK, Start, ToAgent, VERSION};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+
+/// What all site tasks share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) job: String,
+    pub(crate) wide_area: bool,
+    /// Hash and size of our own binary, wanted by sites reached with ssh only.
+    pub(crate) binary: tokio::sync::OnceCell<(Hash, u64)>,
+}
+
+/// What a site task tells the coordinator.
+#[derive(Debug)]
+pub(crate) enum SiteEvent {
+    /// Something moves on.
+    Progress,
+    /// The agent runs.
+    Hello(AgentHello),
+    /// The agent says.
+    Message(FromAgent),
+    /// The client behind the connection says.
+    Notice(String),
+    /// The connection is closed, for this reason.
+    Closed(Failure),
+}
+
+/// One subjob's task.
+pub(crate) struct Site {
+    pub(crate) number: usize,
+    pub(crate) subjob: Subjob,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) events: mpsc::UnboundedSender<Event>,
+    pub(crate) leaving: watch::Receiver<bool>,
+}
+
+impl Site {
+    /// Runs until the connection is closed.
+    pub(crate) async fn run(self, commands: mpsc::UnboundedReceiver<Vec<u8>>) {
+        let mut leaving = self.leaving.clone();
+        let opened = tokio::select! {
+            opened = self.open() => opened,
+            _ = leaving.wait_for(|l| *l) => Err(Failure::new("the job ended before the site was there", "")),
+        };
+        let failure = match opened {
+            Ok((mut link, client)) => self.carry(&mut link, client, commands).await,
+            Err(failure) => failure,
+        };
+        self.tell(SiteEvent::Closed(failure));
+    }
+
+    fn tell(&self, event: SiteEvent) {
+        let _ = self.events.send(Event::Site(self.number, event));
+    }
+
+    async fn open(&self) -> Result<(Link, Client), Failure> {
+        let binary = self.own_binary().await?;
+        let options = &self.shared.options;
+        let mut connection = Connection::open(&self.subjob.contact, options, binary.as_ref().map(|(h, s)| (h, *s)))?;
+        let reached = connection.bootstrap(options, || self.tell(SiteEvent::Progress)).await;
+        let Connection { reader, writer, mut client } = connection;
+        let mut link = Link { reader: Box::new(reader), writer: Box::new(writer), deframer: Deframer::default() };
+        let ready = match reached {
+            Ok(()) => self.set_up(&mut link, &mut client).await,
+            Err(failure) => Err(failure),
+        };
+        match ready {
+            Ok(()) => Ok((link, client)),
+            Err(failure) => Err(client.explain(failure).await),
+        }
+    }
+
+    async fn own_binary(&self) -> Result<Option<(Hash, u64)>, Failure> {
+        if self.subjob.contact == Contact::Home {
+            return Ok(None);
+        }
+        let path = self.shared.options.binary.clone();
+        let hashed = self.shared.binary.get_or_try_init(|| async {
+            staging::prepare(path).await.map(|staged| (staged.hash, staged.size))
+        });
+        hashed.await.copied().map(Some)
+    }
+
+    /// From the agent's hello to its start of the processes.
+    async fn set_up(&self, link: &mut Link, client: &mut Client) -> Result<(), Failure> {
+        let FromAgent::Hello(hello) = link.receive().await? else { return Err(out_of_turn()) };
+        if hello.version != VERSION {
+            let problem = format!("its agent speaks version {} of the protocol, we speak {VERSION}", hello.version);
+            return Err(Failure::new(problem, "use the same isthmus at both ends"));
+        }
+        client.establish();
+        let architecture = hello.architecture.clone();
+        self.tell(SiteEvent::Hello(hello));
+        let program = self.subjob.program.for_architecture(&architecture).ok_or_else(|| {
+            let known: Vec<_> = self.subjob.program.by_architecture.keys().map(String::as_str).collect();
+            Failure::new(
+                format!("the job has no program for {architecture}, only for {}", known.join(", ")),
+                format!("add program.{architecture} = \"...\" to the job file"),
+            )
+        })?;
+        let (program, library) = self.stage(link, program, &architecture).await?;
+        let start = self.start_message(program, library);
+        link.send(&ToAgent::Start(Box::new(start))).await
+    }
+
+    fn start_message(&self, program: String, library: String) -> Start {
+        let options = &self.shared.options;
+        let at_home = self.subjob.contact == Contact::Home;
+        let own = (!at_home).then(|| options.directory.to_string_lossy().into_owned());
+        let mut environment = options.environment.clone();
+        environment.extend(self.subjob.environment.iter().cloned());
+        Start {
+            job: self.shared.job.clone(),
+            subjob: u32::try_from(self.number).unwrap_or(u32::MAX),
+            count: self.subjob.count,
+            program,
+            arguments: self.subjob.arguments.clone(),
+            environment,
+            directory_optional: self.subjob.directory.is_none(),
+            directory: self.subjob.directory.clone().or(own).unwrap_or_default(),
+            library,
+            identity: self.shared.wide_area,
+            input: self.number == 0 && options.input,
+        }
+    }
+
+    /// The program and the library's directory as the site knows them.
+    async fn stage(&self, link: &mut Link, program: &str, architecture: &str) -> Result<(String, String), Failure> {
+        let options = &self.shared.options;
+        if self.subjob.contact == Contact::Home {
+            let library = options.library.as_ref().and_then(|l| l.parent());
+            return Ok((program.to_owned(), library.map(|l| l.to_string_lossy().into_owned()).unwrap_or_default()));
+        }
+        let mut library = String::new();
+        if let Some(file) = &options.library {
+            let path = self.put(link, staging::prepare(file.clone()).await?).await?;
+            library = Path::new(&path).parent().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+        }
+        if !options.stage {
+            return Ok((program.to_owned(), library));
+        }
+        let file = staging::find_program(program, &options.directory, architecture)?;
+        let path = self.put(link, staging::prepare(file).await?).await?;
+        Ok((path, library))
+    }
+
+    /// Puts a file into the site's cache unless it is there.
+    async fn put(&self, link: &mut Link, file: Staged) -> Result<String, Failure> {
+        self.tell(SiteEvent::Progress);
+        link.send(&ToAgent::Offer { hash: file.hash, size: file.size, name: file.name.clone() }).await?;
+        let mut state = link.receive_file().await?;
+        if state == FileState::Wanted {
+            self.send_content(link, &file).await?;
+            state = link.receive_file().await?;
+        }
+        match state {
+            FileState::Here(path) => Ok(path),
+            FileState::Failed(why) => Err(Failure::new(
+                format!("'{}' could not be staged: {why}", file.name),
+                "check the space and rights in ~/.cache at the site",
+            )),
+            FileState::Wanted => Err(out_of_turn()),
+        }
+    }
+
+    async fn send_content(&self, link: &mut Link, file: &Staged) -> Result<(), Failure> {
+        let cannot = |error| Failure::new(format!("cannot read '{}': {error}", file.path.display()), "");
+        let mut content = tokio::fs::File::open(&file.path).await.map_err(cannot)?.take(file.size);
+        let mut buffer = vec![0; MAX_CHUNK];
+        loop {
+            let n = content.read(&mut buffer).await.map_err(cannot)?;
+            if n == 0 {
+                break;
+            }
+            link.send(&ToAgent::Chunk(buffer[..n].to_vec())).await?;
+            self.tell(SiteEvent::Progress);
+        }
+        if content.limit() > 0 {
+            return Err(Failure::new(format!("'{}' changed while it was staged", file.path.display()), ""));
+        }
+        Ok(())
+    }
+
+    /// Carries messages until the agent closes the connection.
+    async fn carry(
+        &self,
+        link: &mut Link,
+        mut client: Client,
+        mut commands: mpsc::UnboundedReceiver<Vec<u8>>,
+    ) -> Failure {
+        let Link { reader, writer, deframer } = link;
+        let writing = async {
+            while let Some(bytes) = commands.recv().await {
+                if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
+                    break;
+                }
+            }
+            // The reading side decides when the connection is over.
+            std::future::pending::<()>().await;
+        };
+        let reading = async {
+            loop {
+                match next(reader, deframer).await {
+                    Ok(FromAgent::Gone) => return None,
+                    Ok(message) => self.tell(SiteEvent::Message(message)),
+                    Err(failure) => return Some(failure),
+                }
+                let words = client.take_complaints();
+                if !words.is_empty() {
+                    self.tell(SiteEvent::Notice(words));
+                }
+            }
+        };
+        let failure = tokio::select! {
+            failure = reading => failure,
+            () = writing => None,
+        };
+        match failure {
+            None => {
+                // Its agent is gone in good order; the client follows, unless it hangs.
+                let _ = tokio::time::timeout(std::time::Duration::from_secs(1), client.wait()).await;
+                Failure::closed()
+            }
+            Some(failure) => client.explain(failure).await,
+        }
+    }
+}
+
+/// The two directions of a connection to an agent.
+struct Link {
+    reader: Box<dyn AsyncRead + Unpin + Send>,
+    writer: Box<dyn AsyncWrite + Unpin + Send>,
+    deframer: Deframer,
+}
+
+impl Link {
+    async fn send(&mut self, message: &ToAgent) -> Result<(), Failure> {
+        let sent = async {
+            self.writer.write_all(&message.encode()).await?;
+            self.writer.flush().await
+        };
+        sent.await.map_err(|_: std::io::Error| Failure::closed())
+    }
+
+    async fn receive(&mut self) -> Result<FromAgent, Failure> {
+        next(&mut self.reader, &mut self.deframer).await
+    }
+
+    async fn receive_file(&mut self) -> Result<FileState, Failure> {
+        match self.receive().await? {
+            FromAgent::File { state, .. } => Ok(state),
+            _ => Err(out_of_turn()),
+        }
+    }
+}
+
+async fn next(reader: &mut (impl AsyncRead + Unpin + ?Sized), deframer: &mut Deframer) -> Result<FromAgent, Failure> {
+    let nonsense = |error| Failure::new(format!("its agent sent nonsense: {error}"), "");
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        if let Some(body) = deframer.next_body().map_err(nonsense)? {
+            return FromAgent::decode(&body).map_err(nonsense);
+        }
+        match reader.read(&mut buffer).await {
+            Ok(0) | Err(_) => return Err(Failure::closed()),
+            Ok(n) => deframer.feed(&buffer[..n]),
+        }
+    }
+}
+
+fn out_of_turn() -> Failure {
+    Failure::new("its agent answered out of turn", "")
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Finding at home what a site needs.
+
+use crate::connection::Failure;
+use isthmus_stage::content;
+use isthmus_wire::grid::Hash;
+use std::path::{Path, PathBuf};
+
+/// A file to be staged.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub(crate) path: PathBuf,
+    pub(crate) hash: Hash,
+    pub(crate) size: u64,
+    pub(crate) name: String,
+}
+
+/// The program at home, checked before anything of it is sent to a machine of this architecture.
+pub(crate) fn find_program(program: &str, directory: &Path, architecture: &str) -> Result<PathBuf, Failure> {
+    let path = locate(program, directory)?;
+    if !path.is_file() {
+        return Err(Failure::new(format!("'{program}' is not a program"), ""));
+    }
+    if rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_err() {
+        let hint = format!("chmod +x {}", path.display());
+        return Err(Failure::new(format!("program '{program}' is not executable at home"), hint));
+    }
+    check_architecture(program, &path, architecture)?;
+    Ok(path)
+}
+
+fn locate(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
+    if program.contains('/') {
+        let path = directory.join(program);
+        return match path.metadata() {
+            Ok(_) => Ok(path),
+            Err(error) => Err(Failure::new(
+                format!("program '{program}' cannot be found at home: {error}"),
+                "programs are staged from here; --no-stage runs what the site itself has under that name",
+            )),
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).chain([directory.to_owned()]);
+    let found = places.find_map(|place| {
+        let file = directory.join(place).join(program);
+        (file.is_file() && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok()).then_some(file)
+    });
+    found.ok_or_else(|| {
+        Failure::new(
+            format!("program '{program}' is neither in PATH nor in {}", directory.display()),
+            "name it with its directory, or use --no-stage for a program that only the site has",
+        )
+    })
+}
+
+fn check_architecture(program: &str, path: &Path, machine: &str) -> Result<(), Failure> {
+    match content::architecture_of(path) {
+        Ok(Some(built)) if !content::runs(machine, built) => Err(Failure::new(
+            format!("program '{program}' is built for {built}, the site is {machine}"),
+            format!("build it for {machine} too and give the job file program.{machine} = \"...\""),
+        )),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::new(format!("cannot read program '{program}': {error}"), "")),
+    }
+}
+
+/// Hashes a file in a thread where that disturbs nobody.
+pub(crate) async fn prepare(path: PathBuf) -> Result<Staged, Failure> {
+    let name = path.file_name().and_then(|n| n.to_str()).map(str::to_owned);
+    let name = name.ok_or_else(|| Failure::new(format!("'{}' has no printable file name", path.display()), ""))?;
+    let file = path.clone();
+    let hashed = tokio::task::spawn_blocking(move || content::hash_file(&file)).await;
+    match hashed {
+        Ok(Ok((hash, size))) => Ok(Staged { path, hash, size, name }),
+        Ok(Err(error)) => Err(Failure::new(format!("cannot read '{}': {error}", path.display()), "")),
+        Err(error) => Err(Failure::new(format!("cannot hash '{}': {error}", path.display()), "")),
+    }
+}
