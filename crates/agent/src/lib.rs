@@ -15,6 +15,8 @@ mod program;
 mod rendezvous;
 mod subjob;
 
+pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
+
 use event::Event;
 use isthmus_stage::store::{Incoming, Store};
 use isthmus_wire::grid::{FileState, FromAgent, Hash, ToAgent};

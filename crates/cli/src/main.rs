@@ -1,17 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands: isthmus, mpiexec, mpirun, mpicc, mpicxx.
+//! The commands: isthmus, mpiexec, mpirun, mpicc, mpicxx. The only room that prints.
+#![forbid(unsafe_code)]
 
+use clap::{Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
 
 mod compiler;
+mod info;
+mod run;
+mod terminal;
+
+/// Run one MPI program across machines, clusters and sites as if they were one
+#[derive(Parser, Debug)]
+#[command(name = "isthmus", version, disable_help_subcommand = false)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Run(run::Run),
+    Info(info::Info),
+    /// Serve a coordinator over standard input and output
+    #[command(hide = true)]
+    Agent,
+}
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args();
+    let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
-    match Path::new(&name).file_name().and_then(|n| n.to_str()) {
-        Some("mpicc" | "mpicc_abi") => compiler::main(false, arguments.collect()),
-        Some("mpicxx" | "mpic++") => compiler::main(true, arguments.collect()),
-        _ => ExitCode::FAILURE,
+    let called = Path::new(&name).file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
+    if called == "isthmus" || !is_alias(&called) {
+        let mut rest = std::env::args_os().skip(1);
+        if rest.next().is_some_and(|a| a == isthmus_agent::TRAMPOLINE) {
+            let (message, status) = isthmus_agent::trampoline(rest);
+            complain(&format!("isthmus: error: {message}"));
+            return ExitCode::from(status);
+        }
+        return isthmus();
     }
+    let mut words = Vec::new();
+    for argument in arguments {
+        match argument.into_string() {
+            Ok(word) => words.push(word),
+            Err(word) => {
+                complain(&format!("{called}: error: argument {word:?} is not UTF-8"));
+                return ExitCode::from(run::STATUS_USAGE);
+            }
+        }
+    }
+    match called.as_str() {
+        "mpicc" | "mpicc_abi" => compiler::main(false, words),
+        "mpicxx" | "mpic++" => compiler::main(true, words),
+        _ => run::run_mpiexec(&words),
+    }
+}
+
+fn is_alias(name: &str) -> bool {
+    matches!(name, "mpicc" | "mpicc_abi" | "mpicxx" | "mpic++" | "mpiexec" | "mpirun")
+}
+
+fn isthmus() -> ExitCode {
+    match Command::parse().verb {
+        Verb::Run(arguments) => run::run(arguments),
+        Verb::Info(arguments) => info::info(&arguments),
+        Verb::Agent => agent(),
+    }
+}
+
+fn agent() -> ExitCode {
+    let result = std::env::current_exe().and_then(isthmus_agent::run);
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("isthmus agent: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A line for the user's programs.
+pub(crate) fn print(text: &str) {
+    use std::io::Write;
+    // A closed standard output is the reader's choice.
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// A line for the user.
+pub(crate) fn complain(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

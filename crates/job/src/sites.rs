@@ -2,7 +2,7 @@
 //! `--site` specifications: `NAME`, `NAME:N`, `ALIAS=CONTACT`, `ALIAS=CONTACT:N`.
 
 use crate::error::JobError;
-use crate::model::{Contact, Job, Program, Subjob, check_count};
+use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count};
 
 /// One `--site`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,20 @@ impl SiteSpec {
         }
         Ok(Self { contact: Contact::parse(contact)?, name, count })
     }
+}
+
+/// A number of processes as the user wrote it.
+pub fn parse_count(text: &str) -> Result<u32, JobError> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !digits {
+        return Err(JobError::new(format!("'{text}' is not a number of processes")).hint("write for example -n 4"));
+    }
+    let count = text.parse().unwrap_or(u32::MAX);
+    if count == 0 || count > MAX_PROCESSES {
+        return Err(JobError::new(format!("-n {text}: a job has 1 to {MAX_PROCESSES} processes"))
+            .hint("ask for a number in that range"));
+    }
+    Ok(count)
 }
 
 /// One program on these sites; `total` processes are dealt out evenly to the sites without a count.
@@ -68,12 +82,11 @@ fn split_count(text: &str) -> Result<(&str, Option<u32>), JobError> {
     if count.starts_with("//") || count.ends_with(']') {
         return Ok((text, None));
     }
-    match count.parse() {
-        Ok(count) => Ok((contact, Some(count))),
-        Err(_) => {
-            Err(JobError::new(format!("'{count}' in '{text}' is not a number of processes")).hint(FORMS))
-        }
+    if !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit()) {
+        // A number too large for its type is too large for a job, and is refused as that.
+        return Ok((contact, Some(count.parse().unwrap_or(u32::MAX))));
     }
+    Err(JobError::new(format!("'{count}' in '{text}' is not a number of processes")).hint(FORMS))
 }
 
 fn deal(sites: &[SiteSpec], total: Option<u32>) -> Result<Vec<u32>, JobError> {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus run`, `mpiexec`, `mpirun`: from words to a job to an exit status.
+
+use crate::terminal::Terminal;
+use clap::Args;
+use isthmus_job::sites::{self, SiteSpec};
+use isthmus_job::{Job, JobError, Program, document, mpiexec};
+use isthmus_launch::{Options, Outcome};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Exit status for what the user wrote wrong.
+pub(crate) const STATUS_USAGE: u8 = 2;
+/// Seconds without anything happening before a start is given up.
+const START_TIMEOUT: u64 = 300;
+/// Variables of this launcher that processes do not get.
+const INTERNAL: [&str; 4] = ["ISTHMUS_RENDEZVOUS", "ISTHMUS_TOKEN", "ISTHMUS_INDEX", "ISTHMUS_SSH"];
+
+/// Run a program on one or several sites as one MPI job
+#[derive(Args, Debug)]
+#[command(override_usage = "isthmus run [OPTIONS] PROGRAM [ARGUMENT]...\n       isthmus run [OPTIONS] JOB.toml")]
+pub(crate) struct Run {
+    /// Number of processes in all [default: 1 per site]
+    #[arg(short = 'n', long = "processes", value_name = "N")]
+    processes: Option<String>,
+    /// Site to run on: NAME[:N] or ALIAS=NAME[:N]; NAME is `home` or an ssh destination; repeatable
+    #[arg(short, long = "site", value_name = "SITE")]
+    sites: Vec<String>,
+    /// Variable for all processes; repeatable
+    #[arg(short, long = "env", value_name = "NAME=VALUE")]
+    environment: Vec<String>,
+    /// Working directory of the processes
+    #[arg(short = 'C', long, value_name = "DIRECTORY")]
+    directory: Option<String>,
+    #[command(flatten)]
+    launch: Launch,
+    /// Program and arguments, or a job file ending in .toml
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
+    words: Vec<String>,
+}
+
+/// What concerns the launcher and not the job.
+#[derive(Args, Debug, Default)]
+struct Launch {
+    /// Begin each line of output with its rank
+    #[arg(short, long)]
+    label: bool,
+    /// Do not stage the program: run what each site has under that name
+    #[arg(long)]
+    no_stage: bool,
+    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    #[arg(long, value_name = "COMMAND")]
+    ssh: Option<String>,
+}
+
+/// `isthmus run`.
+pub(crate) fn run(arguments: Run) -> ExitCode {
+    match job_of(&arguments) {
+        Ok(job) => launch(job, &arguments.launch),
+        Err(error) => refuse(&error),
+    }
+}
+
+/// `mpiexec` and `mpirun`.
+pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
+    let mut read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
+    match mpiexec::parse(words, &mut read) {
+        Ok(mpiexec::Request::Help) => {
+            crate::print(mpiexec::HELP);
+            ExitCode::SUCCESS
+        }
+        Ok(mpiexec::Request::Version) => {
+            crate::print(&format!("mpiexec of isthmus {}", env!("CARGO_PKG_VERSION")));
+            ExitCode::SUCCESS
+        }
+        Ok(mpiexec::Request::Run { job, label }) => launch(job, &Launch { label, ..Launch::default() }),
+        Err(error) => refuse(&error),
+    }
+}
+
+fn job_of(arguments: &Run) -> Result<Job, JobError> {
+    let (program, rest) = arguments.words.split_first().ok_or_else(|| JobError::new("no program is named"))?;
+    if is_job_file(program) {
+        return job_of_file(program, rest, arguments);
+    }
+    let total = arguments.processes.as_deref().map(sites::parse_count).transpose()?;
+    let mut specs = arguments.sites.iter().map(|s| SiteSpec::parse(s)).collect::<Result<Vec<_>, _>>()?;
+    if specs.is_empty() {
+        specs.push(SiteSpec::parse("home")?);
+    }
+    let mut template = sites::template(Program::one(program), rest.to_vec());
+    template.environment = arguments.environment.iter().map(|v| variable(v)).collect::<Result<_, _>>()?;
+    template.directory.clone_from(&arguments.directory);
+    sites::job_of_sites(&specs, total, &template)
+}
+
+fn is_job_file(program: &str) -> bool {
+    Path::new(program).extension().is_some_and(|e| e == "toml")
+}
+
+fn job_of_file(file: &str, rest: &[String], arguments: &Run) -> Result<Job, JobError> {
+    let given = arguments.processes.is_some()
+        || !arguments.sites.is_empty()
+        || !arguments.environment.is_empty()
+        || arguments.directory.is_some();
+    if given || !rest.is_empty() {
+        return Err(JobError::new(format!("job file '{file}' describes the whole job"))
+            .hint("leave other options and arguments away, or write them into the file"));
+    }
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| JobError::new(format!("cannot read job file '{file}': {e}")))?;
+    document::parse(&text, file)
+}
+
+fn variable(text: &str) -> Result<(String, String), JobError> {
+    match text.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => match std::env::var(text) {
+            Ok(value) => Ok((text.to_owned(), value)),
+            Err(_) => Err(JobError::new(format!("variable '{text}' is not set here"))
+                .hint("write --env NAME=VALUE, or --env NAME for a variable that is set")),
+        },
+    }
+}
+
+fn launch(job: Job, launch: &Launch) -> ExitCode {
+    let options = match options(launch) {
+        Ok(options) => options,
+        Err(error) => return refuse(&error),
+    };
+    let statistics = std::env::var("ISTHMUS_STATS").is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "no"));
+    let outcome = isthmus_launch::run(job, options, Terminal::new(launch.label));
+    if statistics && !outcome.statistics.is_empty() {
+        crate::complain(&outcome.statistics.to_string());
+    }
+    report(&outcome)
+}
+
+fn report(outcome: &Outcome) -> ExitCode {
+    if let Some(problem) = &outcome.problem {
+        crate::complain(&format!("isthmus: error: {problem}"));
+        if !outcome.hint.is_empty() {
+            crate::complain(&format!("  hint: {}", outcome.hint));
+        }
+    }
+    // A status that a shell cannot show must not look like success.
+    let shown = (outcome.status & 0xff) as u8;
+    ExitCode::from(if shown == 0 && outcome.status != 0 { 1 } else { shown })
+}
+
+fn refuse(error: &JobError) -> ExitCode {
+    crate::complain(&format!("isthmus: error: {error}"));
+    ExitCode::from(STATUS_USAGE)
+}
+
+fn options(launch: &Launch) -> Result<Options, JobError> {
+    let binary = std::env::current_exe()
+        .map_err(|e| JobError::new(format!("cannot find the isthmus binary itself: {e}")))?;
+    let directory = std::env::current_dir()
+        .map_err(|e| JobError::new(format!("the current directory cannot be used: {e}")))?;
+    let ssh = launch.ssh.clone().or_else(|| std::env::var("ISTHMUS_SSH").ok()).filter(|s| !s.trim().is_empty());
+    Ok(Options {
+        library: library(&binary),
+        binary,
+        ssh: ssh.unwrap_or_else(|| "ssh".to_owned()),
+        interactive: std::fs::File::open("/dev/tty").is_ok(),
+        stage: !launch.no_stage,
+        patience: start_timeout()?,
+        environment: settings(),
+        directory,
+        input: true,
+    })
+}
+
+fn start_timeout() -> Result<Duration, JobError> {
+    let Ok(text) = std::env::var("ISTHMUS_START_TIMEOUT") else { return Ok(Duration::from_secs(START_TIMEOUT)) };
+    match text.parse() {
+        Ok(seconds @ 1..=1_000_000) => Ok(Duration::from_secs(seconds)),
+        _ => Err(JobError::new(format!("ISTHMUS_START_TIMEOUT is '{text}'"))
+            .hint("give a number of seconds from 1 to 1000000")),
+    }
+}
+
+/// The user's settings, for all processes at all sites.
+fn settings() -> Vec<(String, String)> {
+    let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+    all.filter(|(name, _)| name.starts_with("ISTHMUS_") && !INTERNAL.contains(&name.as_str())).collect()
+}
+
+/// The MPI library: beside the binary in an installed tree (`../lib`) or in a build tree.
+fn library(binary: &Path) -> Option<PathBuf> {
+    const NAME: &str = "libmpi_abi.so.1";
+    let here = binary.parent()?;
+    let places = [here.join("../lib"), here.join("../lib64"), here.to_owned(), here.join("lib")];
+    let named = std::env::var_os("ISTHMUS_LIBRARY_DIRECTORY").map(PathBuf::from);
+    let found = named.into_iter().chain(places).map(|place| place.join(NAME)).find(|file| file.is_file());
+    found.and_then(|file| file.canonicalize().ok().map(|real| if real.ends_with(NAME) { real } else { file }))
+}
