@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_datatype::{Datatype, TypeError};
+use isthmus_datatype::{Datatype, Packer, TypeError, Unpacker};
 use isthmus_schedule::step::Plan;
+
+use crate::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
 
 /// Applies a reduction operation to whole elements as they lie in memory. Arguments: operand, target, number of elements,
 /// operand is left. Both slices begin at the first byte of data of their first element (true lower bound), and end behind
@@ -91,13 +93,65 @@ impl Block {
             let (read, write) = (read.shifted(offset), write.map(|w| w.shifted(offset)));
             return Ok(Self { read, write, datatype: None, length });
         }
-        Ok(Self { read, write, datatype: Some((datatype.clone(), count)), length: datatype.bytes(count)? })
+        // Proves that packers can be made later.
+        let length = Packer::new(datatype, count, read)?.size();
+        Ok(Self { read, write, datatype: Some((datatype.clone(), count)), length })
     }
 
     /// Bytes of the packed stream.
     pub fn length(&self) -> u64 {
         self.length
     }
+
+    fn read(&self, at: u64, out: &mut [u8]) {
+        match &self.datatype {
+            None => out.copy_from_slice(self.read.slice(at as isize, out.len())),
+            Some((datatype, count)) => {
+                if let Ok(mut packer) = Packer::new(datatype, *count, self.read) {
+                    packer.seek(at);
+                    packer.pack(out);
+                }
+            }
+        }
+    }
+
+    fn write(&self, at: u64, data: &[u8]) {
+        let Some(mut memory) = self.write else { return };
+        match &self.datatype {
+            None => memory.slice(at as isize, data.len()).copy_from_slice(data),
+            Some((datatype, count)) => {
+                if let Ok(mut unpacker) = Unpacker::new(datatype, *count, memory) {
+                    unpacker.seek(at);
+                    unpacker.unpack(data);
+                }
+            }
+        }
+    }
+}
+
+/// Calls `each` for the parts of the blocks that make up the bytes `at .. at + length` of their stream:
+/// block, first byte within it, range of the request.
+fn parts(blocks: &[(u64, Block)], at: u64, length: usize, mut each: impl FnMut(&Block, u64, std::ops::Range<usize>)) {
+    let end = at + length as u64;
+    let first = blocks.partition_point(|(start, block)| start + block.length <= at);
+    for (start, block) in &blocks[first..] {
+        if *start >= end {
+            break;
+        }
+        let from = at.max(*start);
+        let to = end.min(start + block.length);
+        if from < to {
+            each(block, from - start, (from - at) as usize..(to - at) as usize);
+        }
+    }
+}
+
+pub(crate) fn read(blocks: &[(u64, Block)], at: u64, out: &mut [u8]) {
+    parts(blocks, at, out.len(), |block, inside, range| block.read(inside, &mut out[range]));
+}
+
+pub(crate) fn write(blocks: &[(u64, Block)], at: u64, data: &[u8]) {
+    parts(blocks, at, data.len(), |block, inside, range| block.write(inside, &data[range]));
 }
 
 /// Blocks one behind the other: their packed streams make up the stream of the buffer.
@@ -134,5 +188,84 @@ impl BoundBuffer {
             (at, block)
         });
         Self { blocks: Blocks::Many(placed.collect()) }
+    }
+}
+
+impl BoundBuffer {
+    /// Bytes of the stream.
+    pub(crate) fn length(&self) -> u64 {
+        match &self.blocks {
+            Blocks::None => 0,
+            Blocks::One(block) => block.length,
+            Blocks::Many(blocks) => blocks.last().map_or(0, |(start, block)| start + block.length),
+        }
+    }
+
+    /// The one contiguous or typed block that holds the range and where in it the range begins.
+    fn block(&self, at: u64, length: u64) -> Option<(&Block, u64)> {
+        match &self.blocks {
+            Blocks::None => None,
+            Blocks::One(block) => Some((block, at)),
+            Blocks::Many(blocks) => {
+                let index = blocks.partition_point(|(start, block)| start + block.length <= at);
+                let (start, block) = blocks.get(index)?;
+                (at >= *start && at + length <= start + block.length).then(|| (block, at - start))
+            }
+        }
+    }
+
+    /// A range of the stream as data to send; `None` if it lies outside.
+    pub(crate) fn sending(&self, at: u64, length: u64) -> Option<SendBuffer> {
+        if length == 0 {
+            return Some(SendBuffer::EMPTY);
+        }
+        if at.checked_add(length)? > self.length() {
+            return None;
+        }
+        let Some((block, at)) = self.block(at, length) else {
+            let Blocks::Many(blocks) = &self.blocks else { return None };
+            return Some(SendBuffer { form: SendForm::Blocks(blocks.clone(), at), length });
+        };
+        match &block.datatype {
+            None => Some(SendBuffer::contiguous(block.read, at as isize, length)),
+            Some((datatype, count)) => {
+                let packer = Packer::new(datatype, *count, block.read).ok()?;
+                Some(SendBuffer { form: SendForm::Typed(Box::new(packer), at), length })
+            }
+        }
+    }
+
+    /// A range of the stream as memory to receive into; `None` if it lies outside or must not be written.
+    pub(crate) fn receiving(&self, at: u64, length: u64) -> Option<ReceiveBuffer> {
+        if length == 0 {
+            return Some(ReceiveBuffer::EMPTY);
+        }
+        if at.checked_add(length)? > self.length() {
+            return None;
+        }
+        let Some((block, at)) = self.block(at, length) else {
+            let Blocks::Many(blocks) = &self.blocks else { return None };
+            return Some(ReceiveBuffer { form: ReceiveForm::Blocks(blocks.clone(), at), length });
+        };
+        let memory = block.write?;
+        match &block.datatype {
+            None => Some(ReceiveBuffer::contiguous(memory, at as isize, length)),
+            Some((datatype, count)) => {
+                let unpacker = Unpacker::new(datatype, *count, memory).ok()?;
+                Some(ReceiveBuffer { form: ReceiveForm::Typed(Box::new(unpacker), at), length })
+            }
+        }
+    }
+
+    /// The memory of whole elements of the only block: `first .. first + count`, from the first byte of data to behind the last.
+    pub(crate) fn elements(&self, datatype: &Datatype, first: u64, count: u64) -> Option<(ReadMemory, Option<WriteMemory>, usize)> {
+        let Blocks::One(block) = &self.blocks else { return None };
+        let at = i64::try_from(first).ok()?.checked_mul(datatype.extent())?;
+        let span = i64::try_from(count.checked_sub(1)?).ok()?.checked_mul(datatype.extent())?;
+        // A negative extent would put later elements before earlier ones: refused.
+        let length = usize::try_from(span).ok()?.checked_add(usize::try_from(datatype.true_extent()).ok()?)?;
+        let skip = if block.datatype.is_some() { datatype.true_lower_bound() } else { 0 };
+        let at = isize::try_from(at.checked_add(skip)?).ok()?;
+        Some((block.read.shifted(at), block.write.map(|w| w.shifted(at)), length))
     }
 }

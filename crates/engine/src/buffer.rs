@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! User memory with a datatype: what a message is read from and written to.
 
+use std::sync::Arc;
+
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_datatype::{Datatype, Packer, TypeError, Unpacker};
+
+use crate::binding::{self, Block};
 
 /// Data to send.
 #[derive(Clone, Debug)]
@@ -15,7 +19,12 @@ pub struct SendBuffer {
 pub(crate) enum SendForm {
     /// From the origin on.
     Contiguous(ReadMemory),
-    Typed(Box<Packer>),
+    /// The stream of a packer from a byte on.
+    Typed(Box<Packer>, u64),
+    /// The stream of several blocks from a byte on.
+    Blocks(Arc<[(u64, Block)]>, u64),
+    /// A copy of our own (buffered mode).
+    Owned(Box<[u8]>),
 }
 
 /// Memory to receive into.
@@ -29,7 +38,10 @@ pub struct ReceiveBuffer {
 pub(crate) enum ReceiveForm {
     /// From the origin on.
     Contiguous(WriteMemory),
-    Typed(Box<Unpacker>),
+    /// The stream of an unpacker from a byte on.
+    Typed(Box<Unpacker>, u64),
+    /// The stream of several blocks from a byte on.
+    Blocks(Arc<[(u64, Block)]>, u64),
 }
 
 impl SendBuffer {
@@ -50,12 +62,55 @@ impl SendBuffer {
             return Ok(Self::contiguous(memory, offset, length));
         }
         let packer = Packer::new(datatype, count, memory)?;
-        Ok(Self { length: packer.size(), form: SendForm::Typed(Box::new(packer)) })
+        Ok(Self { length: packer.size(), form: SendForm::Typed(Box::new(packer), 0) })
     }
 
     /// Bytes of the message.
+    #[inline]
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Memory whose first `length` bytes are the message.
+    #[inline]
+    pub(crate) fn memory(&self) -> Option<ReadMemory> {
+        match &self.form {
+            SendForm::Contiguous(memory) => Some(*memory),
+            _ => None,
+        }
+    }
+
+    /// The bytes `at .. at + length` of the message, if they lie in one piece.
+    #[inline]
+    pub(crate) fn piece(&self, at: u64, length: usize) -> Option<&[u8]> {
+        match &self.form {
+            SendForm::Contiguous(memory) => Some(memory.slice(at as isize, length)),
+            SendForm::Owned(bytes) => bytes.get(at as usize..at as usize + length),
+            _ => None,
+        }
+    }
+
+    /// Reads the bytes of the message from `at` on.
+    pub(crate) fn read(&mut self, at: u64, out: &mut [u8]) {
+        match &mut self.form {
+            SendForm::Typed(packer, start) => {
+                packer.seek(*start + at);
+                packer.pack(out);
+            }
+            SendForm::Blocks(blocks, start) => binding::read(blocks, *start + at, out),
+            SendForm::Contiguous(_) | SendForm::Owned(_) => {
+                if let Some(piece) = self.piece(at, out.len()) {
+                    out.copy_from_slice(piece);
+                }
+            }
+        }
+    }
+
+    /// The same message in memory of our own.
+    pub(crate) fn into_owned(mut self) -> Self {
+        let mut bytes = vec![0; self.length as usize];
+        self.read(0, &mut bytes);
+        Self { form: SendForm::Owned(bytes.into()), length: self.length }
     }
 }
 
@@ -76,11 +131,51 @@ impl ReceiveBuffer {
             return Ok(Self::contiguous(memory, offset, length));
         }
         let unpacker = Unpacker::new(datatype, count, memory)?;
-        Ok(Self { length: unpacker.size(), form: ReceiveForm::Typed(Box::new(unpacker)) })
+        Ok(Self { length: unpacker.size(), form: ReceiveForm::Typed(Box::new(unpacker), 0) })
     }
 
     /// Bytes that fit.
+    #[inline]
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Memory whose first `length` bytes are the message.
+    #[inline]
+    pub(crate) fn memory(&self) -> Option<WriteMemory> {
+        match &self.form {
+            ReceiveForm::Contiguous(memory) => Some(*memory),
+            _ => None,
+        }
+    }
+
+    /// Writes bytes of the message from `at` on; they must fit.
+    #[inline]
+    pub(crate) fn write(&mut self, at: u64, data: &[u8]) {
+        match &mut self.form {
+            ReceiveForm::Contiguous(memory) => memory.slice(at as isize, data.len()).copy_from_slice(data),
+            ReceiveForm::Typed(unpacker, start) => {
+                unpacker.seek(*start + at);
+                unpacker.unpack(data);
+            }
+            ReceiveForm::Blocks(blocks, start) => binding::write(blocks, *start + at, data),
+        }
+    }
+}
+
+/// Copies the first `length` bytes of a message into a receive buffer; `chunk` is memory to work with.
+pub(crate) fn transfer(from: &mut SendBuffer, to: &mut ReceiveBuffer, length: u64, chunk: &mut [u8]) {
+    if let Some(piece) = from.piece(0, length as usize) {
+        return to.write(0, piece);
+    }
+    if let ReceiveForm::Contiguous(memory) = &mut to.form {
+        return from.read(0, memory.slice(0, length as usize));
+    }
+    let mut at = 0;
+    while at < length {
+        let take = chunk.len().min((length - at) as usize);
+        from.read(at, &mut chunk[..take]);
+        to.write(at, &chunk[..take]);
+        at += take as u64;
     }
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine of one process.
+//! The engine of one process: what others call. The parts are in [`crate::state`] (arrivals), `send`, `receive` and `plan`.
 
-use isthmus_schedule::step::Plan;
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::boot::Counters;
 
-use crate::{
-    Arrived, Binding, Channel, Completion, EngineError, MatchedMessage, Mode, Next, Operation, ReceiveBuffer, Request,
-    SendBuffer,
-};
+use crate::requests::Task;
+use crate::state::{State, Work};
+use crate::{Completion, Operation, Request};
 
 /// Everything an engine is made of.
 pub struct Setup {
@@ -24,124 +22,135 @@ pub struct Setup {
 
 /// The engine of one process: see the crate.
 pub struct Engine {
-    setup: Setup,
+    pub(crate) transports: Vec<Box<dyn Transport>>,
+    pub(crate) state: State,
 }
 
-#[expect(unused_variables, clippy::unimplemented, reason = "interface first; bodies follow at once")]
 impl Engine {
     /// An engine over these transports.
     pub fn new(setup: Setup) -> Self {
-        Self { setup }
-    }
-
-    // ---- point to point -------------------------------------------------------------------------------------------
-
-    /// Sends if that is possible at once: `Ok(None)` means that the message has left or is kept, and the buffer may be reused.
-    /// `Ok(Some(request))`: it takes longer; wait for the request. Saves the request for most short messages.
-    pub fn send(
-        &mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer,
-    ) -> Result<Option<Request>, EngineError> {
-        unimplemented!()
-    }
-
-    /// Starts a send. Failures are found in the completion.
-    pub fn isend(&mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Request {
-        unimplemented!()
-    }
-
-    /// Starts a receive; `None` as source or tag: any.
-    pub fn irecv(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Request {
-        unimplemented!()
-    }
-
-    /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before (Shared::wait does).
-    /// Fails when the peer asked for is lost.
-    pub fn iprobe(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>) -> Result<Option<Arrived>, EngineError> {
-        unimplemented!()
-    }
-
-    /// As [`Engine::iprobe`], and takes the message off the queue: only [`Engine::imrecv`] can receive it then.
-    pub fn improbe(
-        &mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>,
-    ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
-        unimplemented!()
-    }
-
-    /// Starts to receive a message that was taken off the queue.
-    pub fn imrecv(&mut self, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
-        unimplemented!()
+        let state = State::new(setup.me, &setup.routes, &setup.levels);
+        Self { transports: setup.transports, state }
     }
 
     // ---- requests -------------------------------------------------------------------------------------------------
 
     /// The completion of a request, if it has completed; the request stays. Does not make progress.
     /// A request that does not exist (released) has none.
+    #[inline]
     pub fn test(&self, request: Request) -> Option<&Completion> {
-        unimplemented!()
+        let slot = self.state.requests.slot(self.state.requests.index(request)?);
+        slot.done.then_some(&slot.completion)
     }
 
     /// If the request has completed, its completion; the request is gone then.
+    #[inline]
     pub fn take(&mut self, request: Request) -> Option<Completion> {
-        unimplemented!()
+        let index = self.state.requests.index(request)?;
+        self.state.requests.slot(index).done.then(|| self.state.requests.remove(index))
     }
 
     /// Forgets the request; what it began goes on (MPI_Request_free).
     pub fn release(&mut self, request: Request) {
-        unimplemented!()
+        let Some(index) = self.state.requests.index(request) else { return };
+        let slot = self.state.requests.slot_mut(index);
+        slot.detached = true;
+        if slot.done || matches!(slot.task, Task::User) {
+            self.state.requests.remove(index);
+        }
     }
 
-    /// Cancels a receive that has not matched yet; it completes as cancelled. Anything else completes as if nothing had been said.
+    /// Cancels a receive that has not matched yet; it completes as cancelled. Anything else goes on as if nothing had been said.
     pub fn cancel(&mut self, request: Request) {
-        unimplemented!()
+        let Some(index) = self.state.requests.index(request) else { return };
+        if self.state.withdraw(index) {
+            self.state.requests.slot_mut(index).completion.cancelled = true;
+            self.state.finish(index);
+        }
     }
 
     /// A request that somebody else completes ([`Engine::complete_user`]): generalized requests.
     pub fn user_request(&mut self) -> Request {
-        unimplemented!()
+        let index = self.state.requests.insert(Task::User);
+        self.state.requests.name(index)
     }
 
     /// Completes a request made by [`Engine::user_request`].
     pub fn complete_user(&mut self, request: Request, completion: Completion) {
-        unimplemented!()
-    }
-
-    // ---- collective operations ------------------------------------------------------------------------------------
-
-    /// Starts this process's part of a collective operation. `sequence`: number of the operation within the communicator, equal
-    /// on all members. Messages travel in the context `channel.context + 1`. `next` is called when the plan has ended.
-    pub fn start_plan(
-        &mut self, channel: &Channel, operation: Operation, sequence: u32, plan: Box<dyn Plan>, binding: Binding,
-        next: Option<Next>,
-    ) -> Request {
-        unimplemented!()
+        let Some(index) = self.state.requests.index(request) else { return };
+        if matches!(self.state.requests.slot(index).task, Task::User) {
+            self.state.requests.slot_mut(index).completion = completion;
+            self.state.finish(index);
+        }
     }
 
     // ---- counters -------------------------------------------------------------------------------------------------
 
     /// The operation with this name, for [`Engine::start_plan`] and [`Engine::called`].
     pub fn operation(&mut self, name: &'static str) -> Operation {
-        unimplemented!()
+        self.state.table.operation(name)
     }
 
     /// Counts a call of an operation by the user.
     pub fn called(&mut self, operation: Operation) {
-        unimplemented!()
+        self.state.table.called(operation);
     }
 
     /// What was counted so far.
     pub fn counters(&self) -> Counters {
-        unimplemented!()
+        self.state.table.export()
     }
 
     // ---- progress -------------------------------------------------------------------------------------------------
 
     /// Moves everything that can be moved without waiting; true if anything happened.
+    #[inline]
     pub fn progress(&mut self) -> bool {
-        unimplemented!()
+        let mut any = false;
+        for transport in &mut self.transports {
+            any |= transport.poll(&mut self.state);
+        }
+        any | self.work()
     }
 
     /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends pushed out, transports closed.
+    /// A message that nobody receives keeps this from ending, as MPI_Finalize demands.
     pub fn close(&mut self) -> bool {
-        unimplemented!()
+        self.work();
+        if self.state.requests.sends > 0 || !self.state.outgoing.is_empty() {
+            return false;
+        }
+        let mut all = true;
+        for transport in &mut self.transports {
+            all &= transport.close(&mut self.state);
+        }
+        self.state.work.clear();
+        all
+    }
+
+    /// Does what arrivals and completions have asked for.
+    #[inline]
+    pub(crate) fn work(&mut self) -> bool {
+        let mut any = false;
+        while let Some(work) = self.state.work.pop_front() {
+            self.perform(work);
+            any = true;
+        }
+        any
+    }
+
+    fn perform(&mut self, work: Work) {
+        match work {
+            Work::Control(peer, header) => self.control(peer, header),
+            Work::Answer(index) => self.answer(index),
+            Work::Data(index) => self.start_data(index),
+            Work::Flush(peer) => self.flush(peer),
+            Work::Step(plan, step) => self.step_done(plan, step),
+            Work::Lost(peer, reason) => {
+                if !self.state.peers[peer as usize].lost {
+                    self.state.lose(peer, reason);
+                }
+            }
+        }
     }
 }

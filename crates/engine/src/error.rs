@@ -34,6 +34,11 @@ pub enum EngineError {
         /// What it did.
         what: Arc<str>,
     },
+    /// The caller used a name that does not exist any more (MPI_ERR_REQUEST).
+    Misuse {
+        /// What was wrong.
+        what: &'static str,
+    },
     /// A plan broke its own rules: a bug (MPI_ERR_INTERN).
     Plan {
         /// Which rule.
@@ -54,6 +59,7 @@ impl fmt::Display for EngineError {
                 f,
                 "process {peer} of MPI_COMM_WORLD broke the message protocol ({what}); do all processes use the same version of Isthmus?"
             ),
+            Self::Misuse { what } => f.write_str(what),
             Self::Plan { what } => write!(f, "bug in a collective operation: {what}"),
         }
     }

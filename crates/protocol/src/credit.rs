@@ -22,6 +22,8 @@ pub struct Account {
     outstanding: u64,
     /// Cost matched here and not given back yet.
     owed: u64,
+    /// Cost of its messages that wait here unmatched.
+    held: u64,
 }
 
 impl Account {
@@ -55,6 +57,21 @@ impl Account {
     pub fn matched(&mut self, bytes: u64) -> Option<u64> {
         self.owed += ENVELOPE_COST + bytes;
         (self.owed >= WINDOW / 4).then(|| std::mem::take(&mut self.owed))
+    }
+
+    /// A message begins to wait here unmatched; `bytes` of data with it. False if the sender exceeds its credit.
+    pub fn hold(&mut self, bytes: u64) -> bool {
+        let held = self.held.saturating_add(ENVELOPE_COST.saturating_add(bytes));
+        let fits = held <= LIMIT;
+        if fits {
+            self.held = held;
+        }
+        fits
+    }
+
+    /// A message that was [held](Self::hold) waits no longer.
+    pub fn let_go(&mut self, bytes: u64) {
+        self.held = self.held.saturating_sub(ENVELOPE_COST + bytes);
     }
 }
 

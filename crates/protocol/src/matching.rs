@@ -126,15 +126,15 @@ impl<R, M> Matcher<R, M> {
 
     /// A message arrives: the receive that it matches, which leaves the queue.
     #[inline]
-    pub fn arrive(&mut self, message: &Envelope) -> Option<(Pattern, R)> {
-        if self.receives.len() == 0 {
-            return None;
-        }
-        let mut at = self.first_exact(message);
-        if self.wild_count > 0 {
-            at = self.older(at, self.first_wild(message));
-        }
+    pub fn arrive(&mut self, message: &Envelope) -> Option<R> {
+        let at = self.first_receive(message);
         if at == NONE { None } else { self.unpost(at) }
+    }
+
+    /// The receive that a message would match now; it stays in the queue.
+    pub fn expect(&self, message: &Envelope) -> Option<(Posted, &R)> {
+        let at = self.first_receive(message);
+        self.receives.get(at).map(|r| (Posted(at), &r.what))
     }
 
     /// A receive begins to wait. Call [`Matcher::take`] before: it must not overtake an unexpected message.
@@ -158,7 +158,7 @@ impl<R, M> Matcher<R, M> {
     /// The caller must not use the name again after the receive has matched: names are reused.
     pub fn cancel(&mut self, posted: Posted) -> Option<R> {
         self.receives.get(posted.0)?;
-        self.unpost(posted.0).map(|(_, what)| what)
+        self.unpost(posted.0)
     }
 
     /// Takes all posted receives that `choose` selects, oldest first.
@@ -167,7 +167,7 @@ impl<R, M> Matcher<R, M> {
         let fits = |at: &u32| receives.get(*at).is_some_and(|r| choose(&r.pattern, &r.what));
         let mut chosen: Vec<u32> = receives.indices().filter(fits).collect();
         chosen.sort_by_key(|&at| self.receives.get(at).map(|r| r.number));
-        chosen.into_iter().filter_map(|at| self.unpost(at)).map(|(_, what)| what).collect()
+        chosen.into_iter().filter_map(|at| self.unpost(at)).collect()
     }
 
     /// A message that matches no posted receive begins to wait.
@@ -225,6 +225,15 @@ impl<R, M> Matcher<R, M> {
     }
 
     #[inline]
+    fn first_receive(&self, message: &Envelope) -> u32 {
+        if self.receives.len() == 0 {
+            return NONE;
+        }
+        let exact = self.first_exact(message);
+        if self.wild_count == 0 { exact } else { self.older(exact, self.first_wild(message)) }
+    }
+
+    #[inline]
     fn first_exact(&self, message: &Envelope) -> u32 {
         let mut at = self.exact.of(hash(message)).first;
         while let Some(receive) = self.receives.get(at) {
@@ -256,7 +265,7 @@ impl<R, M> Matcher<R, M> {
     }
 
     #[inline]
-    fn unpost(&mut self, at: u32) -> Option<(Pattern, R)> {
+    fn unpost(&mut self, at: u32) -> Option<R> {
         let pattern = self.receives.get(at)?.pattern;
         if let Some(envelope) = pattern.exact() {
             self.receives.unlink(at, 0, self.exact.of_mut(hash(&envelope)));
@@ -264,7 +273,7 @@ impl<R, M> Matcher<R, M> {
             self.wild_count -= 1;
             self.receives.unlink(at, 0, self.wild.of_mut(mix(pattern.context.into())));
         }
-        self.receives.remove(at).map(|r| (r.pattern, r.what))
+        self.receives.remove(at).map(|r| r.what)
     }
 
     fn link_message(&mut self, at: u32, envelope: &Envelope) {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Receiving: posting, probing, answering requests to send.
+
+use isthmus_protocol::matching::{Envelope, Pattern};
+use isthmus_transport::{Peer, SendError};
+use isthmus_wire::frame::{Header, Kind};
+
+use crate::requests::{NONE, ReceiveStage, ReceiveTask, Task};
+use crate::state::{Content, Message};
+use crate::{Arrived, Channel, Engine, EngineError, MatchedMessage, Members, ReceiveBuffer, Request};
+
+/// Who receives what from whom: the arguments of a receive.
+pub(crate) struct Inbound {
+    pub(crate) pattern: Pattern,
+    /// [`NONE`]: any.
+    pub(crate) peer: Peer,
+    /// For any.
+    pub(crate) members: Option<Members>,
+    pub(crate) buffer: ReceiveBuffer,
+}
+
+impl Engine {
+    /// Starts a receive; `None` as source or tag: any.
+    pub fn irecv(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Request {
+        let pattern = Pattern { context: channel.context, source: from, tag };
+        let (peer, members) = match from {
+            Some(rank) => (channel.members.peer(rank), None),
+            None => (NONE, Some(channel.members.clone())),
+        };
+        let index = self.start_receive(Inbound { pattern, peer, members, buffer });
+        self.work();
+        self.state.requests.name(index)
+    }
+
+    /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before (`Shared::wait` does).
+    /// Fails when nobody is left who could send it.
+    pub fn iprobe(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>) -> Result<Option<Arrived>, EngineError> {
+        let pattern = Pattern { context: channel.context, source: from, tag };
+        let Some(waiting) = self.state.matcher.find(&pattern) else {
+            return self.hopeless(channel, from).map_or(Ok(None), Err);
+        };
+        let found = self.state.matcher.look(waiting);
+        Ok(found.map(|(envelope, message)| Arrived { source: envelope.source, tag: envelope.tag, bytes: message.bytes }))
+    }
+
+    /// As [`Engine::iprobe`], and takes the message off the queue: only [`Engine::imrecv`] can receive it then.
+    pub fn improbe(
+        &mut self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+    ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
+        let pattern = Pattern { context: channel.context, source: from, tag };
+        let Some((envelope, message)) = self.state.matcher.take(&pattern) else {
+            return self.hopeless(channel, from).map_or(Ok(None), Err);
+        };
+        let arrived = Arrived { source: envelope.source, tag: envelope.tag, bytes: message.bytes };
+        let taken = &mut self.state.taken;
+        let at = taken.iter().position(Option::is_none).unwrap_or(taken.len());
+        if at == taken.len() {
+            taken.push(None);
+        }
+        taken[at] = Some((envelope, message));
+        Ok(Some((MatchedMessage(at as u32), arrived)))
+    }
+
+    /// Starts to receive a message that was taken off the queue.
+    /// A message that does not exist (received already) gives a request that has failed.
+    pub fn imrecv(&mut self, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
+        let taken = self.state.taken.get_mut(message.0 as usize).and_then(Option::take);
+        let index = self.state.requests.insert(Task::Receive(ReceiveTask::new(buffer, NONE, None)));
+        match taken {
+            Some((envelope, message)) => self.deliver(index, &envelope, message),
+            None => self.state.fail(index, EngineError::Misuse { what: "this matched message has been received already" }),
+        }
+        self.work();
+        self.state.requests.name(index)
+    }
+
+    /// Why no such message can come any more, if that is so.
+    fn hopeless(&self, channel: &Channel, from: Option<u32>) -> Option<EngineError> {
+        if self.state.reasons.is_empty() {
+            return None;
+        }
+        match from.map(|rank| channel.members.peer(rank)) {
+            Some(peer) => self.state.peers[peer as usize].lost.then(|| self.state.lost_error(peer)),
+            None => self.lost_member(&channel.members),
+        }
+    }
+
+    fn lost_member(&self, members: &Members) -> Option<EngineError> {
+        let lost = self.state.reasons.keys().copied().find(|&peer| members.contains(peer))?;
+        Some(self.state.lost_error(lost))
+    }
+
+    pub(crate) fn start_receive(&mut self, inbound: Inbound) -> u32 {
+        let Inbound { pattern, peer, members, buffer } = inbound;
+        let task = ReceiveTask::new(buffer, peer, members);
+        let index = self.state.requests.insert(Task::Receive(task));
+        if let Some((envelope, message)) = self.state.matcher.take(&pattern) {
+            self.deliver(index, &envelope, message);
+            return index;
+        }
+        if !self.state.reasons.is_empty() && self.fail_hopeless(index) {
+            return index;
+        }
+        let posted = self.state.matcher.post(pattern, index);
+        if let Some(task) = self.state.requests.receive(index) {
+            task.stage = ReceiveStage::Posted(posted);
+        }
+        index
+    }
+
+    /// Fails a receive whose sender is lost.
+    fn fail_hopeless(&mut self, index: u32) -> bool {
+        let Some(task) = self.state.requests.receive(index) else { return false };
+        let (peer, members) = (task.peer, task.members.clone());
+        let error = match members {
+            Some(members) => self.lost_member(&members),
+            None => self.state.peers[peer as usize].lost.then(|| self.state.lost_error(peer)),
+        };
+        let Some(error) = error else { return false };
+        self.state.fail(index, error);
+        true
+    }
+
+    /// Gives a message that waited to a receive.
+    fn deliver(&mut self, index: u32, envelope: &Envelope, message: Message) {
+        self.state.unkeep(&message);
+        self.state.settle(message.peer, message.kept(), if message.offered() { 0 } else { message.token });
+        match message.content {
+            Content::Inline(bytes) => self.state.fill(index, envelope, &bytes[..message.bytes as usize]),
+            Content::Kept(bytes) => self.state.fill(index, envelope, &bytes),
+            Content::Offered(handle) => {
+                self.state.answer(index, message.peer, envelope, message.bytes, message.token, handle);
+            }
+            Content::Local(send) => {
+                let wanted = self.state.matched(index, envelope, message.bytes);
+                self.receive_from_self(send, index, wanted);
+            }
+        }
+    }
+
+    /// Answers the request to send that the receive has matched: pulls the data, or asks for them.
+    pub(crate) fn answer(&mut self, index: u32) {
+        let request = self.state.requests.token(index);
+        let Some(task) = self.state.requests.receive(index) else { return };
+        let ReceiveStage::Answering { token, handle } = std::mem::replace(&mut task.stage, ReceiveStage::Streaming) else {
+            return;
+        };
+        let (peer, wanted) = (task.peer, task.wanted);
+        if self.state.peers[peer as usize].lost {
+            let error = self.state.lost_error(peer);
+            return self.state.fail(index, error);
+        }
+        if wanted > 0 && !handle.is_empty() {
+            match self.pull(index, &handle) {
+                Ok(true) => {
+                    self.control(peer, Header::control(Kind::Pulled, token, 0, wanted));
+                    return self.state.finish(index);
+                }
+                Ok(false) => {}
+                Err(SendError::Lost(reason)) => return self.state.lose(peer, reason.into()),
+                // The contract has no such answer to a pull; asking for the data always works.
+                Err(SendError::WouldBlock) => {}
+            }
+        }
+        self.expect(index, peer, request, wanted);
+        self.control(peer, Header::control(Kind::Cts, token, request, wanted));
+        if wanted == 0 {
+            self.state.finish(index);
+        }
+    }
+
+    /// Lets the transport write data frames straight to the buffer, if both can.
+    fn expect(&mut self, index: u32, peer: Peer, request: u64, wanted: u64) {
+        let Some(task) = self.state.requests.receive(index) else { return };
+        if let Some(memory) = task.buffer.memory().filter(|_| wanted > 0) {
+            let route = self.state.peers[peer as usize].route;
+            // When it does not, data frames come to `place` or `frame`.
+            self.transports[route as usize].expect(peer, request, memory, wanted);
+        }
+    }
+
+    /// Copies the message out of the sender's memory.
+    fn pull(&mut self, index: u32, handle: &[u8]) -> Result<bool, SendError> {
+        let Some(task) = self.state.requests.receive(index) else { return Ok(false) };
+        let transport = &mut self.transports[self.state.peers[task.peer as usize].route as usize];
+        match task.buffer.memory() {
+            Some(memory) => transport.pull(task.peer, handle, 0, memory, task.wanted),
+            // A buffer in pieces takes data frames: chunks pulled one by one would cost a system call each all the same.
+            None => Ok(false),
+        }
+    }
+}
+
+impl Message {
+    fn offered(&self) -> bool {
+        matches!(self.content, Content::Offered(_))
+    }
+}
+
+impl ReceiveTask {
+    fn new(buffer: ReceiveBuffer, peer: Peer, members: Option<Members>) -> Self {
+        // The stage is set when the receive is posted or matches.
+        Self { buffer, stage: ReceiveStage::Streaming, peer, members, wanted: 0, got: 0 }
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The slab of requests.
+
+use isthmus_protocol::matching::Posted;
+use isthmus_transport::Peer;
+use isthmus_wire::frame::Header;
+
+use crate::execution::Execution;
+use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
+
+/// No request, no peer.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What a request does.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Nothing any more.
+    Nothing,
+    Send(SendTask),
+    Receive(ReceiveTask),
+    Plan(Box<Execution>),
+    /// Somebody else completes it.
+    User,
+}
+
+#[derive(Debug)]
+pub(crate) struct SendTask {
+    pub(crate) peer: Peer,
+    /// Of the first frame; its kind is decided when it leaves.
+    pub(crate) header: Header,
+    pub(crate) synchronous: bool,
+    pub(crate) stage: SendStage,
+    pub(crate) buffer: SendBuffer,
+    /// The receiver's request, once it asked for data.
+    pub(crate) receiver: u64,
+    /// Bytes that the receiver wants.
+    pub(crate) wanted: u64,
+    /// Bytes sent as data frames.
+    pub(crate) sent: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendStage {
+    /// The first frame has not left.
+    Queued,
+    /// The receiver's answer (`Ack`, `Cts` or `Pulled`) is awaited.
+    Waiting,
+    /// Data frames are leaving.
+    Streaming,
+    /// The transport sends the data by itself.
+    Bulk,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReceiveTask {
+    pub(crate) buffer: ReceiveBuffer,
+    pub(crate) stage: ReceiveStage,
+    /// The sender: known if asked for by rank, or once matched; else [`NONE`].
+    pub(crate) peer: Peer,
+    /// Who could send: only for receives from any source.
+    pub(crate) members: Option<Members>,
+    /// Bytes that will be delivered.
+    pub(crate) wanted: u64,
+    pub(crate) got: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum ReceiveStage {
+    Posted(Posted),
+    /// Matched a request to send of this token, with this handle.
+    Answering { token: u64, handle: Box<[u8]> },
+    /// Data frames arrive.
+    Streaming,
+    /// An eager message is being read into the buffer.
+    Placing,
+}
+
+#[derive(Debug)]
+pub(crate) struct Slot {
+    generation: u32,
+    pub(crate) done: bool,
+    /// Nobody will ask: freed on completion.
+    pub(crate) detached: bool,
+    /// The plan it is a step of, or [`NONE`].
+    pub(crate) owner: u32,
+    pub(crate) step: u32,
+    pub(crate) completion: Completion,
+    pub(crate) task: Task,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Sends that are not complete.
+    pub(crate) sends: usize,
+}
+
+impl Requests {
+    #[inline]
+    pub(crate) fn insert(&mut self, task: Task) -> u32 {
+        self.sends += usize::from(matches!(task, Task::Send(_)));
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize].task = task;
+            return index;
+        }
+        let completion = Completion::default();
+        self.slots.push(Slot { generation: 1, done: false, detached: false, owner: NONE, step: 0, completion, task });
+        (self.slots.len() - 1) as u32
+    }
+
+    #[inline]
+    pub(crate) fn name(&self, index: u32) -> Request {
+        Request { index, generation: self.slots[index as usize].generation }
+    }
+
+    #[inline]
+    pub(crate) fn token(&self, index: u32) -> u64 {
+        self.name(index).to_raw()
+    }
+
+    /// The index if the name is not stale.
+    #[inline]
+    pub(crate) fn index(&self, request: Request) -> Option<u32> {
+        let slot = self.slots.get(request.index as usize)?;
+        (slot.generation == request.generation).then_some(request.index)
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, index: u32) -> &Slot {
+        &self.slots[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn slot_mut(&mut self, index: u32) -> &mut Slot {
+        &mut self.slots[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn send(&mut self, index: u32) -> Option<&mut SendTask> {
+        match &mut self.slots.get_mut(index as usize)?.task {
+            Task::Send(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn receive(&mut self, index: u32) -> Option<&mut ReceiveTask> {
+        match &mut self.slots.get_mut(index as usize)?.task {
+            Task::Receive(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn indices(&self) -> impl Iterator<Item = u32> + use<> {
+        0..self.slots.len() as u32
+    }
+
+    /// Frees the slot and gives its completion.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: u32) -> Completion {
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(2);
+        slot.task = Task::Nothing;
+        slot.done = false;
+        slot.detached = false;
+        slot.owner = NONE;
+        self.free.push(index);
+        std::mem::take(&mut slot.completion)
+    }
+}

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sending: first frames, answers to the receiver, queues per peer.
+
+use isthmus_protocol::choice::{Facts, first_frame};
+use isthmus_transport::{Limits, Peer, SendError};
+use isthmus_wire::frame::{Header, Kind};
+
+use crate::buffer::{SendForm, transfer};
+use crate::requests::{NONE, SendStage, SendTask, Task};
+use crate::state::{CHUNK, Content, Message, Work};
+use crate::{Channel, Engine, EngineError, Mode, Operation, Request, SendBuffer};
+
+/// Longest message to itself that a process copies when no receive is posted.
+const SELF_EAGER: u64 = 64 << 10;
+
+/// What happened to a first frame.
+enum First {
+    /// It left; nothing more is to be done for the message.
+    Done,
+    /// It left; an answer will come.
+    Waiting,
+    /// It did not leave.
+    Blocked,
+    Lost,
+}
+
+/// Who sends what to whom: the arguments of a send.
+pub(crate) struct Outbound {
+    pub(crate) peer: Peer,
+    /// Complete but for kind and token.
+    pub(crate) header: Header,
+    pub(crate) mode: Mode,
+    pub(crate) buffer: SendBuffer,
+}
+
+impl Engine {
+    /// Sends if that is possible at once: `Ok(None)` means that the message has left or is kept, and the buffer may be reused.
+    /// `Ok(Some(request))`: it takes longer; wait for the request. Saves the request for most short messages.
+    #[inline]
+    pub fn send(
+        &mut self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        mode: Mode,
+        buffer: SendBuffer,
+    ) -> Result<Option<Request>, EngineError> {
+        let outbound = outbound(channel, to, tag, mode, buffer);
+        let peer = outbound.peer;
+        self.count(Operation::POINT_TO_POINT, peer, outbound.buffer.length());
+        match self.try_send(outbound) {
+            Ok(()) => Ok(None),
+            Err(outbound) if self.state.peers[peer as usize].lost => {
+                drop(outbound);
+                Err(self.state.lost_error(peer))
+            }
+            Err(outbound) => {
+                let index = self.start_send(outbound);
+                self.work();
+                Ok(Some(self.state.requests.name(index)))
+            }
+        }
+    }
+
+    /// Starts a send. Failures are found in the completion.
+    pub fn isend(&mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Request {
+        let outbound = outbound(channel, to, tag, mode, buffer);
+        self.count(Operation::POINT_TO_POINT, outbound.peer, outbound.buffer.length());
+        let index = self.send_or_start(outbound);
+        self.work();
+        self.state.requests.name(index)
+    }
+
+    #[inline]
+    pub(crate) fn count(&mut self, operation: Operation, peer: Peer, bytes: u64) {
+        let level = self.state.peers[peer as usize].level;
+        self.state.table.sent(operation, level, bytes);
+    }
+
+    /// A request for the send, complete if that was possible at once.
+    pub(crate) fn send_or_start(&mut self, outbound: Outbound) -> u32 {
+        let peer = outbound.peer;
+        match self.try_send(outbound) {
+            Ok(()) => {
+                let index = self.state.requests.insert(Task::Nothing);
+                self.state.finish(index);
+                index
+            }
+            Err(outbound) if self.state.peers[peer as usize].lost => {
+                drop(outbound);
+                let index = self.state.requests.insert(Task::Nothing);
+                let error = self.state.lost_error(peer);
+                self.state.fail(index, error);
+                index
+            }
+            Err(outbound) => self.start_send(outbound),
+        }
+    }
+
+    /// Sends a message that can leave at once and completely; gives it back otherwise.
+    #[inline]
+    pub(crate) fn try_send(&mut self, mut outbound: Outbound) -> Result<(), Outbound> {
+        if outbound.peer == self.state.me {
+            return self.send_to_self(outbound);
+        }
+        if outbound.mode == Mode::Synchronous {
+            return Err(outbound);
+        }
+        let peer = &mut self.state.peers[outbound.peer as usize];
+        let transport = &mut self.transports[peer.route as usize];
+        let length = outbound.header.length;
+        if peer.queued || peer.lost || !peer.account.allows_eager(length) {
+            return Err(outbound);
+        }
+        let limits = transport.limits(outbound.peer);
+        if length > limits.eager.min(limits.frame) as u64 {
+            return Err(outbound);
+        }
+        let sent = match outbound.buffer.piece(0, length as usize) {
+            Some(piece) => transport.send(outbound.peer, &outbound.header, piece),
+            None => {
+                let chunk = chunk(&mut self.state.chunk, length as usize);
+                outbound.buffer.read(0, chunk);
+                transport.send(outbound.peer, &outbound.header, chunk)
+            }
+        };
+        match sent {
+            Ok(()) => {
+                peer.account.sent(length);
+                Ok(())
+            }
+            Err(error) => {
+                self.not_taken(outbound.peer, error);
+                Err(outbound)
+            }
+        }
+    }
+
+    /// A transport refused a frame.
+    fn not_taken(&mut self, peer: Peer, error: SendError) {
+        match error {
+            SendError::WouldBlock => self.state.peers[peer as usize].queued = true,
+            SendError::Lost(reason) => self.state.lose(peer, reason.into()),
+        }
+    }
+
+    /// A request for a message that cannot leave at once.
+    pub(crate) fn start_send(&mut self, outbound: Outbound) -> u32 {
+        let Outbound { peer, header, mode, buffer } = outbound;
+        let buffered = mode == Mode::Buffered;
+        let buffer = if buffered { buffer.into_owned() } else { buffer };
+        let task = SendTask {
+            peer,
+            header,
+            synchronous: mode == Mode::Synchronous,
+            stage: SendStage::Queued,
+            buffer,
+            receiver: 0,
+            wanted: 0,
+            sent: 0,
+        };
+        let index = self.state.requests.insert(Task::Send(task));
+        if peer == self.state.me {
+            self.offer_to_self(index);
+        } else {
+            self.enqueue(peer, index);
+        }
+        if !buffered {
+            return index;
+        }
+        self.state.requests.slot_mut(index).detached = true;
+        let complete = self.state.requests.insert(Task::Nothing);
+        self.state.finish(complete);
+        complete
+    }
+
+    /// The message takes its place among those to the peer, and leaves if it is the first.
+    fn enqueue(&mut self, peer: Peer, index: u32) {
+        if self.state.outgoing.get(&peer).is_some_and(|o| !o.messages.is_empty()) {
+            self.queue(peer).messages.push_back(index);
+            return;
+        }
+        match self.first_frame(index) {
+            First::Done => self.state.finish(index),
+            First::Waiting => {}
+            First::Blocked => self.queue(peer).messages.push_back(index),
+            First::Lost => {
+                let error = self.state.lost_error(peer);
+                if !self.state.requests.slot(index).done {
+                    self.state.fail(index, error);
+                }
+            }
+        }
+    }
+
+    fn queue(&mut self, peer: Peer) -> &mut crate::state::Outgoing {
+        self.state.peers[peer as usize].queued = true;
+        self.state.outgoing.entry(peer).or_default()
+    }
+
+    /// Tries to send the first frame of a message.
+    fn first_frame(&mut self, index: u32) -> First {
+        let token = self.state.requests.token(index);
+        let Some(task) = self.state.requests.send(index) else { return First::Done };
+        let peer = &mut self.state.peers[task.peer as usize];
+        let transport = &mut self.transports[peer.route as usize];
+        let limits = transport.limits(task.peer);
+        let length = task.header.length;
+        let Some(kind) = first_frame(facts(task, &limits), &peer.account) else { return First::Blocked };
+        let mut header = task.header;
+        header.kind = kind;
+        let handle;
+        let payload = if kind == Kind::Rts {
+            header.token = token;
+            handle = match task.buffer.memory().filter(|_| limits.pull) {
+                Some(memory) => transport.handle(task.peer, memory, length),
+                None => Vec::new(),
+            };
+            header.flags = handle.len() as u8;
+            &handle[..]
+        } else {
+            header.token = if kind == Kind::EagerSync { token } else { 0 };
+            first_payload(&mut task.buffer, &mut self.state.chunk, length)
+        };
+        let sent = transport.send(task.peer, &header, payload);
+        match sent {
+            Ok(()) => {
+                peer.account.sent(if kind == Kind::Rts { 0 } else { length });
+                task.stage = SendStage::Waiting;
+                if kind == Kind::Eager { First::Done } else { First::Waiting }
+            }
+            Err(SendError::WouldBlock) => First::Blocked,
+            Err(SendError::Lost(reason)) => {
+                let peer = task.peer;
+                self.state.lose(peer, reason.into());
+                First::Lost
+            }
+        }
+    }
+
+    /// Sends a frame without data.
+    pub(crate) fn control(&mut self, peer: Peer, header: Header) {
+        let state = self.state.peers[peer as usize];
+        if state.lost {
+            return;
+        }
+        let waiting = self.state.outgoing.get(&peer).is_some_and(|o| !o.controls.is_empty());
+        if waiting {
+            self.queue(peer).controls.push_back(header);
+            return;
+        }
+        match self.transports[state.route as usize].send(peer, &header, &[]) {
+            Ok(()) => {}
+            Err(SendError::WouldBlock) => self.queue(peer).controls.push_back(header),
+            Err(SendError::Lost(reason)) => self.state.lose(peer, reason.into()),
+        }
+    }
+
+    /// The receiver wants the data of this send.
+    pub(crate) fn start_data(&mut self, index: u32) {
+        let token = self.state.requests.token(index);
+        let Some(task) = self.state.requests.send(index) else { return };
+        let peer = task.peer;
+        let transport = &mut self.transports[self.state.peers[peer as usize].route as usize];
+        task.stage = SendStage::Streaming;
+        if let Some(memory) = task.buffer.memory().filter(|_| transport.limits(peer).bulk) {
+            match transport.send_bulk(peer, task.receiver, memory, task.wanted, token) {
+                Ok(()) => {
+                    task.stage = SendStage::Bulk;
+                    return;
+                }
+                Err(SendError::WouldBlock) => {}
+                Err(SendError::Lost(reason)) => return self.state.lose(peer, reason.into()),
+            }
+        }
+        self.queue(peer).streams.push_back(index);
+        self.state.work.push_back(Work::Flush(peer));
+    }
+
+    /// Sends what waits for the peer, until the transport takes no more.
+    pub(crate) fn flush(&mut self, peer: Peer) {
+        let Some(mut queue) = self.state.outgoing.remove(&peer) else {
+            self.state.peers[peer as usize].queued = false;
+            return;
+        };
+        let route = self.state.peers[peer as usize].route as usize;
+        let outcome = self.flush_queue(peer, route, &mut queue);
+        if let Err(SendError::Lost(reason)) = outcome {
+            return self.state.lose(peer, reason.into());
+        }
+        if self.state.peers[peer as usize].lost {
+            return;
+        }
+        self.state.peers[peer as usize].queued = !queue.is_empty();
+        if !queue.is_empty() {
+            self.state.outgoing.insert(peer, queue);
+        }
+    }
+
+    fn flush_queue(&mut self, peer: Peer, route: usize, queue: &mut crate::state::Outgoing) -> Result<(), SendError> {
+        while let Some(header) = queue.controls.front() {
+            self.transports[route].send(peer, header, &[])?;
+            queue.controls.pop_front();
+        }
+        while let Some(&index) = queue.messages.front() {
+            match self.first_frame(index) {
+                First::Done => self.state.finish(index),
+                First::Waiting => {}
+                First::Blocked => break,
+                First::Lost => return Ok(()),
+            }
+            queue.messages.pop_front();
+        }
+        while let Some(index) = queue.streams.pop_front() {
+            match self.fragment(index, route) {
+                Ok(true) => self.state.finish(index),
+                Ok(false) => queue.streams.push_back(index),
+                Err(error) => {
+                    queue.streams.push_front(index);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the next data frame of a message; true if it was the last.
+    fn fragment(&mut self, index: u32, route: usize) -> Result<bool, SendError> {
+        let Some(task) = self.state.requests.send(index) else { return Ok(true) };
+        let transport = &mut self.transports[route];
+        let limit = transport.limits(task.peer).frame.min(CHUNK) as u64;
+        let length = limit.min(task.wanted - task.sent);
+        let header = Header::control(Kind::Data, task.receiver, task.sent, length);
+        match task.buffer.piece(task.sent, length as usize) {
+            Some(piece) => transport.send(task.peer, &header, piece)?,
+            None => {
+                let chunk = chunk(&mut self.state.chunk, length as usize);
+                task.buffer.read(task.sent, chunk);
+                transport.send(task.peer, &header, chunk)?;
+            }
+        }
+        task.sent += length;
+        Ok(task.sent == task.wanted)
+    }
+
+    // ---- to itself ------------------------------------------------------------------------------------------------
+
+    fn send_to_self(&mut self, mut outbound: Outbound) -> Result<(), Outbound> {
+        let envelope = envelope(&outbound.header);
+        if let Some(index) = self.state.matcher.arrive(&envelope) {
+            let wanted = self.state.matched(index, &envelope, outbound.buffer.length());
+            if let Some(task) = self.state.requests.receive(index) {
+                transfer(&mut outbound.buffer, &mut task.buffer, wanted, chunk(&mut self.state.chunk, CHUNK));
+            }
+            self.state.finish(index);
+            return Ok(());
+        }
+        let length = outbound.buffer.length();
+        let me = self.state.me;
+        let keeps = outbound.mode != Mode::Synchronous && length <= SELF_EAGER;
+        if !keeps || !self.state.peers[me as usize].account.hold(length) {
+            return Err(outbound);
+        }
+        let bytes = chunk(&mut self.state.chunk, length as usize);
+        outbound.buffer.read(0, bytes);
+        let message = Message { peer: me, bytes: length, token: 0, content: Content::keep(bytes) };
+        self.state.matcher.keep(envelope, message);
+        Ok(())
+    }
+
+    /// No receive of this process matches yet: the message waits in its buffer.
+    fn offer_to_self(&mut self, index: u32) {
+        let me = self.state.me;
+        let Some(task) = self.state.requests.send(index) else { return };
+        task.stage = SendStage::Waiting;
+        let message = Message { peer: me, bytes: task.header.length, token: 0, content: Content::Local(index) };
+        let envelope = envelope(&task.header);
+        self.state.matcher.keep(envelope, message);
+    }
+
+    /// A receive has matched a message in a buffer of this process.
+    pub(crate) fn receive_from_self(&mut self, send: u32, receive: u32, wanted: u64) {
+        let Some(task) = self.state.requests.send(send) else { return };
+        let mut buffer = std::mem::replace(&mut task.buffer, SendBuffer::EMPTY);
+        if let Some(task) = self.state.requests.receive(receive) {
+            transfer(&mut buffer, &mut task.buffer, wanted, chunk(&mut self.state.chunk, CHUNK));
+        }
+        self.state.finish(send);
+        self.state.finish(receive);
+    }
+
+    /// Ends the sends of a plan that has failed as far as nobody touches their memory any more. True if it is over.
+    pub(crate) fn abandon(&mut self, index: u32) -> bool {
+        if self.state.withdraw(index) {
+            self.forget(index);
+            return true;
+        }
+        let Some(task) = self.state.requests.send(index) else { return false };
+        if matches!(task.stage, SendStage::Streaming | SendStage::Bulk) {
+            return false;
+        }
+        let peer = task.peer;
+        if let Some(queue) = self.state.outgoing.get_mut(&peer) {
+            queue.messages.retain(|&i| i != index);
+        }
+        self.forget(index);
+        true
+    }
+
+    /// Ends a request of which nobody will be told.
+    fn forget(&mut self, index: u32) {
+        let slot = self.state.requests.slot_mut(index);
+        slot.owner = NONE;
+        slot.detached = true;
+        self.state.finish(index);
+    }
+}
+
+#[inline]
+fn outbound(channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Outbound {
+    let header = Header::new(Kind::Eager, channel.context, channel.rank, tag, buffer.length(), 0);
+    Outbound { peer: channel.members.peer(to), header, mode, buffer }
+}
+
+#[inline]
+fn envelope(header: &Header) -> isthmus_protocol::matching::Envelope {
+    isthmus_protocol::matching::Envelope { context: header.context, source: header.source, tag: header.tag }
+}
+
+fn facts(task: &SendTask, limits: &Limits) -> Facts {
+    Facts {
+        bytes: task.header.length,
+        synchronous: task.synchronous,
+        eager: limits.eager as u64,
+        frame: limits.frame as u64,
+    }
+}
+
+/// Memory to work with, `length` bytes.
+pub(crate) fn chunk(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if memory.len() < length {
+        memory.resize(length, 0);
+    }
+    &mut memory[..length]
+}
+
+fn first_payload<'a>(buffer: &'a mut SendBuffer, memory: &'a mut Vec<u8>, length: u64) -> &'a [u8] {
+    if matches!(buffer.form, SendForm::Contiguous(_) | SendForm::Owned(_)) {
+        return buffer.piece(0, length as usize).unwrap_or_default();
+    }
+    let chunk = chunk(memory, length as usize);
+    buffer.read(0, chunk);
+    chunk
+}

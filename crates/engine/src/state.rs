@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything of the engine but the transports, and what arriving frames do to it.
+//!
+//! A transport is borrowed while it reports arrivals, so nothing is sent from here: what has to be sent is put on a list of
+//! [`Work`], which the engine does right afterwards.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use isthmus_protocol::credit::Account;
+use isthmus_protocol::matching::{Envelope, Matcher};
+use isthmus_transport::{Peer, Placement, Sink};
+use isthmus_wire::frame::{Header, Kind};
+use rustc_hash::FxHashMap;
+
+use crate::counters::Table;
+use crate::execution::Execution;
+use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
+use crate::{EngineError, Request};
+
+/// Bytes of an unexpected message that are kept without an allocation.
+const INLINE: usize = 64;
+
+/// Bytes moved at a time where data cannot go straight from memory to memory.
+pub(crate) const CHUNK: usize = 256 << 10;
+
+/// What is known of a peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerState {
+    pub(crate) route: u8,
+    pub(crate) level: u8,
+    /// Something waits to be sent to it.
+    pub(crate) queued: bool,
+    pub(crate) lost: bool,
+    pub(crate) account: Account,
+}
+
+/// What waits to be sent to a peer.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    pub(crate) controls: VecDeque<Header>,
+    /// Sends whose first frame has not left, in order.
+    pub(crate) messages: VecDeque<u32>,
+    /// Sends whose data frames are leaving, in turn.
+    pub(crate) streams: VecDeque<u32>,
+}
+
+impl Outgoing {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.controls.is_empty() && self.messages.is_empty() && self.streams.is_empty()
+    }
+}
+
+/// A message that has arrived and has not matched.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) peer: Peer,
+    pub(crate) bytes: u64,
+    /// Names the sender's request, 0 if it does not care.
+    pub(crate) token: u64,
+    pub(crate) content: Content,
+}
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    Inline([u8; INLINE]),
+    Kept(Box<[u8]>),
+    /// Still at the sender; what its transport needs to pull it.
+    Offered(Box<[u8]>),
+    /// Still in the buffer of this process's own request.
+    Local(u32),
+}
+
+impl Content {
+    pub(crate) fn keep(data: &[u8]) -> Self {
+        if data.len() > INLINE {
+            return Self::Kept(data.into());
+        }
+        let mut bytes = [0; INLINE];
+        bytes[..data.len()].copy_from_slice(data);
+        Self::Inline(bytes)
+    }
+}
+
+impl Message {
+    /// Bytes of data that it keeps here.
+    pub(crate) fn kept(&self) -> u64 {
+        match self.content {
+            Content::Inline(_) | Content::Kept(_) => self.bytes,
+            Content::Offered(_) | Content::Local(_) => 0,
+        }
+    }
+}
+
+/// What has to be done as soon as the transports are free.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Control(Peer, Header),
+    /// The receive has matched a request to send.
+    Answer(u32),
+    /// The receiver of this send wants its data.
+    Data(u32),
+    /// The peer may take frames again.
+    Flush(Peer),
+    /// A step of a plan has completed: request of the plan with its generation, step.
+    Step(Request, u32),
+    /// The peer has gone.
+    Lost(Peer, Arc<str>),
+}
+
+pub(crate) struct State {
+    pub(crate) me: Peer,
+    pub(crate) peers: Vec<PeerState>,
+    pub(crate) reasons: FxHashMap<Peer, Arc<str>>,
+    pub(crate) requests: Requests,
+    pub(crate) matcher: Matcher<u32, Message>,
+    /// Taken off the queue by improbe.
+    pub(crate) taken: Vec<Option<(Envelope, Message)>>,
+    pub(crate) outgoing: FxHashMap<Peer, Outgoing>,
+    /// Eager messages that are being read straight into a receive's memory.
+    placing: FxHashMap<Peer, u32>,
+    pub(crate) work: VecDeque<Work>,
+    pub(crate) table: Table,
+    pub(crate) chunk: Vec<u8>,
+    pub(crate) pool: Vec<Box<Execution>>,
+}
+
+impl State {
+    pub(crate) fn new(me: Peer, routes: &[u8], levels: &[u8]) -> Self {
+        let level = |i: usize| levels.get(i).copied().unwrap_or(0);
+        let peer = |(i, &route): (usize, &u8)| PeerState {
+            route,
+            level: level(i),
+            queued: false,
+            lost: false,
+            account: Account::default(),
+        };
+        Self {
+            me,
+            peers: routes.iter().enumerate().map(peer).collect(),
+            reasons: FxHashMap::default(),
+            requests: Requests::default(),
+            matcher: Matcher::new(),
+            taken: Vec::new(),
+            outgoing: FxHashMap::default(),
+            placing: FxHashMap::default(),
+            work: VecDeque::new(),
+            table: Table::new(),
+            chunk: Vec::new(),
+            pool: Vec::new(),
+        }
+    }
+
+    /// The request is complete: tells its plan, or keeps the completion, or forgets it.
+    #[inline]
+    pub(crate) fn finish(&mut self, index: u32) {
+        let slot = self.requests.slot_mut(index);
+        if matches!(slot.task, Task::Send(_)) {
+            slot.task = Task::Nothing;
+            self.requests.sends -= 1;
+        }
+        let slot = self.requests.slot_mut(index);
+        slot.task = Task::Nothing;
+        slot.done = true;
+        let (owner, step, detached) = (slot.owner, slot.step, slot.detached);
+        if owner != NONE {
+            let plan = self.requests.name(owner);
+            self.fail_owner(index, owner);
+            self.requests.remove(index);
+            self.work.push_back(Work::Step(plan, step));
+        } else if detached {
+            self.requests.remove(index);
+        }
+    }
+
+    /// An error of a step is an error of its plan; the first one counts.
+    fn fail_owner(&mut self, index: u32, owner: u32) {
+        if let Some(error) = self.requests.slot_mut(index).completion.error.take() {
+            self.requests.slot_mut(owner).completion.error.get_or_insert(error);
+        }
+    }
+
+    pub(crate) fn fail(&mut self, index: u32, error: EngineError) {
+        self.requests.slot_mut(index).completion.error = Some(error);
+        self.finish(index);
+    }
+
+    pub(crate) fn lost_error(&self, peer: Peer) -> EngineError {
+        let reason = self.reasons.get(&peer).cloned().unwrap_or_else(|| "the connection is gone".into());
+        EngineError::PeerLost { peer, reason }
+    }
+
+    /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
+    fn broken(&mut self, peer: Peer, what: &str) {
+        self.work.push_back(Work::Lost(peer, format!("it broke the message protocol: {what}").into()));
+    }
+
+    /// Notes in the completion what the receive has matched; returns the bytes that will be delivered.
+    #[inline]
+    pub(crate) fn matched(&mut self, index: u32, envelope: &Envelope, message: u64) -> u64 {
+        let slot = self.requests.slot_mut(index);
+        let Task::Receive(task) = &mut slot.task else { return 0 };
+        let room = task.buffer.length();
+        let wanted = message.min(room);
+        task.wanted = wanted;
+        slot.completion.source = envelope.source;
+        slot.completion.tag = envelope.tag;
+        slot.completion.bytes = wanted;
+        if message > room {
+            let (source, tag) = (envelope.source, envelope.tag);
+            slot.completion.error = Some(EngineError::Truncate { source, tag, message, buffer: room });
+        }
+        wanted
+    }
+
+    /// Gives a whole message to the receive that it matched.
+    #[inline]
+    pub(crate) fn fill(&mut self, index: u32, envelope: &Envelope, data: &[u8]) {
+        let wanted = self.matched(index, envelope, data.len() as u64) as usize;
+        if let Some(task) = self.requests.receive(index) {
+            task.buffer.write(0, &data[..wanted]);
+        }
+        self.finish(index);
+    }
+
+    /// A message has matched: gives credit back and tells a synchronous sender.
+    #[inline]
+    pub(crate) fn settle(&mut self, peer: Peer, kept: u64, acknowledge: u64) {
+        if peer == self.me {
+            return;
+        }
+        if let Some(cost) = self.peers[peer as usize].account.matched(kept) {
+            self.work.push_back(Work::Control(peer, Header::control(Kind::Credit, 0, 0, cost)));
+        }
+        if acknowledge != 0 {
+            self.work.push_back(Work::Control(peer, Header::control(Kind::Ack, acknowledge, 0, 0)));
+        }
+    }
+
+    /// The receive has matched a message that waits at its sender.
+    pub(crate) fn answer(&mut self, index: u32, peer: Peer, envelope: &Envelope, message: u64, token: u64, handle: Box<[u8]>) {
+        self.matched(index, envelope, message);
+        if let Some(task) = self.requests.receive(index) {
+            task.peer = peer;
+            task.stage = ReceiveStage::Answering { token, handle };
+        }
+        self.work.push_back(Work::Answer(index));
+    }
+
+    fn eager(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        let envelope = envelope(header);
+        match self.matcher.arrive(&envelope) {
+            Some(index) => {
+                self.settle(peer, header.length, header.token);
+                self.fill(index, &envelope, payload);
+            }
+            None => self.keep(peer, header, Content::keep(payload)),
+        }
+    }
+
+    fn keep(&mut self, peer: Peer, header: &Header, content: Content) {
+        let message = Message { peer, bytes: header.length, token: header.token, content };
+        if !self.peers[peer as usize].account.hold(message.kept()) {
+            return self.broken(peer, "it sent more unexpected messages than it had credit for");
+        }
+        self.matcher.keep(envelope(header), message);
+    }
+
+    fn offered(&mut self, peer: Peer, header: &Header, handle: &[u8]) {
+        let envelope = envelope(header);
+        match self.matcher.arrive(&envelope) {
+            Some(index) => {
+                self.settle(peer, 0, 0);
+                self.answer(index, peer, &envelope, header.length, header.token, handle.into());
+            }
+            None => self.keep(peer, header, Content::Offered(handle.into())),
+        }
+    }
+
+    /// Our send that a control frame of the peer names. One that has failed in the meantime has none; that is no mistake of the peer.
+    fn waiting_send(&mut self, peer: Peer, token: u64) -> Option<u32> {
+        let index = self.requests.index(Request::from_raw(token))?;
+        let right = self.requests.send(index).is_some_and(|task| task.peer == peer && task.stage == SendStage::Waiting);
+        if !right {
+            self.broken(peer, "an answer to a message that did not wait for one");
+        }
+        right.then_some(index)
+    }
+
+    fn cleared(&mut self, peer: Peer, header: &Header) {
+        let Some(index) = self.waiting_send(peer, header.token) else { return };
+        let Some(task) = self.requests.send(index) else { return };
+        if header.length > task.header.length {
+            return self.broken(peer, "clear to send for more than was offered");
+        }
+        task.receiver = header.auxiliary();
+        task.wanted = header.length;
+        if header.length == 0 { self.finish(index) } else { self.work.push_back(Work::Data(index)) }
+    }
+
+    fn acknowledged(&mut self, peer: Peer, header: &Header) {
+        if let Some(index) = self.waiting_send(peer, header.token) {
+            self.finish(index);
+        }
+    }
+
+    /// The receive that a data frame belongs to, if the frame fits it.
+    fn streaming(&mut self, peer: Peer, header: &Header) -> Option<u32> {
+        let index = self.requests.index(Request::from_raw(header.token))?;
+        let task = self.requests.receive(index)?;
+        let fits = header.auxiliary().checked_add(header.length).is_some_and(|end| end <= task.wanted);
+        (task.peer == peer && matches!(task.stage, ReceiveStage::Streaming) && fits).then_some(index)
+    }
+
+    fn data(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        let Some(index) = self.streaming(peer, header) else { return self.broken(peer, "data that nobody asked for") };
+        if let Some(task) = self.requests.receive(index) {
+            task.buffer.write(header.auxiliary(), payload);
+        }
+        self.arrived(index, header.length);
+    }
+
+    fn arrived(&mut self, index: u32, bytes: u64) {
+        let Some(task) = self.requests.receive(index) else { return };
+        task.got += bytes;
+        if task.got >= task.wanted {
+            self.finish(index);
+        }
+    }
+
+    /// Memory for an eager message that a posted receive can take as it is.
+    fn place_eager(&mut self, peer: Peer, header: &Header) -> Placement {
+        let envelope = envelope(header);
+        let Some((posted, &index)) = self.matcher.expect(&envelope) else { return Placement::Collect };
+        let fitting = self.requests.receive(index).filter(|task| task.buffer.length() >= header.length);
+        let Some(memory) = fitting.and_then(|task| task.buffer.memory()) else { return Placement::Collect };
+        self.matcher.cancel(posted);
+        self.matched(index, &envelope, header.length);
+        if let Some(task) = self.requests.receive(index) {
+            task.peer = peer;
+            task.stage = ReceiveStage::Placing;
+        }
+        self.placing.insert(peer, index);
+        Placement::Into(memory)
+    }
+}
+
+#[inline]
+fn envelope(header: &Header) -> Envelope {
+    Envelope { context: header.context, source: header.source, tag: header.tag }
+}
+
+impl Sink for State {
+    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        match header.kind {
+            Kind::Eager | Kind::EagerSync => self.eager(peer, header, payload),
+            Kind::Rts => self.offered(peer, header, payload),
+            Kind::Cts => self.cleared(peer, header),
+            Kind::Data => self.data(peer, header, payload),
+            Kind::Ack | Kind::Pulled => self.acknowledged(peer, header),
+            // Sends are never cancelled here; a peer that asks is told so.
+            Kind::Cancel => {
+                self.work.push_back(Work::Control(peer, Header::control(Kind::CancelReply, header.token, 0, 0)));
+            }
+            Kind::CancelReply => self.broken(peer, "an answer to a question that was not asked"),
+            Kind::Credit => {
+                if !self.peers[peer as usize].account.credited(header.length) {
+                    return self.broken(peer, "it gave more credit back than it had been lent");
+                }
+                if self.peers[peer as usize].queued {
+                    self.work.push_back(Work::Flush(peer));
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, peer: Peer, header: &Header) -> Placement {
+        match header.kind {
+            Kind::Eager | Kind::EagerSync => self.place_eager(peer, header),
+            Kind::Data => {
+                let index = self.streaming(peer, header);
+                let memory = index.and_then(|i| self.requests.receive(i)).and_then(|task| task.buffer.memory());
+                let at = header.auxiliary() as isize;
+                memory.map_or(Placement::Collect, |m| Placement::Into(m.shifted(at)))
+            }
+            _ => Placement::Collect,
+        }
+    }
+
+    fn placed(&mut self, peer: Peer, header: &Header) {
+        if header.kind == Kind::Data {
+            match self.streaming(peer, header) {
+                Some(index) => self.arrived(index, header.length),
+                None => self.broken(peer, "data that nobody asked for"),
+            }
+        } else if let Some(index) = self.placing.remove(&peer) {
+            self.settle(peer, header.length, header.token);
+            self.finish(index);
+        }
+    }
+
+    fn received(&mut self, peer: Peer, token: u64) {
+        let Some(index) = self.requests.index(Request::from_raw(token)) else { return };
+        if self.requests.receive(index).is_some_and(|task| task.peer == peer) {
+            self.finish(index);
+        }
+    }
+
+    fn sent(&mut self, peer: Peer, token: u64) {
+        let Some(index) = self.requests.index(Request::from_raw(token)) else { return };
+        if self.requests.send(index).is_some_and(|task| task.peer == peer && task.stage == SendStage::Bulk) {
+            self.finish(index);
+        }
+    }
+
+    fn writable(&mut self, peer: Peer) {
+        if self.peers[peer as usize].queued {
+            self.work.push_back(Work::Flush(peer));
+        }
+    }
+
+    fn lost(&mut self, peer: Peer, reason: &str) {
+        self.work.push_back(Work::Lost(peer, reason.into()));
+    }
+}
+
+impl State {
+    /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the source:
+    /// they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
+    pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
+        self.peers[peer as usize].lost = true;
+        self.peers[peer as usize].queued = false;
+        self.reasons.entry(peer).or_insert(reason);
+        self.outgoing.remove(&peer);
+        self.placing.remove(&peer);
+        for index in self.requests.indices() {
+            let doomed = match &self.requests.slot(index).task {
+                Task::Send(task) => task.peer == peer,
+                Task::Receive(task) => {
+                    task.peer == peer || task.members.as_ref().is_some_and(|members| members.contains(peer))
+                }
+                Task::Nothing | Task::Plan(_) | Task::User => false,
+            };
+            if doomed {
+                let error = self.lost_error(peer);
+                self.withdraw(index);
+                self.fail(index, error);
+            }
+        }
+    }
+
+    /// A receive leaves the queue of posted ones, if it is there.
+    pub(crate) fn withdraw(&mut self, index: u32) -> bool {
+        let Some(task) = self.requests.receive(index) else { return false };
+        let ReceiveStage::Posted(posted) = task.stage else { return false };
+        self.matcher.cancel(posted).is_some()
+    }
+
+    /// Releases the memory that an unexpected message was accounted for.
+    pub(crate) fn unkeep(&mut self, message: &Message) {
+        if !matches!(message.content, Content::Local(_)) {
+            self.peers[message.peer as usize].account.let_go(message.kept());
+        }
+    }
+}
+
