@@ -34,6 +34,40 @@ unsafe impl Sync for ReadMemory {}
 // SAFETY: writing needs `&mut self` or a copy that the promise makes unique to the operation.
 unsafe impl Sync for WriteMemory {}
 
+/// Zeroed memory of the library's own, for intermediate results; aligned to 16 bytes as C's `malloc` does.
+///
+/// The values that [`Scratch::memory`] gives must not be used after the `Scratch` is gone: whoever owns it keeps it until every
+/// operation on that memory has completed. It is the same promise that the constructors of the other values ask of their
+/// caller; it is written here because the owner (the engine) has no unsafe code of its own.
+#[derive(Debug)]
+pub struct Scratch {
+    origin: *mut u8,
+    low: isize,
+    high: isize,
+    /// Owns what `origin` points into; never touched through this.
+    _bytes: Vec<u128>,
+}
+
+// SAFETY: the memory belongs to the value; the addresses into it are used as the documentation demands.
+unsafe impl Send for Scratch {}
+
+impl Scratch {
+    /// The bytes `low .. high` around an origin, which is aligned to 16 bytes.
+    pub fn new(low: isize, high: isize) -> Self {
+        assert!(low <= high, "scratch memory of negative size");
+        let pad = low.rem_euclid(16);
+        let bytes = pad as usize + high.abs_diff(low);
+        let mut owner = vec![0_u128; bytes.div_ceil(16)];
+        let origin = owner.as_mut_ptr().cast::<u8>().wrapping_offset(pad - low);
+        Self { origin, low, high, _bytes: owner }
+    }
+
+    /// The memory, to read and write.
+    pub fn memory(&self) -> WriteMemory {
+        WriteMemory { origin: self.origin, low: self.low, high: self.high }
+    }
+}
+
 impl ReadMemory {
     /// Memory of length 0.
     pub const EMPTY: Self = Self { origin: std::ptr::null(), low: 0, high: 0 };

@@ -88,6 +88,11 @@ impl Block {
         Self::new(memory.reading(), Some(memory), datatype, count)
     }
 
+    /// Bytes in a row.
+    pub(crate) fn plain(memory: WriteMemory, length: u64) -> Self {
+        Self { read: memory.reading(), write: Some(memory), datatype: None, length }
+    }
+
     fn new(read: ReadMemory, write: Option<WriteMemory>, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
         if let Some((offset, length)) = datatype.contiguous(count) {
             let (read, write) = (read.shifted(offset), write.map(|w| w.shifted(offset)));

@@ -4,7 +4,7 @@
 use isthmus_wire::boot;
 
 /// Levels of the network that are counted: wide area 0 … node 4.
-pub const LEVELS: usize = 5;
+pub(crate) const LEVELS: usize = 5;
 
 /// Names an operation for the counters; small. [`Operation::POINT_TO_POINT`] is always there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,8 +13,14 @@ mod channel;
 mod counters;
 mod engine;
 mod error;
+mod execution;
+mod plan;
+mod receive;
 mod request;
+mod requests;
+mod send;
 mod shared;
+mod state;
 
 pub use binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
 pub use buffer::{ReceiveBuffer, SendBuffer};

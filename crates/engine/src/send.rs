@@ -181,8 +181,11 @@ impl Engine {
             return;
         }
         match self.first_frame(index) {
-            First::Done => self.state.finish(index),
-            First::Waiting => {}
+            First::Done => {
+                self.state.finish(index);
+                self.unblocked(peer);
+            }
+            First::Waiting => self.unblocked(peer),
             First::Blocked => self.queue(peer).messages.push_back(index),
             First::Lost => {
                 let error = self.state.lost_error(peer);
@@ -191,6 +194,11 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// A frame was taken: the peer is blocked no longer than something waits for it.
+    fn unblocked(&mut self, peer: Peer) {
+        self.state.peers[peer as usize].queued = self.state.outgoing.contains_key(&peer);
     }
 
     fn queue(&mut self, peer: Peer) -> &mut crate::state::Outgoing {

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The state of one plan that is being executed: which steps are known, which wait for others, which run.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use isthmus_datatype::raw::Scratch;
+use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, WINDOW};
+
+use crate::binding::{Binding, Block, BoundBuffer, Next, Unit};
+use crate::requests::NONE;
+use crate::{Channel, EngineError, Operation, ReceiveBuffer, SendBuffer};
+
+/// A step that is known and not forgotten yet.
+#[derive(Clone, Copy, Debug)]
+struct StepState {
+    action: Action,
+    /// Incomplete steps that it waits for.
+    waits: u32,
+    /// First of the steps that wait for it: index into the edges.
+    dependents: u32,
+    /// Its send or receive while it runs, or [`NONE`].
+    request: u32,
+    done: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    step: u32,
+    next: u32,
+}
+
+/// Memory of a plan, as large as the plan asked for.
+#[derive(Debug)]
+struct Owned {
+    buffer: BoundBuffer,
+    /// Keeps `buffer` valid.
+    _memory: Scratch,
+}
+
+pub(crate) struct Execution {
+    plan: Option<Box<dyn Plan>>,
+    pub(crate) next: Option<Next>,
+    binding: Binding,
+    pub(crate) channel: Channel,
+    pub(crate) operation: Operation,
+    /// Upper half of the tags.
+    pub(crate) tag: i32,
+    scratch: Vec<Owned>,
+    /// Number of the first step in the window.
+    base: u32,
+    window: VecDeque<StepState>,
+    edges: Vec<Edge>,
+    free_edge: u32,
+    ready: VecDeque<u32>,
+    running: u32,
+    pub(crate) aborted: bool,
+}
+
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "plan at step {} with {} known and {} running", self.base, self.window.len(), self.running)
+    }
+}
+
+impl Execution {
+    pub(crate) fn new(channel: Channel, operation: Operation) -> Self {
+        Self {
+            plan: None,
+            next: None,
+            binding: Binding::nothing(),
+            channel,
+            operation,
+            tag: 0,
+            scratch: Vec::new(),
+            base: 0,
+            window: VecDeque::new(),
+            edges: Vec::new(),
+            free_edge: NONE,
+            ready: VecDeque::new(),
+            running: 0,
+            aborted: false,
+        }
+    }
+
+    /// Begins with a plan; everything of an earlier one must be over.
+    pub(crate) fn begin(&mut self, plan: Box<dyn Plan>, binding: Binding) -> Result<(), EngineError> {
+        self.base = 0;
+        self.window.clear();
+        self.edges.clear();
+        self.free_edge = NONE;
+        self.ready.clear();
+        self.running = 0;
+        self.aborted = false;
+        self.scratch.clear();
+        for &units in plan.scratch() {
+            self.scratch.push(owned(&binding.unit, units)?);
+        }
+        self.binding = binding;
+        self.plan = Some(plan);
+        Ok(())
+    }
+
+    /// Lets go of everything that belongs to the user or the plan.
+    pub(crate) fn end(&mut self) {
+        self.plan = None;
+        self.next = None;
+        self.binding = Binding::nothing();
+        self.scratch.clear();
+    }
+
+    /// A step that can run now: asks the plan for more steps while the window has room.
+    pub(crate) fn next_ready(&mut self) -> Result<Option<(u32, Action)>, EngineError> {
+        loop {
+            if let Some(step) = self.ready.pop_front() {
+                return Ok(Some((step, self.window[(step - self.base) as usize].action)));
+            }
+            if self.window.len() >= WINDOW {
+                return Ok(None);
+            }
+            let Some(plan) = &mut self.plan else { return Ok(None) };
+            match plan.next_step() {
+                Some(step) => self.learn(step)?,
+                None => self.plan = None,
+            }
+        }
+    }
+
+    fn learn(&mut self, step: Step) -> Result<(), EngineError> {
+        let number = self.base + self.window.len() as u32;
+        let mut waits = 0;
+        for &before in step.after.iter() {
+            if before >= number {
+                return Err(EngineError::Plan { what: "a step waits for itself or for a later one" });
+            }
+            if before < self.base || self.window[(before - self.base) as usize].done {
+                continue;
+            }
+            waits += 1;
+            let next = self.window[(before - self.base) as usize].dependents;
+            let edge = self.edge(Edge { step: number, next });
+            self.window[(before - self.base) as usize].dependents = edge;
+        }
+        self.window.push_back(StepState { action: step.action, waits, dependents: NONE, request: NONE, done: false });
+        if waits == 0 {
+            self.ready.push_back(number);
+        }
+        Ok(())
+    }
+
+    fn edge(&mut self, edge: Edge) -> u32 {
+        if self.free_edge == NONE {
+            self.edges.push(edge);
+            return (self.edges.len() - 1) as u32;
+        }
+        let at = self.free_edge;
+        self.free_edge = self.edges[at as usize].next;
+        self.edges[at as usize] = edge;
+        at
+    }
+
+    /// The step has been started and will complete later, by this request.
+    pub(crate) fn started(&mut self, step: u32, request: u32) {
+        self.window[(step - self.base) as usize].request = request;
+        self.running += 1;
+    }
+
+    /// A step that had been started is complete.
+    pub(crate) fn stopped(&mut self, step: u32) {
+        let Some(state) = step.checked_sub(self.base).and_then(|i| self.window.get_mut(i as usize)) else { return };
+        if state.request != NONE {
+            state.request = NONE;
+            self.running -= 1;
+            self.complete(step);
+        }
+    }
+
+    /// The step is complete: those that waited for it may become ready.
+    pub(crate) fn complete(&mut self, step: u32) {
+        let state = &mut self.window[(step - self.base) as usize];
+        state.done = true;
+        let mut edge = std::mem::replace(&mut state.dependents, NONE);
+        while edge != NONE {
+            let Edge { step: dependent, next } = self.edges[edge as usize];
+            self.edges[edge as usize].next = self.free_edge;
+            self.free_edge = edge;
+            edge = next;
+            let state = &mut self.window[(dependent - self.base) as usize];
+            state.waits -= 1;
+            if state.waits == 0 && !self.aborted {
+                self.ready.push_back(dependent);
+            }
+        }
+        while self.window.front().is_some_and(|s| s.done) {
+            self.window.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// Nothing runs and nothing more will.
+    pub(crate) fn over(&self) -> bool {
+        self.running == 0 && self.ready.is_empty() && (self.aborted || (self.plan.is_none() && self.window.is_empty()))
+    }
+
+    /// Starts nothing new. Returns the steps that run, with their requests.
+    pub(crate) fn abort(&mut self) -> Vec<(u32, u32)> {
+        self.aborted = true;
+        self.plan = None;
+        self.next = None;
+        self.ready.clear();
+        let running = self.window.iter().zip(self.base..).filter(|(state, _)| state.request != NONE);
+        running.map(|(state, step)| (step, state.request)).collect()
+    }
+
+    fn buffer(&self, buffer: Buffer) -> Option<&BoundBuffer> {
+        match buffer {
+            Buffer::Send => Some(&self.binding.send),
+            Buffer::Recv => Some(&self.binding.receive),
+            Buffer::Scratch(i) => self.scratch.get(i as usize).map(|owned| &owned.buffer),
+        }
+    }
+
+    /// A slice in bytes of the packed stream.
+    fn range(&self, slice: &Slice) -> Option<(u64, u64)> {
+        match &self.binding.unit {
+            Unit::Byte => Some((slice.offset, slice.length)),
+            Unit::Element { datatype, .. } => {
+                Some((slice.offset.checked_mul(datatype.size())?, slice.length.checked_mul(datatype.size())?))
+            }
+        }
+    }
+
+    pub(crate) fn sending(&self, slice: &Slice) -> Result<SendBuffer, EngineError> {
+        let buffer = self.range(slice).and_then(|(at, length)| self.buffer(slice.buffer)?.sending(at, length));
+        buffer.ok_or(EngineError::Plan { what: "a step reads outside its buffer" })
+    }
+
+    pub(crate) fn receiving(&self, slice: &Slice) -> Result<ReceiveBuffer, EngineError> {
+        let buffer = self.range(slice).and_then(|(at, length)| self.buffer(slice.buffer)?.receiving(at, length));
+        buffer.ok_or(EngineError::Plan { what: "a step writes outside its buffer" })
+    }
+
+    /// `target = operand ∘ target`, or the other way round.
+    pub(crate) fn reduce(&self, operand: &Slice, target: &Slice, operand_is_left: bool) -> Result<(), EngineError> {
+        let Unit::Element { datatype, reducer } = &self.binding.unit else {
+            return Err(EngineError::Plan { what: "a reduction step in an operation that only moves data" });
+        };
+        if operand.length != target.length {
+            return Err(EngineError::Plan { what: "a reduction step with operands of different lengths" });
+        }
+        if operand.length == 0 || datatype.size() == 0 {
+            return Ok(());
+        }
+        let outside = EngineError::Plan { what: "a reduction step outside its buffers" };
+        let find = |slice: &Slice| {
+            let buffer = self.buffer(slice.buffer)?;
+            let end = slice.offset.checked_add(slice.length)?.checked_mul(datatype.size())?;
+            (end <= buffer.length()).then(|| buffer.elements(datatype, slice.offset, slice.length))?
+        };
+        let (Some((source, _, length)), Some((_, Some(mut memory), _))) = (find(operand), find(target)) else {
+            return Err(outside);
+        };
+        reducer(source.slice(0, length), memory.slice(0, length), operand.length, operand_is_left);
+        Ok(())
+    }
+}
+
+/// Memory for a scratch buffer.
+fn owned(unit: &Unit, units: u64) -> Result<Owned, EngineError> {
+    let impossible = |_| EngineError::Plan { what: "a scratch buffer larger than the address space" };
+    match unit {
+        Unit::Byte => {
+            let high = isize::try_from(units).map_err(|_| EngineError::Plan { what: "a scratch buffer larger than the address space" })?;
+            let memory = Scratch::new(0, high);
+            let buffer = BoundBuffer::one(Block::plain(memory.memory(), units));
+            Ok(Owned { buffer, _memory: memory })
+        }
+        Unit::Element { datatype, .. } => {
+            let (low, high) = datatype.window(units).map_err(impossible)?;
+            let memory = Scratch::new(low, high);
+            let block = Block::writing(memory.memory(), datatype, units).map_err(impossible)?;
+            Ok(Owned { buffer: BoundBuffer::one(block), _memory: memory })
+        }
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Executing plans: collective operations.
+
+use isthmus_protocol::matching::Pattern;
+use isthmus_schedule::step::{Action, Plan, Slice};
+use isthmus_wire::frame::{Header, Kind};
+
+use crate::buffer::transfer;
+use crate::execution::Execution;
+use crate::receive::Inbound;
+use crate::requests::{NONE, Task};
+use crate::send::{Outbound, chunk};
+use crate::state::CHUNK;
+use crate::{Binding, Channel, Engine, EngineError, Mode, Next, Operation, Request};
+
+/// Executions that are kept for the next operation.
+const POOL: usize = 16;
+
+/// What became of a step.
+enum Outcome {
+    Done,
+    /// Runs as this request.
+    Started(u32),
+}
+
+impl Engine {
+    /// Starts this process's part of a collective operation. `sequence`: number of the operation within the communicator, equal
+    /// on all members. Messages travel in the context `channel.context + 1`. `next` is called when the plan has ended and may
+    /// give another plan for the same request. The first error of a step is the error of the request.
+    pub fn start_plan(
+        &mut self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        plan: Box<dyn Plan>,
+        binding: Binding,
+        next: Option<Next>,
+    ) -> Request {
+        let index = self.state.requests.insert(Task::Nothing);
+        let request = self.state.requests.name(index);
+        let pooled = self.state.pool.pop();
+        let mut execution = pooled.unwrap_or_else(|| Box::new(Execution::new(channel.clone(), operation)));
+        execution.channel.clone_from(channel);
+        execution.operation = operation;
+        execution.tag = ((sequence & 0x7fff) << 16) as i32;
+        execution.next = next;
+        match execution.begin(plan, binding) {
+            Ok(()) => self.run(index, execution),
+            Err(error) => {
+                self.recycle(execution);
+                self.state.fail(index, error);
+            }
+        }
+        self.work();
+        request
+    }
+
+    /// A step that was started has completed.
+    pub(crate) fn step_done(&mut self, plan: Request, step: u32) {
+        let Some(index) = self.state.requests.index(plan) else { return };
+        let slot = self.state.requests.slot_mut(index);
+        let Task::Plan(mut execution) = std::mem::replace(&mut slot.task, Task::Nothing) else { return };
+        execution.stopped(step);
+        self.run(index, execution);
+    }
+
+    /// Starts every step that can start; ends the request when the plan is over.
+    fn run(&mut self, index: u32, mut execution: Box<Execution>) {
+        if let Err(error) = self.run_steps(index, &mut execution) {
+            self.state.requests.slot_mut(index).completion.error.get_or_insert(error);
+        }
+        if self.hopeless_plan(index) && !execution.aborted {
+            self.abort(&mut execution);
+        }
+        if !execution.over() {
+            self.state.requests.slot_mut(index).task = Task::Plan(execution);
+            return;
+        }
+        self.recycle(execution);
+        self.state.finish(index);
+    }
+
+    fn run_steps(&mut self, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
+        loop {
+            while let Some((step, action)) = execution.next_ready()? {
+                match self.run_step(index, execution, action)? {
+                    Outcome::Done => execution.complete(step),
+                    Outcome::Started(request) => {
+                        let slot = self.state.requests.slot_mut(request);
+                        slot.owner = index;
+                        slot.step = step;
+                        execution.started(step, request);
+                    }
+                }
+            }
+            if !execution.over() || execution.aborted {
+                return Ok(());
+            }
+            let Some((plan, binding)) = execution.next.take().and_then(|next| next()) else { return Ok(()) };
+            execution.begin(plan, binding)?;
+        }
+    }
+
+    /// Errors that leave the plan nothing to go on with. (A truncated message does.)
+    fn hopeless_plan(&self, index: u32) -> bool {
+        let error = &self.state.requests.slot(index).completion.error;
+        error.as_ref().is_some_and(|e| !matches!(e, EngineError::Truncate { .. }))
+    }
+
+    /// Ends what can be ended of a plan that has failed; the rest completes by itself.
+    fn abort(&mut self, execution: &mut Execution) {
+        for (step, request) in execution.abort() {
+            if self.abandon(request) {
+                execution.stopped(step);
+            }
+        }
+    }
+
+    fn recycle(&mut self, mut execution: Box<Execution>) {
+        execution.end();
+        if self.state.pool.len() < POOL {
+            self.state.pool.push(execution);
+        }
+    }
+
+    fn run_step(&mut self, index: u32, execution: &Execution, action: Action) -> Result<Outcome, EngineError> {
+        match action {
+            Action::Send { to, data, slot } => self.run_send(execution, to, &data, slot),
+            Action::Receive { from, data, slot } => self.run_receive(index, execution, from, &data, slot),
+            Action::Reduce { operand, target, operand_is_left } => {
+                execution.reduce(&operand, &target, operand_is_left)?;
+                Ok(Outcome::Done)
+            }
+            Action::Copy { from, to } => {
+                let (mut from, mut to) = (execution.sending(&from)?, execution.receiving(&to)?);
+                if from.length() != to.length() {
+                    return Err(EngineError::Plan { what: "a copy step between slices of different lengths" });
+                }
+                let length = from.length();
+                transfer(&mut from, &mut to, length, chunk(&mut self.state.chunk, CHUNK));
+                Ok(Outcome::Done)
+            }
+        }
+    }
+
+    fn run_send(&mut self, execution: &Execution, to: u32, data: &Slice, slot: u16) -> Result<Outcome, EngineError> {
+        let channel = &execution.channel;
+        if to >= channel.members.count() {
+            return Err(EngineError::Plan { what: "a message to a rank outside the group" });
+        }
+        let buffer = execution.sending(data)?;
+        let peer = channel.members.peer(to);
+        let tag = execution.tag | i32::from(slot);
+        let header = Header::new(Kind::Eager, channel.context + 1, channel.rank, tag, buffer.length(), 0);
+        self.count(execution.operation, peer, buffer.length());
+        match self.try_send(Outbound { peer, header, mode: Mode::Standard, buffer }) {
+            Ok(()) => Ok(Outcome::Done),
+            Err(_) if self.state.peers[peer as usize].lost => Err(self.state.lost_error(peer)),
+            Err(outbound) => {
+                let request = self.start_send(outbound);
+                self.outcome(NONE, request)
+            }
+        }
+    }
+
+    fn run_receive(
+        &mut self,
+        index: u32,
+        execution: &Execution,
+        from: u32,
+        data: &Slice,
+        slot: u16,
+    ) -> Result<Outcome, EngineError> {
+        let channel = &execution.channel;
+        if from >= channel.members.count() {
+            return Err(EngineError::Plan { what: "a message from a rank outside the group" });
+        }
+        let buffer = execution.receiving(data)?;
+        let tag = execution.tag | i32::from(slot);
+        let pattern = Pattern { context: channel.context + 1, source: Some(from), tag: Some(tag) };
+        let peer = channel.members.peer(from);
+        let request = self.start_receive(Inbound { pattern, peer, members: None, buffer });
+        self.outcome(index, request)
+    }
+
+    /// A request that has completed at once ends the step; a truncation is noted for the plan.
+    fn outcome(&mut self, plan: u32, request: u32) -> Result<Outcome, EngineError> {
+        if !self.state.requests.slot(request).done {
+            return Ok(Outcome::Started(request));
+        }
+        match self.state.requests.remove(request).error {
+            None => Ok(Outcome::Done),
+            Some(error @ EngineError::Truncate { .. }) if plan != NONE => {
+                self.state.requests.slot_mut(plan).completion.error.get_or_insert(error);
+                Ok(Outcome::Done)
+            }
+            Some(error) => Err(error),
+        }
+    }
+}
