@@ -34,23 +34,14 @@ want_rust() {
     rust_is_new_enough || missing="$missing cargo-web rustc-web"
 }
 
+# cargo fmt and cargo clippy: from where the compiler came. If they cannot be had, their checks say that they are skipped.
 want_rust_checks() {
-    if rust_is_new_enough; then
-        cargo fmt --version >/dev/null 2>&1 || missing="$missing $(rust_check_package fmt)"
-        cargo clippy --version >/dev/null 2>&1 || missing="$missing $(rust_check_package clippy)"
-    else
-        missing="$missing rustfmt-web rust-web-clippy"
+    if ! rust_is_new_enough || dpkg -s rustc-web >/dev/null 2>&1; then
+        wanted rustfmt rustfmt-web
+        wanted clippy-driver rust-web-clippy
+    elif have rustup && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
+        rustup component add rustfmt clippy || true
     fi
-}
-
-# Which package brings `cargo fmt` or `cargo clippy` for the compiler that is here.
-rust_check_package() {
-    suffix=
-    dpkg -s rustc-web >/dev/null 2>&1 && suffix=-web
-    case $1 in
-    fmt) echo "rustfmt$suffix" ;;
-    clippy) if [ -n "$suffix" ]; then echo rust-web-clippy; else echo rust-clippy; fi ;;
-    esac
 }
 
 want_for_build() {
