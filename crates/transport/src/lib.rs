@@ -16,6 +16,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod conformance;
+pub mod memory;
+
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every transport must do: written once, called by the tests of each transport.
+//!
+//! A transport's test makes pairs of endpoints (peers 0 and 1, in one process) and hands a function that makes them to
+//! [`check`]. Nothing here asserts times; a transport that does not move data at all fails after many polls.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use isthmus_datatype::raw::{Scratch, WriteMemory};
+use isthmus_wire::frame::{Header, Kind};
+
+use crate::{Peer, Placement, SendError, Sink, Transport};
+
+/// Two endpoints that reach each other: peer 0 and peer 1.
+pub type Pair = [Box<dyn Transport>; 2];
+
+/// Runs everything; `make` gives a fresh pair each time. Panics with what is wrong.
+pub fn check(mut make: impl FnMut() -> Pair) {
+    frames_arrive_once_whole_and_in_order(make());
+    both_directions_at_once(make());
+    back_pressure_ends(make());
+    handles_travel_with_requests(make());
+    long_data_arrive(make());
+    data_are_placed(make());
+    bulk_data_arrive(make());
+    data_can_be_pulled(make());
+    sleepers_are_woken(make());
+    closing_pushes_everything_out(make());
+}
+
+/// What a test's side has seen.
+#[derive(Default)]
+struct Seen {
+    frames: VecDeque<(Peer, Header, Vec<u8>)>,
+    place: Option<WriteMemory>,
+    placed: Vec<Header>,
+    received: Vec<u64>,
+    sent: Vec<u64>,
+    lost: Vec<String>,
+}
+
+impl Sink for Seen {
+    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        assert_eq!(header.payload_bytes(), payload.len() as u64, "a frame must come with its whole payload");
+        self.frames.push_back((peer, *header, payload.to_vec()));
+    }
+    fn place(&mut self, _peer: Peer, header: &Header) -> Placement {
+        let at = if header.kind == Kind::Data { header.auxiliary() as isize } else { 0 };
+        self.place.map_or(Placement::Collect, |memory| Placement::Into(memory.shifted(at)))
+    }
+    fn placed(&mut self, _peer: Peer, header: &Header) {
+        self.placed.push(*header);
+    }
+    fn received(&mut self, _peer: Peer, token: u64) {
+        self.received.push(token);
+    }
+    fn sent(&mut self, _peer: Peer, token: u64) {
+        self.sent.push(token);
+    }
+    fn writable(&mut self, _peer: Peer) {}
+    fn lost(&mut self, peer: Peer, reason: &str) {
+        self.lost.push(format!("{peer}: {reason}"));
+    }
+}
+
+struct Bench {
+    ends: Pair,
+    seen: [Seen; 2],
+}
+
+impl Bench {
+    fn new(ends: Pair) -> Self {
+        Self { ends, seen: [Seen::default(), Seen::default()] }
+    }
+
+    fn poll(&mut self) -> bool {
+        let mut any = false;
+        for (end, seen) in self.ends.iter_mut().zip(&mut self.seen) {
+            any |= end.poll(seen);
+            assert!(seen.lost.is_empty(), "a peer was lost: {:?}", seen.lost);
+        }
+        any
+    }
+
+    /// Polls both ends until the condition holds.
+    fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
+        for round in 0..2_000_000_u32 {
+            if condition(self) {
+                return;
+            }
+            if !self.poll() && round > 100 {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        }
+        panic!("{}: no end of waiting for: {what}", self.ends[0].name());
+    }
+
+    fn send(&mut self, from: usize, header: &Header, payload: &[u8]) {
+        let to = 1 - from as Peer;
+        self.until("a frame to be taken", |bench| match bench.ends[from].send(to, header, payload) {
+            Ok(()) => true,
+            Err(SendError::WouldBlock) => false,
+            Err(SendError::Lost(reason)) => panic!("the peer was lost: {reason}"),
+        });
+    }
+
+    fn next(&mut self, at: usize) -> (Header, Vec<u8>) {
+        self.until("a frame", |bench| !bench.seen[at].frames.is_empty());
+        let (peer, header, payload) = self.seen[at].frames.pop_front().expect("there is one");
+        assert_eq!(peer, 1 - at as Peer, "a frame comes from its sender");
+        (header, payload)
+    }
+}
+
+fn pattern(seed: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed.wrapping_mul(97)) as u8).collect()
+}
+
+fn eager(number: usize, length: usize) -> Header {
+    Header::new(Kind::Eager, 6, 1, number as i32, length as u64, number as u64)
+}
+
+fn frames_arrive_once_whole_and_in_order(ends: Pair) {
+    let limit = ends[0].limits(1).frame;
+    assert!(limit >= 4096, "Limits::frame must be at least 4096");
+    let mut bench = Bench::new(ends);
+    let sizes = [0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 511, 512, 1000, 4095, 4096, limit - 1, limit];
+    for round in 0..3 {
+        for (i, &length) in sizes.iter().enumerate() {
+            let payload = pattern(i + round, length);
+            bench.send(0, &eager(i, length), &payload);
+            if round < 2 {
+                assert_eq!(bench.next(1), (eager(i, length), payload));
+            }
+        }
+    }
+    for (i, &length) in sizes.iter().enumerate() {
+        assert_eq!(bench.next(1), (eager(i, length), pattern(i + 2, length)));
+    }
+    for _ in 0..100 {
+        bench.poll();
+    }
+    assert!(bench.seen[1].frames.is_empty(), "a frame arrived twice");
+}
+
+fn both_directions_at_once(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    for i in 0..2000 {
+        let length = (i * 37) % 3000;
+        for from in 0..2 {
+            bench.send(from, &eager(i, length), &pattern(i + from, length));
+        }
+    }
+    for i in 0..2000 {
+        let length = (i * 37) % 3000;
+        for at in 0..2 {
+            assert_eq!(bench.next(at), (eager(i, length), pattern(i + 1 - at, length)));
+        }
+    }
+}
+
+fn back_pressure_ends(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    let payload = pattern(5, 4096);
+    let mut taken = 0;
+    // A receiver that does not poll must not make the sender's memory grow without bound.
+    while taken < 100_000 {
+        match bench.ends[0].send(1, &eager(taken, 4096), &payload) {
+            Ok(()) => taken += 1,
+            Err(SendError::WouldBlock) => break,
+            Err(SendError::Lost(reason)) => panic!("the peer was lost: {reason}"),
+        }
+        // The sender's own polls count as pushing out.
+        let mut seen = Seen::default();
+        bench.ends[0].poll(&mut seen);
+    }
+    assert!(taken < 100_000, "400 MB were taken for a peer that does not read");
+    for i in 0..taken {
+        assert_eq!(bench.next(1), (eager(i, 4096), payload.clone()));
+    }
+    bench.send(0, &eager(taken, 4096), &payload);
+    assert_eq!(bench.next(1).0, eager(taken, 4096));
+}
+
+fn handles_travel_with_requests(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    for size in [0_usize, 1, 24, 255] {
+        let mut header = Header::new(Kind::Rts, 8, 0, 3, 1 << 40, 77);
+        header.flags = size as u8;
+        bench.send(0, &header, &pattern(size, size));
+        assert_eq!(bench.next(1), (header, pattern(size, size)));
+    }
+    for kind in [Kind::Cts, Kind::Ack, Kind::Pulled, Kind::Cancel, Kind::CancelReply, Kind::Credit] {
+        let header = Header::control(kind, u64::MAX, 1 << 60, 1 << 50);
+        bench.send(1, &header, &[]);
+        assert_eq!(bench.next(0), (header, vec![]));
+    }
+}
+
+const LONG: usize = 3_000_001;
+
+/// Sends `LONG` bytes from 0 to 1 as data frames through `send`.
+fn send_data(bench: &mut Bench, token: u64, data: &[u8]) {
+    let limit = bench.ends[0].limits(1).frame;
+    let mut at = 0;
+    while at < data.len() {
+        let length = limit.min(data.len() - at);
+        let header = Header::control(Kind::Data, token, at as u64, length as u64);
+        bench.send(0, &header, &data[at..at + length]);
+        at += length;
+    }
+}
+
+/// Collects the data frames of a token that peer 1 got, from wherever they went.
+fn collect_data(bench: &mut Bench, token: u64, memory: &mut WriteMemory, length: usize) {
+    let mut got = 0;
+    bench.until("all data", |bench| {
+        let seen = &mut bench.seen[1];
+        while let Some((_, header, payload)) = seen.frames.pop_front() {
+            assert_eq!((header.kind, header.token), (Kind::Data, token));
+            memory.slice(header.auxiliary() as isize, payload.len()).copy_from_slice(&payload);
+            got += payload.len();
+        }
+        got += seen.placed.drain(..).map(|header| header.length as usize).sum::<usize>();
+        got >= length || seen.received.contains(&token)
+    });
+}
+
+fn long_data_arrive(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    let data = pattern(3, LONG);
+    let target = Scratch::new(0, LONG as isize);
+    send_data(&mut bench, 9, &data);
+    collect_data(&mut bench, 9, &mut target.memory(), LONG);
+    assert!(target.memory().slice(0, LONG) == &data[..], "data differ");
+}
+
+fn data_are_placed(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    let data = pattern(4, LONG);
+    let target = Scratch::new(0, LONG as isize);
+    bench.seen[1].place = Some(target.memory());
+    send_data(&mut bench, 9, &data);
+    collect_data(&mut bench, 9, &mut target.memory(), LONG);
+    assert!(target.memory().slice(0, LONG) == &data[..], "placed data differ");
+}
+
+fn scratch_with(data: &[u8]) -> Scratch {
+    let scratch = Scratch::new(0, data.len() as isize);
+    scratch.memory().slice(0, data.len()).copy_from_slice(data);
+    scratch
+}
+
+fn bulk_data_arrive(ends: Pair) {
+    if !ends[0].limits(1).bulk {
+        return;
+    }
+    let mut bench = Bench::new(ends);
+    for (token, expect) in [(11, true), (12, false)] {
+        let data = pattern(token as usize, LONG);
+        let source = scratch_with(&data);
+        let target = Scratch::new(0, LONG as isize);
+        if expect {
+            bench.ends[1].expect(0, token, target.memory(), LONG as u64);
+        }
+        bench.until("bulk to be taken", |bench| {
+            bench.ends[0].send_bulk(1, token, source.memory().reading(), LONG as u64, 1000 + token).is_ok()
+        });
+        collect_data(&mut bench, token, &mut target.memory(), LONG);
+        bench.until("the memory to be free", |bench| bench.seen[0].sent.contains(&(1000 + token)));
+        assert!(target.memory().slice(0, LONG) == &data[..], "bulk data differ");
+    }
+    bench.send(0, &eager(1, 3), &[1, 2, 3]);
+    assert_eq!(bench.next(1), (eager(1, 3), vec![1, 2, 3]));
+}
+
+fn data_can_be_pulled(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    let data = pattern(6, LONG);
+    let source = scratch_with(&data);
+    let handle = bench.ends[0].handle(1, source.memory().reading(), LONG as u64);
+    if !bench.ends[0].limits(1).pull || handle.is_empty() {
+        return;
+    }
+    assert!(handle.len() <= 255, "a handle has at most 255 bytes");
+    let target = Scratch::new(0, LONG as isize);
+    match bench.ends[1].pull(0, &handle, 100, target.memory(), (LONG - 100) as u64) {
+        Ok(true) => assert!(target.memory().slice(0, LONG - 100) == &data[100..], "pulled data differ"),
+        Ok(false) => {}
+        Err(error) => panic!("pull failed: {error:?}"),
+    }
+}
+
+fn sleepers_are_woken(mut ends: Pair) {
+    let [sender, receiver] = &mut ends;
+    let mut seen = Seen::default();
+    for i in 0..50 {
+        std::thread::scope(|scope| {
+            let waker = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(if i < 5 { 10 } else { 0 }));
+                let mut mine = Seen::default();
+                while sender.send(1, &eager(i, 5), b"hello") == Err(SendError::WouldBlock) {
+                    sender.poll(&mut mine);
+                }
+                for _ in 0..10 {
+                    sender.poll(&mut mine);
+                }
+            });
+            while seen.frames.len() <= i {
+                if !receiver.poll(&mut seen) && receiver.arm() {
+                    let descriptors: Vec<_> = receiver.descriptor().into_iter().collect();
+                    crate::wait(&descriptors, Some(Duration::from_secs(60)));
+                }
+                receiver.disarm();
+            }
+            waker.join().expect("the sender's thread");
+        });
+    }
+    assert!(seen.frames.iter().enumerate().all(|(i, frame)| frame.1 == eager(i, 5)));
+}
+
+fn closing_pushes_everything_out(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    for i in 0..100 {
+        bench.send(0, &eager(i, 1000), &pattern(i, 1000));
+    }
+    bench.until("the end of the connection", |bench| {
+        let Bench { ends, seen } = bench;
+        // The other end polls so that the data can leave.
+        ends[1].poll(&mut seen[1]);
+        ends[0].close(&mut seen[0])
+    });
+    for i in 0..100 {
+        let seen = &mut bench.seen[1];
+        for _ in 0..2_000_000 {
+            if !seen.frames.is_empty() {
+                break;
+            }
+            bench.ends[1].poll(seen);
+        }
+        let (_, header, payload) = seen.frames.pop_front().expect("a frame that was taken before the end arrives");
+        assert_eq!((header, payload), (eager(i, 1000), pattern(i, 1000)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Options, network};
+
+    #[test]
+    fn the_memory_transport_conforms() {
+        let options = Options::default();
+        for options in [
+            options,
+            Options { pull: true, bulk: true, place: 1024, ..options },
+            Options { seed: 7, queue: 3, bulk: true, frame: 5000, ..options },
+        ] {
+            check(|| {
+                let (ends, _) = network(2, options).expect("eventfd");
+                let [a, b] = <[_; 2]>::try_from(ends).unwrap_or_else(|_| panic!("two ends"));
+                [Box::new(a), Box::new(b)]
+            });
+        }
+    }
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A transport between engines of one process: for tests, deterministic if used from one thread.
+//!
+//! [`network`] makes one endpoint per peer. [`Options`] choose which parts of the contract it offers, so that an engine can be
+//! tested against all of them, and how unpleasant it is: small queues, refusals and delays that follow from a seed.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_wire::frame::{Header, Kind};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::{Limits, Peer, Placement, SendError, Sink, Transport};
+
+/// What the network offers and how it behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// As [`Limits::frame`].
+    pub frame: usize,
+    /// As [`Limits::eager`].
+    pub eager: usize,
+    /// As [`Limits::pull`].
+    pub pull: bool,
+    /// As [`Limits::bulk`].
+    pub bulk: bool,
+    /// Payloads of at least this many bytes are announced with [`Sink::place`], and expected memory is written directly.
+    /// `usize::MAX`: never.
+    pub place: usize,
+    /// Frames between two peers that are taken before the network refuses.
+    pub queue: usize,
+    /// Seed of refusals and delays; 0: neither.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { frame: 65536, eager: 16384, pull: false, bulk: false, place: usize::MAX, queue: 1024, seed: 0 }
+    }
+}
+
+type Frame = (Header, Vec<u8>);
+
+#[derive(Default)]
+struct Link {
+    frames: VecDeque<Frame>,
+    /// The sender was refused.
+    refused: bool,
+}
+
+struct Network {
+    count: usize,
+    /// Index: from * count + to.
+    links: Vec<Link>,
+    armed: Vec<bool>,
+    lost: Vec<Option<String>>,
+    handles: HashMap<u64, (ReadMemory, u64)>,
+    next_handle: u64,
+}
+
+struct Bulk {
+    peer: Peer,
+    token: u64,
+    memory: ReadMemory,
+    length: u64,
+    sent: u64,
+    sent_token: u64,
+}
+
+struct Expected {
+    memory: WriteMemory,
+    length: u64,
+    got: u64,
+}
+
+/// The endpoint of one peer.
+pub struct Memory {
+    me: Peer,
+    options: Options,
+    network: Arc<Mutex<Network>>,
+    bells: Arc<Vec<OwnedFd>>,
+    bulks: VecDeque<Bulk>,
+    expected: HashMap<(Peer, u64), Expected>,
+    reported: Vec<bool>,
+    random: u64,
+}
+
+/// Ends the connection of everybody with `peer`, as if it had died.
+#[derive(Clone)]
+pub struct Switch(Arc<Mutex<Network>>, Arc<Vec<OwnedFd>>);
+
+impl Switch {
+    /// From now on the peer is lost to all others.
+    pub fn kill(&self, peer: Peer, reason: &str) {
+        let mut network = lock(&self.0);
+        network.lost[peer as usize] = Some(reason.into());
+        for other in 0..network.count {
+            ring(&self.1, other);
+        }
+    }
+}
+
+/// Endpoints for `count` peers.
+pub fn network(count: u32, options: Options) -> std::io::Result<(Vec<Memory>, Switch)> {
+    let count = count as usize;
+    let mut links = Vec::new();
+    links.resize_with(count * count, Link::default);
+    let network = Network {
+        count,
+        links,
+        armed: vec![false; count],
+        lost: vec![None; count],
+        handles: HashMap::new(),
+        next_handle: 1,
+    };
+    let network = Arc::new(Mutex::new(network));
+    let bells: Result<Vec<_>, _> =
+        (0..count).map(|_| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)).collect();
+    let bells = Arc::new(bells?);
+    let endpoint = |me: usize| Memory {
+        me: me as Peer,
+        options,
+        network: network.clone(),
+        bells: bells.clone(),
+        bulks: VecDeque::new(),
+        expected: HashMap::new(),
+        reported: vec![false; count],
+        random: options.seed.wrapping_add((me as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+    };
+    Ok(((0..count).map(endpoint).collect(), Switch(network.clone(), bells.clone())))
+}
+
+fn lock(network: &Mutex<Network>) -> MutexGuard<'_, Network> {
+    network.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ring(bells: &[OwnedFd], peer: usize) {
+    // The counter cannot be full; if it were, the bell would be ringing already.
+    let _ = rustix::io::write(&bells[peer], &1_u64.to_ne_bytes());
+}
+
+impl Memory {
+    /// One time in `n`, if the network is unpleasant.
+    fn chance(&mut self, n: u64) -> bool {
+        if self.options.seed == 0 {
+            return false;
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) % n == 0
+    }
+
+    fn push(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
+        let refuse = self.chance(4);
+        let mut network = lock(&self.network);
+        if let Some(reason) = &network.lost[peer as usize] {
+            return Err(SendError::Lost(reason.clone()));
+        }
+        let at = self.me as usize * network.count + peer as usize;
+        let link = &mut network.links[at];
+        if refuse || link.frames.len() >= self.options.queue {
+            link.refused = true;
+            return Err(SendError::WouldBlock);
+        }
+        link.frames.push_back((*header, payload.to_vec()));
+        if network.armed[peer as usize] {
+            ring(&self.bells, peer as usize);
+        }
+        Ok(())
+    }
+
+    fn pop(&mut self, peer: Peer) -> Option<Frame> {
+        let mut network = lock(&self.network);
+        let at = peer as usize * network.count + self.me as usize;
+        let frame = network.links[at].frames.pop_front()?;
+        if network.links[at].refused && network.armed[peer as usize] {
+            ring(&self.bells, peer as usize);
+        }
+        Some(frame)
+    }
+
+    fn push_bulk(&mut self, sink: &mut dyn Sink) -> bool {
+        let mut any = false;
+        for _ in 0..self.bulks.len() {
+            let Some(mut bulk) = self.bulks.pop_front() else { break };
+            let length = (bulk.length - bulk.sent).min(self.options.frame as u64);
+            let header = Header::control(Kind::Data, bulk.token, bulk.sent, length);
+            let sent = self.push(bulk.peer, &header, bulk.memory.slice(bulk.sent as isize, length as usize));
+            any |= sent.is_ok();
+            match sent {
+                Ok(()) => bulk.sent += length,
+                Err(SendError::WouldBlock) => {}
+                // Reported by `poll`; the memory is not used any more.
+                Err(SendError::Lost(_)) => continue,
+            }
+            if bulk.sent == bulk.length {
+                sink.sent(bulk.peer, bulk.sent_token);
+            } else {
+                self.bulks.push_back(bulk);
+            }
+        }
+        any
+    }
+
+    fn deliver(&mut self, peer: Peer, (header, payload): Frame, sink: &mut dyn Sink) {
+        if header.kind == Kind::Data {
+            if let Some(expected) = self.expected.get_mut(&(peer, header.token)) {
+                expected.memory.slice(header.auxiliary() as isize, payload.len()).copy_from_slice(&payload);
+                expected.got += header.length;
+                if expected.got >= expected.length {
+                    self.expected.remove(&(peer, header.token));
+                    sink.received(peer, header.token);
+                }
+                return;
+            }
+        }
+        if payload.len() >= self.options.place {
+            if let Placement::Into(mut memory) = sink.place(peer, &header) {
+                memory.slice(0, payload.len()).copy_from_slice(&payload);
+                return sink.placed(peer, &header);
+            }
+        }
+        sink.frame(peer, &header, &payload);
+    }
+
+    fn report(&mut self, sink: &mut dyn Sink) -> bool {
+        let mut any = false;
+        for peer in 0..self.reported.len() {
+            let mut network = lock(&self.network);
+            let at = self.me as usize * network.count + peer;
+            let writable = network.links[at].refused && network.links[at].frames.len() < self.options.queue;
+            network.links[at].refused &= !writable;
+            let pending = !network.links[peer * network.count + self.me as usize].frames.is_empty();
+            let lost = network.lost[peer].clone().filter(|_| !self.reported[peer] && !pending);
+            drop(network);
+            if let Some(reason) = lost {
+                self.reported[peer] = true;
+                self.bulks.retain(|bulk| bulk.peer != peer as Peer);
+                self.expected.retain(|(from, _), _| *from != peer as Peer);
+                sink.lost(peer as Peer, &reason);
+                any = true;
+            }
+            if writable {
+                sink.writable(peer as Peer);
+                any = true;
+            }
+        }
+        any
+    }
+}
+
+impl Transport for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn limits(&self, _peer: Peer) -> Limits {
+        Limits {
+            frame: self.options.frame,
+            eager: self.options.eager,
+            pull: self.options.pull,
+            bulk: self.options.bulk,
+        }
+    }
+
+    fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
+        assert_eq!(payload.len() as u64, header.payload_bytes(), "payload and header disagree");
+        assert!(payload.len() <= self.options.frame, "payload above the limit");
+        self.push(peer, header, payload)
+    }
+
+    fn send_bulk(
+        &mut self,
+        peer: Peer,
+        token: u64,
+        memory: ReadMemory,
+        length: u64,
+        sent_token: u64,
+    ) -> Result<(), SendError> {
+        assert!(self.options.bulk, "send_bulk without Limits::bulk");
+        self.bulks.push_back(Bulk { peer, token, memory, length, sent: 0, sent_token });
+        Ok(())
+    }
+
+    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool {
+        if self.options.place != usize::MAX {
+            self.expected.insert((peer, token), Expected { memory, length, got: 0 });
+        }
+        self.options.place != usize::MAX
+    }
+
+    fn handle(&mut self, _peer: Peer, memory: ReadMemory, length: u64) -> Vec<u8> {
+        if !self.options.pull {
+            return Vec::new();
+        }
+        let mut network = lock(&self.network);
+        let name = network.next_handle;
+        network.next_handle += 1;
+        network.handles.insert(name, (memory, length));
+        name.to_le_bytes().into()
+    }
+
+    fn pull(
+        &mut self,
+        peer: Peer,
+        handle: &[u8],
+        offset: u64,
+        mut memory: WriteMemory,
+        length: u64,
+    ) -> Result<bool, SendError> {
+        let impossible = self.chance(3);
+        let mut network = lock(&self.network);
+        if let Some(reason) = &network.lost[peer as usize] {
+            return Err(SendError::Lost(reason.clone()));
+        }
+        let name = <[u8; 8]>::try_from(handle).map(u64::from_le_bytes).unwrap_or_default();
+        let Some((source, _)) = network.handles.remove(&name).filter(|_| !impossible) else { return Ok(false) };
+        memory.slice(0, length as usize).copy_from_slice(source.slice(offset as isize, length as usize));
+        Ok(true)
+    }
+
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        let mut any = self.push_bulk(sink);
+        for peer in 0..self.reported.len() as Peer {
+            while !self.chance(3) {
+                let Some(frame) = self.pop(peer) else { break };
+                self.deliver(peer, frame, sink);
+                any = true;
+            }
+        }
+        self.report(sink) | any
+    }
+
+    fn arm(&mut self) -> bool {
+        let mut network = lock(&self.network);
+        let (me, count) = (self.me as usize, network.count);
+        let arrived = (0..count).any(|peer| !network.links[peer * count + me].frames.is_empty());
+        let writable = (0..count).any(|peer| {
+            let link = &network.links[me * count + peer];
+            link.refused && link.frames.len() < self.options.queue
+        });
+        let lost = (0..count).any(|peer| network.lost[peer].is_some() && !self.reported[peer]);
+        network.armed[me] = true;
+        !(arrived || writable || lost || !self.bulks.is_empty())
+    }
+
+    fn disarm(&mut self) {
+        lock(&self.network).armed[self.me as usize] = false;
+        let mut count = [0; 8];
+        // Empty is fine: nobody rang.
+        let _ = rustix::io::read(&self.bells[self.me as usize], &mut count);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.bells[self.me as usize].as_fd())
+    }
+
+    fn close(&mut self, sink: &mut dyn Sink) -> bool {
+        self.push_bulk(sink);
+        self.bulks.is_empty()
+    }
+}
