@@ -70,6 +70,7 @@ impl From<&EngineError> for Error {
         let class = match error {
             EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
             EngineError::PeerLost { .. } => abi::MPI_ERR_OTHER,
+            EngineError::Misuse { .. } => abi::MPI_ERR_REQUEST,
             EngineError::Protocol { .. } | EngineError::Plan { .. } => abi::MPI_ERR_INTERN,
         };
         Self::new(class, error.to_string())
