@@ -58,6 +58,8 @@ impl Contents {
     pub(crate) fn large(self) -> Self {
         let small = |at: usize, all: usize| match self.combiner {
             Combiner::Subarray => at == 0 || at == all - 1,
+            // size, rank, ndims, ndims sizes, then three lists and the order: only the sizes are counts.
+            Combiner::Darray => !(3..3 + self.integers[2] as usize).contains(&at),
             _ => false,
         };
         let all = self.integers.len();

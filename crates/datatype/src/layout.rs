@@ -21,14 +21,14 @@ use std::sync::Arc;
 use crate::error::{TypeError, narrow};
 
 /// A layout at an offset from the origin.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub(crate) offset: i64,
     pub(crate) layout: Layout,
 }
 
 /// See the module.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Layout {
     /// Bytes in a row.
     Run { length: u64 },
@@ -39,14 +39,14 @@ pub(crate) enum Layout {
 }
 
 /// Several things in order.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Nest {
     pub(crate) size: u64,
     pub(crate) body: Body,
 }
 
 /// See the module.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum Body {
     /// Runs of one length.
     Blocks { offsets: Box<[i64]>, length: u64 },
@@ -57,7 +57,7 @@ pub(crate) enum Body {
 }
 
 /// Part of a sequence.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) start: u64,
     pub(crate) placed: Placed,
@@ -70,6 +70,14 @@ impl Layout {
             Self::Run { length } => *length,
             Self::Strided { count, length, .. } => count * length,
             Self::Repeat { count, nest, .. } => count * nest.size,
+        }
+    }
+
+    /// The length, if it is a single run.
+    fn run(&self) -> Option<u64> {
+        match self {
+            Self::Run { length } => Some(*length),
+            _ => None,
         }
     }
 
@@ -182,10 +190,10 @@ impl Sequencer {
     /// Runs of equal length at equal distances are a loop.
     fn strided(&self) -> Option<Placed> {
         let [first, second, ..] = &self.parts[..] else { return None };
-        let Layout::Run { length } = first.layout else { return None };
+        let length = first.layout.run()?;
         let stride = second.offset.checked_sub(first.offset)?;
         let regular = self.parts.windows(2).all(|pair| {
-            pair[1].layout == first.layout && pair[1].offset.checked_sub(pair[0].offset) == Some(stride)
+            pair[1].layout.run() == Some(length) && pair[1].offset.checked_sub(pair[0].offset) == Some(stride)
         });
         let count = self.parts.len() as u64;
         regular.then_some(Placed { offset: first.offset, layout: Layout::Strided { count, stride, length } })
@@ -199,8 +207,8 @@ impl Sequencer {
             size += part.layout.size();
         }
         starts.push(size);
-        let runs = self.parts.iter().all(|p| matches!(p.layout, Layout::Run { .. }));
-        let equal = self.parts.iter().all(|p| p.layout == self.parts[0].layout);
+        let runs = self.parts.iter().all(|p| p.layout.run().is_some());
+        let equal = self.parts.windows(2).all(|pair| pair[0].layout.run() == pair[1].layout.run());
         let offsets = || self.parts.iter().map(|p| p.offset).collect();
         let body = match (runs, equal) {
             (true, true) => Body::Blocks { offsets: offsets(), length: self.parts[0].layout.size() },

@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+mod arrays;
 mod basic;
 mod bounds;
 mod construct;
@@ -21,6 +22,7 @@ mod representation;
 mod signature;
 mod walk;
 
+pub use arrays::{Distribution, Order};
 pub use basic::{ALL, Basic, Kind};
 pub use contents::{Combiner, Contents};
 pub use datatype::Datatype;

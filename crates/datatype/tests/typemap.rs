@@ -2,7 +2,7 @@
 //! Datatypes against an oracle that writes every type map out in full, byte by byte.
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_datatype::{ALL, Basic, Datatype, Kind, Packer, Unpacker};
+use isthmus_datatype::{ALL, Basic, Datatype, Distribution, Kind, Order, Packer, Unpacker};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -20,6 +20,10 @@ enum Recipe {
     Struct(Vec<(i64, i64, Recipe)>),
     Resized(i64, i64, Box<Recipe>),
     Dup(Box<Recipe>),
+    /// Size, part, start of each dimension.
+    Subarray(Vec<(i64, i64, i64)>, Order, Box<Recipe>),
+    /// Size, distribution, processes, own coordinate of each dimension.
+    Darray(Vec<(i64, Distribution, i64, i64)>, Order, Box<Recipe>),
 }
 
 /// The type map written out: basics at offsets, in order, and the bounds by the rules of section 5.1.6.
@@ -65,6 +69,26 @@ impl Oracle {
         Self::of(copies.collect(), false)
     }
 
+    /// The chosen elements of an array, in storage order.
+    fn array(&self, sizes: &[i64], order: Order, chosen: impl Fn(usize, i64) -> bool) -> Self {
+        let mut fastest: Vec<usize> = (0..sizes.len()).collect();
+        if order == Order::C {
+            fastest.reverse();
+        }
+        let all: i64 = sizes.iter().product();
+        let is_chosen = |element: &i64| {
+            let mut rest = *element;
+            fastest.iter().all(|&d| {
+                let index = rest % sizes[d];
+                rest /= sizes[d];
+                chosen(d, index)
+            })
+        };
+        let copies = (0..all).filter(is_chosen).map(|i| (i * self.extent(), self)).collect();
+        let alignment = self.alignment;
+        Self { lower: 0, upper: all * self.extent(), marked: true, alignment, ..Self::of(copies, false) }
+    }
+
     /// Offsets of the bytes of the stream of `count` elements.
     fn bytes(&self, count: i64) -> Vec<i64> {
         let element = |i: i64| self.map.iter().flat_map(move |&(at, b)| (0..b.size() as i64).map(move |k| i * self.extent() + at + k));
@@ -106,6 +130,17 @@ impl Recipe {
                 Oracle { lower: *lower, upper: lower + extent, marked: true, ..old.oracle() }
             }
             Self::Dup(old) => old.oracle(),
+            Self::Subarray(dimensions, order, old) => {
+                let sizes: Vec<_> = dimensions.iter().map(|d| d.0).collect();
+                old.oracle().array(&sizes, *order, |d, i| {
+                    let (_, part, start) = dimensions[d];
+                    (start..start + part).contains(&i)
+                })
+            }
+            Self::Darray(dimensions, order, old) => {
+                let sizes: Vec<_> = dimensions.iter().map(|d| d.0).collect();
+                old.oracle().array(&sizes, *order, |d, i| owner(dimensions[d], i) == dimensions[d].3)
+            }
         }
     }
 
@@ -134,13 +169,54 @@ impl Recipe {
             }
             Self::Resized(lower, extent, old) => Datatype::resized(&old.build(), *lower, *extent),
             Self::Dup(old) => Ok(Datatype::dup(&old.build())),
+            Self::Subarray(dimensions, order, old) => {
+                let list = |f: fn(&(i64, i64, i64)) -> i64| dimensions.iter().map(f).collect::<Vec<_>>();
+                Datatype::subarray(&list(|d| d.0), &list(|d| d.1), &list(|d| d.2), *order, &old.build())
+            }
+            Self::Darray(dimensions, order, old) => {
+                let list = |f: fn(&(i64, Distribution, i64, i64)) -> i64| dimensions.iter().map(f).collect::<Vec<_>>();
+                let how: Vec<_> = dimensions.iter().map(|d| d.1).collect();
+                let rank = dimensions.iter().fold(0, |rank, d| rank * d.2 + d.3);
+                let (sizes, grid) = (list(|d| d.0), list(|d| d.2));
+                Datatype::darray(rank, &sizes, &how, [&[], &[]], &grid, *order, &old.build())
+            }
         }
         .unwrap()
     }
 }
 
+/// Which process has index `i` of a dimension.
+fn owner((size, how, processes, _): (i64, Distribution, i64, i64), i: i64) -> i64 {
+    match how {
+        Distribution::None => 0,
+        Distribution::Block(block) => i / block.unwrap_or((size + processes - 1) / processes),
+        Distribution::Cyclic(block) => i / block.unwrap_or(1) % processes,
+    }
+}
+
+fn dealt() -> impl Strategy<Value = (i64, Distribution, i64, i64)> {
+    (1..8i64, 1..4i64, 0..4i64, 0..6usize, 1..4i64).prop_map(|(size, processes, at, how, block)| {
+        let least = (size + processes - 1) / processes;
+        match how {
+            0 => (size, Distribution::None, 1, 0),
+            1 => (size, Distribution::Block(None), processes, at % processes),
+            2 => (size, Distribution::Block(Some(least + block - 1)), processes, at % processes),
+            3 => (size, Distribution::Cyclic(None), processes, at % processes),
+            _ => (size, Distribution::Cyclic(Some(block)), processes, at % processes),
+        }
+    })
+}
+
+fn part() -> impl Strategy<Value = (i64, i64, i64)> {
+    (1..6i64, 0..6i64, 0..6i64).prop_map(|(size, part, start)| {
+        let part = 1 + part % size;
+        (size, part, start % (size - part + 1))
+    })
+}
+
 fn recipes() -> impl Strategy<Value = Recipe> {
     let count = || 0..4i64;
+    let order = || prop_oneof![Just(Order::C), Just(Order::Fortran)];
     let leaf = (0..ALL.len()).prop_map(|i| Recipe::Basic(ALL[i]));
     let recipe = leaf.prop_recursive(4, 24, 4, move |inner| {
         let old = inner.clone().prop_map(Box::new);
@@ -155,6 +231,8 @@ fn recipes() -> impl Strategy<Value = Recipe> {
             (count(), vec(-40..80i64, 0..6), old.clone()).prop_map(|(l, d, o)| Recipe::HindexedBlock(l, d, o)),
             vec((count(), -40..80i64, inner), 0..4).prop_map(Recipe::Struct),
             (-8..8i64, -8..40i64, old.clone()).prop_map(|(l, e, o)| Recipe::Resized(l, e, o)),
+            (vec(part(), 1..4), order(), old.clone()).prop_map(|(d, r, o)| Recipe::Subarray(d, r, o)),
+            (vec(dealt(), 1..4), order(), old.clone()).prop_map(|(d, r, o)| Recipe::Darray(d, r, o)),
             old.prop_map(Recipe::Dup),
         ]
     });
