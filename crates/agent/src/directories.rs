@@ -58,11 +58,9 @@ impl Directories {
         &self.node.path
     }
 
-    /// Path of the shared-memory file; made empty, the processes size it.
-    pub(crate) fn shared_memory(&self) -> io::Result<PathBuf> {
-        let path = self.node.path.join("memory");
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-        Ok(path)
+    /// Path of the shared-memory file: the processes make it.
+    pub(crate) fn shared_memory(&self) -> PathBuf {
+        self.node.path.join("memory")
     }
 }
 
@@ -128,7 +126,7 @@ mod tests {
         for path in [&node, &private] {
             assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o700);
         }
-        assert_eq!(fs::metadata(directories.shared_memory().unwrap()).unwrap().len(), 0);
+        assert!(!directories.shared_memory().exists());
         // A second agent does not take them for abandoned.
         drop(Directories::create().unwrap());
         assert!(node.exists() && private.exists());

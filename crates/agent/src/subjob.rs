@@ -179,14 +179,10 @@ impl Subjob {
 
     fn commit(&self, commit: Commit) {
         let Some(own) = commit.places.subjobs.get(self.number as usize) else { return };
-        let Ok(shared_memory) = self.directories.shared_memory() else {
-            // The processes say so themselves when they cannot open it.
-            return self.tell_all(&Message::Abort { code: 1, reason: "cannot make the shared-memory file".into() });
-        };
         let world = Arc::new(World {
             job: self.job.clone(),
             first_rank: own.first_rank,
-            shared_memory,
+            shared_memory: self.directories.shared_memory(),
             node_directory: self.directories.node().to_owned(),
             commit,
         });

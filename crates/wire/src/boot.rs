@@ -59,7 +59,7 @@ pub struct World {
     pub rank: u32,
     /// Everybody's place.
     pub places: PlaceTable,
-    /// Path of the node's shared-memory segment file, sized by the agent's choice 0: the processes size it.
+    /// Path of the node's shared-memory segment file, which the processes make.
     pub shared_memory: String,
     /// Directory for doorbells on this node; gone when the job ends.
     pub node_directory: String,
