@@ -113,6 +113,8 @@ type Filler = Box<dyn FnMut(&mut Script) -> bool + Send>;
 pub(crate) struct Script {
     /// Steps not yet given out, and before them those that later ones may have to wait for.
     steps: Vec<Step>,
+    /// What each of them touches.
+    touches: Vec<Touch>,
     /// Number of the first of them.
     base: StepId,
     given: usize,
@@ -132,6 +134,11 @@ impl Script {
 
     /// Appends a step that waits for the given ones.
     pub(crate) fn push(&mut self, action: Action, after: After) -> StepId {
+        if self.steps.capacity() == 0 {
+            self.steps.reserve(8);
+            self.touches.reserve(8);
+        }
+        self.touches.push(Touch::of(&action));
         self.steps.push(Step { action, after });
         self.base + self.steps.len() as StepId - 1
     }
@@ -202,28 +209,46 @@ impl Script {
     fn forget(&mut self, before: StepId) {
         let gone = ((before - self.base) as usize).min(self.given);
         self.steps.drain(..gone);
+        self.touches.drain(..gone);
         self.base += gone as StepId;
         self.given -= gone;
     }
 
     /// Earlier steps that an action must wait for. Those that the found ones already wait for are left out where that is seen.
     fn conflicts(&self, action: &Action) -> After {
-        let new = Touch::of(action);
+        let mut open = Touch::of(action);
         let mut after = After::NONE;
-        for (i, step) in self.steps.iter().enumerate().rev() {
-            let old = Touch::of(&step.action);
-            if !new.conflicts(&old) {
+        for (i, old) in self.touches.iter().enumerate().rev() {
+            if open.is_empty() {
+                break;
+            }
+            if !open.conflicts(old) {
                 continue;
             }
             let id = self.base + i as StepId;
             if !after.iter().any(|&f| self.steps[(f - self.base) as usize].after.contains(&id)) {
-                after.add(id);
+                after.append(id);
             }
-            if old.covers(&new) {
-                break;
-            }
+            open.settle(old);
         }
         after
+    }
+
+    /// Sends the same data to several processes.
+    pub(crate) fn send_all(&mut self, to: impl Iterator<Item = Rank>, data: Slice, slot: u16) {
+        let mut after = None;
+        for to in to {
+            let action = Action::Send { to, data, slot };
+            let after = match &after {
+                Some(after) => Clone::clone(after),
+                None => {
+                    let all = self.conflicts(&action);
+                    let all = if all.len() > After::INLINE { self.join(all) } else { all };
+                    after.insert(all).clone()
+                }
+            };
+            self.push(action, after);
+        }
     }
 }
 
@@ -244,42 +269,85 @@ impl Plan for Script {
     }
 }
 
-/// What an action reads and writes.
+/// What an action reads and writes. A reduction's target counts as written: whoever conflicts with the reading
+/// conflicts with the writing.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
-    /// Slices read.
-    pub(crate) reads: [Option<Slice>; 2],
-    /// Slice written.
-    pub(crate) write: Option<Slice>,
+    read: Extent,
+    write: Extent,
 }
 
 impl Touch {
     /// Of one action.
+    #[inline]
     pub(crate) fn of(action: &Action) -> Self {
-        match *action {
-            Action::Send { data, .. } => Self { reads: [Some(data), None], write: None },
-            Action::Receive { data, .. } => Self { reads: [None, None], write: Some(data) },
-            Action::Reduce { operand, target, .. } => Self { reads: [Some(operand), Some(target)], write: Some(target) },
-            Action::Copy { from, to } => Self { reads: [Some(from), None], write: Some(to) },
-        }
+        let (read, write) = match action {
+            Action::Send { data, .. } => (Extent::of(data), Extent::NONE),
+            Action::Receive { data, .. } => (Extent::NONE, Extent::of(data)),
+            Action::Reduce { operand, target, .. } => (Extent::of(operand), Extent::of(target)),
+            Action::Copy { from, to } => (Extent::of(from), Extent::of(to)),
+        };
+        Self { read, write }
     }
 
     /// True if the two may not run at the same time or in the other order.
+    #[inline]
     pub(crate) fn conflicts(&self, other: &Self) -> bool {
-        let hits = |w: &Option<Slice>, t: &Self| {
-            w.is_some_and(|w| t.reads.iter().chain([&t.write]).flatten().any(|s| overlap(&w, s)))
-        };
-        hits(&self.write, other) || hits(&other.write, self)
+        self.write.meets(&other.write) || self.write.meets(&other.read) || self.read.meets(&other.write)
     }
 
-    /// True if this one writes everything that the other touches: whatever conflicts with the other there and came
-    /// before this one, this one has waited for.
-    fn covers(&self, other: &Self) -> bool {
-        let Some(w) = self.write else { return false };
-        let inside = |s: &Slice| s.buffer == w.buffer && s.offset >= w.offset && s.offset + s.length <= w.offset + w.length;
-        other.reads.iter().chain([&other.write]).flatten().all(inside)
+    /// True if nothing is touched.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty()
+    }
+
+    /// Forgets what an earlier step has written whole: whatever came before that and conflicts there, that step has waited for.
+    #[inline]
+    fn settle(&mut self, earlier: &Self) {
+        if self.read.lies_in(&earlier.write) {
+            self.read = Extent::NONE;
+        }
+        if self.write.lies_in(&earlier.write) {
+            self.write = Extent::NONE;
+        }
     }
 }
 
-fn overlap(a: &Slice, b: &Slice) -> bool {
-    a.buffer == b.buffer && a.length > 0 && b.length > 0 && a.offset < b.offset + b.length && b.offset < a.offset + a.length
+/// A slice, ready for comparisons.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    buffer: u32,
+    start: u64,
+    end: u64,
+}
+
+impl Extent {
+    const NONE: Self = Self { buffer: 0, start: 0, end: 0 };
+
+    #[inline]
+    fn of(slice: &Slice) -> Self {
+        let buffer = match slice.buffer {
+            Buffer::Send => 0,
+            Buffer::Recv => 1,
+            Buffer::Scratch(i) => 2 + u32::from(i),
+        };
+        Self { buffer, start: slice.offset, end: slice.offset + slice.length }
+    }
+
+    /// True if the two have a unit in common.
+    #[inline]
+    fn meets(&self, other: &Self) -> bool {
+        self.buffer == other.buffer && self.start.max(other.start) < self.end.min(other.end)
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    #[inline]
+    fn lies_in(&self, other: &Self) -> bool {
+        self.buffer == other.buffer && self.start >= other.start && self.end <= other.end
+    }
 }

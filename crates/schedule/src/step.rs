@@ -100,7 +100,8 @@ pub struct After {
 }
 
 impl After {
-    const INLINE: usize = 5;
+    /// How many fit without allocation.
+    pub const INLINE: usize = 5;
 
     /// Waits for nothing.
     pub const NONE: Self = Self { length: 0, inline: [0; Self::INLINE], spilled: None };

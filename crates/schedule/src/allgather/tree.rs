@@ -93,7 +93,5 @@ fn down(script: &mut Script, family: &Family, data: Slice, number: u64) {
     if let Some(parent) = family.parent {
         script.receive(parent, data, slot);
     }
-    for child in &family.children {
-        script.send(child.rank, data, slot);
-    }
+    script.send_all(family.children.iter().map(|c| c.rank), data, slot);
 }

@@ -45,9 +45,7 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: T
         if family.parent.is_none() {
             sum.settle(script);
         }
-        for child in &family.children {
-            script.send(child.rank, result, piece.slot(Kind::Down));
-        }
+        script.send_all(family.children.iter().map(|c| c.rank), result, piece.slot(Kind::Down));
     })
 }
 

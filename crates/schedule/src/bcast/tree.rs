@@ -25,8 +25,6 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn 
         if let Some(parent) = family.parent {
             script.receive(parent, data, piece.slot(Kind::Down));
         }
-        for child in &family.children {
-            script.send(child.rank, data, piece.slot(Kind::Down));
-        }
+        script.send_all(family.children.iter().map(|c| c.rank), data, piece.slot(Kind::Down));
     })
 }
