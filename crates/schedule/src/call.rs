@@ -46,7 +46,8 @@ pub struct Call {
     pub commutative: bool,
     /// Whether this member called with MPI_IN_PLACE. Rooted operations: only the root may, the others say false.
     pub in_place: bool,
-    /// Bytes of one unit: only a guide for the choice of algorithms.
+    /// Bytes of one unit: only a guide for the choice of algorithms. Equal on all members, also where they represent data
+    /// differently: say, the size of the element in external32.
     pub unit_bytes: u64,
     /// Long messages are cut only at multiples of so many units from the start of the buffer (e.g. the packed
     /// bytes of one element where units are bytes). At least 1.

@@ -4,8 +4,8 @@
 //! All members must choose alike, so choices depend only on what is equal on all of them: the shape, the
 //! operation and its size. The numbers are fixed for now; they are meant to become results of a cost model over measured links.
 
-use crate::script::Cut;
 use crate::Call;
+use crate::script::Cut;
 use isthmus_topology::{Level, Shape};
 
 /// Messages up to this many bytes are all latency.
@@ -100,6 +100,10 @@ pub(crate) fn cut(call: &Call, shape: &Shape, total: u64, top: Top) -> Cut {
     };
     let granule = call.granule.max(1);
     let units = (bytes / call.unit_bytes.max(1)).max(1).div_ceil(granule) * granule;
-    let piece = if total <= units + units / 2 { total.max(1) } else { units };
+    let piece = if total <= units + units / 2 {
+        total.max(1)
+    } else {
+        units
+    };
     Cut { total, piece, lanes }
 }

@@ -58,7 +58,11 @@ impl Sum {
 /// Where the contribution of member `j` is received by [`fold`].
 pub(crate) fn operand_of(council: &Council, sum: &Sum, spare: impl Fn(usize) -> Slice, j: u32) -> Slice {
     let first = u32::from(council.index == 0);
-    if sum.value != sum.target && j == first { sum.target } else { spare(j as usize) }
+    if sum.value != sum.target && j == first {
+        sum.target
+    } else {
+        spare(j as usize)
+    }
 }
 
 /// Combines the contributions of all members of a council, received as [`operand_of`] says, strictly from left to right:

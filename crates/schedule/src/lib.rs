@@ -44,7 +44,11 @@ use step::{Plan, Rank};
 /// If the call contradicts itself: a rank outside the group, or sizes of blocks that the operation needs and
 /// the call does not know (see [`Call::blocks`] and [`counts_phase`]).
 pub fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
-    assert!(me < shape.size() && call.root < shape.size(), "rank outside the group of {}", shape.size());
+    assert!(
+        me < shape.size() && call.root < shape.size(),
+        "rank outside the group of {}",
+        shape.size()
+    );
     match call.operation {
         Operation::Barrier => barrier::plan(shape, me),
         Operation::Bcast => bcast::plan(call, shape, me),

@@ -32,7 +32,10 @@ impl Row {
     pub(crate) fn new(blocks: &Blocks, shape: &Shape, first: u32) -> Self {
         match blocks {
             Blocks::Equal(n) => Self::Equal(*n),
-            Blocks::Known(sums) if shape.in_rank_order() => Self::Sums { first: 0, sums: Arc::clone(sums) },
+            Blocks::Known(sums) if shape.in_rank_order() => Self::Sums {
+                first: 0,
+                sums: Arc::clone(sums),
+            },
             Blocks::Known(_) => Self::sums(0, (0..shape.size()).map(|p| blocks.size(shape.rank_at(p)))),
             Blocks::Own(n) => Self::sums(first, [*n]),
             Blocks::Subtree(sizes) => Self::sums(first, sizes.iter().copied()),
@@ -40,7 +43,9 @@ impl Row {
     }
 
     fn sums(first: u32, sizes: impl IntoIterator<Item = u64>) -> Self {
-        let Blocks::Known(sums) = Blocks::known(sizes) else { unreachable!("sums are known") };
+        let Blocks::Known(sums) = Blocks::known(sizes) else {
+            unreachable!("sums are known")
+        };
         Self::Sums { first, sums }
     }
 
@@ -59,7 +64,11 @@ impl Row {
 
     /// The blocks of a range of positions, in a buffer that begins with the block of position `origin`.
     pub(crate) fn slice(&self, buffer: Buffer, origin: u32, positions: Range<u32>) -> Slice {
-        Slice { buffer, offset: self.at(positions.start) - self.at(origin), length: self.length(positions) }
+        Slice {
+            buffer,
+            offset: self.at(positions.start) - self.at(origin),
+            length: self.length(positions),
+        }
     }
 
     /// Copies the blocks of a range of positions between a buffer in order of position that begins with `origin` and one
@@ -75,8 +84,16 @@ impl Row {
     ) {
         for (run, rank) in runs(shape, positions) {
             let near = self.slice(by_position, origin, run);
-            let far = Slice { buffer: by_rank, offset: blocks.offset(rank), length: near.length };
-            if to_rank_order { script.copy(near, far) } else { script.copy(far, near) }
+            let far = Slice {
+                buffer: by_rank,
+                offset: blocks.offset(rank),
+                length: near.length,
+            };
+            if to_rank_order {
+                script.copy(near, far)
+            } else {
+                script.copy(far, near)
+            }
         }
     }
 }
@@ -89,7 +106,11 @@ pub(crate) fn runs(shape: &Shape, positions: Range<u32>) -> impl Iterator<Item =
             return None;
         }
         let (start, rank) = (next, shape.rank_at(next));
-        next = if shape.in_rank_order() { positions.end } else { start + 1 };
+        next = if shape.in_rank_order() {
+            positions.end
+        } else {
+            start + 1
+        };
         while next < positions.end && shape.rank_at(next) == rank + (next - start) {
             next += 1;
         }

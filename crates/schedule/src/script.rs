@@ -44,11 +44,21 @@ pub(crate) struct Piece {
 impl Piece {
     /// A message that is not cut.
     pub(crate) const fn whole(length: u64) -> Self {
-        Self { number: 0, from: 0, length, lane: 0 }
+        Self {
+            number: 0,
+            from: 0,
+            length,
+            lane: 0,
+        }
     }
     /// One of several messages for the same purpose between the same processes.
     pub(crate) const fn numbered(number: u64) -> Self {
-        Self { number, from: 0, length: 0, lane: 0 }
+        Self {
+            number,
+            from: 0,
+            length: 0,
+            lane: 0,
+        }
     }
     /// Slot of its messages.
     pub(crate) fn slot(&self, kind: Kind) -> u16 {
@@ -56,7 +66,11 @@ impl Piece {
     }
     /// Its part of a buffer.
     pub(crate) fn of(&self, buffer: Buffer) -> Slice {
-        Slice { buffer, offset: self.from, length: self.length }
+        Slice {
+            buffer,
+            offset: self.from,
+            length: self.length,
+        }
     }
 }
 
@@ -79,14 +93,23 @@ impl Cut {
 
     fn piece(&self, number: u64) -> Piece {
         let from = number * self.piece;
-        Piece { number, from, length: self.piece.min(self.total - from), lane: number % self.lanes }
+        Piece {
+            number,
+            from,
+            length: self.piece.min(self.total - from),
+            lane: number % self.lanes,
+        }
     }
 
     /// Scratch memory with `spares` places for a piece in each lane.
     pub(crate) fn pool(&self, script: &mut Script, spares: u64) -> Pool {
         let piece = self.piece.min(self.total);
         let lanes = self.lanes.min(self.pieces());
-        Pool { buffer: script.memory(spares * piece * lanes), piece, spares }
+        Pool {
+            buffer: script.memory(spares * piece * lanes),
+            piece,
+            spares,
+        }
     }
 }
 
@@ -102,7 +125,11 @@ impl Pool {
     /// Place `index` of a piece's lane, as long as the piece.
     pub(crate) fn place(&self, piece: &Piece, index: usize) -> Slice {
         let offset = (piece.lane * self.spares + index as u64) * self.piece;
-        Slice { buffer: self.buffer, offset, length: piece.length }
+        Slice {
+            buffer: self.buffer,
+            offset,
+            length: piece.length,
+        }
     }
 }
 
@@ -162,7 +189,11 @@ impl Script {
     /// target = operand ∘ target if the operand is left, else target ∘ operand.
     pub(crate) fn reduce(&mut self, operand: Slice, target: Slice, operand_is_left: bool) {
         if target.length > 0 {
-            self.add(Action::Reduce { operand, target, operand_is_left });
+            self.add(Action::Reduce {
+                operand,
+                target,
+                operand_is_left,
+            });
         }
     }
 
@@ -178,8 +209,18 @@ impl Script {
         if steps.len() < 2 {
             return steps;
         }
-        let nothing = Slice { buffer: Buffer::Recv, offset: 0, length: 0 };
-        let id = self.push(Action::Copy { from: nothing, to: nothing }, steps);
+        let nothing = Slice {
+            buffer: Buffer::Recv,
+            offset: 0,
+            length: 0,
+        };
+        let id = self.push(
+            Action::Copy {
+                from: nothing,
+                to: nothing,
+            },
+            steps,
+        );
         After::from_iter([id])
     }
 
@@ -226,7 +267,10 @@ impl Script {
                 continue;
             }
             let id = self.base + i as StepId;
-            if !after.iter().any(|&f| self.steps[(f - self.base) as usize].after.contains(&id)) {
+            if !after
+                .iter()
+                .any(|&f| self.steps[(f - self.base) as usize].after.contains(&id))
+            {
                 after.append(id);
             }
             open.settle(old);
@@ -323,7 +367,11 @@ struct Extent {
 }
 
 impl Extent {
-    const NONE: Self = Self { buffer: 0, start: 0, end: 0 };
+    const NONE: Self = Self {
+        buffer: 0,
+        start: 0,
+        end: 0,
+    };
 
     #[inline]
     fn of(slice: &Slice) -> Self {
@@ -332,7 +380,11 @@ impl Extent {
             Buffer::Recv => 1,
             Buffer::Scratch(i) => 2 + u32::from(i),
         };
-        Self { buffer, start: slice.offset, end: slice.offset + slice.length }
+        Self {
+            buffer,
+            start: slice.offset,
+            end: slice.offset + slice.length,
+        }
     }
 
     /// True if the two have a unit in common.

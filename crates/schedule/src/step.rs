@@ -94,8 +94,9 @@ pub type StepId = u32;
 #[derive(Clone, Default)]
 pub struct After {
     length: u32,
-    inline: [StepId; After::INLINE],
+    inline: [StepId; Self::INLINE],
     /// All of them, once there are more than fit.
+    #[expect(clippy::box_collection, reason = "steps are many and few of them spill")]
     spilled: Option<Box<Vec<StepId>>>,
 }
 
@@ -104,7 +105,11 @@ impl After {
     pub const INLINE: usize = 5;
 
     /// Waits for nothing.
-    pub const NONE: Self = Self { length: 0, inline: [0; Self::INLINE], spilled: None };
+    pub const NONE: Self = Self {
+        length: 0,
+        inline: [0; Self::INLINE],
+        spilled: None,
+    };
 
     /// Adds a step unless it is there.
     pub fn add(&mut self, step: StepId) {

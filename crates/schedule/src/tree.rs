@@ -47,7 +47,13 @@ impl Family {
     pub(crate) fn new(shape: &Shape, root: Rank, me: Rank, from: usize, radix: impl Fn(Level, u32) -> u32) -> Self {
         let (root, position) = (shape.position_of(root), shape.position_of(me));
         let whole = shape.span(from, shape.cluster_of(from, position));
-        let mut family = Self { position, parent: None, start: whole.start, end: whole.end, children: Vec::new() };
+        let mut family = Self {
+            position,
+            parent: None,
+            start: whole.start,
+            end: whole.end,
+            children: Vec::new(),
+        };
         for tier in from..shape.tiers() {
             let part = shape.cluster_of(tier + 1, position);
             if shape.leader(tier + 1, part, root) == position {
@@ -71,10 +77,21 @@ impl Family {
         let end = |i: u32| shape.span(tier + 1, parts.start + i - 1).end;
         let position = self.position;
         let children = &mut self.children;
-        let place = walk(size, top, part - parts.start, radix(shape.level(tier), size), |first, lo, hi| {
-            let start = start(lo);
-            children.push(Child { rank: leader(first), start, end: end(hi), left: start < position });
-        });
+        let place = walk(
+            size,
+            top,
+            part - parts.start,
+            radix(shape.level(tier), size),
+            |first, lo, hi| {
+                let start = start(lo);
+                children.push(Child {
+                    rank: leader(first),
+                    start,
+                    end: end(hi),
+                    left: start < position,
+                });
+            },
+        );
         if let Some(place) = place {
             self.parent = Some(leader(place.parent));
             self.start = start(place.lo);
@@ -111,7 +128,11 @@ fn walk(size: u32, mut root: u32, me: u32, radix: u32, mut child: impl FnMut(u32
         }
         let (next_lo, next_hi) = (begin(mine), begin(mine + 1));
         if mine != its {
-            stand = Some(Stand { parent: root, lo: next_lo, hi: next_hi });
+            stand = Some(Stand {
+                parent: root,
+                lo: next_lo,
+                hi: next_hi,
+            });
             root = next_lo;
         }
         (lo, hi) = (next_lo, next_hi);
@@ -133,7 +154,11 @@ impl Council {
     /// The council of the outermost tier; each part is led by its first member. A group without tiers: one member.
     pub(crate) fn outermost(shape: &Arc<Shape>, me: Rank) -> Self {
         let size = if shape.tiers() == 0 { 1 } else { shape.clusters(1) };
-        Self { index: shape.cluster_of(1, shape.position_of(me)), size, shape: Arc::clone(shape) }
+        Self {
+            index: shape.cluster_of(1, shape.position_of(me)),
+            size,
+            shape: Arc::clone(shape),
+        }
     }
 
     /// Rank of a member.

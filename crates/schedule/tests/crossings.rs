@@ -12,35 +12,58 @@ const NODE: usize = Level::Node.index();
 
 /// Sites of machines of processes, ranks in order.
 fn grid(sites: u32, machines: u32, processes: u32) -> Arc<Shape> {
-    shape(sites * machines * processes, move |rank| (rank / (machines * processes), rank / processes))
+    shape(sites * machines * processes, move |rank| {
+        (rank / (machines * processes), rank / processes)
+    })
 }
 
 /// The same with ranks dealt out to machines in turn.
 fn dealt(sites: u32, machines: u32, processes: u32) -> Arc<Shape> {
-    shape(sites * machines * processes, move |rank| (rank % sites, rank % (sites * machines)))
+    shape(sites * machines * processes, move |rank| {
+        (rank % sites, rank % (sites * machines))
+    })
 }
 
 fn shape(size: u32, place: impl Fn(u32) -> (u32, u32)) -> Arc<Shape> {
     let levels = [Level::WideArea, Level::LocalArea, Level::Node];
-    Arc::new(Shape::from_colours(&levels, size, |rank, depth| if depth == 0 { place(rank).0 } else { place(rank).1 }))
+    Arc::new(Shape::from_colours(&levels, size, |rank, depth| {
+        if depth == 0 { place(rank).0 } else { place(rank).1 }
+    }))
 }
 
 /// Units of 128 bytes.
 fn run(shape: &Arc<Shape>, operation: Operation, units: u64, root: u32) -> Report {
-    let call = Call { root, unit_bytes: 128, ..Call::new(operation, units) };
-    let case = Case { call, ..Case::new(shape, operation, units) };
-    case.check(7).unwrap_or_else(|fault| panic!("{operation:?} root {root}: {fault}"))
+    let call = Call {
+        root,
+        unit_bytes: 128,
+        ..Call::new(operation, units)
+    };
+    let case = Case {
+        call,
+        ..Case::new(shape, operation, units)
+    };
+    case.check(7)
+        .unwrap_or_else(|fault| panic!("{operation:?} root {root}: {fault}"))
 }
 
 #[test]
 fn rooted_operations_cross_least_for_every_root() {
     for shape in [grid(3, 2, 4), dealt(3, 2, 4)] {
-        for operation in [Operation::Bcast, Operation::Reduce, Operation::Gather, Operation::Scatter] {
+        for operation in [
+            Operation::Bcast,
+            Operation::Reduce,
+            Operation::Gather,
+            Operation::Scatter,
+        ] {
             for root in 0..24 {
                 let report = run(&shape, operation, 8, root);
                 let m = report.data.messages;
                 assert_eq!((m[WIDE], m[LOCAL], m[NODE]), (2, 3, 18), "{operation:?}, root {root}");
-                assert_eq!((report.trips[WIDE], report.trips[LOCAL]), (1, 1), "{operation:?}, root {root}");
+                assert_eq!(
+                    (report.trips[WIDE], report.trips[LOCAL]),
+                    (1, 1),
+                    "{operation:?}, root {root}"
+                );
             }
         }
     }
@@ -57,7 +80,9 @@ fn bytes_of_rooted_operations() {
 
 #[test]
 fn twenty_processes_of_the_multilevel_papers_figure_1() {
-    let shape = shape(20, |rank| (u32::from(rank >= 10), if rank < 10 { 0 } else { 1 + (rank - 10) / 5 }));
+    let shape = shape(20, |rank| {
+        (u32::from(rank >= 10), if rank < 10 { 0 } else { 1 + (rank - 10) / 5 })
+    });
     for root in 0..20 {
         let m = run(&shape, Operation::Bcast, 8, root).data.messages;
         assert_eq!((m[WIDE], m[LOCAL], m[NODE]), (1, 1, 17), "root {root}");
@@ -69,15 +94,33 @@ fn symmetric_operations_take_one_wide_trip() {
     use Operation as O;
     for sites in [2, 3] {
         let pairs = u64::from(sites * (sites - 1));
-        for (operation, local) in [(O::Barrier, 2), (O::Allreduce, 2), (O::Allgather, 2), (O::ReduceScatterBlock, 2), (O::Alltoall, 2)] {
+        for (operation, local) in [
+            (O::Barrier, 2),
+            (O::Allreduce, 2),
+            (O::Allgather, 2),
+            (O::ReduceScatterBlock, 2),
+            (O::Alltoall, 2),
+        ] {
             let report = run(&grid(sites, 2, 4), operation, 1, 0);
             let m = report.data.messages;
-            assert_eq!((m[WIDE], m[LOCAL]), (pairs, 2 * u64::from(sites)), "{operation:?} over {sites} sites");
-            assert_eq!((report.trips[WIDE], report.trips[LOCAL]), (1, local), "{operation:?} over {sites} sites");
+            assert_eq!(
+                (m[WIDE], m[LOCAL]),
+                (pairs, 2 * u64::from(sites)),
+                "{operation:?} over {sites} sites"
+            );
+            assert_eq!(
+                (report.trips[WIDE], report.trips[LOCAL]),
+                (1, local),
+                "{operation:?} over {sites} sites"
+            );
         }
         for operation in [O::Scan, O::Exscan] {
             let report = run(&grid(sites, 2, 4), operation, 1, 0);
-            assert_eq!(report.data.messages[WIDE], pairs / 2, "{operation:?} over {sites} sites");
+            assert_eq!(
+                report.data.messages[WIDE],
+                pairs / 2,
+                "{operation:?} over {sites} sites"
+            );
             assert_eq!(report.trips[WIDE], 1, "{operation:?} over {sites} sites");
         }
     }
@@ -87,9 +130,22 @@ fn symmetric_operations_take_one_wide_trip() {
 fn operators_that_do_not_commute_take_one_wide_trip_however_ranks_are_dealt() {
     let shape = dealt(3, 2, 4);
     for (operation, wide) in [(Operation::Reduce, 2), (Operation::Allreduce, 6), (Operation::Scan, 6)] {
-        let call = Call { commutative: false, root: 0, ..Call::new(operation, 8) };
-        let report = Case { call, ..Case::new(&shape, operation, 8) }.check(3).unwrap();
-        assert_eq!((report.data.messages[WIDE], report.trips[WIDE]), (wide, 1), "{operation:?}");
+        let call = Call {
+            commutative: false,
+            root: 0,
+            ..Call::new(operation, 8)
+        };
+        let report = Case {
+            call,
+            ..Case::new(&shape, operation, 8)
+        }
+        .check(3)
+        .unwrap();
+        assert_eq!(
+            (report.data.messages[WIDE], report.trips[WIDE]),
+            (wide, 1),
+            "{operation:?}"
+        );
     }
 }
 
@@ -100,7 +156,10 @@ fn blocks_of_alltoall_and_allgather_cross_once() {
     assert_eq!(run(&shape, Operation::Allgather, 1, 0).data.bytes[WIDE], 24 * 2 * 128);
     // Long blocks go straight.
     let long = run(&shape, Operation::Alltoall, 64, 0);
-    assert_eq!((long.data.messages[WIDE], long.data.bytes[WIDE]), (24 * 16, 24 * 16 * 8192));
+    assert_eq!(
+        (long.data.messages[WIDE], long.data.bytes[WIDE]),
+        (24 * 16, 24 * 16 * 8192)
+    );
 }
 
 #[test]
@@ -108,9 +167,18 @@ fn unequal_blocks_cross_once_and_counts_never_or_once() {
     let shape = grid(3, 2, 4);
     for root in [0, 6, 13] {
         for (operation, counted) in [(Operation::Gatherv, 0), (Operation::Scatterv, 2)] {
-            let call = Call { root, ..Call::new(operation, 0) };
+            let call = Call {
+                root,
+                ..Call::new(operation, 0)
+            };
             let sizes = (0..24).map(|r| r % 5).collect();
-            let report = Case { shape: Arc::clone(&shape), call, counts: Counts::Each(sizes) }.check(1).unwrap();
+            let report = Case {
+                shape: Arc::clone(&shape),
+                call,
+                counts: Counts::Each(sizes),
+            }
+            .check(1)
+            .unwrap();
             let m = report.data.messages;
             assert_eq!((m[WIDE], m[LOCAL]), (2, 3), "{operation:?}, root {root}");
             assert_eq!(report.counts.messages[WIDE], counted, "{operation:?}, root {root}");
@@ -121,8 +189,16 @@ fn unequal_blocks_cross_once_and_counts_never_or_once() {
 #[test]
 fn a_long_broadcast_is_cut_and_no_byte_crosses_twice() {
     let shape = grid(3, 2, 4);
-    let call = Call { unit_bytes: 64 << 10, ..Call::new(Operation::Bcast, 64) };
-    let report = Case { call, ..Case::new(&shape, Operation::Bcast, 64) }.check(5).unwrap();
+    let call = Call {
+        unit_bytes: 64 << 10,
+        ..Call::new(Operation::Bcast, 64)
+    };
+    let report = Case {
+        call,
+        ..Case::new(&shape, Operation::Bcast, 64)
+    }
+    .check(5)
+    .unwrap();
     assert!(report.data.messages[WIDE] > 2, "in pieces: {report:?}");
     assert_eq!(report.data.bytes[WIDE], 2 * 64 * (64 << 10));
 }
@@ -132,14 +208,28 @@ fn eight_processes_of_one_node_need_few_messages() {
     let shape = Arc::new(Shape::flat(8, Level::Node));
     for operation in [Operation::Barrier, Operation::Allreduce] {
         let report = run(&shape, operation, 1, 0);
-        assert_eq!((report.data.messages[NODE], report.trips[NODE]), (14, 2), "{operation:?}");
+        assert_eq!(
+            (report.data.messages[NODE], report.trips[NODE]),
+            (14, 2),
+            "{operation:?}"
+        );
     }
 }
 
 #[test]
 fn a_world_of_one_sends_nothing() {
     let shape = Arc::new(Shape::flat(1, Level::Node));
-    for operation in [Operation::Barrier, Operation::Allreduce, Operation::Alltoall, Operation::Scan, Operation::Gather] {
-        assert_eq!(run(&shape, operation, 3, 0).data.messages, [0; Level::COUNT], "{operation:?}");
+    for operation in [
+        Operation::Barrier,
+        Operation::Allreduce,
+        Operation::Alltoall,
+        Operation::Scan,
+        Operation::Gather,
+    ] {
+        assert_eq!(
+            run(&shape, operation, 3, 0).data.messages,
+            [0; Level::COUNT],
+            "{operation:?}"
+        );
     }
 }

@@ -15,7 +15,9 @@ fn shapes(most: u32) -> impl Strategy<Value = Arc<Shape>> {
         if ordered {
             colours.sort();
         }
-        Arc::new(Shape::from_colours(&Level::ALL[5 - levels..], size, |rank, depth| colours[rank as usize][depth]))
+        Arc::new(Shape::from_colours(&Level::ALL[5 - levels..], size, |rank, depth| {
+            colours[rank as usize][depth]
+        }))
     })
 }
 
@@ -25,23 +27,35 @@ fn calls(operations: &'static [Operation]) -> impl Strategy<Value = Call> {
     // The same few units, as short, medium or long messages, in whole or in pieces.
     let unit_bytes = prop_oneof![Just(1u64), Just(700), Just(9_000), Just(70_000), Just(600_000)];
     let flags = (any::<bool>(), any::<bool>(), 1u64..4);
-    (proptest::sample::select(operations), any::<u32>(), units, unit_bytes, flags).prop_map(
-        |(operation, root, units, unit_bytes, (commutative, in_place, granule))| Call {
-            root,
-            commutative,
-            in_place,
-            unit_bytes,
-            granule,
-            ..Call::new(operation, units)
-        },
+    (
+        proptest::sample::select(operations),
+        any::<u32>(),
+        units,
+        unit_bytes,
+        flags,
     )
+        .prop_map(
+            |(operation, root, units, unit_bytes, (commutative, in_place, granule))| Call {
+                root,
+                commutative,
+                in_place,
+                unit_bytes,
+                granule,
+                ..Call::new(operation, units)
+            },
+        )
 }
 
 fn check(shape: &Arc<Shape>, mut call: Call, counts: Counts, seed: u64) -> Result<(), TestCaseError> {
     call.root %= shape.size();
-    let case = Case { shape: Arc::clone(shape), call, counts };
+    let case = Case {
+        shape: Arc::clone(shape),
+        call,
+        counts,
+    };
     let small = if seed % 2 == 0 { 256 } else { 48 };
-    case.check_with(seed, small).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
+    case.check_with(seed, small)
+        .map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
     Ok(())
 }
 

@@ -29,7 +29,10 @@ impl Colours {
             [0, areas.number(spot.lan), machines.number(spot.subjob)]
         };
         let colours = members.iter().map(colour).collect();
-        Self { depths: vec![DEPTH; members.len()], colours }
+        Self {
+            depths: vec![DEPTH; members.len()],
+            colours,
+        }
     }
 
     /// True if two members can talk at a level.

@@ -34,8 +34,14 @@ impl Topology {
                 *lans.entry(s.lan.as_str()).or_insert(next)
             })
             .collect();
-        let spot = |p: &isthmus_wire::place::Place| Spot { lan: lan_of[p.subjob as usize], subjob: p.subjob, node: p.node };
-        Self { spots: table.places.iter().map(spot).collect() }
+        let spot = |p: &isthmus_wire::place::Place| Spot {
+            lan: lan_of[p.subjob as usize],
+            subjob: p.subjob,
+            node: p.node,
+        };
+        Self {
+            spots: table.places.iter().map(spot).collect(),
+        }
     }
 
     /// Number of processes of the world.

@@ -70,12 +70,28 @@ impl Shape {
         }
         clusters.push((0..size).collect());
         let count = |c: &Vec<u32>| c.iter().max().map_or(0, |m| m + 1);
-        let kept: Vec<usize> = (0..levels.len()).filter(|&d| count(&clusters[d + 1]) > count(&clusters[d])).collect();
+        let kept: Vec<usize> = (0..levels.len())
+            .filter(|&d| count(&clusters[d + 1]) > count(&clusters[d]))
+            .collect();
         let mut ranks: Vec<Rank> = (0..size).collect();
-        ranks.sort_by_key(|&r| (1..=splits).map(|d| clusters[d][r as usize]).fold([0u32; Level::COUNT + 1], append));
-        let depths = kept.iter().map(|&d| Depth::new(&ranks, &clusters[d], &clusters[d + 1])).collect();
+        ranks.sort_by_key(|&r| {
+            (1..=splits)
+                .map(|d| clusters[d][r as usize])
+                .fold([0u32; Level::COUNT + 1], append)
+        });
+        let depths = kept
+            .iter()
+            .map(|&d| Depth::new(&ranks, &clusters[d], &clusters[d + 1]))
+            .collect();
         let levels = kept.iter().map(|&d| levels[d]).collect();
-        let mut shape = Self { size, levels, ranks: Vec::new(), positions: Vec::new(), depths, by_rank: None };
+        let mut shape = Self {
+            size,
+            levels,
+            ranks: Vec::new(),
+            positions: Vec::new(),
+            depths,
+            by_rank: None,
+        };
         if ranks.iter().enumerate().any(|(i, &r)| i as u32 != r) {
             shape.positions = vec![0; size as usize];
             for (i, &r) in ranks.iter().enumerate() {
@@ -115,12 +131,20 @@ impl Shape {
 
     /// Rank of the process at a position. That at position 0 is rank 0.
     pub fn rank_at(&self, position: u32) -> Rank {
-        if self.ranks.is_empty() { position } else { self.ranks[position as usize] }
+        if self.ranks.is_empty() {
+            position
+        } else {
+            self.ranks[position as usize]
+        }
     }
 
     /// Position of a process.
     pub fn position_of(&self, rank: Rank) -> u32 {
-        if self.positions.is_empty() { rank } else { self.positions[rank as usize] }
+        if self.positions.is_empty() {
+            rank
+        } else {
+            self.positions[rank as usize]
+        }
     }
 
     /// Number of clusters of a depth.
@@ -150,7 +174,11 @@ impl Shape {
     /// Position of the member that acts for a cluster: the root if it is a member, else the first.
     pub fn leader(&self, depth: usize, cluster: u32, root_position: u32) -> u32 {
         let span = self.span(depth, cluster);
-        if span.contains(&root_position) { root_position } else { span.start }
+        if span.contains(&root_position) {
+            root_position
+        } else {
+            span.start
+        }
     }
 
     /// Level that a message between two ranks of the group crosses, as far as the shape tells
@@ -158,13 +186,19 @@ impl Shape {
     pub fn level_between(&self, a: Rank, b: Rank) -> Level {
         let (a, b) = (self.position_of(a), self.position_of(b));
         let apart = |&tier: &usize| self.cluster_of(tier + 1, a) != self.cluster_of(tier + 1, b);
-        (0..self.tiers()).find(apart).map_or(Level::Node, |tier| self.levels[tier])
+        (0..self.tiers())
+            .find(apart)
+            .map_or(Level::Node, |tier| self.levels[tier])
     }
 }
 
 impl Depth {
     fn new(ranks: &[Rank], clusters: &[u32], parts: &[u32]) -> Self {
-        let mut depth = Self { of: Vec::with_capacity(ranks.len()), starts: Vec::new(), parts: Vec::new() };
+        let mut depth = Self {
+            of: Vec::with_capacity(ranks.len()),
+            starts: Vec::new(),
+            parts: Vec::new(),
+        };
         let (mut cluster, mut part, mut number) = (None, None, 0);
         for (position, &rank) in ranks.iter().enumerate() {
             if cluster != Some(clusters[rank as usize]) {

@@ -12,11 +12,28 @@ fn world(machines: &[(&str, Vec<u32>)]) -> Topology {
     for (subjob, (lan, nodes)) in machines.iter().enumerate() {
         let subjob = subjob as u32;
         let (name, first_rank) = (format!("machine{subjob}"), table.places.len() as u32);
-        table.subjobs.push(Subjob { name, lan: (*lan).into(), first_rank, count: nodes.iter().sum(), appnum: 0 });
+        table.subjobs.push(Subjob {
+            name,
+            lan: (*lan).into(),
+            first_rank,
+            count: nodes.iter().sum(),
+            appnum: 0,
+        });
         for &processes in nodes {
             let node = table.nodes.len() as u32;
-            table.nodes.push(Node { host: format!("host{node}"), addresses: vec![], subjob, processes });
-            let place = |slot| Place { subjob, node, port: 0, slot, representation: Representation([0; 8]) };
+            table.nodes.push(Node {
+                host: format!("host{node}"),
+                addresses: vec![],
+                subjob,
+                processes,
+            });
+            let place = |slot| Place {
+                subjob,
+                node,
+                port: 0,
+                slot,
+                representation: Representation([0; 8]),
+            };
             table.places.extend((0..processes).map(place));
         }
     }
@@ -66,7 +83,10 @@ fn tiers_that_split_nothing_are_left_out() {
         (0..shape.tiers()).map(|t| shape.level(t)).collect::<Vec<_>>()
     };
     let all: Vec<u32> = (0..12).collect();
-    assert_eq!(levels(&all), [Level::WideArea, Level::LocalArea, Level::Machine, Level::Node]);
+    assert_eq!(
+        levels(&all),
+        [Level::WideArea, Level::LocalArea, Level::Machine, Level::Node]
+    );
     assert_eq!(levels(&[0, 1, 2]), [Level::Node]);
     assert_eq!(levels(&[0, 4]), [Level::WideArea]);
     assert_eq!(levels(&[0, 4, 8]), [Level::WideArea, Level::LocalArea]);
@@ -81,13 +101,19 @@ fn ranks_dealt_out_to_sites_stand_in_line_by_site() {
     assert!(!shape.in_rank_order());
     assert_eq!((0..5).map(|p| shape.rank_at(p)).collect::<Vec<_>>(), [0, 4, 2, 1, 3]);
     assert_eq!((shape.span(1, 0), shape.span(1, 1)), (0..3, 3..5));
-    assert_eq!((shape.leader(1, 1, 4), shape.leader(1, 1, 0), shape.leader(1, 0, 2)), (4, 3, 2));
+    assert_eq!(
+        (shape.leader(1, 1, 4), shape.leader(1, 1, 0), shape.leader(1, 0, 2)),
+        (4, 3, 2)
+    );
     assert_eq!(shape.parts(0, 0), 0..2);
 }
 
 /// A world, and the members of a group as world ranks in any order.
 fn groups() -> impl Strategy<Value = (Topology, Vec<u32>)> {
-    let machine = (prop::sample::select(&["x", "y", "z"][..]), prop::collection::vec(1u32..4, 1..4));
+    let machine = (
+        prop::sample::select(&["x", "y", "z"][..]),
+        prop::collection::vec(1u32..4, 1..4),
+    );
     let picks = prop::collection::vec(any::<prop::sample::Index>(), 1..40);
     (prop::collection::vec(machine, 1..6), picks).prop_map(|(machines, picks)| {
         let topology = world(&machines);
@@ -143,7 +169,10 @@ fn clusters_are_nested_intervals(shape: &Shape) -> Result<(), TestCaseError> {
             prop_assert_eq!(span.start, next);
             prop_assert!(span.clone().all(|p| shape.cluster_of(depth, p) == cluster));
             // The first member has the lowest rank.
-            prop_assert_eq!(span.clone().map(|p| shape.rank_at(p)).min(), Some(shape.rank_at(span.start)));
+            prop_assert_eq!(
+                span.clone().map(|p| shape.rank_at(p)).min(),
+                Some(shape.rank_at(span.start))
+            );
             if depth < shape.tiers() {
                 let parts = shape.parts(depth, cluster);
                 prop_assert_eq!(shape.span(depth + 1, parts.start).start, span.start);

@@ -12,12 +12,12 @@
 //! | restrictions | none |
 //! | paper | – |
 
+use crate::Call;
 use crate::choose::{self, Top};
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
-use crate::Call;
 use isthmus_topology::Shape;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,15 +27,30 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     let row = Row::new(&call.blocks, shape, 0);
     let length = call.blocks.size(me);
     let own = match call.in_place {
-        true => Slice { buffer: Buffer::Recv, offset: call.blocks.offset(me), length },
-        false => Slice { buffer: Buffer::Send, offset: 0, length },
+        true => Slice {
+            buffer: Buffer::Recv,
+            offset: call.blocks.offset(me),
+            length,
+        },
+        false => Slice {
+            buffer: Buffer::Send,
+            offset: 0,
+            length,
+        },
     };
     if shape.in_rank_order() {
         bring(&mut script, shape, me, &row, own, Buffer::Recv, call.unit_bytes);
     } else {
         let all = script.memory(row.at(shape.size()));
         bring(&mut script, shape, me, &row, own, all, call.unit_bytes);
-        row.permute(&mut script, shape, 0..shape.size(), (all, 0), (Buffer::Recv, &call.blocks), true);
+        row.permute(
+            &mut script,
+            shape,
+            0..shape.size(),
+            (all, 0),
+            (Buffer::Recv, &call.blocks),
+            true,
+        );
     }
     Box::new(script)
 }
@@ -52,7 +67,9 @@ pub(crate) fn bring(
 ) {
     let bytes = row.at(shape.size()).saturating_mul(unit_bytes);
     let top = choose::gathering(shape, bytes);
-    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| choose::radix(level, k, bytes));
+    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| {
+        choose::radix(level, k, bytes)
+    });
     let at = |positions: Range<u32>| row.slice(all, 0, positions);
     up(script, &family, own, at);
     let council = (top != Top::Tree).then(|| Council::outermost(shape, me));

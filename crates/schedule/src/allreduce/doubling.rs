@@ -43,7 +43,11 @@ pub(super) fn exchange(
     let number = if paired { i / 2 } else { i - extra };
     for round in 0..k.ilog2() {
         let partner = number ^ (1 << round);
-        let rank = council.rank(if partner < extra { 2 * partner + 1 } else { partner + extra });
+        let rank = council.rank(if partner < extra {
+            2 * partner + 1
+        } else {
+            partner + extra
+        });
         script.send(rank, sum.value, slot);
         sum.absorb(script, rank, slot, spare(round as usize), partner < number);
     }

@@ -7,10 +7,10 @@ mod split;
 mod tree;
 mod whole;
 
+use crate::Call;
 use crate::choose::{self, Top};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::Call;
 use isthmus_topology::Shape;
 use std::sync::Arc;
 

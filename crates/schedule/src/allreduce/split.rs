@@ -19,11 +19,22 @@ pub(super) const SPARES: u64 = 2;
 
 pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, piece: &Piece, spare: Slice) {
     let me = council.index;
-    let mut share = Sum { value: part(sum.value, council, me), target: part(sum.target, council, me) };
+    let mut share = Sum {
+        value: part(sum.value, council, me),
+        target: part(sum.target, council, me),
+    };
     let length = share.target.length;
-    let operand = |j: usize| Slice { offset: spare.offset + j as u64 * length, length, ..spare };
+    let operand = |j: usize| Slice {
+        offset: spare.offset + j as u64 * length,
+        length,
+        ..spare
+    };
     for (to, from) in council.pairs() {
-        script.send(council.rank(to), part(sum.value, council, to), piece.slot(Kind::Exchange));
+        script.send(
+            council.rank(to),
+            part(sum.value, council, to),
+            piece.slot(Kind::Exchange),
+        );
         let place = operand_of(council, &share, operand, from);
         script.receive(council.rank(from), place, piece.slot(Kind::Exchange));
     }
@@ -31,7 +42,11 @@ pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, pi
     share.settle(script);
     for (to, from) in council.pairs() {
         script.send(council.rank(to), share.target, piece.slot(Kind::Share));
-        script.receive(council.rank(from), part(sum.target, council, from), piece.slot(Kind::Share));
+        script.receive(
+            council.rank(from),
+            part(sum.target, council, from),
+            piece.slot(Kind::Share),
+        );
     }
     sum.value = sum.target;
 }
@@ -40,5 +55,9 @@ pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, pi
 fn part(whole: Slice, council: &Council, member: u32) -> Slice {
     let begin = |i: u32| (u128::from(whole.length) * u128::from(i) / u128::from(council.size)) as u64;
     let (from, to) = (begin(member), begin(member + 1));
-    Slice { offset: whole.offset + from, length: to - from, ..whole }
+    Slice {
+        offset: whole.offset + from,
+        length: to - from,
+        ..whole
+    }
 }

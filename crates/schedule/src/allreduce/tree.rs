@@ -12,18 +12,20 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3; the one-trip meeting is ours |
 
 use super::{doubling, flat, split};
+use crate::Call;
 use crate::choose::{self, Top};
 use crate::fold::Sum;
 use crate::script::{Kind, Piece, Pool, Script};
 use crate::step::{Buffer, Plan, Rank};
 use crate::tree::{Council, Family};
-use crate::Call;
 use isthmus_topology::Shape;
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: Top) -> Box<dyn Plan> {
     let bytes = call.bytes(units);
-    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| choose::radix(level, k, bytes));
+    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| {
+        choose::radix(level, k, bytes)
+    });
     let council = (top != Top::Tree && family.parent.is_none()).then(|| Council::outermost(shape, me));
     let cut = choose::cut(call, shape, units, top);
     let mut script = Script::default();
@@ -32,7 +34,10 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: T
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     script.pieces(cut, move |script, piece| {
         let result = piece.of(Buffer::Recv);
-        let mut sum = Sum { value: piece.of(own), target: result };
+        let mut sum = Sum {
+            value: piece.of(own),
+            target: result,
+        };
         sum.absorb_children(script, &family, &piece, |i| pool.place(&piece, i));
         match (family.parent, &council) {
             (Some(parent), _) => {

@@ -28,8 +28,15 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, block: u64) -> Box
     let length = block * u64::from(shape.size());
     let bytes = call.bytes(length);
     let family = Family::new(shape, 0, me, 1, |level, k| choose::radix(level, k, bytes));
-    let own = Slice { buffer: if call.in_place { Buffer::Recv } else { Buffer::Send }, offset: 0, length };
-    let result = Slice { buffer: Buffer::Recv, ..own };
+    let own = Slice {
+        buffer: if call.in_place { Buffer::Recv } else { Buffer::Send },
+        offset: 0,
+        length,
+    };
+    let result = Slice {
+        buffer: Buffer::Recv,
+        ..own
+    };
     let rows = Row::equal(length);
     match family.parent {
         Some(parent) => member(&mut script, &family, parent, &rows, own, result),
@@ -93,7 +100,14 @@ impl<'a> Leader<'a> {
         let slot = Piece::whole(0).slot(Kind::Down);
         for child in &family.children {
             let data = rows.slice(self.results, family.start, child.start..child.end);
-            script.push(Action::Send { to: child.rank, data, slot }, assembled.clone());
+            script.push(
+                Action::Send {
+                    to: child.rank,
+                    data,
+                    slot,
+                },
+                assembled.clone(),
+            );
         }
         let from = rows.slice(self.results, family.start, family.position..family.position + 1);
         script.push(Action::Copy { from, to: result }, assembled);
@@ -106,16 +120,31 @@ impl<'a> Leader<'a> {
         let mut all = After::from_iter([script.push(Action::Copy { from: own, to }, After::NONE)]);
         for child in family.children.iter().rev() {
             let data = at(child.start..child.end);
-            all.add(script.push(Action::Receive { from: child.rank, data, slot }, After::NONE));
+            all.add(script.push(
+                Action::Receive {
+                    from: child.rank,
+                    data,
+                    slot,
+                },
+                After::NONE,
+            ));
         }
         script.join(all)
     }
 
     /// The part of `out` and `coming` that belongs to another site.
     fn between(&self, buffer: Buffer, there: &Range<u32>) -> Slice {
-        let before = if there.start < self.site.start { there.start } else { there.start - self.site.len() as u32 };
+        let before = if there.start < self.site.start {
+            there.start
+        } else {
+            there.start - self.site.len() as u32
+        };
         let m = self.site.len() as u64;
-        Slice { buffer, offset: u64::from(before) * m * self.block, length: there.len() as u64 * m * self.block }
+        Slice {
+            buffer,
+            offset: u64::from(before) * m * self.block,
+            length: there.len() as u64 * m * self.block,
+        }
     }
 
     /// One message to and from each other site; gives the step that ends the receipt.
@@ -125,9 +154,23 @@ impl<'a> Leader<'a> {
         for (to, from) in self.council.pairs() {
             let packed = self.pack(script, &self.council.span(to), collected);
             let data = self.between(self.out, &self.council.span(to));
-            script.push(Action::Send { to: self.council.rank(to), data, slot }, packed);
+            script.push(
+                Action::Send {
+                    to: self.council.rank(to),
+                    data,
+                    slot,
+                },
+                packed,
+            );
             let data = self.between(self.coming, &self.council.span(from));
-            come.add(script.push(Action::Receive { from: self.council.rank(from), data, slot }, After::NONE));
+            come.add(script.push(
+                Action::Receive {
+                    from: self.council.rank(from),
+                    data,
+                    slot,
+                },
+                After::NONE,
+            ));
         }
         script.join(come)
     }
@@ -139,9 +182,17 @@ impl<'a> Leader<'a> {
         for row in 0..self.site.len() as u64 {
             for (run, rank) in runs(self.shape, there.clone()) {
                 let length = run.len() as u64 * self.block;
-                let from = Slice { buffer: self.rows, offset: (row * p + u64::from(rank)) * self.block, length };
+                let from = Slice {
+                    buffer: self.rows,
+                    offset: (row * p + u64::from(rank)) * self.block,
+                    length,
+                };
                 let column = u64::from(run.start - there.start);
-                let to = Slice { buffer: self.out, offset: base + (row * n + column) * self.block, length };
+                let to = Slice {
+                    buffer: self.out,
+                    offset: base + (row * n + column) * self.block,
+                    length,
+                };
                 packed.append(script.push(Action::Copy { from, to }, collected.clone()));
             }
         }
@@ -159,7 +210,11 @@ impl<'a> Leader<'a> {
                     let from = self.block_from(source, member, &there);
                     let column = u64::from(self.shape.rank_at(source));
                     let row = u64::from(member - self.site.start) * u64::from(self.shape.size());
-                    let to = Slice { buffer: self.results, offset: (row + column) * self.block, length: self.block };
+                    let to = Slice {
+                        buffer: self.results,
+                        offset: (row + column) * self.block,
+                        length: self.block,
+                    };
                     assembled.append(script.push(Action::Copy { from, to }, ready.clone()));
                 }
             }
@@ -174,10 +229,18 @@ impl<'a> Leader<'a> {
         if *there == self.site {
             let row = u64::from(source - self.site.start) * p;
             let offset = (row + u64::from(self.shape.rank_at(member))) * self.block;
-            return Slice { buffer: self.rows, offset, length };
+            return Slice {
+                buffer: self.rows,
+                offset,
+                length,
+            };
         }
         let base = self.between(self.coming, there).offset;
         let index = u64::from(source - there.start) * m + u64::from(member - self.site.start);
-        Slice { buffer: self.coming, offset: base + index * self.block, length }
+        Slice {
+            buffer: self.coming,
+            offset: base + index * self.block,
+            length,
+        }
     }
 }

@@ -18,8 +18,16 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, by_target: &Blocks, by_
     let mut script = Script::default();
     let p = shape.size();
     let by_target = if call.in_place { by_source } else { by_target };
-    let (from, ready) = if call.in_place { saved(&mut script, by_source.offset(p)) } else { (Buffer::Send, After::NONE) };
-    let block = |buffer, blocks: &Blocks, rank| Slice { buffer, offset: blocks.offset(rank), length: blocks.size(rank) };
+    let (from, ready) = if call.in_place {
+        saved(&mut script, by_source.offset(p))
+    } else {
+        (Buffer::Send, After::NONE)
+    };
+    let block = |buffer, blocks: &Blocks, rank| Slice {
+        buffer,
+        offset: blocks.offset(rank),
+        length: blocks.size(rank),
+    };
     let slot = Piece::whole(0).slot(Kind::Exchange);
     for d in 1..p {
         let (to, source) = ((me + d) % p, (me + p - d) % p);
@@ -29,12 +37,25 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, by_target: &Blocks, by_
         }
         let data = block(Buffer::Recv, by_source, source);
         if data.length > 0 {
-            script.push(Action::Receive { from: source, data, slot }, ready.clone());
+            script.push(
+                Action::Receive {
+                    from: source,
+                    data,
+                    slot,
+                },
+                ready.clone(),
+            );
         }
     }
     let own = block(Buffer::Recv, by_source, me);
     if !call.in_place && own.length > 0 {
-        script.push(Action::Copy { from: block(Buffer::Send, by_target, me), to: own }, After::NONE);
+        script.push(
+            Action::Copy {
+                from: block(Buffer::Send, by_target, me),
+                to: own,
+            },
+            After::NONE,
+        );
     }
     Box::new(script)
 }
@@ -45,7 +66,21 @@ fn saved(script: &mut Script, length: u64) -> (Buffer, After) {
         return (Buffer::Recv, After::NONE);
     }
     let buffer = script.memory(length);
-    let from = Slice { buffer: Buffer::Recv, offset: 0, length };
-    let copy = script.push(Action::Copy { from, to: Slice { buffer, offset: 0, length } }, After::NONE);
+    let from = Slice {
+        buffer: Buffer::Recv,
+        offset: 0,
+        length,
+    };
+    let copy = script.push(
+        Action::Copy {
+            from,
+            to: Slice {
+                buffer,
+                offset: 0,
+                length,
+            },
+        },
+        After::NONE,
+    );
     (buffer, After::from_iter([copy]))
 }

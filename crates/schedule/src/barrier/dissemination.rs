@@ -20,7 +20,12 @@ pub(super) fn meet(script: &mut Script, council: &Council, below: After) -> Afte
     let mut distance = 1;
     while distance < k {
         send(script, council.rank((i + distance) % k), Kind::Exchange, known.clone());
-        let heard = receive(script, council.rank((i + k - distance) % k), Kind::Exchange, After::NONE);
+        let heard = receive(
+            script,
+            council.rank((i + k - distance) % k),
+            Kind::Exchange,
+            After::NONE,
+        );
         known = script.join(known.iter().copied().chain([heard]).collect());
         distance *= 2;
     }

@@ -5,8 +5,8 @@ mod dissemination;
 mod tree;
 
 use crate::choose::{self, Top};
-use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::script::Script;
+use crate::step::{Buffer, Plan, Rank, Slice};
 use isthmus_topology::Shape;
 use std::sync::Arc;
 
@@ -19,4 +19,8 @@ pub(crate) fn plan(shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
 }
 
 /// No data.
-const NOTHING: Slice = Slice { buffer: Buffer::Recv, offset: 0, length: 0 };
+const NOTHING: Slice = Slice {
+    buffer: Buffer::Recv,
+    offset: 0,
+    length: 0,
+};

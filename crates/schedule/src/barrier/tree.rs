@@ -20,7 +20,11 @@ use std::sync::Arc;
 pub(super) fn write(script: &mut Script, shape: &Arc<Shape>, me: Rank, top: Top) {
     let from = usize::from(top != Top::Tree);
     let family = Family::new(shape, 0, me, from, |level, k| choose::radix(level, k, 0));
-    let receives = family.children.iter().rev().map(|c| receive(script, c.rank, Kind::Up, After::NONE));
+    let receives = family
+        .children
+        .iter()
+        .rev()
+        .map(|c| receive(script, c.rank, Kind::Up, After::NONE));
     let below: After = receives.collect();
     let below = script.join(below);
     let released = match family.parent {
@@ -50,9 +54,23 @@ fn meet(script: &mut Script, council: &Council, top: Top, below: After) -> After
 }
 
 pub(super) fn send(script: &mut Script, to: Rank, kind: Kind, after: After) -> StepId {
-    script.push(Action::Send { to, data: NOTHING, slot: Piece::whole(0).slot(kind) }, after)
+    script.push(
+        Action::Send {
+            to,
+            data: NOTHING,
+            slot: Piece::whole(0).slot(kind),
+        },
+        after,
+    )
 }
 
 pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After) -> StepId {
-    script.push(Action::Receive { from, data: NOTHING, slot: Piece::whole(0).slot(kind) }, after)
+    script.push(
+        Action::Receive {
+            from,
+            data: NOTHING,
+            slot: Piece::whole(0).slot(kind),
+        },
+        after,
+    )
 }

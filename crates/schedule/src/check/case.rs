@@ -3,7 +3,7 @@
 
 use super::process::{Cause, Memory};
 use super::token::Token;
-use super::world::{Manner, World};
+use super::world::{Manner, Outcome, World};
 use super::{Crossings, Fault, Report};
 use crate::step::{Rank, WINDOW};
 use crate::{Blocks, Call, Operation, counts_phase, plan};
@@ -37,7 +37,11 @@ type Units = Option<Vec<Option<Token>>>;
 impl Case {
     /// A case with equal blocks.
     pub fn new(shape: &Arc<Shape>, operation: Operation, units: u64) -> Self {
-        Self { shape: Arc::clone(shape), call: Call::new(operation, units), counts: Counts::Equal(units) }
+        Self {
+            shape: Arc::clone(shape),
+            call: Call::new(operation, units),
+            counts: Counts::Equal(units),
+        }
     }
 
     /// Runs the case with the full window. The seed decides the order of steps.
@@ -48,11 +52,29 @@ impl Case {
     /// Runs the case with a window of so many incomplete steps.
     pub fn check_with(&self, seed: u64, window: usize) -> Result<Report, Fault> {
         let c = &self.call;
-        let manner = Manner { seed, window, commutative: c.commutative, unit_bytes: c.unit_bytes };
+        let manner = Manner {
+            seed,
+            window,
+            commutative: c.commutative,
+            unit_bytes: c.unit_bytes,
+        };
         let mut calls: Vec<Call> = self.ranks().map(|rank| self.call_of(rank)).collect();
-        let counts = self.run_counts(&mut calls, Manner { unit_bytes: 8, ..manner })?;
-        let members = calls.iter().zip(self.ranks()).map(|(call, rank)| (plan(call, &self.shape, rank), self.input(rank)));
-        let (memories, data, causes) = World::new(&self.shape, manner, members.collect()).run()?;
+        let counts = self.run_counts(
+            &mut calls,
+            Manner {
+                unit_bytes: 8,
+                ..manner
+            },
+        )?;
+        let members = calls
+            .iter()
+            .zip(self.ranks())
+            .map(|(call, rank)| (plan(call, &self.shape, rank), self.input(rank)));
+        let Outcome {
+            memories,
+            crossings: data,
+            causes,
+        } = World::new(&self.shape, manner, members.collect()).run()?;
         self.compare(&memories)?;
         self.all_entered(&causes)?;
         let trips = causes.iter().fold(Cause::default(), |all, &c| all.and(c)).trips;
@@ -74,7 +96,10 @@ impl Case {
 
     fn in_place(&self, rank: Rank) -> bool {
         use Operation as O;
-        let rooted = matches!(self.call.operation, O::Reduce | O::Gather | O::Gatherv | O::Scatter | O::Scatterv);
+        let rooted = matches!(
+            self.call.operation,
+            O::Reduce | O::Gather | O::Gatherv | O::Scatter | O::Scatterv
+        );
         self.call.in_place && (!rooted || rank == self.call.root)
     }
 
@@ -91,12 +116,19 @@ impl Case {
             Counts::Pairs(sizes) => Blocks::known(sizes.iter().map(|row| row[rank as usize])),
             _ => Blocks::Equal(0),
         };
-        Call { blocks, receive_blocks, in_place: self.in_place(rank), ..self.call.clone() }
+        Call {
+            blocks,
+            receive_blocks,
+            in_place: self.in_place(rank),
+            ..self.call.clone()
+        }
     }
 
     /// Runs the counts phase and gives every call what it has delivered.
     fn run_counts(&self, calls: &mut [Call], manner: Manner) -> Result<Crossings, Fault> {
-        let Counts::Each(sizes) = &self.counts else { return Ok(Crossings::default()) };
+        let Counts::Each(sizes) = &self.counts else {
+            return Ok(Crossings::default());
+        };
         let some = |n: &u64| Some(*n);
         let member = |(call, rank): (&Call, Rank)| match counts_phase(call, &self.shape, rank) {
             Some(phase) => {
@@ -105,12 +137,23 @@ impl Case {
                     (_, true) => Some(sizes.iter().map(some).collect()),
                     _ => None,
                 };
-                (phase.plan, Memory { send, recv: Some(vec![None; phase.receive as usize]) })
+                (
+                    phase.plan,
+                    Memory {
+                        send,
+                        recv: Some(vec![None; phase.receive as usize]),
+                    },
+                )
             }
-            None => (Box::new(crate::script::Script::default()) as _, Memory { send: None, recv: None }),
+            None => (
+                Box::new(crate::script::Script::default()) as _,
+                Memory { send: None, recv: None },
+            ),
         };
         let members = calls.iter().zip(self.ranks()).map(member).collect();
-        let (memories, crossings, _) = World::<u64>::new(&self.shape, manner, members).run()?;
+        let Outcome {
+            memories, crossings, ..
+        } = World::<u64>::new(&self.shape, manner, members).run()?;
         for (call, memory) in calls.iter_mut().zip(memories) {
             let received: Option<Vec<u64>> = memory.recv.unwrap_or_default().into_iter().collect();
             match received {
@@ -142,10 +185,17 @@ impl Case {
             O::Scatter | O::Scatterv if !root => (None, empty(own())),
             O::Scatter | O::Scatterv => (Some(row(Token::unit, all())), empty(own())),
             O::Alltoall => (Some(row(Token::unit, all())), empty(all())),
-            O::Alltoallv => (Some(row(Token::unit, all())), empty(self.call_of(rank).receive_blocks.offset(p))),
+            O::Alltoallv => (
+                Some(row(Token::unit, all())),
+                empty(self.call_of(rank).receive_blocks.offset(p)),
+            ),
             O::ReduceScatter | O::ReduceScatterBlock => (Some(row(Token::element, all())), empty(own())),
         };
-        if self.in_place(rank) { self.put_in_place(rank, send, recv) } else { Memory { send, recv } }
+        if self.in_place(rank) {
+            self.put_in_place(rank, send, recv)
+        } else {
+            Memory { send, recv }
+        }
     }
 
     fn put_in_place(&self, rank: Rank, send: Units, recv: Units) -> Memory<Token> {
@@ -166,22 +216,36 @@ impl Case {
     /// Nobody leaves a barrier before all have entered.
     fn all_entered(&self, causes: &[Cause]) -> Result<(), Fault> {
         let all = u64::MAX >> (64 - self.shape.size());
-        let early = causes.iter().position(|&c| self.call.operation == Operation::Barrier && c.ranks != all);
-        early.map_or(Ok(()), |rank| Err(Fault::new(format!("rank {rank} can leave early: {:b}", causes[rank].ranks))))
+        let early = causes
+            .iter()
+            .position(|&c| self.call.operation == Operation::Barrier && c.ranks != all);
+        early.map_or(Ok(()), |rank| {
+            Err(Fault::new(format!(
+                "rank {rank} can leave early: {:b}",
+                causes[rank].ranks
+            )))
+        })
     }
 
     /// Compares results with what MPI asks for.
     fn compare(&self, memories: &[Memory<Token>]) -> Result<(), Fault> {
         for rank in self.ranks() {
             for (i, wanted) in self.wanted(rank).into_iter().enumerate() {
-                let got = memories[rank as usize].recv.as_ref().and_then(|r| r.get(i).copied().flatten());
+                let got = memories[rank as usize]
+                    .recv
+                    .as_ref()
+                    .and_then(|r| r.get(i).copied().flatten());
                 let same = got.is_some_and(|got| (got.unit, got.ranks) == wanted);
                 if !same {
-                    return Err(Fault::new(format!("rank {rank}, unit {i} of the result: {got:x?}, not {wanted:x?}")));
+                    return Err(Fault::new(format!(
+                        "rank {rank}, unit {i} of the result: {got:x?}, not {wanted:x?}"
+                    )));
                 }
                 let first = memories[0].recv.as_ref().and_then(|r| r.get(i).copied().flatten());
                 if self.call.operation == Operation::Allreduce && got.map(|g| g.form) != first.map(|f| f.form) {
-                    return Err(Fault::new(format!("rank {rank}, unit {i}: combined otherwise than on rank 0")));
+                    return Err(Fault::new(format!(
+                        "rank {rank}, unit {i}: combined otherwise than on rank 0"
+                    )));
                 }
             }
         }
@@ -193,7 +257,9 @@ impl Case {
         use Operation as O;
         let (p, root, blocks) = (self.shape.size(), rank == self.call.root, self.blocks(rank));
         let moved = |from: Rank, offset: u64, n: u64| {
-            (offset..offset + n).map(move |i| (Token::unit(from, i).unit, 1 << from)).collect::<Vec<_>>()
+            (offset..offset + n)
+                .map(move |i| (Token::unit(from, i).unit, 1 << from))
+                .collect::<Vec<_>>()
         };
         let below = |r: u32| if r == 64 { u64::MAX } else { (1u64 << r) - 1 };
         let combined = |ranks: u64, from: u64, n: u64| (from..from + n).map(|i| (i, ranks)).collect::<Vec<_>>();
@@ -212,7 +278,10 @@ impl Case {
             O::Scatter | O::Scatterv => moved(self.call.root, blocks.offset(rank), blocks.size(rank)),
             O::Alltoall | O::Alltoallv => {
                 let from = |r: Rank| (r, self.blocks(r));
-                self.ranks().map(from).flat_map(|(r, b)| moved(r, b.offset(rank), b.size(rank))).collect()
+                self.ranks()
+                    .map(from)
+                    .flat_map(|(r, b)| moved(r, b.offset(rank), b.size(rank)))
+                    .collect()
             }
             O::ReduceScatter | O::ReduceScatterBlock => combined(below(p), blocks.offset(rank), blocks.size(rank)),
         }

@@ -27,7 +27,10 @@ pub(crate) struct Cause {
 impl Cause {
     /// Caused by both.
     pub(crate) fn and(self, other: Self) -> Self {
-        Self { ranks: self.ranks | other.ranks, trips: std::array::from_fn(|i| self.trips[i].max(other.trips[i])) }
+        Self {
+            ranks: self.ranks | other.ranks,
+            trips: std::array::from_fn(|i| self.trips[i].max(other.trips[i])),
+        }
     }
 
     /// Caused by a message that this has caused.
@@ -53,7 +56,16 @@ pub(crate) struct Process<V> {
 impl<V: Value> Process<V> {
     pub(crate) fn new(plan: Box<dyn Plan>, memory: Memory<V>, window: usize) -> Self {
         let scratch = plan.scratch().iter().map(|&n| vec![None; n as usize]).collect();
-        Self { plan, memory, scratch, window, incomplete: BTreeMap::new(), fetched: 0, ended: false, causes: Vec::new() }
+        Self {
+            plan,
+            memory,
+            scratch,
+            window,
+            incomplete: BTreeMap::new(),
+            fetched: 0,
+            ended: false,
+            causes: Vec::new(),
+        }
     }
 
     /// True when all steps are complete.
@@ -75,8 +87,12 @@ impl<V: Value> Process<V> {
             self.fetched += 1;
         }
         let waits = |step: &Step| step.after.iter().any(|a| self.incomplete.contains_key(a));
-        let ready: Vec<StepId> =
-            self.incomplete.iter().filter(|(_, (step, started))| !started && !waits(step)).map(|(&id, _)| id).collect();
+        let ready: Vec<StepId> = self
+            .incomplete
+            .iter()
+            .filter(|(_, (step, started))| !started && !waits(step))
+            .map(|(&id, _)| id)
+            .collect();
         for id in &ready {
             if let Some((_, started)) = self.incomplete.get_mut(id) {
                 *started = true;
@@ -99,7 +115,10 @@ impl<V: Value> Process<V> {
             }
             let ordered = ordered.get_or_insert_with(|| self.ancestors(step));
             if !ordered.contains(&other) {
-                return Err(Fault::new(format!("{:?} races with step {other}, {:?}", step.action, earlier.action)));
+                return Err(Fault::new(format!(
+                    "{:?} races with step {other}, {:?}",
+                    step.action, earlier.action
+                )));
             }
         }
         Ok(())
@@ -127,7 +146,13 @@ impl<V: Value> Process<V> {
     /// What had to happen before an incomplete step could begin.
     pub(crate) fn causes(&self, id: StepId, rank: u32) -> Cause {
         let after = self.incomplete[&id].0.after.iter();
-        after.fold(Cause { ranks: 1 << rank, ..Cause::default() }, |all, &a| all.and(self.causes[a as usize]))
+        after.fold(
+            Cause {
+                ranks: 1 << rank,
+                ..Cause::default()
+            },
+            |all, &a| all.and(self.causes[a as usize]),
+        )
     }
 
     pub(crate) fn set_causes(&mut self, id: StepId, causes: Cause) {
@@ -136,7 +161,13 @@ impl<V: Value> Process<V> {
 
     /// What had to happen before the process could leave.
     pub(crate) fn all_causes(&self, rank: u32) -> Cause {
-        self.causes.iter().fold(Cause { ranks: 1 << rank, ..Cause::default() }, |all, &c| all.and(c))
+        self.causes.iter().fold(
+            Cause {
+                ranks: 1 << rank,
+                ..Cause::default()
+            },
+            |all, &c| all.and(c),
+        )
     }
 
     /// Carries out a copy or a reduction.
@@ -146,13 +177,21 @@ impl<V: Value> Process<V> {
                 let values = self.read(from)?;
                 self.write(to, values)
             }
-            Action::Reduce { operand, target, operand_is_left } => {
+            Action::Reduce {
+                operand,
+                target,
+                operand_is_left,
+            } => {
                 let (a, b) = (self.read(operand)?, self.read(target)?);
                 if a.len() != b.len() {
                     return Err(Fault::new("operands have different lengths"));
                 }
                 let pair = |(a, b): (V, V)| {
-                    if operand_is_left { V::combine(&a, &b, commutative) } else { V::combine(&b, &a, commutative) }
+                    if operand_is_left {
+                        V::combine(&a, &b, commutative)
+                    } else {
+                        V::combine(&b, &a, commutative)
+                    }
                 };
                 let values = a.into_iter().zip(b).map(pair).collect::<Result<_, _>>()?;
                 self.write(target, values)

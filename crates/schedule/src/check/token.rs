@@ -25,30 +25,50 @@ pub(crate) struct Token {
 impl Token {
     /// An element of a contribution.
     pub(crate) fn element(rank: u32, index: u64) -> Self {
-        Self { unit: index, ranks: 1 << rank, interval: (rank, rank + 1), form: mix(u64::from(rank) + 1) }
+        Self {
+            unit: index,
+            ranks: 1 << rank,
+            interval: (rank, rank + 1),
+            form: mix(u64::from(rank) + 1),
+        }
     }
 
     /// A unit of somebody's data.
     pub(crate) fn unit(rank: u32, offset: u64) -> Self {
-        Self { unit: (u64::from(rank) << 40) + offset, ..Self::element(rank, 0) }
+        Self {
+            unit: (u64::from(rank) << 40) + offset,
+            ..Self::element(rank, 0)
+        }
     }
 }
 
 impl Value for Token {
     fn combine(left: &Self, right: &Self, commutative: bool) -> Result<Self, Fault> {
         if left.unit != right.unit {
-            return Err(Fault::new(format!("element {} is combined with element {}", left.unit, right.unit)));
+            return Err(Fault::new(format!(
+                "element {} is combined with element {}",
+                left.unit, right.unit
+            )));
         }
         if left.ranks & right.ranks != 0 {
-            return Err(Fault::new(format!("contributions {:b} and {:b} are not disjoint", left.ranks, right.ranks)));
+            return Err(Fault::new(format!(
+                "contributions {:b} and {:b} are not disjoint",
+                left.ranks, right.ranks
+            )));
         }
         if !commutative && left.interval.1 != right.interval.0 {
-            return Err(Fault::new(format!("ranks {:?} ∘ {:?} is out of order", left.interval, right.interval)));
+            return Err(Fault::new(format!(
+                "ranks {:?} ∘ {:?} is out of order",
+                left.interval, right.interval
+            )));
         }
         Ok(Self {
             unit: left.unit,
             ranks: left.ranks | right.ranks,
-            interval: (left.interval.0.min(right.interval.0), left.interval.1.max(right.interval.1)),
+            interval: (
+                left.interval.0.min(right.interval.0),
+                left.interval.1.max(right.interval.1),
+            ),
             form: mix(left.form.rotate_left(7) ^ mix(right.form)),
         })
     }

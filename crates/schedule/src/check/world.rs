@@ -26,6 +26,14 @@ struct Waiting {
     receives: VecDeque<StepId>,
 }
 
+/// The end of a run.
+pub(crate) struct Outcome<V> {
+    pub(crate) memories: Vec<Memory<V>>,
+    pub(crate) crossings: Crossings,
+    /// For each process, what had to happen before it could leave.
+    pub(crate) causes: Vec<Cause>,
+}
+
 pub(crate) struct World<'a, V> {
     shape: &'a Shape,
     manner: Manner,
@@ -37,14 +45,23 @@ pub(crate) struct World<'a, V> {
 
 impl<'a, V: Value> World<'a, V> {
     pub(crate) fn new(shape: &'a Shape, manner: Manner, members: Vec<(Box<dyn Plan>, Memory<V>)>) -> Self {
-        let processes = members.into_iter().map(|(plan, memory)| Process::new(plan, memory, manner.window)).collect();
+        let processes = members
+            .into_iter()
+            .map(|(plan, memory)| Process::new(plan, memory, manner.window))
+            .collect();
         let (waiting, ready) = (HashMap::new(), Vec::new());
-        Self { shape, manner, processes, waiting, ready, crossings: Crossings::default() }
+        Self {
+            shape,
+            manner,
+            processes,
+            waiting,
+            ready,
+            crossings: Crossings::default(),
+        }
     }
 
-    /// Runs all plans to their end. Gives the memories, what was crossed, and for each process what had to happen before it
-    /// could leave.
-    pub(crate) fn run(mut self) -> Result<(Vec<Memory<V>>, Crossings, Vec<Cause>), Fault> {
+    /// Runs all plans to their end.
+    pub(crate) fn run(mut self) -> Result<Outcome<V>, Fault> {
         for rank in 0..self.processes.len() as Rank {
             self.refresh(rank)?;
         }
@@ -55,23 +72,48 @@ impl<'a, V: Value> World<'a, V> {
             self.start(rank, id).map_err(|fault| fault.at(rank, id))?;
         }
         if let Some(stuck) = self.processes.iter().position(|p| !p.is_done()) {
-            return Err(Fault::new(format!("rank {stuck} waits for ever; unmatched: {}", self.unmatched())));
+            return Err(Fault::new(format!(
+                "rank {stuck} waits for ever; unmatched: {}",
+                self.unmatched()
+            )));
         }
-        let causes = self.processes.iter().zip(0..).map(|(p, rank)| p.all_causes(rank)).collect();
-        Ok((self.processes.into_iter().map(|p| p.memory).collect(), self.crossings, causes))
+        let causes = self
+            .processes
+            .iter()
+            .zip(0..)
+            .map(|(p, rank)| p.all_causes(rank))
+            .collect();
+        let memories = self.processes.into_iter().map(|p| p.memory).collect();
+        Ok(Outcome {
+            memories,
+            crossings: self.crossings,
+            causes,
+        })
     }
 
     fn unmatched(&self) -> String {
         let text = |(k, w): (&(Rank, Rank, u16), &Waiting)| {
-            format!("{}->{} slot {}: {} sent, {} awaited", k.0, k.1, k.2, w.sends.len(), w.receives.len())
+            format!(
+                "{}->{} slot {}: {} sent, {} awaited",
+                k.0,
+                k.1,
+                k.2,
+                w.sends.len(),
+                w.receives.len()
+            )
         };
-        let open = self.waiting.iter().filter(|(_, w)| !w.sends.is_empty() || !w.receives.is_empty());
+        let open = self
+            .waiting
+            .iter()
+            .filter(|(_, w)| !w.sends.is_empty() || !w.receives.is_empty());
         open.map(text).take(8).collect::<Vec<_>>().join("; ")
     }
 
     fn refresh(&mut self, rank: Rank) -> Result<(), Fault> {
         let process = &mut self.processes[rank as usize];
-        let ready = process.ready().map_err(|fault| Fault::new(format!("rank {rank}: {fault}")))?;
+        let ready = process
+            .ready()
+            .map_err(|fault| Fault::new(format!("rank {rank}: {fault}")))?;
         self.ready.extend(ready.into_iter().map(|id| (rank, id)));
         Ok(())
     }
@@ -102,17 +144,25 @@ impl<'a, V: Value> World<'a, V> {
         if from == to || to as usize >= self.processes.len() || from as usize >= self.processes.len() {
             return Err(Fault::new(format!("a message goes from {from} to {to}")));
         }
-        let Some(waiting) = self.waiting.get_mut(&key) else { return Ok(()) };
-        let (Some(&send), Some(&receive)) = (waiting.sends.front(), waiting.receives.front()) else { return Ok(()) };
+        let Some(waiting) = self.waiting.get_mut(&key) else {
+            return Ok(());
+        };
+        let (Some(&send), Some(&receive)) = (waiting.sends.front(), waiting.receives.front()) else {
+            return Ok(());
+        };
         waiting.sends.pop_front();
         waiting.receives.pop_front();
         let (sender, receiver) = (from as usize, to as usize);
-        let Action::Send { data: source, .. } = self.processes[sender].action(send) else { unreachable!("a send") };
+        let Action::Send { data: source, .. } = self.processes[sender].action(send) else {
+            unreachable!("a send")
+        };
         let Action::Receive { data: place, .. } = self.processes[receiver].action(receive) else {
             unreachable!("a receive")
         };
         let values = self.processes[sender].read(source).map_err(|f| f.at(from, send))?;
-        self.processes[receiver].write(place, values).map_err(|f| f.at(to, receive))?;
+        self.processes[receiver]
+            .write(place, values)
+            .map_err(|f| f.at(to, receive))?;
         let level = self.shape.level_between(from, to);
         self.crossings.count(level, source.length * self.manner.unit_bytes);
         let causes = self.processes[sender].causes(send, from);
@@ -131,14 +181,26 @@ mod tests {
     //! The checker finds what it is for: plans with one fault each.
 
     use super::*;
+    use crate::check::token::Token;
     use crate::script::Script;
     use crate::step::{After, Buffer, Slice};
-    use crate::check::token::Token;
     use isthmus_topology::Level;
 
-    const A: Slice = Slice { buffer: Buffer::Recv, offset: 0, length: 1 };
-    const B: Slice = Slice { buffer: Buffer::Recv, offset: 1, length: 1 };
-    const OWN: Slice = Slice { buffer: Buffer::Send, offset: 0, length: 1 };
+    const A: Slice = Slice {
+        buffer: Buffer::Recv,
+        offset: 0,
+        length: 1,
+    };
+    const B: Slice = Slice {
+        buffer: Buffer::Recv,
+        offset: 1,
+        length: 1,
+    };
+    const OWN: Slice = Slice {
+        buffer: Buffer::Send,
+        offset: 0,
+        length: 1,
+    };
 
     fn fault(commutative: bool, plans: Vec<Vec<(Action, Vec<StepId>)>>) -> String {
         let shape = Shape::flat(plans.len() as u32, Level::Node);
@@ -147,12 +209,23 @@ mod tests {
             for (action, after) in steps {
                 script.push(action, After::from_iter(after));
             }
-            let memory = Memory { send: Some(vec![Some(Token::element(rank as u32, 0))]), recv: Some(vec![None, None]) };
+            let memory = Memory {
+                send: Some(vec![Some(Token::element(rank as u32, 0))]),
+                recv: Some(vec![None, None]),
+            };
             (Box::new(script) as Box<dyn Plan>, memory)
         };
         let members = plans.into_iter().enumerate().map(member).collect();
-        let manner = Manner { seed: 1, window: 8, commutative, unit_bytes: 1 };
-        World::new(&shape, manner, members).run().err().map_or(String::new(), |f| f.to_string())
+        let manner = Manner {
+            seed: 1,
+            window: 8,
+            commutative,
+            unit_bytes: 1,
+        };
+        World::new(&shape, manner, members)
+            .run()
+            .err()
+            .map_or(String::new(), |f| f.to_string())
     }
 
     fn send(to: Rank, data: Slice) -> Action {
@@ -166,7 +239,16 @@ mod tests {
     #[test]
     fn right_plans_pass() {
         let copy = Action::Copy { from: OWN, to: A };
-        assert_eq!(fault(false, vec![vec![(copy, vec![]), (send(1, A), vec![0])], vec![(receive(0, A), vec![])]]), "");
+        assert_eq!(
+            fault(
+                false,
+                vec![
+                    vec![(copy, vec![]), (send(1, A), vec![0])],
+                    vec![(receive(0, A), vec![])]
+                ]
+            ),
+            ""
+        );
     }
 
     #[test]
@@ -178,7 +260,13 @@ mod tests {
     #[test]
     fn steps_without_order_on_the_same_data() {
         let copy = Action::Copy { from: OWN, to: A };
-        let text = fault(true, vec![vec![(copy, vec![]), (send(1, A), vec![])], vec![(receive(0, A), vec![])]]);
+        let text = fault(
+            true,
+            vec![
+                vec![(copy, vec![]), (send(1, A), vec![])],
+                vec![(receive(0, A), vec![])],
+            ],
+        );
         assert!(text.contains("races with step 0"), "{text}");
     }
 
@@ -205,31 +293,54 @@ mod tests {
     fn operands_in_the_wrong_order_or_twice() {
         let plans = |left| {
             let copy = Action::Copy { from: OWN, to: A };
-            let reduce = Action::Reduce { operand: B, target: A, operand_is_left: left };
-            vec![vec![(copy, vec![]), (receive(1, B), vec![]), (reduce, vec![0, 1])], vec![(send(0, OWN), vec![])]]
+            let reduce = Action::Reduce {
+                operand: B,
+                target: A,
+                operand_is_left: left,
+            };
+            vec![
+                vec![(copy, vec![]), (receive(1, B), vec![]), (reduce, vec![0, 1])],
+                vec![(send(0, OWN), vec![])],
+            ]
         };
         assert_eq!(fault(false, plans(false)), "");
         assert_eq!(fault(true, plans(true)), "");
         let text = fault(false, plans(true));
         assert!(text.contains("out of order"), "{text}");
-        let twice = Action::Reduce { operand: OWN, target: A, operand_is_left: false };
-        let text = fault(true, vec![vec![(Action::Copy { from: OWN, to: A }, vec![]), (twice, vec![0])]]);
+        let twice = Action::Reduce {
+            operand: OWN,
+            target: A,
+            operand_is_left: false,
+        };
+        let text = fault(
+            true,
+            vec![vec![(Action::Copy { from: OWN, to: A }, vec![]), (twice, vec![0])]],
+        );
         assert!(text.contains("not disjoint"), "{text}");
     }
 
     #[test]
     fn lengths_and_bounds() {
         let long = Slice { length: 2, ..A };
-        let text = fault(true, vec![vec![(send(1, OWN), vec![])], vec![(receive(0, long), vec![])]]);
+        let text = fault(
+            true,
+            vec![vec![(send(1, OWN), vec![])], vec![(receive(0, long), vec![])]],
+        );
         assert!(text.contains("arrive in"), "{text}");
         let outside = Slice { offset: 2, ..A };
-        let text = fault(true, vec![vec![(send(1, OWN), vec![])], vec![(receive(0, outside), vec![])]]);
+        let text = fault(
+            true,
+            vec![vec![(send(1, OWN), vec![])], vec![(receive(0, outside), vec![])]],
+        );
         assert!(text.contains("outside memory"), "{text}");
     }
 
     #[test]
     fn the_users_input_is_not_written() {
-        let text = fault(true, vec![vec![(send(1, OWN), vec![])], vec![(receive(0, OWN), vec![])]]);
+        let text = fault(
+            true,
+            vec![vec![(send(1, OWN), vec![])], vec![(receive(0, OWN), vec![])]],
+        );
         assert!(text.contains("input is written"), "{text}");
     }
 }

@@ -20,7 +20,11 @@ pub(crate) fn plan(call: &Call, shape: &Shape, me: Rank) -> Option<CountsPhase> 
     let parent = family.parent?;
     let slot = Piece::whole(0).slot(Kind::Counts);
     let mut script = Script::default();
-    let mut counts = Slice { buffer: Buffer::Send, offset: 0, length: 1 };
+    let mut counts = Slice {
+        buffer: Buffer::Send,
+        offset: 0,
+        length: 1,
+    };
     let mut receive = 0;
     if !family.is_leaf() {
         let at = |start: u32, end: u32| Slice {
@@ -40,5 +44,8 @@ pub(crate) fn plan(call: &Call, shape: &Shape, me: Rank) -> Option<CountsPhase> 
     } else if receive == 0 {
         return None;
     }
-    Some(CountsPhase { plan: Box::new(script), receive })
+    Some(CountsPhase {
+        plan: Box::new(script),
+        receive,
+    })
 }

@@ -33,8 +33,16 @@ fn block_bytes(call: &Call) -> Option<u64> {
 fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
     let length = row.length(position..position + 1);
     if call.in_place {
-        Slice { buffer: Buffer::Recv, offset: call.blocks.offset(me), length }
+        Slice {
+            buffer: Buffer::Recv,
+            offset: call.blocks.offset(me),
+            length,
+        }
     } else {
-        Slice { buffer: Buffer::Send, offset: 0, length }
+        Slice {
+            buffer: Buffer::Send,
+            offset: 0,
+            length,
+        }
     }
 }

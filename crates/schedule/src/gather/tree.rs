@@ -31,7 +31,6 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank) -> Box<dyn Plan> {
 }
 
 /// Brings equal blocks to a root, which gets them in order of position in `all`; elsewhere `all` is not used.
-#[expect(clippy::too_many_arguments, reason = "what, where and for whom of one collective")]
 pub(crate) fn bring(
     script: &mut Script,
     shape: &Shape,
@@ -49,7 +48,9 @@ pub(crate) fn bring(
 
 /// Unequal blocks: flat at every tier, so that a subtree is a cluster.
 pub(super) fn family(shape: &Shape, root: Rank, me: Rank, block_bytes: Option<u64>) -> Family {
-    Family::new(shape, root, me, 0, |level, k| block_bytes.map_or(k, |bytes| choose::radix(level, k, bytes)))
+    Family::new(shape, root, me, 0, |level, k| {
+        block_bytes.map_or(k, |bytes| choose::radix(level, k, bytes))
+    })
 }
 
 /// Collects the subtree's blocks in order of position, and sends them on if there is a parent.
@@ -58,9 +59,16 @@ fn collect(script: &mut Script, family: &Family, row: &Row, own: Slice, all: Opt
     let mut data = own;
     if !family.is_leaf() || all.is_some() {
         let buffer = all.unwrap_or_else(|| script.memory(row.length(family.start..family.end)));
-        script.copy(own, row.slice(buffer, family.start, family.position..family.position + 1));
+        script.copy(
+            own,
+            row.slice(buffer, family.start, family.position..family.position + 1),
+        );
         for child in family.children.iter().rev() {
-            script.receive(child.rank, row.slice(buffer, family.start, child.start..child.end), slot);
+            script.receive(
+                child.rank,
+                row.slice(buffer, family.start, child.start..child.end),
+                slot,
+            );
         }
         data = row.slice(buffer, family.start, family.start..family.end);
     }
@@ -72,7 +80,11 @@ fn collect(script: &mut Script, family: &Family, row: &Row, own: Slice, all: Opt
 /// The root's part: blocks end up in order of rank. A subtree of consecutive ranks is received in place.
 fn receive_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Family, row: &Row, own: Slice) {
     let slot = Piece::whole(0).slot(Kind::Up);
-    let home = Slice { buffer: Buffer::Recv, offset: call.blocks.offset(shape.rank_at(family.position)), ..own };
+    let home = Slice {
+        buffer: Buffer::Recv,
+        offset: call.blocks.offset(shape.rank_at(family.position)),
+        ..own
+    };
     script.copy(own, home);
     let mut spare = None;
     for child in family.children.iter().rev() {
@@ -80,11 +92,26 @@ fn receive_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Fam
         let length = row.length(positions.clone());
         if is_run(shape, positions.clone()) {
             let offset = call.blocks.offset(shape.rank_at(child.start));
-            script.receive(child.rank, Slice { buffer: Buffer::Recv, offset, length }, slot);
+            script.receive(
+                child.rank,
+                Slice {
+                    buffer: Buffer::Recv,
+                    offset,
+                    length,
+                },
+                slot,
+            );
         } else {
             let buffer = *spare.get_or_insert_with(|| script.memory(row.at(shape.size())));
             script.receive(child.rank, row.slice(buffer, 0, positions.clone()), slot);
-            row.permute(script, shape, positions, (buffer, 0), (Buffer::Recv, &call.blocks), true);
+            row.permute(
+                script,
+                shape,
+                positions,
+                (buffer, 0),
+                (Buffer::Recv, &call.blocks),
+                true,
+            );
         }
     }
 }

@@ -23,7 +23,14 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn 
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     let cut = choose::cut(call, shape, units, choose::Top::Tree);
     let mut script = Script::default();
-    let pool = cut.pool(&mut script, if family.is_leaf() { 0 } else { family.children.len() as u64 + 1 });
+    let pool = cut.pool(
+        &mut script,
+        if family.is_leaf() {
+            0
+        } else {
+            family.children.len() as u64 + 1
+        },
+    );
     script.pieces(cut, move |script, piece| {
         let own = piece.of(own);
         // The last spare is where a process that acts for others, but has no result buffer, combines.

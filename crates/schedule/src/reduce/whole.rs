@@ -18,12 +18,24 @@ use isthmus_topology::Shape;
 pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
     let mut script = Script::default();
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
-    let own = Slice { buffer: own, offset: 0, length: units };
+    let own = Slice {
+        buffer: own,
+        offset: 0,
+        length: units,
+    };
     let row = Row::equal(units);
-    let all = if me == call.root { script.memory(units * u64::from(shape.size())) } else { Buffer::Recv };
+    let all = if me == call.root {
+        script.memory(units * u64::from(shape.size()))
+    } else {
+        Buffer::Recv
+    };
     gather::bring(&mut script, shape, call.root, me, &row, own, all, call.bytes(units));
     if me == call.root {
-        let result = Slice { buffer: Buffer::Recv, offset: 0, length: units };
+        let result = Slice {
+            buffer: Buffer::Recv,
+            offset: 0,
+            length: units,
+        };
         fold_by_rank(&mut script, shape, 0..shape.size(), all, units, result);
     }
     Box::new(script)
@@ -38,7 +50,11 @@ pub(crate) fn fold_by_rank(
     units: u64,
     result: Slice,
 ) {
-    let block = |rank| Slice { buffer: all, offset: u64::from(shape.position_of(rank)) * units, length: units };
+    let block = |rank| Slice {
+        buffer: all,
+        offset: u64::from(shape.position_of(rank)) * units,
+        length: units,
+    };
     script.copy(block(ranks.start), result);
     for rank in ranks.skip(1) {
         script.reduce(block(rank), result, false);

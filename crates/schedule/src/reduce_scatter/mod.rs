@@ -3,10 +3,10 @@
 
 mod tree;
 
+use crate::Call;
 use crate::choose::{self, Top};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::Call;
 use isthmus_topology::Shape;
 use std::sync::Arc;
 

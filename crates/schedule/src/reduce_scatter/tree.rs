@@ -28,17 +28,30 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, top: Top) -> Box<d
     let mut script = Script::default();
     let row = Row::new(&call.blocks, shape, 0);
     let bytes = call.bytes(row.at(shape.size()));
-    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| choose::radix(level, k, bytes));
+    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| {
+        choose::radix(level, k, bytes)
+    });
     let sum = combine_up(&mut script, call, shape, &family, &row);
     let length = row.length(family.position..family.position + 1);
-    let own = Slice { buffer: Buffer::Recv, offset: 0, length };
+    let own = Slice {
+        buffer: Buffer::Recv,
+        offset: 0,
+        length,
+    };
     match family.parent {
         Some(parent) => {
             script.send(parent, sum.value, Piece::whole(0).slot(Kind::Up));
             pass_on(&mut script, &family, parent, &row, own);
         }
         None if top == Top::Tree => scatter::spread(&mut script, &family, &row, sum.value.buffer, 0, own),
-        None => meet(&mut script, &Council::outermost(shape, me), &family, &row, sum.value, own),
+        None => meet(
+            &mut script,
+            &Council::outermost(shape, me),
+            &family,
+            &row,
+            sum.value,
+            own,
+        ),
     }
     Box::new(script)
 }
@@ -47,7 +60,11 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, top: Top) -> Box<d
 fn combine_up(script: &mut Script, call: &Call, shape: &Shape, family: &Family, row: &Row) -> Sum {
     let (p, total) = (shape.size(), row.at(shape.size()));
     let given = if call.in_place { Buffer::Recv } else { Buffer::Send };
-    let whole = |buffer| Slice { buffer, offset: 0, length: total };
+    let whole = |buffer| Slice {
+        buffer,
+        offset: 0,
+        length: total,
+    };
     let mut value = whole(given);
     if !shape.in_rank_order() || call.in_place {
         value = whole(script.memory(total));
@@ -59,7 +76,11 @@ fn combine_up(script: &mut Script, call: &Call, shape: &Shape, family: &Family, 
             sum.target = whole(script.memory(total));
         }
         let spares = script.memory(total * family.children.len() as u64);
-        let spare = |i: usize| Slice { buffer: spares, offset: i as u64 * total, length: total };
+        let spare = |i: usize| Slice {
+            buffer: spares,
+            offset: i as u64 * total,
+            length: total,
+        };
         sum.absorb_children(script, family, &Piece::whole(total), spare);
     }
     sum
@@ -82,10 +103,22 @@ fn meet(script: &mut Script, council: &Council, family: &Family, row: &Row, all:
     let slot = Piece::whole(0).slot(Kind::Exchange);
     let at = |positions: Range<u32>| row.slice(all.buffer, 0, positions);
     let value = at(family.start..family.end);
-    let target = if family.is_leaf() { own } else { Slice { buffer: script.memory(value.length), offset: 0, ..value } };
+    let target = if family.is_leaf() {
+        own
+    } else {
+        Slice {
+            buffer: script.memory(value.length),
+            offset: 0,
+            ..value
+        }
+    };
     let mut sum = Sum { value, target };
     let spares = script.memory(value.length * u64::from(council.size));
-    let spare = |i: usize| Slice { buffer: spares, offset: i as u64 * value.length, length: value.length };
+    let spare = |i: usize| Slice {
+        buffer: spares,
+        offset: i as u64 * value.length,
+        length: value.length,
+    };
     for (to, from) in council.pairs() {
         script.send(council.rank(to), at(council.span(to)), slot);
         script.receive(council.rank(from), operand_of(council, &sum, spare, from), slot);

@@ -4,10 +4,10 @@
 mod tree;
 mod whole;
 
+use crate::Call;
 use crate::choose::{self, Top};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::Call;
 use isthmus_topology::Shape;
 use std::sync::Arc;
 
@@ -18,7 +18,11 @@ pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     }
     let bytes = call.bytes(units);
     if shape.in_rank_order() {
-        let top = if choose::meeting(shape, bytes) == Top::Flat { Top::Flat } else { Top::Tree };
+        let top = if choose::meeting(shape, bytes) == Top::Flat {
+            Top::Flat
+        } else {
+            Top::Tree
+        };
         return tree::plan(call, shape, me, units, top);
     }
     if choose::bring_whole(bytes.saturating_mul(u64::from(shape.size()))) {

@@ -24,7 +24,9 @@ use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: Top) -> Box<dyn Plan> {
     let bytes = call.bytes(units);
-    let family = Family::new(shape, 0, me, usize::from(top == Top::Flat), |level, k| choose::radix(level, k, bytes));
+    let family = Family::new(shape, 0, me, usize::from(top == Top::Flat), |level, k| {
+        choose::radix(level, k, bytes)
+    });
     let council = (top == Top::Flat && family.parent.is_none()).then(|| Council::outermost(shape, me));
     let cut = choose::cut(call, shape, units, top);
     let mut script = Script::default();
@@ -76,7 +78,10 @@ impl Member<'_> {
         if self.family.parent.is_none() && last {
             return None;
         }
-        let mut sum = Sum { value: self.own, target: self.sum };
+        let mut sum = Sum {
+            value: self.own,
+            target: self.sum,
+        };
         for i in (0..self.family.children.len()).rev() {
             sum.combine(script, (self.totals)(i), false);
         }
@@ -109,7 +114,10 @@ impl Member<'_> {
     /// Tells each child what lies to its left and makes the own result.
     fn finish(&self, script: &mut Script, left: Option<Slice>, inclusive: bool) {
         let result = self.piece.of(Buffer::Recv);
-        let mut running = Sum { value: self.own, target: if inclusive { result } else { self.running } };
+        let mut running = Sum {
+            value: self.own,
+            target: if inclusive { result } else { self.running },
+        };
         if let Some(left) = left.filter(|_| inclusive || !self.family.is_leaf()) {
             running.combine(script, left, true);
         }

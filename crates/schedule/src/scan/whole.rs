@@ -21,11 +21,19 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64) -> Box
     let mut script = Script::default();
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     let all = script.memory(units * u64::from(shape.size()));
-    let own = Slice { buffer: own, offset: 0, length: units };
+    let own = Slice {
+        buffer: own,
+        offset: 0,
+        length: units,
+    };
     allgather::bring(&mut script, shape, me, &Row::equal(units), own, all, call.unit_bytes);
     let end = if call.operation == Operation::Scan { me + 1 } else { me };
     if end > 0 {
-        let result = Slice { buffer: Buffer::Recv, offset: 0, length: units };
+        let result = Slice {
+            buffer: Buffer::Recv,
+            offset: 0,
+            length: units,
+        };
         fold_by_rank(&mut script, shape, 0..end, all, units, result);
     }
     Box::new(script)

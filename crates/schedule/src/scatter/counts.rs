@@ -27,32 +27,76 @@ pub(crate) fn plan(call: &Call, shape: &Shape, me: Rank) -> Option<CountsPhase> 
             return None;
         }
         let receive = u64::from(family.end - family.start);
-        script.receive(parent, Slice { buffer: Buffer::Recv, offset: 0, length: receive }, slot);
+        script.receive(
+            parent,
+            Slice {
+                buffer: Buffer::Recv,
+                offset: 0,
+                length: receive,
+            },
+            slot,
+        );
         for child in family.children.iter().filter(acts) {
-            let (offset, length) = (u64::from(child.start - family.start), u64::from(child.end - child.start));
-            script.send(child.rank, Slice { buffer: Buffer::Recv, offset, length }, slot);
+            let (offset, length) = (
+                u64::from(child.start - family.start),
+                u64::from(child.end - child.start),
+            );
+            script.send(
+                child.rank,
+                Slice {
+                    buffer: Buffer::Recv,
+                    offset,
+                    length,
+                },
+                slot,
+            );
         }
-        return Some(CountsPhase { plan: Box::new(script), receive });
+        return Some(CountsPhase {
+            plan: Box::new(script),
+            receive,
+        });
     }
     if !family.children.iter().any(|c| acts(&c)) {
         return None;
     }
     send_from_root(&mut script, shape, &family, slot);
-    Some(CountsPhase { plan: Box::new(script), receive: 0 })
+    Some(CountsPhase {
+        plan: Box::new(script),
+        receive: 0,
+    })
 }
 
 fn send_from_root(script: &mut Script, shape: &Shape, family: &Family, slot: u16) {
     let mut spare = None;
     for child in family.children.iter().filter(|c| c.end - c.start > 1) {
         let length = u64::from(child.end - child.start);
-        let mut counts = Slice { buffer: Buffer::Send, offset: u64::from(shape.rank_at(child.start)), length };
+        let mut counts = Slice {
+            buffer: Buffer::Send,
+            offset: u64::from(shape.rank_at(child.start)),
+            length,
+        };
         if !is_run(shape, child.start..child.end) {
             let buffer = *spare.get_or_insert_with(|| script.memory(u64::from(shape.size())));
-            counts = Slice { buffer, offset: u64::from(child.start), length };
+            counts = Slice {
+                buffer,
+                offset: u64::from(child.start),
+                length,
+            };
             for (run, rank) in runs(shape, child.start..child.end) {
                 let length = u64::from(run.end - run.start);
-                let from = Slice { buffer: Buffer::Send, offset: u64::from(rank), length };
-                script.copy(from, Slice { buffer: counts.buffer, offset: u64::from(run.start), length });
+                let from = Slice {
+                    buffer: Buffer::Send,
+                    offset: u64::from(rank),
+                    length,
+                };
+                script.copy(
+                    from,
+                    Slice {
+                        buffer: counts.buffer,
+                        offset: u64::from(run.start),
+                        length,
+                    },
+                );
             }
         }
         script.send(child.rank, counts, slot);

@@ -21,7 +21,11 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank) -> Box<dyn Plan> {
     let family = family(call, shape, me);
     let row = Row::new(&call.blocks, shape, family.start);
     let length = row.length(family.position..family.position + 1);
-    let own = Slice { buffer: Buffer::Recv, offset: 0, length };
+    let own = Slice {
+        buffer: Buffer::Recv,
+        offset: 0,
+        length,
+    };
     match family.parent {
         Some(parent) => pass_on(&mut script, &family, parent, &row, own),
         None => send_by_rank(&mut script, call, shape, &family, &row, own),
@@ -35,7 +39,9 @@ pub(super) fn family(call: &Call, shape: &Shape, me: Rank) -> Family {
         Blocks::Equal(n) if call.operation == Operation::Scatter => Some(call.bytes(n)),
         _ => None,
     };
-    Family::new(shape, call.root, me, 0, |level, k| bytes.map_or(k, |bytes| choose::radix(level, k, bytes)))
+    Family::new(shape, call.root, me, 0, |level, k| {
+        bytes.map_or(k, |bytes| choose::radix(level, k, bytes))
+    })
 }
 
 /// Receives the subtree's blocks, hands on the children's and keeps the own one.
@@ -66,16 +72,34 @@ fn send_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Family
     for child in &family.children {
         let positions = child.start..child.end;
         let length = row.length(positions.clone());
-        let mut data = Slice { buffer: Buffer::Send, offset: call.blocks.offset(shape.rank_at(child.start)), length };
+        let mut data = Slice {
+            buffer: Buffer::Send,
+            offset: call.blocks.offset(shape.rank_at(child.start)),
+            length,
+        };
         if !is_run(shape, positions.clone()) {
             let buffer = *spare.get_or_insert_with(|| script.memory(row.at(shape.size())));
             data = row.slice(buffer, 0, positions.clone());
-            row.permute(script, shape, positions, (buffer, 0), (Buffer::Send, &call.blocks), false);
+            row.permute(
+                script,
+                shape,
+                positions,
+                (buffer, 0),
+                (Buffer::Send, &call.blocks),
+                false,
+            );
         }
         script.send(child.rank, data, slot);
     }
     if !call.in_place {
         let offset = call.blocks.offset(shape.rank_at(family.position));
-        script.copy(Slice { buffer: Buffer::Send, offset, ..own }, own);
+        script.copy(
+            Slice {
+                buffer: Buffer::Send,
+                offset,
+                ..own
+            },
+            own,
+        );
     }
 }
