@@ -3,11 +3,11 @@
 //!
 //! Both are built from the fastest dimension to the slowest; the result has lower bound 0 and the extent of the whole array.
 
+use crate::Datatype;
 use crate::bounds::Bounds;
 use crate::contents::{Combiner, Contents};
 use crate::error::{TypeError, narrow};
 use crate::layout::{Placed, Sequencer, repeat};
-use crate::Datatype;
 
 /// Which index of an array is the fastest; the discriminant is the value of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,10 @@ impl Datatype {
         let mut integers = vec![sizes.len() as i64];
         integers.extend(sizes.iter().chain(subsizes).chain(starts));
         integers.push(order as i64);
-        region.finish(old, Contents::new(Combiner::Subarray, integers, vec![], vec![old.clone()]))
+        region.finish(
+            old,
+            Contents::new(Combiner::Subarray, integers, vec![], vec![old.clone()]),
+        )
     }
 
     /// The elements that process `rank` of a grid of `grid[0] * grid[1] * ...` processes (numbered in C order) has of an array
@@ -79,13 +82,22 @@ impl Datatype {
         let mut region = Region::new(old);
         let coordinates = coordinates(rank, grid);
         for index in fastest_first(sizes.len(), order) {
-            region.deal(index, sizes[index], distributions[index], coordinates[index], grid[index])?;
+            region.deal(
+                index,
+                sizes[index],
+                distributions[index],
+                coordinates[index],
+                grid[index],
+            )?;
             region.enlarge(sizes[index])?;
         }
         let mut integers = vec![processes, rank, sizes.len() as i64];
         integers.extend(sizes.iter().chain(arguments[0]).chain(arguments[1]).chain(grid));
         integers.push(order as i64);
-        region.finish(old, Contents::new(Combiner::Darray, integers, vec![], vec![old.clone()]))
+        region.finish(
+            old,
+            Contents::new(Combiner::Darray, integers, vec![], vec![old.clone()]),
+        )
     }
 }
 
@@ -105,7 +117,13 @@ impl Region {
     fn new(old: &Datatype) -> Self {
         let low = i128::from(old.true_lower_bound());
         let touched = (low, low + i128::from(old.true_extent()));
-        Self { layout: old.layout().cloned(), touched, elements: 1, size: old.size(), stride: old.extent() }
+        Self {
+            layout: old.layout().cloned(),
+            touched,
+            elements: 1,
+            size: old.size(),
+            stride: old.extent(),
+        }
     }
 
     /// `count` of these in a row, from element `start` on.
@@ -113,8 +131,10 @@ impl Region {
         let shift = narrow(i128::from(start) * i128::from(self.stride), "displacement")?;
         let span = narrow(i128::from(count.max(1) - 1) * i128::from(self.stride), "extent")?;
         let (low, high) = self.touched;
-        self.touched =
-            (low + i128::from(shift) + i128::from(span.min(0)), high + i128::from(shift) + i128::from(span.max(0)));
+        self.touched = (
+            low + i128::from(shift) + i128::from(span.min(0)),
+            high + i128::from(shift) + i128::from(span.max(0)),
+        );
         self.elements *= i128::from(count);
         if self.elements == 0 || self.size == 0 {
             self.touched = (0, 0);
@@ -155,7 +175,10 @@ impl Region {
     /// Whole blocks at `start` of every `turn` elements, and what of the last block is inside the array.
     fn cycle(&mut self, size: i64, block: i64, start: i64, turn: i64) -> Result<(), TypeError> {
         let (whole, rest) = (size / turn, (size % turn - start).clamp(0, block));
-        let mut last = Self { layout: self.layout.clone(), ..*self };
+        let mut last = Self {
+            layout: self.layout.clone(),
+            ..*self
+        };
         last.tile(rest as u64, if rest > 0 { whole * turn + start } else { 0 })?;
         if whole == 0 {
             *self = last;
@@ -171,7 +194,10 @@ impl Region {
             self.elements += last.elements;
             self.check()?;
             let mut both = Sequencer::default();
-            [self.layout.take(), last.layout].into_iter().flatten().for_each(|part| both.push(part));
+            [self.layout.take(), last.layout]
+                .into_iter()
+                .flatten()
+                .for_each(|part| both.push(part));
             self.layout = both.finish()?;
         }
         Ok(())
@@ -202,7 +228,12 @@ impl Region {
             marked_upper: true,
             alignment: old.bounds().alignment,
         };
-        Ok(Datatype::assemble(bounds, self.layout, old.signature().repeated(elements), contents))
+        Ok(Datatype::assemble(
+            bounds,
+            self.layout,
+            old.signature().repeated(elements),
+            contents,
+        ))
     }
 }
 
@@ -224,24 +255,46 @@ fn coordinates(mut rank: i64, grid: &[i64]) -> Vec<i64> {
 }
 
 fn product(list: &[i64], quantity: &'static str) -> Result<i64, TypeError> {
-    list.iter().try_fold(1, |all, &one| narrow(i128::from(all) * i128::from(one), quantity))
+    list.iter()
+        .try_fold(1, |all, &one| narrow(i128::from(all) * i128::from(one), quantity))
 }
 
 fn check_dimensions(sizes: &[i64], argument: &'static str) -> Result<(), TypeError> {
     within("ndims", 0, sizes.len() as i64, 1, i64::MAX)?;
-    sizes.iter().enumerate().try_for_each(|(index, &size)| within(argument, index, size, 1, i64::MAX))
+    sizes
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, &size)| within(argument, index, size, 1, i64::MAX))
 }
 
 fn same_dimensions(argument: &'static str, length: usize, expected: usize) -> Result<(), TypeError> {
-    if length == expected { Ok(()) } else { Err(TypeError::Lengths { argument, length, expected }) }
+    if length == expected {
+        Ok(())
+    } else {
+        Err(TypeError::Lengths {
+            argument,
+            length,
+            expected,
+        })
+    }
 }
 
 fn within(argument: &'static str, index: usize, value: i64, least: i64, most: i64) -> Result<(), TypeError> {
     if value < least {
-        return Err(TypeError::Below { argument, index, value, least });
+        return Err(TypeError::Below {
+            argument,
+            index,
+            value,
+            least,
+        });
     }
     if value > most {
-        return Err(TypeError::Above { argument, index, value, most });
+        return Err(TypeError::Above {
+            argument,
+            index,
+            value,
+            most,
+        });
     }
     Ok(())
 }

@@ -66,7 +66,10 @@ impl Gatherer {
             return Ok(());
         }
         let span = i128::from(length - 1) * i128::from(of.extent());
-        let (first, last) = (i128::from(displacement) + span.min(0), i128::from(displacement) + span.max(0));
+        let (first, last) = (
+            i128::from(displacement) + span.min(0),
+            i128::from(displacement) + span.max(0),
+        );
         let (lower, upper) = (first + i128::from(of.lower), last + i128::from(of.upper));
         self.data.add(lower, upper);
         if of.marked_lower {
@@ -76,7 +79,8 @@ impl Gatherer {
             self.marked_high.add(upper, upper);
         }
         if of.size > 0 {
-            self.touched.add(first + i128::from(of.true_lower), last + i128::from(of.true_upper));
+            self.touched
+                .add(first + i128::from(of.true_lower), last + i128::from(of.true_upper));
         }
         self.size += i128::from(narrow(i128::from(length) * i128::from(of.size), "size")?);
         self.alignment = self.alignment.max(of.alignment);

@@ -2,12 +2,12 @@
 //! The constructors of derived datatypes: MPI 5.0, section 5.1.2. Counts, strides and displacements have 64 bits; the
 //! calls with int and those with MPI_Count share them ([`Datatype::large`] notes the difference).
 
+use crate::Datatype;
 use crate::bounds::{Bounds, Gatherer};
 use crate::contents::{Combiner, Contents};
 use crate::error::{TypeError, narrow, natural};
 use crate::layout::{Sequencer, repeat};
 use crate::signature::Signature;
-use crate::Datatype;
 
 /// `length` consecutive elements of a type, `displacement` bytes from the origin.
 struct Block<'a> {
@@ -21,26 +21,48 @@ impl Datatype {
     pub fn contiguous_type(count: i64, old: &Self) -> Result<Self, TypeError> {
         let contents = Contents::new(Combiner::Contiguous, vec![count], vec![], vec![old.clone()]);
         let length = natural("count", 0, count)?;
-        Self::from_blocks(&[Block { displacement: 0, length, of: old }], false, contents)
+        Self::from_blocks(
+            &[Block {
+                displacement: 0,
+                length,
+                of: old,
+            }],
+            false,
+            contents,
+        )
     }
 
     /// `count` blocks of `blocklength` elements, `stride` extents of `old` apart.
     pub fn vector(count: i64, blocklength: i64, stride: i64, old: &Self) -> Result<Self, TypeError> {
-        let contents = Contents::new(Combiner::Vector, vec![count, blocklength, stride], vec![], vec![old.clone()]);
+        let contents = Contents::new(
+            Combiner::Vector,
+            vec![count, blocklength, stride],
+            vec![],
+            vec![old.clone()],
+        );
         let bytes = i128::from(stride) * i128::from(old.extent());
         Self::strided(count, blocklength, bytes, old, contents)
     }
 
     /// `count` blocks of `blocklength` elements, `stride` bytes apart.
     pub fn hvector(count: i64, blocklength: i64, stride: i64, old: &Self) -> Result<Self, TypeError> {
-        let contents = Contents::new(Combiner::Hvector, vec![count, blocklength], vec![stride], vec![old.clone()]);
+        let contents = Contents::new(
+            Combiner::Hvector,
+            vec![count, blocklength],
+            vec![stride],
+            vec![old.clone()],
+        );
         Self::strided(count, blocklength, i128::from(stride), old, contents)
     }
 
     /// Blocks of any length; displacements in extents of `old`.
     pub fn indexed(blocklengths: &[i64], displacements: &[i64], old: &Self) -> Result<Self, TypeError> {
-        let contents =
-            Contents::new(Combiner::Indexed, listed(blocklengths, displacements), vec![], vec![old.clone()]);
+        let contents = Contents::new(
+            Combiner::Indexed,
+            listed(blocklengths, displacements),
+            vec![],
+            vec![old.clone()],
+        );
         Self::from_lists(blocklengths, &scaled(displacements, old)?, old, contents)
     }
 
@@ -62,7 +84,12 @@ impl Datatype {
     /// Blocks of one length; displacements in bytes.
     pub fn hindexed_block(blocklength: i64, displacements: &[i64], old: &Self) -> Result<Self, TypeError> {
         let integers = vec![displacements.len() as i64, blocklength];
-        let contents = Contents::new(Combiner::HindexedBlock, integers, displacements.to_vec(), vec![old.clone()]);
+        let contents = Contents::new(
+            Combiner::HindexedBlock,
+            integers,
+            displacements.to_vec(),
+            vec![old.clone()],
+        );
         Self::equal_blocks(blocklength, displacements, old, contents)
     }
 
@@ -75,7 +102,11 @@ impl Datatype {
         let contents = Contents::new(Combiner::Struct, integers, displacements.to_vec(), types.to_vec());
         let mut blocks = Vec::with_capacity(expected);
         for (index, ((&length, &displacement), of)) in blocklengths.iter().zip(displacements).zip(types).enumerate() {
-            blocks.push(Block { displacement, length: natural("array_of_blocklengths", index, length)?, of });
+            blocks.push(Block {
+                displacement,
+                length: natural("array_of_blocklengths", index, length)?,
+                of,
+            });
         }
         Self::from_blocks(&blocks, true, contents)
     }
@@ -84,8 +115,19 @@ impl Datatype {
     pub fn resized(old: &Self, lower: i64, extent: i64) -> Result<Self, TypeError> {
         let contents = Contents::new(Combiner::Resized, vec![], vec![lower, extent], vec![old.clone()]);
         let upper = narrow(i128::from(lower) + i128::from(extent), "upper bound")?;
-        let bounds = Bounds { lower, upper, marked_lower: true, marked_upper: true, ..*old.bounds() };
-        Ok(Self::assemble(bounds, old.layout().cloned(), old.signature().clone(), contents))
+        let bounds = Bounds {
+            lower,
+            upper,
+            marked_lower: true,
+            marked_upper: true,
+            ..*old.bounds()
+        };
+        Ok(Self::assemble(
+            bounds,
+            old.layout().cloned(),
+            old.signature().clone(),
+            contents,
+        ))
     }
 
     /// The same type again.
@@ -110,12 +152,21 @@ impl Datatype {
         bounds.size = old.bytes(elements)?;
         let block = old.layout().and_then(|one| repeat(length, old.extent(), one));
         let layout = block.and_then(|block| repeat(count, stride as i64, &block));
-        Ok(Self::assemble(bounds, layout, old.signature().repeated(elements), contents))
+        Ok(Self::assemble(
+            bounds,
+            layout,
+            old.signature().repeated(elements),
+            contents,
+        ))
     }
 
     fn equal_blocks(length: i64, displacements: &[i64], old: &Self, contents: Contents) -> Result<Self, TypeError> {
         let length = natural("blocklength", 0, length)?;
-        let block = |&displacement: &i64| Block { displacement, length, of: old };
+        let block = |&displacement: &i64| Block {
+            displacement,
+            length,
+            of: old,
+        };
         let blocks: Vec<_> = displacements.iter().map(block).collect();
         Self::from_blocks(&blocks, false, contents)
     }
@@ -124,7 +175,11 @@ impl Datatype {
         same_length("array_of_displacements", displacements.len(), lengths.len())?;
         let mut blocks = Vec::with_capacity(lengths.len());
         for (index, (&length, &displacement)) in lengths.iter().zip(displacements).enumerate() {
-            blocks.push(Block { displacement, length: natural("array_of_blocklengths", index, length)?, of: old });
+            blocks.push(Block {
+                displacement,
+                length: natural("array_of_blocklengths", index, length)?,
+                of: old,
+            });
         }
         Self::from_blocks(&blocks, false, contents)
     }
@@ -144,26 +199,49 @@ impl Datatype {
                 Signature::collect(&mut signatures, block.of.signature().repeated(block.length));
             }
         }
-        Ok(Self::assemble(bounds, parts.finish()?, Signature::sequence(signatures), contents))
+        Ok(Self::assemble(
+            bounds,
+            parts.finish()?,
+            Signature::sequence(signatures),
+            contents,
+        ))
     }
 }
 
 /// The stride matters only if there is a second block.
 fn narrow_stride(count: u64, stride: i128) -> Result<i128, TypeError> {
-    if count < 2 { Ok(0) } else { narrow(stride, "stride").map(i128::from) }
+    if count < 2 {
+        Ok(0)
+    } else {
+        narrow(stride, "stride").map(i128::from)
+    }
 }
 
 /// Displacements in extents as displacements in bytes.
 fn scaled(displacements: &[i64], old: &Datatype) -> Result<Vec<i64>, TypeError> {
     let extent = i128::from(old.extent());
-    displacements.iter().map(|&d| narrow(i128::from(d) * extent, "displacement")).collect()
+    displacements
+        .iter()
+        .map(|&d| narrow(i128::from(d) * extent, "displacement"))
+        .collect()
 }
 
 /// The integers of a call with arrays: their common length, then the arrays.
 fn listed(first: &[i64], second: &[i64]) -> Vec<i64> {
-    std::iter::once(first.len() as i64).chain(first.iter().copied()).chain(second.iter().copied()).collect()
+    std::iter::once(first.len() as i64)
+        .chain(first.iter().copied())
+        .chain(second.iter().copied())
+        .collect()
 }
 
 fn same_length(argument: &'static str, length: usize, expected: usize) -> Result<(), TypeError> {
-    if length == expected { Ok(()) } else { Err(TypeError::Lengths { argument, length, expected }) }
+    if length == expected {
+        Ok(())
+    } else {
+        Err(TypeError::Lengths {
+            argument,
+            length,
+            expected,
+        })
+    }
 }

@@ -65,7 +65,15 @@ impl Contents {
         let all = self.integers.len();
         let (integers, counts): (Vec<_>, Vec<_>) = self.integers.iter().enumerate().partition(|(i, _)| small(*i, all));
         let plain = |list: Vec<(usize, &i64)>| list.into_iter().map(|(_, v)| *v).collect::<Vec<i64>>();
-        let counts = plain(counts).into_iter().chain(self.addresses.iter().copied()).collect();
-        Self { integers: plain(integers).into(), addresses: Box::default(), counts, ..self }
+        let counts = plain(counts)
+            .into_iter()
+            .chain(self.addresses.iter().copied())
+            .collect();
+        Self {
+            integers: plain(integers).into(),
+            addresses: Box::default(),
+            counts,
+            ..self
+        }
     }
 }

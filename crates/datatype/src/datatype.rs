@@ -28,7 +28,8 @@ impl Datatype {
     pub fn of(basic: Basic) -> Self {
         static NAMED: OnceLock<Vec<Datatype>> = OnceLock::new();
         let named = NAMED.get_or_init(|| ALL.iter().map(|&b| Self::named(b)).collect());
-        ALL.binary_search(&basic).map_or_else(|_| Self::named(basic), |i| named[i].clone())
+        ALL.binary_search(&basic)
+            .map_or_else(|_| Self::named(basic), |i| named[i].clone())
     }
 
     fn named(basic: Basic) -> Self {
@@ -44,7 +45,11 @@ impl Datatype {
             lower: 0,
             upper: extent,
             true_lower: 0,
-            true_upper: if index.1 > 0 { (index.0 + index.1) as i64 } else { extent },
+            true_upper: if index.1 > 0 {
+                (index.0 + index.1) as i64
+            } else {
+                extent
+            },
             marked_lower: false,
             marked_upper: false,
             alignment: basic.alignment() as u64,
@@ -62,7 +67,13 @@ impl Datatype {
     pub(crate) fn assemble(bounds: Bounds, layout: Option<Placed>, signature: Signature, contents: Contents) -> Self {
         debug_assert_eq!(bounds.size, layout.as_ref().map_or(0, |p| p.layout.size()));
         debug_assert_eq!(bounds.size, signature.bytes());
-        Self(Arc::new(Inner { basic: None, bounds, layout, signature, contents }))
+        Self(Arc::new(Inner {
+            basic: None,
+            bounds,
+            layout,
+            signature,
+            contents,
+        }))
     }
 
     /// The same type, remembered as made by the large-count (`_c`) version of its constructor.
@@ -145,8 +156,12 @@ impl Datatype {
 
     /// If the data of `count` elements lie in one piece and in order: its offset from the origin and its length. No data: (0, 0).
     pub fn contiguous(&self, count: u64) -> Option<(isize, u64)> {
-        let Some(one) = self.layout().filter(|_| count > 0) else { return Some((0, 0)) };
-        let layout::Layout::Run { length } = one.layout else { return None };
+        let Some(one) = self.layout().filter(|_| count > 0) else {
+            return Some((0, 0));
+        };
+        let layout::Layout::Run { length } = one.layout else {
+            return None;
+        };
         let length = match count {
             1 => length,
             _ if i128::from(length) == i128::from(self.extent()) => length.checked_mul(count)?,

@@ -47,17 +47,40 @@ pub enum TypeError {
 impl fmt::Display for TypeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Below { argument, index, value, least } => {
-                write!(f, "{argument} [{index}] is {value}; the smallest value allowed is {least}")
+            Self::Below {
+                argument,
+                index,
+                value,
+                least,
+            } => {
+                write!(
+                    f,
+                    "{argument} [{index}] is {value}; the smallest value allowed is {least}"
+                )
             }
-            Self::Above { argument, index, value, most } => {
-                write!(f, "{argument} [{index}] is {value}; the largest value allowed is {most}")
+            Self::Above {
+                argument,
+                index,
+                value,
+                most,
+            } => {
+                write!(
+                    f,
+                    "{argument} [{index}] is {value}; the largest value allowed is {most}"
+                )
             }
-            Self::Lengths { argument, length, expected } => {
+            Self::Lengths {
+                argument,
+                length,
+                expected,
+            } => {
                 write!(f, "{argument} has {length} entries where {expected} are needed")
             }
             Self::Overflow { quantity } => {
-                write!(f, "the {quantity} of the datatype does not fit the 63 bits of MPI_Aint and MPI_Count")
+                write!(
+                    f,
+                    "the {quantity} of the datatype does not fit the 63 bits of MPI_Aint and MPI_Count"
+                )
             }
         }
     }
@@ -72,5 +95,10 @@ pub(crate) fn narrow(value: i128, quantity: &'static str) -> Result<i64, TypeErr
 
 /// Refuses negative counts.
 pub(crate) fn natural(argument: &'static str, index: usize, value: i64) -> Result<u64, TypeError> {
-    u64::try_from(value).map_err(|_| TypeError::Below { argument, index, value, least: 0 })
+    u64::try_from(value).map_err(|_| TypeError::Below {
+        argument,
+        index,
+        value,
+        least: 0,
+    })
 }

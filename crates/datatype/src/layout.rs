@@ -5,12 +5,14 @@
 //!  Layout  = Run(length)                      `length` bytes
 //!          | Strided(count, stride, length)   `count` runs of equal length
 //!          | Repeat(count, stride, Nest)      a nest again and again
-//!  Nest    = Blocks(offsets, length)          runs of equal length anywhere
-//!          | Runs(offsets, starts)            runs of any length
+//!  Nest    = Rows(offsets, lengths)           runs anywhere, of one length or of many
 //!          | Sequence(parts)                  layouts at offsets
 //! ```
 //!
 //! Built bottom-up by three functions, [`Placed::run`], [`repeat`] and [`sequence`], which merge what can be merged.
+//!
+//! Nests of a few runs are written out as rows, however they were described: a repetition of such a nest is moved column by
+//! column, with the loop over the repetition inside.
 //!
 //! **Bounds.** A nest costs memory in proportion to the description it was made from, never to a count. The depth is
 //! at most about 64: a repetition at least doubles the size, and [`sequence`] splices in the part that makes up more than
@@ -42,19 +44,62 @@ pub(crate) enum Layout {
 #[derive(Debug)]
 pub(crate) struct Nest {
     pub(crate) size: u64,
+    /// Number of runs; saturates.
+    runs: u64,
+    /// Bytes of memory that it touches, from the origin.
+    span: (i64, i64),
     pub(crate) body: Body,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Runs of one length.
-    Blocks { offsets: Box<[i64]>, length: u64 },
-    /// Runs; run `i` is `starts[i] .. starts[i + 1]` of the stream.
-    Runs { offsets: Box<[i64]>, starts: Box<[u64]> },
+    /// Runs.
+    Rows(Rows),
     /// Anything; each part knows where in the stream it starts.
     Sequence(Box<[Part]>),
 }
+
+/// Runs at offsets, one after the other in the stream.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) offsets: Box<[i64]>,
+    pub(crate) lengths: Lengths,
+    /// Bytes of memory that all of them touch, from the origin.
+    pub(crate) span: (i64, i64),
+}
+
+/// Lengths of runs.
+#[derive(Debug)]
+pub(crate) enum Lengths {
+    /// All have this one.
+    Equal(u64),
+    /// Run `i` is `starts[i] .. starts[i + 1]` of the stream.
+    Various(Box<[u64]>),
+}
+
+impl Rows {
+    /// Where in the stream run `i` starts; with the number of runs: where the last one ends.
+    #[inline]
+    pub(crate) fn start(&self, i: usize) -> u64 {
+        match &self.lengths {
+            Lengths::Equal(length) => length * i as u64,
+            Lengths::Various(starts) => starts[i],
+        }
+    }
+
+    /// The run with this byte of the stream.
+    pub(crate) fn find(&self, byte: u64) -> usize {
+        match &self.lengths {
+            Lengths::Equal(length) => (byte / length) as usize,
+            Lengths::Various(starts) => starts.partition_point(|&start| start <= byte) - 1,
+        }
+    }
+}
+
+/// Nests of at most this many runs are written out. Enough for the structures and small blocks that programs have, few
+/// enough to cost no memory to speak of.
+pub(crate) const FEW: u64 = 32;
 
 /// Part of a sequence.
 #[derive(Clone, Debug)]
@@ -81,28 +126,64 @@ impl Layout {
         }
     }
 
-    /// A rough measure of the memory it takes, in runs.
-    fn weight(&self) -> usize {
+    /// Number of runs; saturates.
+    fn runs(&self) -> u64 {
         match self {
-            Self::Run { .. } | Self::Strided { .. } => 1,
-            Self::Repeat { nest, .. } => match &nest.body {
-                Body::Blocks { offsets, .. } | Body::Runs { offsets, .. } => offsets.len(),
-                Body::Sequence(parts) => parts.len(),
-            },
+            Self::Run { .. } => 1,
+            Self::Strided { count, .. } => *count,
+            Self::Repeat { count, nest, .. } => count.saturating_mul(nest.runs),
         }
+    }
+
+    /// Bytes of memory that it touches, from the origin. (Saturates for types whose window does not fit: they are refused later.)
+    fn span(&self) -> (i64, i64) {
+        let times = |(low, high): (i64, i64), count: u64, stride: i64| {
+            let last = i64::try_from(count - 1).unwrap_or(i64::MAX).saturating_mul(stride);
+            (low.saturating_add(last.min(0)), high.saturating_add(last.max(0)))
+        };
+        match self {
+            Self::Run { length } => (0, *length as i64),
+            Self::Strided { count, stride, length } => times((0, *length as i64), *count, *stride),
+            Self::Repeat { count, stride, nest } => times(nest.span, *count, *stride),
+        }
+    }
+
+    /// Writes its runs out, for those of few.
+    fn each(&self, at: i64, give: &mut dyn FnMut(Placed)) -> Result<(), TypeError> {
+        let times = |i: u64, stride: i64| narrow(i128::from(at) + i128::from(i) * i128::from(stride), "displacement");
+        match self {
+            Self::Run { length } => give(Placed::run(at, *length)),
+            Self::Strided { count, stride, length } => {
+                for i in 0..*count {
+                    give(Placed::run(times(i, *stride)?, *length));
+                }
+            }
+            Self::Repeat { count, stride, nest } => {
+                for i in 0..*count {
+                    nest.each(times(i, *stride)?, &mut |part| part.layout.each(part.offset, give))?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 impl Placed {
     /// `length > 0` bytes at the offset.
     pub(crate) fn run(offset: i64, length: u64) -> Self {
-        Self { offset, layout: Layout::Run { length } }
+        Self {
+            offset,
+            layout: Layout::Run { length },
+        }
     }
 
     /// The same, `by` bytes further.
     pub(crate) fn shifted(&self, by: i64) -> Result<Self, TypeError> {
         let offset = narrow(i128::from(self.offset) + i128::from(by), "displacement")?;
-        Ok(Self { offset, layout: self.layout.clone() })
+        Ok(Self {
+            offset,
+            layout: self.layout.clone(),
+        })
     }
 }
 
@@ -118,20 +199,39 @@ pub(crate) fn repeat(count: u64, stride: i64, body: &Placed) -> Option<Placed> {
     let layout = match &body.layout {
         &Layout::Run { length } if i128::from(length) == i128::from(stride) => Layout::Run { length: length * count },
         &Layout::Run { length } => Layout::Strided { count, stride, length },
-        &Layout::Strided { count: inner, stride: step, length } if continues(inner, step) => {
-            Layout::Strided { count: count * inner, stride: step, length }
-        }
-        Layout::Repeat { count: 1, nest, .. } => Layout::Repeat { count, stride, nest: nest.clone() },
-        Layout::Repeat { count: inner, stride: step, nest } if continues(*inner, *step) => {
-            Layout::Repeat { count: count * inner, stride: *step, nest: nest.clone() }
-        }
-        inner => {
-            let part = Part { start: 0, placed: Placed { offset: 0, layout: inner.clone() } };
-            let nest = Nest { size: inner.size(), body: Body::Sequence(Box::new([part])) };
-            Layout::Repeat { count, stride, nest: Arc::new(nest) }
-        }
+        &Layout::Strided {
+            count: inner,
+            stride: step,
+            length,
+        } if continues(inner, step) => Layout::Strided {
+            count: count * inner,
+            stride: step,
+            length,
+        },
+        Layout::Repeat { count: 1, nest, .. } => Layout::Repeat {
+            count,
+            stride,
+            nest: nest.clone(),
+        },
+        Layout::Repeat {
+            count: inner,
+            stride: step,
+            nest,
+        } if continues(*inner, *step) => Layout::Repeat {
+            count: count * inner,
+            stride: *step,
+            nest: nest.clone(),
+        },
+        inner => Layout::Repeat {
+            count,
+            stride,
+            nest: Arc::new(Nest::of_one(inner)),
+        },
     };
-    Some(Placed { offset: body.offset, layout })
+    Some(Placed {
+        offset: body.offset,
+        layout,
+    })
 }
 
 /// Collects the parts of a sequence and makes the tightest layout of them.
@@ -166,12 +266,18 @@ impl Sequencer {
     }
 
     /// Puts the parts of nested sequences in place of them: of those that make up more than half of the bytes
-    /// (that bounds the depth) and of the very small ones (that saves a level and lets runs merge).
+    /// (that bounds the depth) and of the very small ones (that saves a level and lets runs merge). If there are few
+    /// runs altogether, writes all of them out.
     fn splice(&mut self) -> Result<(), TypeError> {
         let total: u64 = self.parts.iter().map(|p| p.layout.size()).sum();
+        let runs = self
+            .parts
+            .iter()
+            .fold(0, |runs: u64, p| runs.saturating_add(p.layout.runs()));
         let wanted = |p: &Placed| match &p.layout {
-            Layout::Repeat { count: 1, nest, .. } => nest.size > total / 2 || p.layout.weight() <= 4,
-            _ => false,
+            Layout::Run { .. } => false,
+            Layout::Repeat { count: 1, nest, .. } => runs <= FEW || nest.size > total / 2 || nest.runs <= 4,
+            _ => runs <= FEW,
         };
         if self.parts.len() < 2 || !self.parts.iter().any(wanted) {
             return Ok(());
@@ -179,7 +285,11 @@ impl Sequencer {
         let mut flat = Self::default();
         for part in std::mem::take(&mut self.parts) {
             match &part.layout {
-                Layout::Repeat { nest, .. } if wanted(&part) => nest.each(part.offset, |p| flat.push(p))?,
+                layout if runs <= FEW => layout.each(part.offset, &mut |p| flat.push(p))?,
+                Layout::Repeat { nest, .. } if wanted(&part) => nest.each(part.offset, &mut |p| {
+                    flat.push(p);
+                    Ok(())
+                })?,
                 _ => flat.push(part),
             }
         }
@@ -189,55 +299,95 @@ impl Sequencer {
 
     /// Runs of equal length at equal distances are a loop.
     fn strided(&self) -> Option<Placed> {
-        let [first, second, ..] = &self.parts[..] else { return None };
+        let [first, second, ..] = &self.parts[..] else {
+            return None;
+        };
         let length = first.layout.run()?;
         let stride = second.offset.checked_sub(first.offset)?;
         let regular = self.parts.windows(2).all(|pair| {
             pair[1].layout.run() == Some(length) && pair[1].offset.checked_sub(pair[0].offset) == Some(stride)
         });
         let count = self.parts.len() as u64;
-        regular.then_some(Placed { offset: first.offset, layout: Layout::Strided { count, stride, length } })
+        regular.then_some(Placed {
+            offset: first.offset,
+            layout: Layout::Strided { count, stride, length },
+        })
     }
 
     fn nest(self) -> Placed {
-        let mut starts = Vec::with_capacity(self.parts.len() + 1);
-        let mut size = 0;
-        for part in &self.parts {
-            starts.push(size);
-            size += part.layout.size();
+        let nest = Nest::of(self.parts);
+        Placed {
+            offset: 0,
+            layout: Layout::Repeat {
+                count: 1,
+                stride: 0,
+                nest: Arc::new(nest),
+            },
         }
-        starts.push(size);
-        let runs = self.parts.iter().all(|p| p.layout.run().is_some());
-        let equal = self.parts.windows(2).all(|pair| pair[0].layout.run() == pair[1].layout.run());
-        let offsets = || self.parts.iter().map(|p| p.offset).collect();
-        let body = match (runs, equal) {
-            (true, true) => Body::Blocks { offsets: offsets(), length: self.parts[0].layout.size() },
-            (true, false) => Body::Runs { offsets: offsets(), starts: starts.into() },
-            _ => Body::Sequence(
-                self.parts.into_iter().zip(starts).map(|(placed, start)| Part { start, placed }).collect(),
-            ),
-        };
-        Placed { offset: 0, layout: Layout::Repeat { count: 1, stride: 0, nest: Arc::new(Nest { size, body }) } }
     }
 }
 
 impl Nest {
+    /// The parts in order.
+    fn of(parts: Vec<Placed>) -> Self {
+        let (mut starts, mut size, mut runs, mut span) =
+            (Vec::with_capacity(parts.len() + 1), 0, 0u64, (i64::MAX, i64::MIN));
+        for part in &parts {
+            starts.push(size);
+            size += part.layout.size();
+            runs = runs.saturating_add(part.layout.runs());
+            let (low, high) = part.layout.span();
+            span = (
+                span.0.min(low.saturating_add(part.offset)),
+                span.1.max(high.saturating_add(part.offset)),
+            );
+        }
+        starts.push(size);
+        let length = parts[0].layout.run();
+        let rows = parts.iter().all(|p| p.layout.run().is_some());
+        let equal = length.filter(|_| parts.iter().all(|p| p.layout.run() == length));
+        let body = if rows {
+            let lengths = equal.map_or_else(|| Lengths::Various(starts.into()), Lengths::Equal);
+            Body::Rows(Rows {
+                offsets: parts.iter().map(|p| p.offset).collect(),
+                lengths,
+                span,
+            })
+        } else {
+            Body::Sequence(
+                parts
+                    .into_iter()
+                    .zip(starts)
+                    .map(|(placed, start)| Part { start, placed })
+                    .collect(),
+            )
+        };
+        Self { size, runs, span, body }
+    }
+
+    /// A layout as a nest, to be repeated.
+    fn of_one(layout: &Layout) -> Self {
+        let mut parts = Vec::new();
+        if layout.runs() > FEW || layout.each(0, &mut |part| parts.push(part)).is_err() {
+            parts = vec![Placed {
+                offset: 0,
+                layout: layout.clone(),
+            }];
+        }
+        Self::of(parts)
+    }
+
     /// Gives each part, moved by `by`.
-    fn each(&self, by: i64, mut give: impl FnMut(Placed)) -> Result<(), TypeError> {
+    fn each(&self, by: i64, give: &mut dyn FnMut(Placed) -> Result<(), TypeError>) -> Result<(), TypeError> {
         match &self.body {
-            Body::Blocks { offsets, length } => {
-                for &offset in offsets {
-                    give(Placed::run(offset, *length).shifted(by)?);
-                }
-            }
-            Body::Runs { offsets, starts } => {
-                for (&offset, bounds) in offsets.iter().zip(starts.windows(2)) {
-                    give(Placed::run(offset, bounds[1] - bounds[0]).shifted(by)?);
+            Body::Rows(rows) => {
+                for (i, &offset) in rows.offsets.iter().enumerate() {
+                    give(Placed::run(offset, rows.start(i + 1) - rows.start(i)).shifted(by)?)?;
                 }
             }
             Body::Sequence(parts) => {
                 for part in parts {
-                    give(part.placed.shifted(by)?);
+                    give(part.placed.shifted(by)?)?;
                 }
             }
         }

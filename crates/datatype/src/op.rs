@@ -140,10 +140,20 @@ impl fmt::Display for OpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Undefined { op, basic } => {
-                write!(f, "{} is not defined for {} (MPI 5.0, section 6.9.2)", op.name(), basic.name())
+                write!(
+                    f,
+                    "{} is not defined for {} (MPI 5.0, section 6.9.2)",
+                    op.name(),
+                    basic.name()
+                )
             }
             Self::Unsupported { op, basic } => {
-                write!(f, "{} on {} is not implemented for this kind of processor", op.name(), basic.name())
+                write!(
+                    f,
+                    "{} on {} is not implemented for this kind of processor",
+                    op.name(),
+                    basic.name()
+                )
             }
         }
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Between user memory and the packed stream, in pieces of any size, from any place.
 
+use std::ops::Range;
+
+use crate::Datatype;
 use crate::error::TypeError;
-use crate::layout::Placed;
+use crate::layout::{Placed, Rows};
 use crate::raw::{ReadMemory, WriteMemory};
 use crate::walk::{Mover, walk};
-use crate::Datatype;
 
 /// Where in the stream of `count` elements we are.
 #[derive(Clone, Debug)]
@@ -17,7 +19,11 @@ struct Cursor {
 
 impl Cursor {
     fn new(datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
-        Ok(Self { layout: datatype.repeated(count)?, size: datatype.bytes(count)?, position: 0 })
+        Ok(Self {
+            layout: datatype.repeated(count)?,
+            size: datatype.bytes(count)?,
+            position: 0,
+        })
     }
 
     /// Moves the next bytes, at most `limit`, and says how many.
@@ -41,12 +47,18 @@ pub struct Packer {
 impl Packer {
     /// `memory` must have the [window](Datatype::window) of `count` elements.
     pub fn new(datatype: &Datatype, count: u64, memory: ReadMemory) -> Result<Self, TypeError> {
-        Ok(Self { cursor: Cursor::new(datatype, count)?, memory })
+        Ok(Self {
+            cursor: Cursor::new(datatype, count)?,
+            memory,
+        })
     }
 
     /// Fills `out` with the next bytes of the stream; returns how many: less than `out.len()` only at the end.
     pub fn pack(&mut self, out: &mut [u8]) -> usize {
-        let mut gather = Gather { memory: &self.memory, out };
+        let mut gather = Gather {
+            memory: &self.memory,
+            out,
+        };
         let limit = gather.out.len();
         self.cursor.advance(limit, &mut gather)
     }
@@ -82,12 +94,21 @@ pub struct Unpacker {
 impl Unpacker {
     /// `memory` must have the [window](Datatype::window) of `count` elements.
     pub fn new(datatype: &Datatype, count: u64, memory: WriteMemory) -> Result<Self, TypeError> {
-        Ok(Self { cursor: Cursor::new(datatype, count)?, memory })
+        Ok(Self {
+            cursor: Cursor::new(datatype, count)?,
+            memory,
+        })
     }
 
     /// Stores the next bytes of the stream; returns how many were taken: less than `data.len()` only at the end.
     pub fn unpack(&mut self, data: &[u8]) -> usize {
-        self.cursor.advance(data.len(), &mut Scatter { memory: &mut self.memory, data })
+        self.cursor.advance(
+            data.len(),
+            &mut Scatter {
+                memory: &mut self.memory,
+                data,
+            },
+        )
     }
 
     /// Goes to a byte of the stream; beyond the end means the end.
@@ -135,9 +156,16 @@ impl Mover for Gather<'_> {
         memory.gather(at as isize, stride as isize, count, length, self.take(count * length));
     }
 
-    fn blocks(&mut self, at: i64, offsets: &[i64], length: usize) {
+    fn rows(&mut self, at: i64, rows: &Rows, which: Range<usize>) {
         let memory = self.memory;
-        memory.gather_blocks(at as isize, offsets, length, self.take(offsets.len() * length));
+        let length = (rows.start(which.end) - rows.start(which.start)) as usize;
+        memory.gather_rows(at as isize, rows, which, self.take(length));
+    }
+
+    fn columns(&mut self, at: i64, stride: i64, count: usize, rows: &Rows) {
+        let memory = self.memory;
+        let length = rows.start(rows.offsets.len()) as usize * count;
+        memory.gather_columns(at as isize, stride as isize, count, rows, self.take(length));
     }
 }
 
@@ -165,8 +193,14 @@ impl Mover for Scatter<'_> {
         self.memory.scatter(at as isize, stride as isize, count, length, piece);
     }
 
-    fn blocks(&mut self, at: i64, offsets: &[i64], length: usize) {
-        let piece = self.take(offsets.len() * length);
-        self.memory.scatter_blocks(at as isize, offsets, length, piece);
+    fn rows(&mut self, at: i64, rows: &Rows, which: Range<usize>) {
+        let piece = self.take((rows.start(which.end) - rows.start(which.start)) as usize);
+        self.memory.scatter_rows(at as isize, rows, which, piece);
+    }
+
+    fn columns(&mut self, at: i64, stride: i64, count: usize, rows: &Rows) {
+        let piece = self.take(rows.start(rows.offsets.len()) as usize * count);
+        self.memory
+            .scatter_columns(at as isize, stride as isize, count, rows, piece);
     }
 }

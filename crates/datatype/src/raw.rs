@@ -9,6 +9,10 @@
 //! `origin` is the address that MPI calls the buffer; data may lie before it (negative displacements),
 //! so a value carries the window `[low, high)` relative to it that the datatype and count can touch.
 
+use std::ops::Range;
+
+use crate::layout::{Lengths, Rows};
+
 /// Memory that an operation may read.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadMemory {
@@ -59,18 +63,31 @@ impl Scratch {
         let bytes = pad as usize + high.abs_diff(low);
         let mut owner = vec![0_u128; bytes.div_ceil(16)];
         let origin = owner.as_mut_ptr().cast::<u8>().wrapping_offset(pad - low);
-        Self { origin, low, high, _bytes: owner }
+        Self {
+            origin,
+            low,
+            high,
+            _bytes: owner,
+        }
     }
 
     /// The memory, to read and write.
     pub fn memory(&self) -> WriteMemory {
-        WriteMemory { origin: self.origin, low: self.low, high: self.high }
+        WriteMemory {
+            origin: self.origin,
+            low: self.low,
+            high: self.high,
+        }
     }
 }
 
 impl ReadMemory {
     /// Memory of length 0.
-    pub const EMPTY: Self = Self { origin: std::ptr::null(), low: 0, high: 0 };
+    pub const EMPTY: Self = Self {
+        origin: std::ptr::null(),
+        low: 0,
+        high: 0,
+    };
 
     /// # Safety
     /// `origin + low .. origin + high` must be readable and unwritten until the operation is complete.
@@ -91,13 +108,21 @@ impl ReadMemory {
     /// The same memory seen from an origin `by` bytes further: what was at `by` is at 0.
     pub fn shifted(&self, by: isize) -> Self {
         let (low, high) = shifted(self.low, self.high, by);
-        Self { origin: self.origin.wrapping_offset(by), low, high }
+        Self {
+            origin: self.origin.wrapping_offset(by),
+            low,
+            high,
+        }
     }
 
     /// `length` bytes from `at` on, as memory of their own. Panics outside the window: that is a bug of ours.
     pub fn part(&self, at: isize, length: usize) -> Self {
         check(self.low, self.high, at, length);
-        Self { origin: self.origin.wrapping_offset(at), low: 0, high: length as isize }
+        Self {
+            origin: self.origin.wrapping_offset(at),
+            low: 0,
+            high: length as isize,
+        }
     }
 
     /// The bytes `at .. at + length` relative to the origin. Panics outside the window: that is a bug of ours.
@@ -116,25 +141,61 @@ impl ReadMemory {
     /// Copies `count` runs of `length` bytes, the first at `at` and each `stride` further, to `out`, which they fill exactly.
     /// Panics outside the window.
     pub(crate) fn gather(&self, at: isize, stride: isize, count: usize, length: usize, out: &mut [u8]) {
-        assert_eq!(count.checked_mul(length), Some(out.len()), "runs that do not fill the buffer");
+        assert_eq!(
+            count.checked_mul(length),
+            Some(out.len()),
+            "runs that do not fill the buffer"
+        );
         check_strided(self.low, self.high, at, stride, count, length);
         let first = self.origin.wrapping_offset(at);
         // SAFETY: all runs are inside the window, and `out` is as long as they are together.
-        unsafe { copy_runs(first, strides(stride), out.as_mut_ptr(), strides(length as isize), count, length) }
+        unsafe { copy_runs(first, stride, out.as_mut_ptr(), length as isize, count, length) }
     }
 
-    /// As [`gather`](Self::gather), with a run at `at` plus each of the offsets.
-    pub(crate) fn gather_blocks(&self, at: isize, offsets: &[i64], length: usize, out: &mut [u8]) {
-        assert_eq!(offsets.len().checked_mul(length), Some(out.len()), "runs that do not fill the buffer");
-        let places = checked_places(self.low, self.high, at, offsets, length);
-        // SAFETY: `places` gives only runs inside the window, and `out` is as long as they are together.
-        unsafe { copy_runs(self.origin, places, out.as_mut_ptr(), strides(length as isize), offsets.len(), length) }
+    /// Copies the runs `which` of rows at `at` to `out`, which they fill exactly. Panics outside the window.
+    pub(crate) fn gather_rows(&self, at: isize, rows: &Rows, which: Range<usize>, out: &mut [u8]) {
+        check_rows(self.low, self.high, at, 0, 1, rows);
+        let first = rows.start(which.start);
+        assert_eq!(
+            rows.start(which.end) - first,
+            out.len() as u64,
+            "runs that do not fill the buffer"
+        );
+        let (from, to) = (self.origin.wrapping_offset(at), out.as_mut_ptr());
+        // SAFETY: all rows are inside the window, and `out` is as long as those of `which` together.
+        unsafe {
+            copy_rows(rows, which, |offset, i| {
+                (from.wrapping_offset(offset), to.wrapping_add(i))
+            })
+        }
+    }
+
+    /// Copies `count` times all rows, `stride` apart, to `out`, which they fill exactly. Panics outside the window.
+    pub(crate) fn gather_columns(&self, at: isize, stride: isize, count: usize, rows: &Rows, out: &mut [u8]) {
+        let size = rows.start(rows.offsets.len()) as usize;
+        check_rows(self.low, self.high, at, stride, count, rows);
+        assert_eq!(
+            count.checked_mul(size),
+            Some(out.len()),
+            "runs that do not fill the buffer"
+        );
+        let (from, to) = (self.origin.wrapping_offset(at), out.as_mut_ptr());
+        each_column(rows, stride, count, |first, n, offset, start, length| {
+            let from = from.wrapping_offset(first as isize * stride + offset);
+            let to = to.wrapping_add(first * size + start);
+            // SAFETY: all rows of all repetitions are inside the window, and `out` is as long as they are together.
+            unsafe { copy_runs(from, stride, to, size as isize, n, length) }
+        });
     }
 }
 
 impl WriteMemory {
     /// Memory of length 0.
-    pub const EMPTY: Self = Self { origin: std::ptr::null_mut(), low: 0, high: 0 };
+    pub const EMPTY: Self = Self {
+        origin: std::ptr::null_mut(),
+        low: 0,
+        high: 0,
+    };
 
     /// # Safety
     /// `origin + low .. origin + high` must be writable and untouched by others until the operation is complete.
@@ -155,18 +216,30 @@ impl WriteMemory {
     /// The same memory seen from an origin `by` bytes further: what was at `by` is at 0.
     pub fn shifted(&self, by: isize) -> Self {
         let (low, high) = shifted(self.low, self.high, by);
-        Self { origin: self.origin.wrapping_offset(by), low, high }
+        Self {
+            origin: self.origin.wrapping_offset(by),
+            low,
+            high,
+        }
     }
 
     /// `length` bytes from `at` on, as memory of their own. Panics outside the window: that is a bug of ours.
     pub fn part(&self, at: isize, length: usize) -> Self {
         check(self.low, self.high, at, length);
-        Self { origin: self.origin.wrapping_offset(at), low: 0, high: length as isize }
+        Self {
+            origin: self.origin.wrapping_offset(at),
+            low: 0,
+            high: length as isize,
+        }
     }
 
     /// The same memory for reading.
     pub fn reading(&self) -> ReadMemory {
-        ReadMemory { origin: self.origin, low: self.low, high: self.high }
+        ReadMemory {
+            origin: self.origin,
+            low: self.low,
+            high: self.high,
+        }
     }
 
     /// The bytes `at .. at + length` relative to the origin. Panics outside the window: that is a bug of ours.
@@ -200,19 +273,53 @@ impl WriteMemory {
     /// Copies `data` to `count` runs of `length` bytes, the first at `at` and each `stride` further. Panics outside the window.
     #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
     pub(crate) fn scatter(&mut self, at: isize, stride: isize, count: usize, length: usize, data: &[u8]) {
-        assert_eq!(count.checked_mul(length), Some(data.len()), "data that do not fill the runs");
+        assert_eq!(
+            count.checked_mul(length),
+            Some(data.len()),
+            "data that do not fill the runs"
+        );
         check_strided(self.low, self.high, at, stride, count, length);
         let first = self.origin.wrapping_offset(at);
         // SAFETY: all runs are inside the window, and `data` is as long as they are together.
-        unsafe { copy_runs(data.as_ptr(), strides(length as isize), first, strides(stride), count, length) }
+        unsafe { copy_runs(data.as_ptr(), length as isize, first, stride, count, length) }
     }
 
-    /// As [`scatter`](Self::scatter), with a run at `at` plus each of the offsets.
-    pub(crate) fn scatter_blocks(&mut self, at: isize, offsets: &[i64], length: usize, data: &[u8]) {
-        assert_eq!(offsets.len().checked_mul(length), Some(data.len()), "data that do not fill the runs");
-        let places = checked_places(self.low, self.high, at, offsets, length);
-        // SAFETY: `places` gives only runs inside the window, and `data` is as long as they are together.
-        unsafe { copy_runs(data.as_ptr(), strides(length as isize), self.origin, places, offsets.len(), length) }
+    /// Copies `data` to the runs `which` of rows at `at`. Panics outside the window.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
+    pub(crate) fn scatter_rows(&mut self, at: isize, rows: &Rows, which: Range<usize>, data: &[u8]) {
+        check_rows(self.low, self.high, at, 0, 1, rows);
+        let first = rows.start(which.start);
+        assert_eq!(
+            rows.start(which.end) - first,
+            data.len() as u64,
+            "data that do not fill the runs"
+        );
+        let (from, to) = (data.as_ptr(), self.origin.wrapping_offset(at));
+        // SAFETY: all rows are inside the window, and `data` is as long as those of `which` together.
+        unsafe {
+            copy_rows(rows, which, |offset, i| {
+                (from.wrapping_add(i), to.wrapping_offset(offset))
+            })
+        }
+    }
+
+    /// Copies `data` to `count` times all rows, `stride` apart. Panics outside the window.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
+    pub(crate) fn scatter_columns(&mut self, at: isize, stride: isize, count: usize, rows: &Rows, data: &[u8]) {
+        let size = rows.start(rows.offsets.len()) as usize;
+        check_rows(self.low, self.high, at, stride, count, rows);
+        assert_eq!(
+            count.checked_mul(size),
+            Some(data.len()),
+            "data that do not fill the runs"
+        );
+        let (from, to) = (data.as_ptr(), self.origin.wrapping_offset(at));
+        each_column(rows, stride, count, |first, n, offset, start, length| {
+            let from = from.wrapping_add(first * size + start);
+            let to = to.wrapping_offset(first as isize * stride + offset);
+            // SAFETY: all rows of all repetitions are inside the window, and `data` is as long as they are together.
+            unsafe { copy_runs(from, size as isize, to, stride, n, length) }
+        });
     }
 }
 
@@ -224,7 +331,10 @@ fn shifted(low: isize, high: isize, by: isize) -> (isize, isize) {
 #[inline]
 fn check(low: isize, high: isize, at: isize, length: usize) {
     let inside = at >= low && at <= high && length <= at.abs_diff(high);
-    assert!(inside, "access to {length} bytes at {at} outside the user's buffer {low} .. {high}");
+    assert!(
+        inside,
+        "access to {length} bytes at {at} outside the user's buffer {low} .. {high}"
+    );
 }
 
 /// All runs are inside if the first and the last are.
@@ -239,33 +349,94 @@ fn check_strided(low: isize, high: isize, at: isize, stride: isize, count: usize
     check(low, high, last.unwrap_or(at), length);
 }
 
-/// Places at equal distances.
-fn strides(step: isize) -> impl Fn(usize) -> isize {
-    move |i| i as isize * step
+/// All rows of all repetitions are inside if the span of the first and the last repetition is.
+fn check_rows(low: isize, high: isize, at: isize, stride: isize, count: usize, rows: &Rows) {
+    let (first, end) = (rows.span.0 as isize, rows.span.1 as isize);
+    let start = at.checked_add(first);
+    assert!(start.is_some(), "rows outside the address space");
+    check_strided(low, high, start.unwrap_or(at), stride, count, end.abs_diff(first));
 }
 
-/// Places at offsets; panics for one whose run is not inside the window.
-fn checked_places(low: isize, high: isize, at: isize, offsets: &[i64], length: usize) -> impl Fn(usize) -> isize + '_ {
-    move |i| {
-        let place = at.wrapping_add(offsets[i] as isize);
-        check(low, high, place, length);
-        place
+/// Repetitions are done in groups whose memory stays in the first cache while one column after the other is copied.
+const GROUP: usize = 16 * 1024;
+
+/// Gives (first repetition, number of repetitions, offset in memory, start in the stream, length) of pieces that are
+/// copied with one loop.
+fn each_column(rows: &Rows, stride: isize, count: usize, mut copy: impl FnMut(usize, usize, isize, usize, usize)) {
+    let group = (GROUP / stride.unsigned_abs().max(1)).max(4);
+    for first in (0..count).step_by(group) {
+        let n = group.min(count - first);
+        for (i, &offset) in rows.offsets.iter().enumerate() {
+            let (start, end) = (rows.start(i) as usize, rows.start(i + 1) as usize);
+            copy(first, n, offset as isize, start, end - start);
+        }
     }
 }
 
-/// Copies `count` runs of `length` bytes from the places that `source` gives to those that `target` gives.
+/// Copies `count` runs of `length` bytes; consecutive runs are `from_step` and `to_step` bytes apart.
 ///
 /// # Safety
 /// All runs must be readable and writable, and no run may overlap one of the other side.
-unsafe fn copy_runs(
-    from: *const u8,
-    source: impl Fn(usize) -> isize,
-    to: *mut u8,
-    target: impl Fn(usize) -> isize,
-    count: usize,
-    length: usize,
-) {
-    let places = (0..count).map(|i| (from.wrapping_offset(source(i)), to.wrapping_offset(target(i))));
+unsafe fn copy_runs(from: *const u8, from_step: isize, to: *mut u8, to_step: isize, count: usize, length: usize) {
+    let place = |i: isize| (from.wrapping_offset(i * from_step), to.wrapping_offset(i * to_step));
+    // SAFETY: the caller's promise.
+    unsafe { copy_each((0..count as isize).map(place), length) }
+}
+
+/// Copies the runs `which` of rows; `place` makes the two addresses from the offset in memory and the one in the stream,
+/// counted from the first run of `which`.
+///
+/// # Safety
+/// All these runs must be readable and writable, and no run may overlap one of the other side.
+unsafe fn copy_rows(rows: &Rows, which: Range<usize>, place: impl Fn(isize, usize) -> (*const u8, *mut u8)) {
+    let offsets = &rows.offsets[which.clone()];
+    match &rows.lengths {
+        Lengths::Equal(length) => {
+            let length = *length as usize;
+            let places = offsets
+                .iter()
+                .enumerate()
+                .map(|(i, &offset)| place(offset as isize, i * length));
+            // SAFETY: the caller's promise.
+            unsafe { copy_each(places, length) }
+        }
+        Lengths::Various(starts) => {
+            let first = starts[which.start];
+            for (&offset, bounds) in offsets.iter().zip(starts[which.start..].windows(2)) {
+                let (from, to) = place(offset as isize, (bounds[0] - first) as usize);
+                // SAFETY: the caller's promise.
+                unsafe { copy_short(from, to, (bounds[1] - bounds[0]) as usize) }
+            }
+        }
+    }
+}
+
+/// One run, most probably a short one.
+///
+/// # Safety
+/// As for [`copy_runs`].
+#[inline]
+unsafe fn copy_short(from: *const u8, to: *mut u8, length: usize) {
+    let one = std::iter::once((from, to));
+    #[expect(clippy::multiple_unsafe_ops_per_block, reason = "only one of the calls happens")]
+    // SAFETY: the caller's promise; lengths are in the ranges that `copy_ends` asks for.
+    unsafe {
+        match length {
+            4..=8 => copy_ends::<4>(one, length),
+            9..=16 => copy_ends::<8>(one, length),
+            17..=32 => copy_ends::<16>(one, length),
+            33..=64 => copy_ends::<32>(one, length),
+            _ => copy_long(one, length),
+        }
+    }
+}
+
+/// Copies runs of `length` bytes between places.
+///
+/// # Safety
+/// As for [`copy_runs`].
+#[inline]
+unsafe fn copy_each(places: impl Iterator<Item = (*const u8, *mut u8)>, length: usize) {
     // Lengths that are common or short get copies of a size the compiler knows.
     // SAFETY: the caller's promise; each function copies exactly `length` bytes per run.
     #[expect(clippy::multiple_unsafe_ops_per_block, reason = "only one of the calls happens")]
@@ -399,7 +570,11 @@ impl OwnMemory {
 
     /// The memory for an operation.
     pub fn lend(&self) -> WriteMemory {
-        WriteMemory { origin: self.0.as_ptr() as *mut u8, low: 0, high: self.0.len() as isize }
+        WriteMemory {
+            origin: self.0.as_ptr() as *mut u8,
+            low: 0,
+            high: self.0.len() as isize,
+        }
     }
 
     /// The content after the operation.

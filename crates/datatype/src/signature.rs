@@ -35,11 +35,19 @@ struct Part {
 
 impl Signature {
     /// No basics at all.
-    pub(crate) const EMPTY: Self = Self { bytes: 0, elements: 0, body: Body::Basics(Basic::Byte) };
+    pub(crate) const EMPTY: Self = Self {
+        bytes: 0,
+        elements: 0,
+        body: Body::Basics(Basic::Byte),
+    };
 
     /// One value of a predefined type.
     pub(crate) fn of(basic: Basic) -> Self {
-        let one = |basic: Basic| Self { bytes: basic.size() as u64, elements: 1, body: Body::Basics(basic) };
+        let one = |basic: Basic| Self {
+            bytes: basic.size() as u64,
+            elements: 1,
+            body: Body::Basics(basic),
+        };
         match basic.kind() {
             Kind::Pair(value, index) => Self::sequence(vec![one(value), one(index)]),
             _ => one(basic),
@@ -57,7 +65,11 @@ impl Signature {
             Body::Repeat(inner, of) => Body::Repeat(inner * times, of.clone()),
             Body::Sequence(_) => Body::Repeat(times, Arc::new(self.clone())),
         };
-        Self { bytes: self.bytes * times, elements: self.elements * times, body }
+        Self {
+            bytes: self.bytes * times,
+            elements: self.elements * times,
+            body,
+        }
     }
 
     /// One after the other. The bytes must add up to less than 2^63.
@@ -77,7 +89,11 @@ impl Signature {
         }
         let (mut bytes, mut elements) = (0, 0);
         let part = |signature: Self| {
-            let part = Part { first_byte: bytes, first_element: elements, signature };
+            let part = Part {
+                first_byte: bytes,
+                first_element: elements,
+                signature,
+            };
             bytes += part.signature.bytes;
             elements += part.signature.elements;
             part

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Going through a range of the packed stream: from a compiled type map to copies of runs.
 
-use crate::layout::{Body, Layout, Nest, Placed};
+use std::ops::Range;
+
+use crate::layout::{Body, Layout, Nest, Placed, Rows};
 
 /// What is done with the runs of a range, in stream order. Offsets are relative to the origin of the memory.
 pub(crate) trait Mover {
@@ -15,10 +17,17 @@ pub(crate) trait Mover {
         }
     }
 
-    /// Runs of `length` bytes at `at` plus each offset.
-    fn blocks(&mut self, at: i64, offsets: &[i64], length: usize) {
-        for offset in offsets {
-            self.run(at + offset, length);
+    /// The runs `which` of the rows.
+    fn rows(&mut self, at: i64, rows: &Rows, which: Range<usize>) {
+        for i in which {
+            self.run(at + rows.offsets[i], (rows.start(i + 1) - rows.start(i)) as usize);
+        }
+    }
+
+    /// `count` times all rows, `stride` apart.
+    fn columns(&mut self, at: i64, stride: i64, count: usize, rows: &Rows) {
+        for i in 0..count as i64 {
+            self.rows(at + i * stride, rows, 0..rows.offsets.len());
         }
     }
 }
@@ -36,6 +45,13 @@ pub(crate) fn walk(placed: &Placed, at: i64, skip: u64, take: u64, mover: &mut i
         Layout::Repeat { stride, nest, .. } => {
             let (mut index, mut skip, mut take) = (skip / nest.size, skip % nest.size, take);
             while take > 0 {
+                if let (Body::Rows(rows), 0, 2..) = (&nest.body, skip, take / nest.size) {
+                    let whole = take / nest.size;
+                    mover.columns(at + index as i64 * stride, *stride, whole as usize, rows);
+                    take -= whole * nest.size;
+                    index += whole;
+                    continue;
+                }
                 let part = take.min(nest.size - skip);
                 walk_nest(nest, at + index as i64 * stride, skip, part, mover);
                 take -= part;
@@ -63,7 +79,12 @@ impl Split {
         let (first, inside) = (skip / length, skip % length);
         let head = if inside == 0 { 0 } else { take.min(length - inside) };
         let rest = take - head;
-        Self { first, head: (inside, head), whole: rest / length, tail: rest % length }
+        Self {
+            first,
+            head: (inside, head),
+            whole: rest / length,
+            tail: rest % length,
+        }
     }
 }
 
@@ -83,37 +104,34 @@ fn strided(at: i64, stride: i64, length: u64, skip: u64, take: u64, mover: &mut 
     }
 }
 
-fn blocks(at: i64, offsets: &[i64], length: u64, skip: u64, take: u64, mover: &mut impl Mover) {
-    let split = Split::new(length, skip, take);
-    let mut next = split.first as usize;
-    if split.head.1 > 0 {
-        mover.run(at + offsets[next] + split.head.0 as i64, split.head.1 as usize);
-        next += 1;
+/// A part of rows: the rest of a run, whole ones, the beginning of one.
+fn rows(at: i64, rows: &Rows, skip: u64, take: u64, mover: &mut impl Mover) {
+    let end = skip + take;
+    let (mut first, last) = (rows.find(skip), rows.find(end - 1));
+    let piece = |i: usize, from: u64, to: u64, mover: &mut _| {
+        Mover::run(
+            mover,
+            at + rows.offsets[i] + (from - rows.start(i)) as i64,
+            (to - from) as usize,
+        );
+    };
+    if first == last {
+        return piece(first, skip, end, mover);
     }
-    let end = next + split.whole as usize;
-    if split.whole > 0 {
-        mover.blocks(at, &offsets[next..end], length as usize);
+    if skip > rows.start(first) {
+        piece(first, skip, rows.start(first + 1), mover);
+        first += 1;
     }
-    if split.tail > 0 {
-        mover.run(at + offsets[end], split.tail as usize);
+    let whole = if end == rows.start(last + 1) { last + 1 } else { last };
+    mover.rows(at, rows, first..whole);
+    if whole == last {
+        piece(last, rows.start(last), end, mover);
     }
 }
 
 fn walk_nest(nest: &Nest, at: i64, skip: u64, take: u64, mover: &mut impl Mover) {
     match &nest.body {
-        Body::Blocks { offsets, length } => blocks(at, offsets, *length, skip, take, mover),
-        Body::Runs { offsets, starts } => {
-            let end = skip + take;
-            let first = starts.partition_point(|&start| start <= skip) - 1;
-            for (offset, bounds) in offsets[first..].iter().zip(starts[first..].windows(2)) {
-                if bounds[0] >= end {
-                    break;
-                }
-                let from = bounds[0].max(skip);
-                let length = bounds[1].min(end) - from;
-                mover.run(at + offset + (from - bounds[0]) as i64, length as usize);
-            }
-        }
+        Body::Rows(all) => rows(at, all, skip, take, mover),
         Body::Sequence(parts) => {
             let end = skip + take;
             let first = parts.partition_point(|part| part.start <= skip) - 1;

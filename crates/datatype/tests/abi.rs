@@ -11,10 +11,18 @@ fn every_datatype_of_the_abi_is_a_basic_with_its_name() {
     for (name, handle) in h::DATATYPES.iter().filter(|(_, handle)| handle.0 != null) {
         let basic = Basic::from_handle(handle.0 as u32).unwrap_or_else(|| panic!("{name} is missing"));
         let aliases = ["MPI_LONG_LONG", "MPI_C_FLOAT_COMPLEX"];
-        assert!(basic.name() == *name || aliases.contains(name), "{name} is {}", basic.name());
+        assert!(
+            basic.name() == *name || aliases.contains(name),
+            "{name} is {}",
+            basic.name()
+        );
     }
     for basic in ALL {
-        assert!(h::DATATYPES.iter().any(|(_, handle)| handle.0 as u32 == basic.handle()), "{}", basic.name());
+        assert!(
+            h::DATATYPES.iter().any(|(_, handle)| handle.0 as u32 == basic.handle()),
+            "{}",
+            basic.name()
+        );
     }
 }
 
@@ -23,7 +31,11 @@ fn operations_have_the_handles_of_the_abi() {
     for op in Predefined::ALL {
         assert_eq!(Predefined::from_handle(op.handle()), Some(op));
     }
-    let some = [(Predefined::Sum, h::MPI_SUM), (Predefined::Maxloc, h::MPI_MAXLOC), (Predefined::NoOp, h::MPI_NO_OP)];
+    let some = [
+        (Predefined::Sum, h::MPI_SUM),
+        (Predefined::Maxloc, h::MPI_MAXLOC),
+        (Predefined::NoOp, h::MPI_NO_OP),
+    ];
     for (op, handle) in some {
         assert_eq!(op.handle() as usize, handle.0);
     }

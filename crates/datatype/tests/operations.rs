@@ -186,7 +186,11 @@ fn digit() -> impl Strategy<Value = i8> {
 /// A small integer as a component of a complex type, or as a floating type.
 fn real(basic: Basic, value: impl Into<i16>) -> Vec<u8> {
     let value: i16 = value.into();
-    let size = if basic.kind() == Kind::Complex { basic.size() / 2 } else { basic.size() };
+    let size = if basic.kind() == Kind::Complex {
+        basic.size() / 2
+    } else {
+        basic.size()
+    };
     match size {
         2 => half(value).to_ne_bytes().to_vec(),
         4 => f32::from(value).to_ne_bytes().to_vec(),
@@ -197,7 +201,11 @@ fn real(basic: Basic, value: impl Into<i16>) -> Vec<u8> {
 
 fn half(value: i16) -> u16 {
     let bits = f32::from(value).to_bits();
-    if value == 0 { 0 } else { ((bits >> 16 & 0x8000) + (((bits >> 23 & 0xff) - 112) << 10) + (bits >> 13 & 0x3ff)) as u16 }
+    if value == 0 {
+        0
+    } else {
+        ((bits >> 16 & 0x8000) + (((bits >> 23 & 0xff) - 112) << 10) + (bits >> 13 & 0x3ff)) as u16
+    }
 }
 
 /// The 80-bit format: sign and exponent, then a mantissa with its leading digit.
@@ -214,7 +222,11 @@ fn extended(value: i16) -> [u8; 16] {
 
 fn pair(basic: Basic, value: Basic, index: Basic, spacing: Spacing, v: i8, i: u8) -> Vec<u8> {
     let number = |b: Basic, n: i16| {
-        if b.kind() == Kind::Floating { real(b, n) } else { store(i128::from(n), b.size()) }
+        if b.kind() == Kind::Floating {
+            real(b, n)
+        } else {
+            store(i128::from(n), b.size())
+        }
     };
     let mut bytes = number(value, v.into());
     if spacing == Spacing::Memory {
@@ -235,12 +247,33 @@ fn long_double_keeps_its_64_digits() {
     let mut tiny = extended(1);
     tiny[8..10].copy_from_slice(&(16383u16 - 63).to_le_bytes());
     let mut target = one;
-    apply(Predefined::Sum, Basic::LongDouble, Spacing::Memory, &tiny, &mut target, true).unwrap();
+    apply(
+        Predefined::Sum,
+        Basic::LongDouble,
+        Spacing::Memory,
+        &tiny,
+        &mut target,
+        true,
+    )
+    .unwrap();
     assert_eq!(target[..8], 0x8000_0000_0000_0001u64.to_le_bytes());
     let mut largest = one;
-    apply(Predefined::Max, Basic::LongDouble, Spacing::Memory, &target, &mut largest, false).unwrap();
+    apply(
+        Predefined::Max,
+        Basic::LongDouble,
+        Spacing::Memory,
+        &target,
+        &mut largest,
+        false,
+    )
+    .unwrap();
     assert_eq!(largest, target);
-    for (op, result) in [(Predefined::Sum, 5), (Predefined::Prod, -14), (Predefined::Min, -2), (Predefined::Max, 7)] {
+    for (op, result) in [
+        (Predefined::Sum, 5),
+        (Predefined::Prod, -14),
+        (Predefined::Min, -2),
+        (Predefined::Max, 7),
+    ] {
         let mut target = extended(7);
         apply(op, Basic::LongDouble, Spacing::Memory, &extended(-2), &mut target, true).unwrap();
         assert_eq!(target, extended(result), "{}", op.name());

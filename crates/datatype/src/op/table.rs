@@ -27,7 +27,10 @@ pub(super) fn find(op: Predefined, basic: Basic) -> Result<Kernel, OpError> {
 /// MPI 5.0, section 6.9.2. Beyond it, like other implementations, the logical operations take all integers.
 fn defined(op: Predefined, kind: Kind) -> bool {
     use Predefined as P;
-    let integer = matches!(kind, Kind::Signed | Kind::Unsigned | Kind::FortranInteger | Kind::Address);
+    let integer = matches!(
+        kind,
+        Kind::Signed | Kind::Unsigned | Kind::FortranInteger | Kind::Address
+    );
     match op {
         P::Min | P::Max => integer || kind == Kind::Floating,
         P::Sum | P::Prod => integer || matches!(kind, Kind::Floating | Kind::Complex),
