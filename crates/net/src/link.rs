@@ -115,6 +115,7 @@ pub(crate) struct Link {
     pub(crate) plain_waiting: AtomicBool,
     pub(crate) plain_bell: Bell,
     hook: OnceLock<Hook>,
+    connections: Mutex<Vec<String>>,
 }
 
 impl std::fmt::Debug for Link {
@@ -145,7 +146,17 @@ impl Link {
             plain_waiting: AtomicBool::new(false),
             plain_bell: Bell::new()?,
             hook: OnceLock::new(),
+            connections: Mutex::default(),
         })
+    }
+
+    /// For people: every connection that was made, in order.
+    pub(crate) fn connections(&self) -> Vec<String> {
+        lock(&self.connections).clone()
+    }
+
+    pub(crate) fn note_connection(&self, text: String) {
+        lock(&self.connections).push(text);
     }
 
     // Main thread.

@@ -148,28 +148,25 @@ impl Secure {
         let Scratch { input, output } = scratch;
         let (mut start, mut used) = (0, 0);
         let result = loop {
-            match self.step(&mut input[start..have], output, &mut used, to) {
-                Ok((discard, step)) => {
-                    start += discard;
-                    match step {
-                        Step::Again => {}
-                        Step::Blocked => break Ok(()),
-                        Step::Open => {
-                            self.open = true;
-                            break Ok(());
-                        }
-                        Step::Ended => {
-                            self.ended = true;
-                            start = have;
-                            break Ok(());
-                        }
-                    }
+            let (discard, step) = self.step(&mut input[start..have], output, &mut used, to);
+            start += discard;
+            match step {
+                Ok(Step::Again) => {}
+                Ok(Step::Blocked) => break Ok(()),
+                Ok(Step::Open) => {
+                    self.open = true;
+                    break Ok(());
+                }
+                Ok(Step::Ended) => {
+                    self.ended = true;
+                    start = have;
+                    break Ok(());
                 }
                 Err(e) => break Err(e),
             }
         };
         if let Err(Broken::Tls(_)) = &result {
-            self.alert(output, &mut used);
+            self.alert(&mut input[start..have], output, &mut used);
         }
         self.transmit(&output[..used])?;
         result?;
@@ -181,19 +178,23 @@ impl Secure {
         Ok(())
     }
 
-    fn step(&mut self, input: &mut [u8], output: &mut [u8], used: &mut usize, to: &mut dyn FnMut(&[u8])) -> Result<(usize, Step), Broken> {
+    fn step(&mut self, input: &mut [u8], output: &mut [u8], used: &mut usize, to: &mut dyn FnMut(&[u8])) -> (usize, Result<Step, Broken>) {
         match &mut self.session {
             Session::Client(c) => handle(c.process_tls_records(input), output, used, to),
             Session::Server(s) => handle(s.process_tls_records(input), output, used, to),
         }
     }
 
-    /// Collects the alert that tells the peer what was wrong.
-    fn alert(&mut self, output: &mut [u8], used: &mut usize) {
+    /// Collects the alert that tells the peer what was wrong. `input` is what the failed step left: the TLS library
+    /// remembers positions in it.
+    fn alert(&mut self, mut input: &mut [u8], output: &mut [u8], used: &mut usize) {
+        let before = *used;
         for _ in 0..4 {
-            if !matches!(self.step(&mut [], output, used, &mut |_| {}), Ok((_, Step::Again))) {
+            let (discard, step) = self.step(input, output, used, &mut |_| {});
+            if *used > before || !matches!(step, Ok(Step::Again)) {
                 return;
             }
+            input = &mut input[discard..];
         }
     }
 
@@ -247,11 +248,13 @@ impl Secure {
         let mut used = 0;
         // A few states may come first: an answer to a key update, the peer's goodbye.
         for _ in 0..8 {
-            let written = match &mut self.session {
-                Session::Client(c) => traffic(c.process_tls_records(&mut []), output, &mut used, work)?,
-                Session::Server(s) => traffic(s.process_tls_records(&mut []), output, &mut used, work)?,
+            // The TLS library remembers positions in what it has not finished with.
+            let (discard, written) = match &mut self.session {
+                Session::Client(c) => traffic(c.process_tls_records(&mut self.tail), output, &mut used, work),
+                Session::Server(s) => traffic(s.process_tls_records(&mut self.tail), output, &mut used, work),
             };
-            if written {
+            self.tail.drain(..discard);
+            if written? {
                 return Ok(used);
             }
         }
@@ -301,9 +304,20 @@ impl<D> Writes for rustls::unbuffered::WriteTraffic<'_, D> {
     }
 }
 
-fn handle<D>(status: UnbufferedStatus<'_, '_, D>, output: &mut [u8], used: &mut usize, to: &mut dyn FnMut(&[u8])) -> Result<(usize, Step), Broken> {
+fn handle<D>(status: UnbufferedStatus<'_, '_, D>, output: &mut [u8], used: &mut usize, to: &mut dyn FnMut(&[u8])) -> (usize, Result<Step, Broken>) {
     let mut discard = status.discard;
-    let step = match status.state? {
+    let step = status.state.map_err(Broken::from).and_then(|state| handle_state(state, &mut discard, output, used, to));
+    (discard, step)
+}
+
+fn handle_state<D>(
+    state: ConnectionState<'_, '_, D>,
+    discard: &mut usize,
+    output: &mut [u8],
+    used: &mut usize,
+    to: &mut dyn FnMut(&[u8]),
+) -> Result<Step, Broken> {
+    Ok(match state {
         ConnectionState::EncodeTlsData(mut data) => {
             *used += data.encode(&mut output[*used..]).map_err(encoding)?;
             Step::Again
@@ -315,7 +329,7 @@ fn handle<D>(status: UnbufferedStatus<'_, '_, D>, output: &mut [u8], used: &mut 
         ConnectionState::ReadTraffic(mut traffic) => {
             while let Some(record) = traffic.next_record() {
                 let record = record?;
-                discard += record.discard;
+                *discard += record.discard;
                 to(record.payload);
             }
             Step::Again
@@ -324,18 +338,27 @@ fn handle<D>(status: UnbufferedStatus<'_, '_, D>, output: &mut [u8], used: &mut 
         ConnectionState::WriteTraffic(_) => Step::Open,
         ConnectionState::PeerClosed | ConnectionState::Closed => Step::Ended,
         _ => return Err(Broken::Internal("unknown state of TLS")),
-    };
-    Ok((discard, step))
+    })
 }
 
-/// True when `work` was done.
+/// What to discard, and true when `work` was done.
 fn traffic<D>(
     status: UnbufferedStatus<'_, '_, D>,
     output: &mut [u8],
     used: &mut usize,
     work: &mut dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError>,
+) -> (usize, Result<bool, Broken>) {
+    let done = status.state.map_err(Broken::from).and_then(|state| traffic_state(state, output, used, work));
+    (status.discard, done)
+}
+
+fn traffic_state<D>(
+    state: ConnectionState<'_, '_, D>,
+    output: &mut [u8],
+    used: &mut usize,
+    work: &mut dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError>,
 ) -> Result<bool, Broken> {
-    match status.state? {
+    match state {
         ConnectionState::WriteTraffic(mut writer) => {
             *used += work(&mut writer, &mut output[*used..]).map_err(encrypting)?;
             Ok(true)
@@ -363,5 +386,115 @@ fn encrypting(error: EncryptError) -> Broken {
     match error {
         EncryptError::InsufficientSize(InsufficientSizeError { .. }) => Broken::Internal("no room for a TLS record"),
         EncryptError::EncryptExhausted => Broken::Internal("the TLS keys of this connection are used up"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use isthmus_identity::{Authority, Identity, KeyPair};
+
+    use super::*;
+
+    fn identity(authority: &Authority, rank: u32) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let certificate = authority.sign(&key.signing_request().unwrap(), rank, Duration::from_secs(3600)).unwrap();
+        Identity::new(authority.job(), rank, &key, &certificate, authority.certificate()).unwrap()
+    }
+
+    fn sockets() -> (OwnedFd, OwnedFd) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let b = listener.accept().unwrap().0;
+        a.set_nonblocking(true).unwrap();
+        b.set_nonblocking(true).unwrap();
+        (a.into(), b.into())
+    }
+
+    fn pair() -> (Secure, Secure) {
+        let authority = Authority::new("job").unwrap();
+        let (a, b) = (identity(&authority, 0), identity(&authority, 1));
+        let (left, right) = sockets();
+        let dialler = Secure::dial(left, a.client(), a.server_name(1).unwrap()).unwrap();
+        (dialler, Secure::accept(right, b.server(), &[]).unwrap())
+    }
+
+    fn shake(a: &mut Secure, b: &mut Secure, scratch: &mut Scratch) -> Result<(), Broken> {
+        a.go_on(scratch, &mut |_| {})?;
+        for _ in 0..1000 {
+            b.read(scratch, &mut |_| {})?;
+            a.read(scratch, &mut |_| {})?;
+            if a.open && b.open || a.ended || b.ended {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn plain_bytes_survive_and_the_end_is_seen() {
+        let (mut a, mut b, mut scratch) = { let (a, b) = pair(); (a, b, Scratch::new()) };
+        shake(&mut a, &mut b, &mut scratch).unwrap();
+        assert!(a.open && b.open);
+        for n in [1, 31, 300] {
+            a.write_short(&vec![n as u8; n]).unwrap();
+            let mut got = Vec::new();
+            while got.len() < n {
+                b.read(&mut scratch, &mut |bytes| got.extend_from_slice(bytes)).unwrap();
+            }
+            assert_eq!(got, vec![n as u8; n]);
+        }
+        a.close_notify().unwrap();
+        while !b.ended {
+            b.read(&mut scratch, &mut |_| {}).unwrap();
+        }
+        b.write_short(b"still").unwrap();
+    }
+
+    #[test]
+    fn bytes_changed_on_the_way_end_the_connection_and_nothing_else() {
+        let mut scratch = Scratch::new();
+        // Changes every 7th byte position of what the server hears, then of what the client hears.
+        for position in (0..1200).step_by(7) {
+            for to_server in [true, false] {
+                let authority = Authority::new("job").unwrap();
+                let (a, b) = (identity(&authority, 0), identity(&authority, 1));
+                let ((left, middle_left), (middle_right, right)) = (sockets(), sockets());
+                let mut dialler = Secure::dial(left, a.client(), a.server_name(1).unwrap()).unwrap();
+                let mut acceptor = Secure::accept(right, b.server(), &[]).unwrap();
+                dialler.go_on(&mut scratch, &mut |_| {}).unwrap();
+                let mut seen = [0, 0];
+                for _ in 0..8 {
+                    pass(&middle_left, &middle_right, &mut seen[0], to_server.then_some(position));
+                    if acceptor.read(&mut scratch, &mut |_| {}).is_err() || acceptor.ended {
+                        break;
+                    }
+                    pass(&middle_right, &middle_left, &mut seen[1], (!to_server).then_some(position));
+                    if dialler.read(&mut scratch, &mut |_| {}).is_err() || dialler.ended {
+                        break;
+                    }
+                }
+                let changed = position < seen[usize::from(!to_server)];
+                assert!(!(changed && acceptor.open), "byte {position} was changed and nobody noticed");
+            }
+        }
+    }
+
+    /// Moves what is there, changing one byte of the stream.
+    fn pass(from: &OwnedFd, to: &OwnedFd, seen: &mut usize, position: Option<usize>) {
+        let mut buffer = [0; 8192];
+        // Loopback may need a moment.
+        for _ in 0..50 {
+            if let Ok(Some(n)) = socket::receive(from, &mut buffer) {
+                if let Some(at) = position.and_then(|p| p.checked_sub(*seen)).filter(|at| *at < n) {
+                    buffer[at] ^= 0x55;
+                }
+                *seen += n;
+                let _ = socket::send(to, &buffer[..n], &[]);
+            }
+            std::thread::yield_now();
+        }
     }
 }

@@ -82,9 +82,12 @@ pub(crate) fn tune(socket: &OwnedFd) {
     let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(NOT_SENT_LOW_WATER);
 }
 
-/// For people: the congestion control of a connection.
-pub(crate) fn congestion(socket: impl AsFd) -> String {
-    sockopt::tcp_congestion(socket).unwrap_or_else(|_| "unknown".into())
+/// For people: the other end's address and the congestion control of a connection.
+pub(crate) fn describe(socket: &OwnedFd) -> String {
+    let address = socket2::SockRef::from(socket).peer_addr().ok().and_then(|a| a.as_socket());
+    let address = address.map_or_else(|| "an unknown address".into(), |a| SocketAddr::new(a.ip().to_canonical(), a.port()).to_string());
+    let control = sockopt::tcp_congestion(socket).unwrap_or_else(|_| "unknown".into());
+    format!("{address}, congestion control {control}")
 }
 
 /// No more from us; the peer can still send.

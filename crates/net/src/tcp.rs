@@ -190,6 +190,11 @@ impl TcpTransport {
         })
     }
 
+    /// For people: every connection made so far, of both transports, with address and congestion control.
+    pub fn connections(&self) -> Vec<String> {
+        self.thread.link.connections()
+    }
+
     fn at(&mut self, peer: Peer) -> usize {
         *self.index.entry(peer).or_insert_with(|| {
             self.channels.push(Channel::new(peer));

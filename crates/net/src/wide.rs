@@ -50,6 +50,11 @@ impl WideTransport {
         ArrivalHook(self.handle.link.clone())
     }
 
+    /// For people: every connection made so far, of both transports, with address and congestion control.
+    pub fn connections(&self) -> Vec<String> {
+        self.handle.link.connections()
+    }
+
     fn check(&self, peer: Peer) -> Result<(), SendError> {
         if let Some(reason) = self.lost.get(&peer) {
             return Err(SendError::Lost(reason.clone()));

@@ -20,7 +20,7 @@ use crate::hello::Prover;
 use crate::link::{Arrival, Command, Link, PlainEvent};
 use crate::places::Places;
 use crate::secure::Scratch;
-use crate::socket::{Interest, Poller, Ready};
+use crate::socket::{self, Interest, Poller, Ready};
 use crate::start::{Config, Reach};
 
 use accept::Door;
@@ -279,6 +279,11 @@ impl Reactor {
     fn adopt(&mut self, peer: Peer, proven: Proven) {
         self.taken.insert(peer);
         self.give_up_dial(peer);
+        let (way, socket) = match &proven {
+            Proven::Plain(socket) => ("tcp", socket),
+            Proven::Wide { secure, .. } => ("tls", &secure.socket),
+        };
+        self.link.note_connection(format!("{way} to {} at {}", self.places.name(peer), socket::describe(socket)));
         match proven {
             Proven::Plain(socket) => {
                 self.poller.remove(&socket);

@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(slots.remove(a), Some("a"));
         let b = slots.insert("b");
         assert_ne!(a, b);
-        assert_eq!((slots.get(a), slots.remove(a), slots.get(b)), (None, None, Some(&"b")));
+        assert_eq!((slots.remove(a), slots.get(a), slots.get(b)), (None, None, Some(&"b")));
         assert_eq!(slots.iter().count(), 1);
         assert!(slots.get(BELL).is_none() && slots.get_mut(LISTENER).is_none());
     }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Small jobs inside one process, on loopback.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_identity::{Authority, Identity, KeyPair};
+use isthmus_net::{Config, Listener, Reach, Transports, start};
+use isthmus_transport::{Peer, Placement, Sink, Transport, wait};
+use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+
+pub(crate) const JOB: &str = "test-job";
+pub(crate) const SECRET: [u8; 32] = [42; 32];
+
+/// Long enough for a loaded machine; nothing is asserted about it but that it is not reached.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn places(ports: &[u16], addresses: &[&str]) -> PlaceTable {
+    let count = ports.len() as u32;
+    let one = |i: u32| Subjob { name: format!("site-{i}"), lan: format!("lan-{i}"), first_rank: i, count: 1, appnum: 0 };
+    let node = |i: u32| Node {
+        host: format!("host-{i}"),
+        addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
+        subjob: i,
+        processes: 1,
+    };
+    let place = |i: u32| Place { subjob: i, node: i, port: ports[i as usize], slot: 0, representation: Representation([1; 8]) };
+    PlaceTable {
+        subjobs: (0..count).map(one).collect(),
+        nodes: (0..count).map(node).collect(),
+        places: (0..count).map(place).collect(),
+    }
+}
+
+pub(crate) fn identity(authority: &Authority, rank: u32) -> Identity {
+    let key = KeyPair::generate().unwrap();
+    let request = key.signing_request().unwrap();
+    let certificate = authority.sign(&request, rank, Duration::from_secs(3600)).unwrap();
+    Identity::new(authority.job(), rank, &key, &certificate, authority.certificate()).unwrap()
+}
+
+pub(crate) fn config(rank: Peer, table: &Arc<PlaceTable>, way: Reach, authority: &Authority, listener: Listener) -> Config {
+    Config {
+        rank,
+        job: JOB.into(),
+        places: table.clone(),
+        reach: Arc::new(move |peer| if peer == rank { Reach::Otherwise } else { way }),
+        secret: SECRET,
+        identity: Some(identity(authority, rank)),
+        listener,
+        dial_time: Config::DIAL_TIME,
+    }
+}
+
+/// One process of a job.
+pub(crate) struct Process {
+    pub(crate) transport: Box<dyn Transport>,
+    pub(crate) sink: Recorder,
+}
+
+impl Process {
+    pub(crate) fn of(transports: Transports) -> Self {
+        let transport: Box<dyn Transport> = match (transports.tcp, transports.wide) {
+            (Some(tcp), _) => Box::new(tcp),
+            (_, Some(wide)) => Box::new(wide),
+            _ => panic!("no transport"),
+        };
+        Self { transport, sink: Recorder::default() }
+    }
+
+    pub(crate) fn poll(&mut self) -> bool {
+        self.transport.poll(&mut self.sink)
+    }
+
+    /// Sends, polling while there is no room.
+    pub(crate) fn send(&mut self, peer: Peer, payload: &[u8], tag: i32) {
+        let header = Header::new(Kind::Eager, 0, 0, tag, payload.len() as u64, 0);
+        let end = Instant::now() + PATIENCE;
+        while let Err(e) = self.transport.send(peer, &header, payload) {
+            assert_eq!(e, isthmus_transport::SendError::WouldBlock);
+            assert!(Instant::now() < end, "no room for a minute");
+            self.poll();
+        }
+    }
+}
+
+/// A job of processes that reach each other in this way, on these ports of loopback.
+pub(crate) fn job(count: u32, way: Reach) -> Vec<Process> {
+    let listeners: Vec<Listener> = (0..count).map(|_| Listener::bind(None).unwrap()).collect();
+    let ports: Vec<u16> = listeners.iter().map(Listener::port).collect();
+    let table = Arc::new(places(&ports, &["127.0.0.1"]));
+    let authority = Authority::new(JOB).unwrap();
+    let each = |(rank, listener)| Process::of(start(config(rank as Peer, &table, way, &authority, listener)).unwrap());
+    listeners.into_iter().enumerate().map(each).collect()
+}
+
+/// Polls all until the condition holds.
+pub(crate) fn until(all: &mut [Process], what: &str, mut done: impl FnMut(&mut [Process]) -> bool) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let mut any = false;
+        for process in all.iter_mut() {
+            any |= process.poll();
+        }
+        if done(all) {
+            return;
+        }
+        assert!(Instant::now() < end, "not within a minute: {what}");
+        if !any && all.iter_mut().all(|p| p.transport.arm()) {
+            let fds: Vec<_> = all.iter().filter_map(|p| p.transport.descriptor()).collect();
+            wait(&fds, Some(Duration::from_millis(100)));
+        }
+        all.iter_mut().for_each(|p| p.transport.disarm());
+    }
+}
+
+pub(crate) fn close(mut all: Vec<Process>) {
+    let mut closed = vec![false; all.len()];
+    until(&mut all, "close", |all| {
+        for (done, process) in closed.iter_mut().zip(all) {
+            *done |= process.transport.close(&mut process.sink);
+        }
+        closed.iter().all(|c| *c)
+    });
+    for process in &all {
+        assert_eq!(process.sink.lost, [], "an orderly end loses nobody");
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Recorder {
+    pub(crate) frames: VecDeque<(Peer, Header, Vec<u8>)>,
+    pub(crate) place: Option<WriteMemory>,
+    pub(crate) placed: usize,
+    pub(crate) received: Vec<(Peer, u64)>,
+    pub(crate) sent: Vec<(Peer, u64)>,
+    pub(crate) writable: usize,
+    pub(crate) lost: Vec<(Peer, String)>,
+}
+
+impl Sink for Recorder {
+    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        self.frames.push_back((peer, *header, payload.to_vec()));
+    }
+    fn place(&mut self, _: Peer, _: &Header) -> Placement {
+        self.place.take().map_or(Placement::Collect, Placement::Into)
+    }
+    fn placed(&mut self, _: Peer, _: &Header) {
+        self.placed += 1;
+    }
+    fn received(&mut self, peer: Peer, token: u64) {
+        self.received.push((peer, token));
+    }
+    fn sent(&mut self, peer: Peer, token: u64) {
+        self.sent.push((peer, token));
+    }
+    fn writable(&mut self, _: Peer) {
+        self.writable += 1;
+    }
+    fn lost(&mut self, peer: Peer, reason: &str) {
+        self.lost.push((peer, reason.to_owned()));
+    }
+}
+
+/// Bytes that differ from place to place.
+pub(crate) fn pattern(length: usize, seed: u32) -> Vec<u8> {
+    (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 24) as u8).collect()
+}
+
+pub(crate) fn reading(data: &[u8]) -> ReadMemory {
+    // SAFETY: the tests keep `data` and do not write it until the transport says sent.
+    unsafe { ReadMemory::new(data.as_ptr(), 0, data.len() as isize) }
+}
+
+pub(crate) fn writing(data: &mut [u8]) -> WriteMemory {
+    // SAFETY: the tests keep `data` and do not touch it until the transport says received or placed.
+    unsafe { WriteMemory::new(data.as_mut_ptr(), 0, data.len() as isize) }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Both transports carry what they are given: small and long, both ways at once, to the end.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::*;
+use isthmus_net::Reach;
+use isthmus_transport::SendError;
+use isthmus_wire::frame::{Header, Kind};
+
+const WAYS: [Reach; 2] = [Reach::Tcp, Reach::Tls];
+
+#[test]
+fn frames_arrive_once_whole_and_in_order() {
+    for way in WAYS {
+        let mut all = job(2, way);
+        let sizes = [0, 1, 8, 100, 4095, 4096, 5000, 65_536, 200_000];
+        for (tag, size) in sizes.iter().cycle().take(200).enumerate() {
+            all[0].send(1, &pattern(*size, tag as u32), tag as i32);
+            if tag % 10 == 0 {
+                all[1].poll();
+            }
+        }
+        until(&mut all, "200 frames", |all| all[1].sink.frames.len() == 200);
+        for (i, (peer, header, payload)) in all[1].sink.frames.iter().enumerate() {
+            assert_eq!((*peer, header.tag), (0, i as i32));
+            assert_eq!(*payload, pattern(sizes[i % sizes.len()], i as u32), "{way:?} frame {i}");
+        }
+        close(all);
+    }
+}
+
+#[test]
+fn both_dial_at_once_and_get_one_connection() {
+    for way in WAYS {
+        for _ in 0..10 {
+            let mut all = job(2, way);
+            all[0].send(1, b"from 0", 0);
+            all[1].send(0, b"from 1", 0);
+            until(&mut all, "a frame each", |all| all.iter().all(|p| p.sink.frames.len() == 1));
+            all[1].send(0, b"again", 0);
+            all[0].send(1, b"again", 0);
+            until(&mut all, "a second frame each", |all| all.iter().all(|p| p.sink.frames.len() == 2));
+            close(all);
+        }
+    }
+}
+
+#[test]
+fn everybody_talks_to_everybody() {
+    for way in WAYS {
+        let n = 6;
+        let mut all = job(n, way);
+        for from in 0..n {
+            for to in (0..n).filter(|to| *to != from) {
+                all[from as usize].send(to, &from.to_le_bytes(), to as i32);
+            }
+        }
+        until(&mut all, "a frame from each", |all| all.iter().all(|p| p.sink.frames.len() == n as usize - 1));
+        for process in &all {
+            let mut from: Vec<_> = process.sink.frames.iter().map(|f| f.0).collect();
+            from.sort_unstable();
+            from.dedup();
+            assert_eq!(from.len(), n as usize - 1);
+            assert!(process.sink.frames.iter().all(|(peer, _, payload)| payload[..] == peer.to_le_bytes()));
+        }
+        close(all);
+    }
+}
+
+#[test]
+fn bulk_goes_from_memory_to_memory_in_both_directions() {
+    for way in WAYS {
+        let length = 20_000_003;
+        let mut all = job(2, way);
+        let sources = [pattern(length, 1), pattern(length, 2)];
+        let mut targets = [vec![0; length], vec![0; length]];
+        for me in 0..2 {
+            let memory = writing(&mut targets[me]);
+            assert!(all[me].transport.expect(1 - me as u32, 7, memory, length as u64));
+        }
+        for me in 0..2 {
+            let peer = 1 - me as u32;
+            all[me].transport.send_bulk(peer, 7, reading(&sources[me]), length as u64, 99).unwrap();
+            all[me].send(peer, b"a word in between", 5);
+        }
+        until(&mut all, "bulk both ways", |all| {
+            all.iter().all(|p| p.sink.received.len() == 1 && p.sink.sent.len() == 1 && p.sink.frames.len() == 1)
+        });
+        assert!(targets[0] == sources[1] && targets[1] == sources[0], "{way:?}: the data differ");
+        assert_eq!((all[0].sink.received[0], all[0].sink.sent[0]), ((1, 7), (1, 99)));
+        close(all);
+    }
+}
+
+#[test]
+fn a_posted_receive_is_read_in_place() {
+    let mut all = job(2, Reach::Tcp);
+    let data = pattern(200_000, 3);
+    let mut target = vec![0; data.len()];
+    all[1].sink.place = Some(writing(&mut target));
+    all[0].send(1, &data, 1);
+    until(&mut all, "the payload", |all| all[1].sink.placed == 1 || all[1].sink.frames.len() == 1);
+    // Small reads ask for a place; when all was in one read there is nothing to place.
+    if all[1].sink.placed == 1 {
+        assert!(target == data);
+    }
+    close(all);
+}
+
+#[test]
+fn fragments_nobody_announced_are_frames() {
+    for way in WAYS {
+        let mut all = job(2, way);
+        let data = pattern(3_000_000, 4);
+        all[0].transport.send_bulk(1, 1234, reading(&data), data.len() as u64, 1).unwrap();
+        let total = |all: &[Process]| all[1].sink.frames.iter().map(|f| f.2.len()).sum::<usize>();
+        until(&mut all, "all fragments", |all| total(all) == data.len());
+        let mut got = vec![0; data.len()];
+        for (_, header, payload) in &all[1].sink.frames {
+            assert_eq!((header.kind, header.token), (Kind::Data, 1234));
+            got[header.auxiliary() as usize..][..payload.len()].copy_from_slice(payload);
+        }
+        assert!(got == data);
+        close(all);
+    }
+}
+
+#[test]
+fn a_full_queue_refuses_and_says_when_to_go_on() {
+    for way in WAYS {
+        let mut all = job(2, way);
+        let payload = pattern(100_000, 1);
+        let header = Header::new(Kind::Eager, 0, 0, 0, payload.len() as u64, 0);
+        let mut taken = 0;
+        loop {
+            match all[0].transport.send(1, &header, &payload) {
+                Ok(()) => taken += 1,
+                Err(e) => break assert_eq!(e, SendError::WouldBlock),
+            }
+            assert!(taken < 100_000, "the queue has no bound");
+        }
+        until(&mut all, "writable", |all| all[0].sink.writable > 0);
+        all[0].send(1, &payload, 0);
+        until(&mut all, "all that was taken", |all| all[1].sink.frames.len() == taken + 1);
+        close(all);
+    }
+}
+
+#[test]
+fn what_was_taken_before_close_arrives() {
+    for way in WAYS {
+        let mut all = job(2, way);
+        for tag in 0..20 {
+            all[0].send(1, &pattern(40_000, tag), tag as i32);
+        }
+        let mut closed = false;
+        until(&mut all, "close and arrival", |all| {
+            let [a, b] = all else { unreachable!() };
+            closed |= a.transport.close(&mut a.sink);
+            closed && b.sink.frames.len() == 20
+        });
+        assert!(matches!(all[0].transport.send(1, &Header::control(Kind::Ack, 0, 0, 0), &[]), Err(SendError::Lost(_))));
+        assert_eq!(all[1].sink.lost, [], "a farewell is no loss");
+        close(all);
+    }
+}
+
+#[test]
+fn a_peer_that_vanishes_is_lost_and_named() {
+    for way in WAYS {
+        let mut all = job(2, way);
+        all[0].send(1, b"hello", 0);
+        until(&mut all, "hello", |all| all[1].sink.frames.len() == 1);
+        drop(all.pop());
+        until(&mut all, "lost", |all| !all[0].sink.lost.is_empty());
+        let (peer, reason) = all[0].sink.lost[0].clone();
+        assert_eq!(peer, 1);
+        assert!(reason.contains("rank 1 (host host-1 of site site-1)"), "{reason}");
+        let refused = all[0].transport.send(1, &Header::control(Kind::Ack, 0, 0, 0), &[]);
+        assert!(matches!(refused, Err(SendError::Lost(r)) if r == reason));
+    }
+}
