@@ -47,17 +47,24 @@ pub struct Binding {
     pub(crate) send: BoundBuffer,
     pub(crate) receive: BoundBuffer,
     pub(crate) unit: Unit,
+    pub(crate) calls_user: bool,
 }
 
 impl Binding {
     /// For operations that only move data.
     pub fn bytes(send: BoundBuffer, receive: BoundBuffer) -> Self {
-        Self { send, receive, unit: Unit::Byte }
+        Self { send, receive, unit: Unit::Byte, calls_user: false }
     }
 
     /// For reductions; the buffers hold elements of `datatype` in one block each.
     pub fn elements(send: BoundBuffer, receive: BoundBuffer, datatype: Datatype, reducer: Reducer) -> Self {
-        Self { send, receive, unit: Unit::Element { datatype, reducer } }
+        Self { send, receive, unit: Unit::Element { datatype, reducer }, calls_user: true }
+    }
+
+    /// The reducer never calls code of the user (predefined operations), so a transport's thread may run it while the user computes.
+    pub fn on_any_thread(mut self) -> Self {
+        self.calls_user = false;
+        self
     }
 
     /// For operations without data (barrier).

@@ -106,11 +106,37 @@ impl Engine {
     /// Moves everything that can be moved without waiting; true if anything happened.
     #[inline]
     pub fn progress(&mut self) -> bool {
-        let mut any = false;
+        let mut any = !self.state.postponed.is_empty();
+        while let Some((plan, step)) = self.state.postponed.pop() {
+            self.step_done(plan, step);
+        }
         for transport in &mut self.transports {
             any |= transport.poll(&mut self.state);
         }
         any | self.work()
+    }
+
+    /// Progress on a thread that is not the user's: plans whose reductions might call the user's code stay where they are until
+    /// a thread of the user makes progress.
+    pub(crate) fn progress_without_callbacks(&mut self) {
+        self.state.foreign = true;
+        for transport in &mut self.transports {
+            transport.poll(&mut self.state);
+        }
+        self.work();
+        self.state.foreign = false;
+    }
+
+    /// Asks all transports to ring when something arrives; false if something has arrived.
+    pub(crate) fn arm(&mut self) -> bool {
+        self.state.postponed.is_empty() && self.transports.iter_mut().all(|transport| transport.arm())
+    }
+
+    /// Ends what [`Engine::arm`] began.
+    pub(crate) fn disarm(&mut self) {
+        for transport in &mut self.transports {
+            transport.disarm();
+        }
     }
 
     /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends pushed out, transports closed.
@@ -124,7 +150,6 @@ impl Engine {
         for transport in &mut self.transports {
             all &= transport.close(&mut self.state);
         }
-        self.state.work.clear();
         all
     }
 

@@ -212,6 +212,11 @@ impl Execution {
         running.map(|(state, step)| (step, state.request)).collect()
     }
 
+    /// Whether its reductions may call code of the user.
+    pub(crate) fn calls_user(&self) -> bool {
+        self.binding.calls_user
+    }
+
     fn buffer(&self, buffer: Buffer) -> Option<&BoundBuffer> {
         match buffer {
             Buffer::Send => Some(&self.binding.send),

@@ -59,6 +59,11 @@ impl Engine {
     pub(crate) fn step_done(&mut self, plan: Request, step: u32) {
         let Some(index) = self.state.requests.index(plan) else { return };
         let slot = self.state.requests.slot_mut(index);
+        if self.state.foreign && matches!(&slot.task, Task::Plan(execution) if execution.calls_user()) {
+            self.state.postponed.push((plan, step));
+            self.state.events += 1;
+            return;
+        }
         let Task::Plan(mut execution) = std::mem::replace(&mut slot.task, Task::Nothing) else { return };
         execution.stopped(step);
         self.run(index, execution);

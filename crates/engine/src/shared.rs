@@ -1,10 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One engine for all threads of a process: locking and waiting.
+//!
+//! A thread that waits polls for a while and then sleeps until a transport's descriptor wakes it. How long it polls, and whether it
+//! gives its core to others between two polls, depends on [`Policy::spare_cores`]:
+//!
+//! ```text
+//!  spare cores     poll, poll, poll ... for SPIN        then sleep
+//!  oversubscribed  poll, yield, poll, yield ... YIELDS  then sleep
+//! ```
+//!
+//! Several threads may wait at once. The lock is free while a thread yields or sleeps. What one thread's progress completes may be
+//! what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`]; the bell is
+//! silenced only when the last sleeper is awake, so nobody misses it.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use isthmus_transport::wait as sleep_on;
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::Engine;
+
+/// How long a thread polls without pause before it sleeps, if there are spare cores: longer than a message inside a machine takes,
+/// short enough that waiting for anything slower costs little.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// Polls between two looks at the clock.
+const POLLS: u32 = 32;
+
+/// How often a thread yields before it sleeps, if there are no spare cores: some rounds through all processes of the node.
+const YIELDS: u32 = 100;
+
+/// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
+const NAP: Duration = Duration::from_secs(1);
 
 /// How a process waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,59 +47,232 @@ pub struct Policy {
     pub threads: bool,
 }
 
+struct Inner {
+    engine: Engine,
+    /// Threads that sleep.
+    sleepers: u32,
+    /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
+    descriptors: Option<Arc<[OwnedFd]>>,
+}
+
 /// The engine of a process.
 pub struct Shared {
-    engine: Mutex<Engine>,
+    inner: Mutex<Inner>,
     policy: Policy,
+    /// A transport's thread found the engine busy: progress is due.
+    due: AtomicBool,
+    bell: Bell,
 }
 
 /// The right to use the engine. Must not be held while waiting: use [`Shared::wait`].
-pub struct Guard<'a>(MutexGuard<'a, Engine>);
+pub struct Guard<'a> {
+    // Fields are dropped in this order: the lock is free when `after` acts.
+    inner: MutexGuard<'a, Inner>,
+    events: u64,
+    shared: &'a Shared,
+    _after: After<'a>,
+}
 
 impl Deref for Guard<'_> {
     type Target = Engine;
+    #[inline]
     fn deref(&self) -> &Engine {
-        &self.0
+        &self.inner.engine
     }
 }
 
 impl DerefMut for Guard<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Engine {
-        &mut self.0
+        &mut self.inner.engine
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.inner.sleepers > 0 && self.events != self.inner.engine.state.events {
+            self.shared.bell.ring();
+        }
+    }
+}
+
+/// Makes the progress that a transport's thread could not make because the engine was in use.
+struct After<'a>(&'a Shared);
+
+impl Drop for After<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.policy.threads {
+            // Orders the unlocking before the look: a thread that set the flag and then found the lock taken is seen here.
+            fence(Ordering::SeqCst);
+            if self.0.due.load(Ordering::Relaxed) {
+                self.0.catch_up();
+            }
+        }
     }
 }
 
 impl Shared {
     /// Takes the engine.
     pub fn new(engine: Engine, policy: Policy) -> Self {
-        Self { engine: Mutex::new(engine), policy }
+        let inner = Inner { engine, sleepers: 0, descriptors: None };
+        Self { inner: Mutex::new(inner), policy, due: AtomicBool::new(false), bell: Bell::default() }
     }
 
     /// The engine, for a short moment.
+    #[inline]
     pub fn lock(&self) -> Guard<'_> {
-        Guard(self.engine.lock().unwrap_or_else(PoisonError::into_inner))
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Guard { events: inner.engine.state.events, inner, shared: self, _after: After(self) }
     }
 
-    /// Makes progress until `check` gives something. `check` is called with the engine after each round of progress (and once before the first).
+    /// Makes progress until `check` gives something. `check` is called with the engine before the first round of progress and after
+    /// each one that changed something.
+    #[inline]
     pub fn wait<T>(&self, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
+        let mut guard = self.lock();
+        let mut patience = Patience::default();
         loop {
-            let mut engine = self.lock();
-            if let Some(found) = check(&mut engine) {
+            if let Some(found) = check(&mut guard) {
                 return found;
             }
-            engine.progress();
-            drop(engine);
-            if !self.policy.spare_cores {
-                std::thread::yield_now();
+            if self.poll(&mut guard) {
+                patience = Patience::default();
+            } else {
+                guard = self.pause(guard, &mut patience);
             }
         }
     }
 
-    /// For a transport's own thread, after it has queued arrivals: makes progress if no thread is inside MPI;
-    /// if one is, that one will find them.
+    #[inline]
+    fn poll(&self, guard: &mut Guard<'_>) -> bool {
+        if self.policy.threads && self.due.load(Ordering::Relaxed) {
+            // What was due arrived before the flag was set, so this round of progress finds it.
+            self.due.store(false, Ordering::SeqCst);
+        }
+        guard.progress()
+    }
+
+    /// After a round in which nothing happened: spins, yields or sleeps.
+    fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience) -> Guard<'a> {
+        if !patience.over(self.policy.spare_cores) {
+            if self.policy.spare_cores && !self.policy.threads {
+                std::hint::spin_loop();
+                return guard;
+            }
+            drop(guard);
+            if self.policy.spare_cores { std::hint::spin_loop() } else { std::thread::yield_now() }
+            return self.lock();
+        }
+        self.sleep(guard)
+    }
+
+    /// Sleeps until something may have happened. The lock has been held since the last look at everything.
+    fn sleep<'a>(&'a self, mut guard: Guard<'a>) -> Guard<'a> {
+        let descriptors = self.descriptors(&mut guard.inner);
+        if !guard.inner.engine.arm() {
+            guard.inner.engine.disarm();
+            return guard;
+        }
+        guard.inner.sleepers += 1;
+        drop(guard);
+        match &descriptors {
+            Ok(all) => sleep_on(&all.iter().map(AsFd::as_fd).collect::<Vec<_>>(), Some(NAP)),
+            // No descriptors left in this process: naps keep things going.
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+        let mut guard = self.lock();
+        guard.inner.engine.disarm();
+        guard.inner.sleepers -= 1;
+        // The transports are not armed any more: the other sleepers must arm them again.
+        if guard.inner.sleepers > 0 { self.bell.ring() } else { self.bell.silence() }
+        guard
+    }
+
+    fn descriptors(&self, inner: &mut Inner) -> io::Result<Arc<[OwnedFd]>> {
+        if let Some(descriptors) = &inner.descriptors {
+            return Ok(descriptors.clone());
+        }
+        let mut all = vec![self.bell.descriptor()?.try_clone_to_owned()?];
+        for transport in &inner.engine.transports {
+            if let Some(descriptor) = transport.descriptor() {
+                all.push(descriptor.try_clone_to_owned()?);
+            }
+        }
+        let all: Arc<[OwnedFd]> = all.into();
+        inner.descriptors = Some(all.clone());
+        Ok(all)
+    }
+
+    /// For a transport's own thread, after it has queued arrivals: makes progress if no thread is inside MPI; if one is,
+    /// that one will. Needs [`Policy::threads`].
     pub fn progress_from_thread(&self) {
-        if let Ok(mut engine) = self.engine.try_lock() {
-            engine.progress();
+        self.due.store(true, Ordering::SeqCst);
+        self.catch_up();
+    }
+
+    fn catch_up(&self) {
+        while self.due.load(Ordering::SeqCst) {
+            // If the lock is taken, its holder looks at the flag after unlocking.
+            let Ok(mut inner) = self.inner.try_lock() else { return };
+            self.due.store(false, Ordering::SeqCst);
+            let events = inner.engine.state.events;
+            inner.engine.progress_without_callbacks();
+            if inner.sleepers > 0 && events != inner.engine.state.events {
+                self.bell.ring();
+            }
+        }
+    }
+}
+
+/// How long a thread has waited in vain.
+#[derive(Default)]
+struct Patience {
+    rounds: u32,
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Counts a round; true when it is time to sleep.
+    #[inline]
+    fn over(&mut self, spare_cores: bool) -> bool {
+        self.rounds += 1;
+        if !spare_cores {
+            return self.rounds > YIELDS;
+        }
+        if self.rounds % POLLS != 0 {
+            return false;
+        }
+        let now = Instant::now();
+        now.duration_since(*self.since.get_or_insert(now)) > SPIN
+    }
+}
+
+/// Wakes the threads of this process that sleep.
+#[derive(Default)]
+struct Bell(std::sync::OnceLock<OwnedFd>);
+
+impl Bell {
+    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        if self.0.get().is_none() {
+            // Under the engine's lock, so only one thread gets here.
+            let _ = self.0.set(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        }
+        self.0.get().map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::Other.into())
+    }
+
+    /// Fails only when it rings already.
+    fn ring(&self) {
+        if let Some(descriptor) = self.0.get() {
+            let _ = rustix::io::write(descriptor, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Fails only when it is silent already.
+    fn silence(&self) {
+        if let Some(descriptor) = self.0.get() {
+            let _ = rustix::io::read(descriptor, &mut [0; 8]);
         }
     }
 }

@@ -123,6 +123,12 @@ pub(crate) struct State {
     pub(crate) table: Table,
     pub(crate) chunk: Vec<u8>,
     pub(crate) pool: Vec<Box<Execution>>,
+    /// Counts what others may wait for: completions and unexpected messages.
+    pub(crate) events: u64,
+    /// A thread that is not the user's is making progress.
+    pub(crate) foreign: bool,
+    /// Completed steps of plans that only a thread of the user may go on with.
+    pub(crate) postponed: Vec<(Request, u32)>,
 }
 
 impl State {
@@ -148,12 +154,16 @@ impl State {
             table: Table::new(),
             chunk: Vec::new(),
             pool: Vec::new(),
+            events: 0,
+            foreign: false,
+            postponed: Vec::new(),
         }
     }
 
     /// The request is complete: tells its plan, or keeps the completion, or forgets it.
     #[inline]
     pub(crate) fn finish(&mut self, index: u32) {
+        self.events += 1;
         let slot = self.requests.slot_mut(index);
         if matches!(slot.task, Task::Send(_)) {
             slot.task = Task::Nothing;
@@ -259,6 +269,7 @@ impl State {
     }
 
     fn keep(&mut self, peer: Peer, header: &Header, content: Content) {
+        self.events += 1;
         let message = Message { peer, bytes: header.length, token: header.token, content };
         if !self.peers[peer as usize].account.hold(message.kept()) {
             return self.broken(peer, "it sent more unexpected messages than it had credit for");

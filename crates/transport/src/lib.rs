@@ -120,7 +120,8 @@ pub trait Transport: Send {
     /// Ends what [`Transport::arm`] began and drains the descriptor.
     fn disarm(&mut self);
 
-    /// Becomes readable when an armed transport has something to do. `None`: nothing will ever arrive.
+    /// Becomes readable when an armed transport has something to do; always the same one (the engine keeps a duplicate).
+    /// `None`: nothing will ever arrive.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// Orderly end: pushes out everything taken. Called repeatedly until it returns true.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Several engines in one thread over the in-memory transport.
+#![allow(dead_code, clippy::allow_attributes_without_reason)]
+
+use isthmus_datatype::raw::Scratch;
+use isthmus_engine::{Channel, Completion, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup};
+use isthmus_transport::Transport;
+use isthmus_transport::memory::{Options, Switch, network};
+
+/// A small random number generator: tests are deterministic.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) engines: Vec<Engine>,
+    pub(crate) switch: Switch,
+    pub(crate) random: Random,
+}
+
+pub(crate) fn world(count: u32, options: Options) -> World {
+    let (ends, switch) = network(count, options).expect("eventfd");
+    let engine = |(me, end)| {
+        Engine::new(Setup {
+            me,
+            transports: vec![Box::new(end) as Box<dyn Transport>],
+            routes: vec![0; count as usize],
+            levels: vec![4; count as usize],
+        })
+    };
+    World { engines: (0..).zip(ends).map(engine).collect(), switch, random: Random(options.seed) }
+}
+
+/// MPI_COMM_WORLD of `count` processes as `rank` sees it.
+pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
+    Channel { context, rank, members: Members::Range { first: 0, count } }
+}
+
+impl World {
+    /// One round of progress everywhere, in random order.
+    pub(crate) fn poll(&mut self) {
+        let n = self.engines.len() as u64;
+        let first = self.random.below(n);
+        for i in 0..n {
+            self.engines[((first + i) % n) as usize].progress();
+        }
+    }
+
+    pub(crate) fn finish(&mut self, at: usize, request: Request) -> Completion {
+        for _ in 0..100_000 {
+            if let Some(completion) = self.engines[at].take(request) {
+                return completion;
+            }
+            self.poll();
+        }
+        panic!("a request of process {at} does not complete");
+    }
+
+    pub(crate) fn close(&mut self) {
+        for _ in 0..100_000 {
+            self.poll();
+            if self.engines.iter_mut().all(Engine::close) {
+                return;
+            }
+        }
+        panic!("the engines do not close");
+    }
+}
+
+/// Memory with these bytes.
+pub(crate) fn memory(bytes: &[u8]) -> Scratch {
+    let scratch = Scratch::new(0, bytes.len() as isize);
+    scratch.memory().slice(0, bytes.len()).copy_from_slice(bytes);
+    scratch
+}
+
+pub(crate) fn content(scratch: &Scratch, length: usize) -> Vec<u8> {
+    scratch.memory().slice(0, length).to_vec()
+}
+
+pub(crate) fn sending(scratch: &Scratch, length: u64) -> SendBuffer {
+    SendBuffer::contiguous(scratch.memory().reading(), 0, length)
+}
+
+pub(crate) fn receiving(scratch: &Scratch, length: u64) -> ReceiveBuffer {
+    ReceiveBuffer::contiguous(scratch.memory(), 0, length)
+}
+
+pub(crate) fn pattern(seed: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed.wrapping_mul(97)) as u8).collect()
+}
+
+/// Networks of all kinds.
+pub(crate) fn kinds() -> Vec<Options> {
+    let plain = Options { frame: 4096, eager: 1024, ..Options::default() };
+    vec![
+        plain,
+        Options { pull: true, ..plain },
+        Options { bulk: true, place: 512, ..plain },
+        Options { seed: 1, queue: 2, ..plain },
+        Options { seed: 2, queue: 4, pull: true, place: 100, ..plain },
+        Options { seed: 3, queue: 3, bulk: true, place: 1, ..plain },
+    ]
+}
