@@ -9,7 +9,7 @@ use crate::program::{self, Refusal};
 use crate::rendezvous;
 use isthmus_sched::fork::Template;
 use isthmus_wire::boot::{self, Hello, Message};
-use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Start, ToAgent};
+use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Reach, Start, ToAgent};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -241,6 +241,12 @@ fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
     let program = program::find(start, &directory, variable("PATH"))?;
     let mut environment: Vec<(String, OsString)> =
         start.environment.iter().map(|(n, v)| (n.clone(), v.into())).collect();
+    let reach = match start.reach {
+        Reach::Node => "node",
+        Reach::Site => "site",
+        Reach::Wide => "wide",
+    };
+    environment.push(("ISTHMUS_REACH".to_owned(), reach.into()));
     if !start.library.is_empty() {
         let mut path = OsString::from(&start.library);
         if let Some(given) = variable("LD_LIBRARY_PATH").filter(|v| !v.is_empty()) {

@@ -133,12 +133,13 @@ impl Running {
 impl Offer {
     /// The agent says in `ISTHMUS_REACH` how far messages will go; when they stay on the node nothing listens.
     fn new() -> Result<Self, BootError> {
-        if std::env::var("ISTHMUS_REACH").is_ok_and(|reach| reach == "node") {
+        let reach = std::env::var("ISTHMUS_REACH").unwrap_or_default();
+        if reach == "node" {
             return Ok(Self { listener: None, key: None });
         }
         let listener = Listener::bind(None).map_err(|e| BootError::System(e.to_string()))?;
-        let key = KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?;
-        Ok(Self { listener: Some(listener), key: Some(key) })
+        let key = if reach == "site" { None } else { Some(KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?) };
+        Ok(Self { listener: Some(listener), key })
     }
 }
 

@@ -2,6 +2,7 @@
 //! `isthmus info`: what this Isthmus is and can do.
 
 use clap::Args;
+use isthmus_abi::{FUNCTIONS, SETTINGS};
 use std::process::ExitCode;
 
 /// Show what this Isthmus is and can do
@@ -18,27 +19,39 @@ pub(crate) struct Info {
 /// `isthmus info`.
 pub(crate) fn info(arguments: &Info) -> ExitCode {
     if arguments.functions {
-        crate::complain("isthmus: error: the list of functions is not built into this command yet");
-        return ExitCode::FAILURE;
+        functions();
     }
     if arguments.settings {
-        for (name, text) in SETTINGS {
-            crate::print(&format!("{name:<28} {text}"));
-        }
-        return ExitCode::SUCCESS;
+        settings();
     }
-    crate::print(&format!(
-        "isthmus {} for {} on {}",
-        env!("CARGO_PKG_VERSION"),
-        std::env::consts::OS,
-        std::env::consts::ARCH
-    ));
+    if !arguments.functions && !arguments.settings {
+        summary();
+    }
     ExitCode::SUCCESS
 }
 
-const SETTINGS: [(&str, &str); 4] = [
-    ("ISTHMUS_LIBRARY_DIRECTORY", "directory of libmpi_abi.so.1 [default: beside the command]"),
-    ("ISTHMUS_SSH", "command of the ssh client [default: ssh]"),
-    ("ISTHMUS_START_TIMEOUT", "seconds without progress before a start is given up [default: 300]"),
-    ("ISTHMUS_STATS", "1: print at the end what was sent by operation and level [default: 0]"),
-];
+fn summary() {
+    let (os, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
+    let implemented = FUNCTIONS.iter().filter(|f| f.implemented).count();
+    crate::print(&format!("isthmus {} for {os} on {architecture}", env!("CARGO_PKG_VERSION")));
+    crate::print(&format!("MPI functions: {} in the ABI, {implemented} implemented", FUNCTIONS.len()));
+    let library = std::env::current_exe().ok().and_then(|binary| crate::run::library(&binary));
+    let library = library.map_or_else(|| "not found".to_owned(), |l| l.display().to_string());
+    crate::print(&format!("MPI library: {library}"));
+}
+
+fn functions() {
+    let mut text = String::new();
+    for function in FUNCTIONS {
+        let state = if function.implemented { "yes" } else { "no" };
+        text.push_str(&format!("{state:<4}{:<40}{:<16}{}\n", function.name, function.chapter, function.since));
+    }
+    crate::print(text.trim_end());
+}
+
+fn settings() {
+    for setting in SETTINGS.iter().filter(|s| s.scope != "internal") {
+        crate::print(&format!("{} ({}; {}) [default: {}]", setting.name, setting.unit, setting.scope, setting.default));
+        crate::print(&format!("    {}; {}", setting.help, setting.reason));
+    }
+}

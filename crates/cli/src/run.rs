@@ -64,8 +64,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
 
 /// `mpiexec` and `mpirun`.
 pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
-    let mut read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
-    match mpiexec::parse(words, &mut read) {
+    match mpiexec::parse(words, &mut Outside) {
         Ok(mpiexec::Request::Help) => {
             crate::print(mpiexec::HELP);
             ExitCode::SUCCESS
@@ -76,6 +75,17 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
         }
         Ok(mpiexec::Request::Run { job, label }) => launch(job, &Launch { label, ..Launch::default() }),
         Err(error) => refuse(&error),
+    }
+}
+
+struct Outside;
+
+impl mpiexec::Outside for Outside {
+    fn read(&mut self, path: &str) -> Result<String, String> {
+        std::fs::read_to_string(path).map_err(|e| e.to_string())
+    }
+    fn variable(&mut self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
     }
 }
 
@@ -189,7 +199,7 @@ fn settings() -> Vec<(String, String)> {
 }
 
 /// The MPI library: beside the binary in an installed tree (`../lib`) or in a build tree.
-fn library(binary: &Path) -> Option<PathBuf> {
+pub(crate) fn library(binary: &Path) -> Option<PathBuf> {
     const NAME: &str = "libmpi_abi.so.1";
     let here = binary.parent()?;
     let places = [here.join("../lib"), here.join("../lib64"), here.to_owned(), here.join("lib")];

@@ -247,7 +247,9 @@ impl Coallocation {
         let status = if code & 0xff == 0 { 1 } else { code & 0xff };
         let who = self.who(site, index);
         let reason = if reason.is_empty() { format!("called MPI_Abort with code {code}") } else { reason.to_owned() };
-        self.fail(Some(site), Verdict { status, problem: Some(format!("{who}: {reason}")), hint: String::new() }, now);
+        // The library says itself which rank speaks.
+        let problem = if reason.starts_with("rank ") { reason } else { format!("{who}: {reason}") };
+        self.fail(Some(site), Verdict { status, problem: Some(problem), hint: String::new() }, now);
     }
 
     /// A process ended.

@@ -1,9 +1,307 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `job.toml`.
-use crate::error::JobError;
-use crate::model::Job;
+//!
+//! ```toml
+//! program = "./climate"             # or program.x86_64 = "...", program.aarch64 = "..."
+//! arguments = ["--years", "20"]
+//! environment = { YEAR = "1850" }
+//! directory = "run"
+//!
+//! [[subjob]]
+//! site = "home"
+//! count = 4
+//!
+//! [[subjob]]
+//! site = "lab"                      # name in this job, and how to get there
+//! contact = "me@lab.example.org"    # when that is something else
+//! count = 16
+//! lan = "campus"
+//! program = "./climate-lab"         # these replace (environment: add to) what stands above
+//! ```
 
-/// Reads a job file.
-pub fn parse(_text: &str, file: &str) -> Result<Job, JobError> {
-    Err(JobError::new(format!("'{file}': job files are not read yet")))
+use crate::error::{JobError, nearest};
+use crate::model::{Contact, Job, Program, Subjob, check_count};
+use std::ops::Range;
+use toml_edit::{ImDocument, Item, TableLike, Value};
+
+/// Largest job file, bytes.
+pub const MAX_BYTES: usize = 4 << 20;
+
+const TOP_KEYS: [&str; 5] = ["arguments", "directory", "environment", "program", "subjob"];
+const SUBJOB_KEYS: [&str; 8] =
+    ["arguments", "contact", "count", "directory", "environment", "lan", "program", "site"];
+
+/// Reads a job file; `file` is its name for messages.
+pub fn parse(text: &str, file: &str) -> Result<Job, JobError> {
+    if text.len() > MAX_BYTES {
+        return Err(JobError::new(format!("job file '{file}' is larger than {MAX_BYTES} bytes")));
+    }
+    let document = ImDocument::parse(text).map_err(|error| {
+        let at = error.span().unwrap_or(0..0);
+        JobError::new(error.message().trim_end().replace('\n', ", ")).at(file, text, at)
+    })?;
+    Document { text, file }.job(document.as_table())
+}
+
+struct Document<'a> {
+    text: &'a str,
+    file: &'a str,
+}
+
+/// What may stand at the top and in a subjob.
+#[derive(Clone, Default)]
+struct Common {
+    program: Option<Program>,
+    arguments: Option<Vec<String>>,
+    environment: Vec<(String, String)>,
+    directory: Option<String>,
+}
+
+impl Document<'_> {
+    fn job(&self, top: &dyn TableLike) -> Result<Job, JobError> {
+        self.check_keys(top, &TOP_KEYS, "a job file")?;
+        let common = self.common(top, Common::default())?;
+        let mut subjobs: Vec<Subjob> = Vec::new();
+        for (table, span) in self.subjob_tables(top)? {
+            let subjob = self.subjob(table, &span, &common)?;
+            if subjobs.iter().any(|s| s.site == subjob.site) {
+                let error = JobError::new(format!("site '{}' is named twice", subjob.site));
+                let hint = format!("give this one a name of its own and add contact = \"{}\"", subjob.contact);
+                return Err(self.at(error.hint(hint), table.get("site").and_then(Item::span).unwrap_or(span)));
+            }
+            subjobs.push(subjob);
+        }
+        Job::new(subjobs).map_err(|error| JobError { problem: format!("{}: {}", self.file, error.problem), ..error })
+    }
+
+    fn subjob_tables<'t>(&self, top: &'t dyn TableLike) -> Result<Vec<(&'t dyn TableLike, Range<usize>)>, JobError> {
+        let Some(item) = top.get("subjob") else {
+            let error = JobError::new(format!("{}: there is no [[subjob]]", self.file));
+            return Err(error.hint("add at least: [[subjob]], site = \"home\", count = 4"));
+        };
+        if let Some(tables) = item.as_array_of_tables() {
+            return Ok(tables.iter().map(|t| (t as &dyn TableLike, t.span().unwrap_or(0..0))).collect());
+        }
+        let wrong = || {
+            let error = JobError::new("'subjob' must be a list of tables").hint("write [[subjob]] in double brackets");
+            self.at(error, item.span().unwrap_or(0..0))
+        };
+        let array = item.as_array().ok_or_else(wrong)?;
+        array
+            .iter()
+            .map(|v| {
+                let table = v.as_inline_table().ok_or_else(wrong)?;
+                Ok((table as &dyn TableLike, v.span().unwrap_or(0..0)))
+            })
+            .collect()
+    }
+
+    fn subjob(&self, table: &dyn TableLike, span: &Range<usize>, top: &Common) -> Result<Subjob, JobError> {
+        self.check_keys(table, &SUBJOB_KEYS, "a subjob")?;
+        let site = self.text(table, "site")?.ok_or_else(|| {
+            let error = JobError::new("this subjob lacks 'site'");
+            self.at(error.hint("add site = \"home\" or an ssh destination"), span.clone())
+        })?;
+        let common = self.common(table, top.clone())?;
+        let contact = match self.text(table, "contact")? {
+            Some(contact) => self.point(Contact::parse(&contact), table, "contact")?,
+            None => self.point(Contact::parse(&site), table, "site")?,
+        };
+        let Some(program) = common.program else {
+            let error = JobError::new(format!("subjob '{site}' has no program"));
+            return Err(self.at(error.hint("add program = \"./app\" at the top of the file"), span.clone()));
+        };
+        Ok(Subjob {
+            contact,
+            count: self.count(table, &site)?,
+            lan: self.text(table, "lan")?.unwrap_or_else(|| site.clone()),
+            appnum: 0,
+            program,
+            arguments: common.arguments.unwrap_or_default(),
+            environment: common.environment,
+            directory: common.directory,
+            site,
+        })
+    }
+
+    fn common(&self, table: &dyn TableLike, above: Common) -> Result<Common, JobError> {
+        let mut environment = above.environment;
+        if let Some(item) = table.get("environment") {
+            environment.extend(self.texts_by_name(item, "environment")?);
+        }
+        Ok(Common {
+            program: self.program(table)?.or(above.program),
+            arguments: self.arguments(table)?.or(above.arguments),
+            environment,
+            directory: self.text(table, "directory")?.or(above.directory),
+        })
+    }
+
+    fn program(&self, table: &dyn TableLike) -> Result<Option<Program>, JobError> {
+        let Some(item) = table.get("program") else { return Ok(None) };
+        if let Some(text) = item.as_str() {
+            return Ok(Some(Program::one(text)));
+        }
+        if item.as_table_like().is_none() {
+            return Err(self.wrong_type(item, "program", "a text, or a table of texts by architecture"));
+        }
+        let by_architecture = self.texts_by_name(item, "program")?.into_iter().collect();
+        Ok(Some(Program { any: None, by_architecture }))
+    }
+
+    fn arguments(&self, table: &dyn TableLike) -> Result<Option<Vec<String>>, JobError> {
+        let Some(item) = table.get("arguments") else { return Ok(None) };
+        let array = item.as_array().ok_or_else(|| self.wrong_type(item, "arguments", "a list of texts"))?;
+        let texts = array.iter().map(|v| self.argument(v)).collect::<Result<_, _>>()?;
+        Ok(Some(texts))
+    }
+
+    fn argument(&self, value: &Value) -> Result<String, JobError> {
+        value.as_str().map(str::to_owned).ok_or_else(|| {
+            let error = JobError::new(format!("an argument must be a text, this is {}", article(value.type_name())));
+            let quoted = value.to_string();
+            self.at(error.hint(format!("write \"{}\"", quoted.trim())), value.span().unwrap_or(0..0))
+        })
+    }
+
+    fn count(&self, table: &dyn TableLike, site: &str) -> Result<u32, JobError> {
+        let Some(item) = table.get("count") else { return Ok(1) };
+        let number = item.as_integer().ok_or_else(|| self.wrong_type(item, "count", "a number"))?;
+        let count = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
+        self.point(check_count(site, count), table, "count")?;
+        Ok(count)
+    }
+
+    fn texts_by_name(&self, item: &Item, key: &str) -> Result<Vec<(String, String)>, JobError> {
+        let table = item.as_table_like().ok_or_else(|| self.wrong_type(item, key, "a table of texts"))?;
+        table
+            .iter()
+            .map(|(name, value)| match value.as_str() {
+                Some(text) => Ok((name.to_owned(), text.to_owned())),
+                None => Err(self.wrong_type(value, &format!("{key}.{name}"), "a text")),
+            })
+            .collect()
+    }
+
+    fn text(&self, table: &dyn TableLike, key: &str) -> Result<Option<String>, JobError> {
+        match table.get(key) {
+            None => Ok(None),
+            Some(item) => match item.as_str() {
+                Some(text) => Ok(Some(text.to_owned())),
+                None => Err(self.wrong_type(item, key, "a text")),
+            },
+        }
+    }
+
+    fn check_keys(&self, table: &dyn TableLike, known: &[&str], place: &str) -> Result<(), JobError> {
+        for (name, _) in table.iter() {
+            if known.contains(&name) {
+                continue;
+            }
+            let span = table.get_key_value(name).and_then(|(key, _)| key.span()).unwrap_or(0..0);
+            let hint = match nearest(name, known) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("known keys: {}", known.join(", ")),
+            };
+            return Err(self.at(JobError::new(format!("unknown key '{name}' in {place}")).hint(hint), span));
+        }
+        Ok(())
+    }
+
+    fn wrong_type(&self, item: &Item, key: &str, wanted: &str) -> JobError {
+        let problem = format!("'{key}' must be {wanted}, this is {}", article(item.type_name()));
+        self.at(JobError::new(problem), item.span().unwrap_or(0..0))
+    }
+
+    /// Adds the place of a key's value to an error.
+    fn point<T>(&self, result: Result<T, JobError>, table: &dyn TableLike, key: &str) -> Result<T, JobError> {
+        result.map_err(|error| self.at(error, table.get(key).and_then(Item::span).unwrap_or(0..0)))
+    }
+
+    fn at(&self, error: JobError, span: Range<usize>) -> JobError {
+        error.at(self.file, self.text, span)
+    }
+}
+
+fn article(type_name: &str) -> String {
+    let article = if type_name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {type_name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+program = "./climate"
+arguments = ["--years", "20"]
+environment = { A = "1" }
+
+[[subjob]]
+site = "home"
+count = 4
+
+[[subjob]]
+site = "lab"
+contact = "me@lab"
+count = 16
+lan = "campus"
+program.x86_64 = "./climate-x"
+environment.B = "2"
+directory = "run"
+"#;
+
+    fn error(text: &str) -> String {
+        parse(text, "job.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_good_file() {
+        let job = parse(GOOD, "job.toml").unwrap();
+        let [home, lab] = job.subjobs() else { panic!("{job:?}") };
+        assert_eq!((home.count, home.lan.as_str(), &home.contact), (4, "home", &Contact::Home));
+        assert_eq!(home.program, Program::one("./climate"));
+        assert_eq!((lab.count, lab.lan.as_str(), &lab.contact), (16, "campus", &Contact::Ssh("me@lab".into())));
+        assert_eq!(lab.program.for_architecture("x86_64"), Some("./climate-x"));
+        assert_eq!(lab.program.for_architecture("s390x"), None);
+        assert_eq!(lab.environment, [("A".into(), "1".into()), ("B".into(), "2".into())]);
+        assert_eq!((lab.arguments.len(), lab.directory.as_deref()), (2, Some("run")));
+    }
+
+    #[test]
+    fn syntax_errors_have_line_and_column() {
+        let text = error("program = \"./a\"\n[[subjob]\nsite = \"home\"\n");
+        assert!(text.starts_with("job.toml:2:9: "), "{text}");
+        assert!(text.contains(" 2 | [[subjob]\n   |         ^"), "{text}");
+    }
+
+    #[test]
+    fn mistakes_are_named_where_they_are() {
+        let head = "program = \"./a\"\n[[subjob]]\n";
+        for (body, start) in [
+            ("site = \"home\"\ncuont = 4\n", "job.toml:4:1: unknown key 'cuont' in a subjob"),
+            ("site = \"home\"\ncount = \"4\"\n", "job.toml:4:9: 'count' must be a number, this is a string"),
+            ("site = \"home\"\ncount = 0\n", "job.toml:4:9: site 'home' is asked for 0 processes"),
+            ("site = \"home\"\ncount = -1\n", "job.toml:4:9: site 'home' is asked for 0 processes"),
+            ("site = \"home\"\ncount = 100000\n", "job.toml:4:9: 100000 processes are above the limit"),
+            ("count = 4\n", "job.toml:2:1: this subjob lacks 'site'"),
+            ("site = \"-x\"\n", "job.toml:3:8: '-x' is not an ssh destination"),
+            ("site = \"home\"\narguments = [1]\n", "job.toml:4:14: an argument must be a text"),
+            ("site = \"home\"\n[[subjob]]\nsite = \"home\"\n", "job.toml:5:8: site 'home' is named twice"),
+        ] {
+            let text = error(&format!("{head}{body}"));
+            assert!(text.starts_with(start), "{body}: {text}");
+        }
+        assert!(error("[[subjob]]\nsite = \"home\"\n").contains("has no program"));
+        assert!(error("program = \"a\"\n").contains("there is no [[subjob]]"));
+        assert!(error("program = \"a\"\n[subjob]\nsite=\"home\"\n").contains("double brackets"));
+        assert!(error("program = 3\n").contains("'program' must be a text"));
+        assert!(error("zzz = 3\n").contains("known keys: arguments, directory"));
+    }
+
+    #[test]
+    fn inline_subjobs_work_too() {
+        let job = parse("program = \"a\"\nsubjob = [{ site = \"home\", count = 2 }]\n", "j").unwrap();
+        assert_eq!(job.processes(), 2);
+    }
 }

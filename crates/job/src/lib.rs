@@ -24,12 +24,23 @@ pub mod sites;
 pub use error::{JobError, Location};
 pub use model::{Contact, Job, Program, Subjob};
 
+struct Nothing;
+
+impl mpiexec::Outside for Nothing {
+    fn read(&mut self, _: &str) -> Result<String, String> {
+        Err("no files here".to_owned())
+    }
+    fn variable(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}
+
 /// Fuzz entry: no bytes may make the parsers panic or take more than linear memory.
 pub fn fuzz(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = document::parse(text, "fuzz.toml");
     let _ = hostfile::parse(text, "fuzz.hosts");
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-    let _ = mpiexec::parse(&words, &mut |_| Err("no files here".to_owned()));
+    let _ = mpiexec::parse(&words, &mut Nothing);
     let _ = text.lines().map(sites::SiteSpec::parse).count();
 }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The standard command line.
-use crate::error::JobError;
-use crate::model::{Job, Program};
+//! The standard command line: `mpiexec [options] program arguments [: [options] program arguments]...`
+//!
+//! Long options may begin with one hyphen or two, as MPICH and Open MPI write them.
+
+use crate::error::{JobError, nearest};
+use crate::hostfile::{self, Host};
+use crate::model::{Contact, Job, Program, Subjob};
 use crate::sites;
+use std::collections::BTreeMap;
 
 /// What the words ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,15 +25,332 @@ pub enum Request {
     Version,
 }
 
-/// Help text.
-pub const HELP: &str = "mpiexec";
+/// What the command line refers to but does not contain.
+pub trait Outside {
+    /// The content of a host file.
+    fn read(&mut self, path: &str) -> Result<String, String>;
+    /// The value of one of the user's variables.
+    fn variable(&mut self, name: &str) -> Option<String>;
+}
 
-/// Reads it.
-pub fn parse(words: &[String], _read: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<Request, JobError> {
-    let [flag, n, program, rest @ ..] = words else { return Err(JobError::new("write mpiexec -n N PROGRAM")) };
-    if flag != "-n" && flag != "-np" { return Err(JobError::new("write mpiexec -n N PROGRAM")) };
-    let n = sites::parse_count(n)?;
-    let mut template = sites::template(Program::one(program), rest.to_vec());
-    template.count = n;
-    Ok(Request::Run { job: Job::new(vec![template])?, label: false })
+/// Help text.
+pub const HELP: &str = "\
+Run programs as one MPI job
+
+usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]...]...
+
+  -n, -np N               number of processes [default: 1, or the slots of the hosts]
+  -host, -hosts LIST      hosts (ssh destinations, or `home`): A:2,B
+  -f, -hostfile FILE      hosts from a file: NAME:N or NAME slots=N a line
+  -ppn N                  processes on each host whose number is not given
+  -lan NAME               all hosts share one local network (traffic between them is not encrypted)
+  -wdir, -wd DIRECTORY    working directory
+  -env, -genv NAME VALUE  variable for one program, for all
+  -x NAME[=VALUE]         variable for all
+  -l, -label              begin each line of output with its rank
+  -version, -help
+
+`isthmus run` has more: sites, job files.";
+
+/// Reads the words after the command's name.
+pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, JobError> {
+    let mut general = General::default();
+    let mut sections = Vec::new();
+    for words in words.split(|w| w == ":") {
+        match Section::parse(words, &mut general, outside)? {
+            Parsed::Section(section) => sections.push(section),
+            Parsed::Other(request) => return Ok(request),
+        }
+    }
+    let job = general.job(sections)?;
+    Ok(Request::Run { job, label: general.label })
+}
+
+/// What holds for all programs.
+#[derive(Default)]
+struct General {
+    hosts: Vec<Host>,
+    environment: Vec<(String, String)>,
+    per_host: Option<u32>,
+    lan: Option<String>,
+    label: bool,
+}
+
+/// One program.
+#[derive(Default)]
+struct Section {
+    count: Option<u32>,
+    hosts: Vec<Host>,
+    directory: Option<String>,
+    environment: Vec<(String, String)>,
+    program: String,
+    arguments: Vec<String>,
+}
+
+enum Parsed {
+    Section(Section),
+    Other(Request),
+}
+
+impl Section {
+    fn parse(words: &[String], general: &mut General, outside: &mut dyn Outside) -> Result<Parsed, JobError> {
+        let mut section = Self::default();
+        let mut words = words.iter().map(String::as_str);
+        loop {
+            let Some(word) = words.next() else {
+                return Err(JobError::new("no program is named").hint("write mpiexec -n N PROGRAM"));
+            };
+            if !word.starts_with('-') || word == "-" {
+                word.clone_into(&mut section.program);
+                break;
+            }
+            match option(word) {
+                Some("help") => return Ok(Parsed::Other(Request::Help)),
+                Some("version") => return Ok(Parsed::Other(Request::Version)),
+                Some(name) => section.take(name, word, &mut words, general, outside)?,
+                None => return Err(unknown(word)),
+            }
+        }
+        section.arguments = words.map(str::to_owned).collect();
+        Ok(Parsed::Section(section))
+    }
+
+    fn take<'a>(
+        &mut self,
+        name: &str,
+        word: &str,
+        words: &mut impl Iterator<Item = &'a str>,
+        general: &mut General,
+        outside: &mut dyn Outside,
+    ) -> Result<(), JobError> {
+        let mut value = |what: &str| {
+            words.next().ok_or_else(|| JobError::new(format!("{word} lacks its {what}")).hint("see mpiexec -help"))
+        };
+        match name {
+            "n" => self.count = Some(sites::parse_count(value("number")?)?),
+            "host" => self.hosts = hostfile::parse_list(value("hosts")?)?,
+            "hostfile" => {
+                let file = value("file")?;
+                let text = outside.read(file).map_err(|why| {
+                    JobError::new(format!("cannot read host file '{file}': {why}"))
+                })?;
+                general.hosts = hostfile::parse(&text, file)?;
+            }
+            "wdir" => self.directory = Some(value("directory")?.to_owned()),
+            "env" => self.environment.push((value("name")?.to_owned(), value("value")?.to_owned())),
+            "genv" => general.environment.push((value("name")?.to_owned(), value("value")?.to_owned())),
+            "x" => general.environment.push(exported(value("variable")?, outside)?),
+            "ppn" => general.per_host = Some(sites::parse_count(value("number")?)?),
+            "lan" => general.lan = Some(value("name")?.to_owned()),
+            "label" => general.label = true,
+            // "all variables": what is done anyway; "more processes than processors": never refused.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn exported(text: &str, outside: &mut dyn Outside) -> Result<(String, String), JobError> {
+    if let Some((name, value)) = text.split_once('=') {
+        return Ok((name.to_owned(), value.to_owned()));
+    }
+    match outside.variable(text) {
+        Some(value) => Ok((text.to_owned(), value)),
+        None => Err(JobError::new(format!("variable '{text}' is not set here")).hint("write -x NAME=VALUE")),
+    }
+}
+
+/// The one name of an option with several spellings.
+fn option(word: &str) -> Option<&'static str> {
+    let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+    OPTIONS.iter().find(|(_, spellings)| spellings.contains(&name)).map(|(name, _)| *name)
+}
+
+fn unknown(word: &str) -> JobError {
+    let known: Vec<&str> = OPTIONS.iter().flat_map(|(_, spellings)| spellings.iter().copied()).collect();
+    let error = JobError::new(format!("option '{word}' is unknown"));
+    match nearest(word.trim_start_matches('-'), &known) {
+        Some(near) => error.hint(format!("did you mean '-{near}'?")),
+        None => error.hint("see mpiexec -help; isthmus places processes by itself, so options for that do not exist"),
+    }
+}
+
+impl General {
+    fn job(&self, sections: Vec<Section>) -> Result<Job, JobError> {
+        let mut pool = Pool::new(self.hosts.clone(), self.per_host);
+        let mut subjobs = Vec::new();
+        for (appnum, section) in (0u32..).zip(sections) {
+            let dealt = if section.hosts.is_empty() {
+                pool.deal(section.count)
+            } else {
+                Pool::new(section.hosts.clone(), self.per_host).deal(section.count)
+            };
+            let mut template =
+                sites::template(Program::one(section.program.clone()), section.arguments.clone());
+            template.directory.clone_from(&section.directory);
+            template.environment = self.environment.iter().chain(&section.environment).cloned().collect();
+            template.appnum = appnum;
+            for (contact, count) in dealt {
+                let lan = self.lan.clone().unwrap_or_else(|| contact.to_string());
+                subjobs.push(Subjob { site: contact.to_string(), contact, count, lan, ..template.clone() });
+            }
+        }
+        name_apart(&mut subjobs);
+        Job::new(subjobs)
+    }
+}
+
+/// Two programs on one host are two subjobs: the second and further ones get a number.
+fn name_apart(subjobs: &mut [Subjob]) {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for subjob in subjobs {
+        let times = seen.entry(subjob.site.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            subjob.site = format!("{}#{times}", subjob.site);
+        }
+    }
+}
+
+/// Hosts with slots, dealt out in order and again from the beginning when more are asked for than there are.
+struct Pool {
+    hosts: Vec<Host>,
+    per_host: Option<u32>,
+    /// Host and slot that are next.
+    next: (usize, u32),
+}
+
+impl Pool {
+    fn new(hosts: Vec<Host>, per_host: Option<u32>) -> Self {
+        Self { hosts, per_host, next: (0, 0) }
+    }
+
+    fn slots(&self, host: usize) -> u32 {
+        self.hosts[host].slots.or(self.per_host).unwrap_or(1).max(1)
+    }
+
+    /// Hosts and counts for so many processes; by default as many as there are slots.
+    fn deal(&mut self, count: Option<u32>) -> Vec<(Contact, u32)> {
+        if self.hosts.is_empty() {
+            return vec![(Contact::Home, count.unwrap_or(1))];
+        }
+        let all = (0..self.hosts.len()).fold(0u32, |sum, h| sum.saturating_add(self.slots(h)));
+        let mut left = count.unwrap_or(all);
+        let mut counts = vec![0u32; self.hosts.len()];
+        let mut order = Vec::new();
+        while left > 0 {
+            let (host, used) = self.next;
+            let take = left.min(self.slots(host) - used);
+            if counts[host] == 0 {
+                order.push(host);
+            }
+            counts[host] += take;
+            left -= take;
+            let full = used + take == self.slots(host);
+            self.next = if full { ((host + 1) % self.hosts.len(), 0) } else { (host, used + take) };
+        }
+        order.into_iter().map(|host| (self.hosts[host].contact.clone(), counts[host])).collect()
+    }
+}
+
+/// Name and spellings of every option.
+const OPTIONS: [(&str, &[&str]); 14] = [
+    ("n", &["n", "np", "c"]),
+    ("host", &["host", "hosts", "H"]),
+    ("hostfile", &["f", "hostfile", "machinefile", "default-hostfile"]),
+    ("wdir", &["wdir", "wd"]),
+    ("env", &["env"]),
+    ("genv", &["genv"]),
+    ("x", &["x"]),
+    ("ppn", &["ppn", "perhost", "npernode", "N"]),
+    ("lan", &["lan"]),
+    ("label", &["l", "label", "prepend-rank", "tag-output"]),
+    ("ignored", &["genvall", "envall"]),
+    ("ignored", &["oversubscribe", "allow-run-as-root"]),
+    ("help", &["h", "help"]),
+    ("version", &["V", "version"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Files;
+
+    impl Outside for Files {
+        fn read(&mut self, path: &str) -> Result<String, String> {
+            if path == "hosts" { Ok("a:2\nb:2\n".into()) } else { Err("no such file".into()) }
+        }
+        fn variable(&mut self, name: &str) -> Option<String> {
+            (name == "SET").then(|| "yes".into())
+        }
+    }
+
+    fn words(line: &str) -> Result<Request, JobError> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        parse(&words, &mut Files)
+    }
+
+    fn counts(line: &str) -> Vec<(String, u32, u32)> {
+        let Ok(Request::Run { job, .. }) = words(line) else { panic!("{line} was refused") };
+        job.subjobs().iter().map(|s| (s.site.clone(), s.count, s.appnum)).collect()
+    }
+
+    fn subjob(line: &str) -> Subjob {
+        let Ok(Request::Run { job, .. }) = words(line) else { panic!("{line} was refused") };
+        job.subjobs()[0].clone()
+    }
+
+    #[test]
+    fn plain() {
+        let subjob = subjob("-n 4 -wdir /tmp -env A 1 --genv B 2 -x SET -x C=3 ./a -n 7 : x");
+        assert_eq!((subjob.count, subjob.directory.as_deref()), (4, Some("/tmp")));
+        assert_eq!(subjob.arguments, ["-n", "7"]);
+        let names: Vec<_> = subjob.environment.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        assert_eq!(names, ["B=2", "SET=yes", "C=3", "A=1"]);
+    }
+
+    #[test]
+    fn hosts_are_filled_in_order_and_again() {
+        let named = |list: &[(&str, u32, u32)]| -> Vec<_> {
+            list.iter().map(|(n, c, a)| ((*n).to_owned(), *c, *a)).collect()
+        };
+        assert_eq!(counts("-n 3 -f hosts ./a"), named(&[("a", 2, 0), ("b", 1, 0)]));
+        assert_eq!(counts("-n 7 -f hosts ./a"), named(&[("a", 4, 0), ("b", 3, 0)]));
+        assert_eq!(counts("-f hosts ./a"), named(&[("a", 2, 0), ("b", 2, 0)]));
+        assert_eq!(counts("-host a,b ./a"), named(&[("a", 1, 0), ("b", 1, 0)]));
+        assert_eq!(counts("-host a,b -ppn 3 ./a"), named(&[("a", 3, 0), ("b", 3, 0)]));
+        assert_eq!(counts("-f hosts -n 3 ./a : -n 1 ./b"), named(&[("a", 2, 0), ("b", 1, 0), ("b#2", 1, 1)]));
+        assert_eq!(counts("-n 1 ./a : -n 2 ./b"), named(&[("home", 1, 0), ("home#2", 2, 1)]));
+    }
+
+    #[test]
+    fn a_lan_is_named_by_the_user_only() {
+        let Ok(Request::Run { job, label }) = words("-l -lan rack -host a,b ./a") else { panic!() };
+        assert!(label && !job.spans_wide_area());
+        let Ok(Request::Run { job, .. }) = words("-host a,b ./a") else { panic!() };
+        assert!(job.spans_wide_area());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (line, part) in [
+            ("", "no program"),
+            ("-n 4", "no program"),
+            ("-n", "lacks its number"),
+            ("-n x ./a", "'x' is not a number"),
+            ("-n 0 ./a", "-n 0"),
+            ("-n 100000 ./a", "65536"),
+            ("-hostz a ./a", "did you mean '-host'"),
+            ("-f none ./a", "cannot read host file 'none'"),
+            ("-x UNSET ./a", "'UNSET' is not set"),
+            ("-n 2 ./a :", "no program"),
+            ("-host -oX ./a", "not an ssh destination"),
+        ] {
+            let error = words(line).unwrap_err().to_string();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+        assert_eq!(words("--help"), Ok(Request::Help));
+        assert_eq!(words("-version"), Ok(Request::Version));
+    }
 }

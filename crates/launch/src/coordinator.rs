@@ -9,7 +9,7 @@ use crate::{Options, Outcome, Statistics, input};
 use isthmus_job::Job;
 use isthmus_job::coallocation::{Action, Coallocation, State};
 use isthmus_job::numbering::{self, Machine};
-use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, INPUT_WINDOW, ToAgent};
+use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, INPUT_WINDOW, Reach, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -48,7 +48,7 @@ pub(crate) async fn run(job: Job, options: Options, console: Box<dyn Console>) -
     };
     let (leaving, leaving_seen) = watch::channel(false);
     let shared = Arc::new(Shared {
-        wide_area: job.spans_wide_area(),
+        reach: reach(&job),
         job: name,
         binary: tokio::sync::OnceCell::new(),
         options,
@@ -86,9 +86,19 @@ fn prepare(job: &Job, events: &mpsc::UnboundedSender<Event>, console: Box<dyn Co
             }
         });
     }
-    let credentials = Credentials::new(job.spans_wide_area())?;
     let name = format!("isthmus-{}", isthmus_stage::content::hex(&credentials::random::<6>()?));
+    let credentials = Credentials::new(&name, job.spans_wide_area())?;
     Ok((Printer::start(console, events.clone())?, credentials, name))
+}
+
+fn reach(job: &Job) -> Reach {
+    if job.spans_wide_area() {
+        Reach::Wide
+    } else if job.subjobs().len() > 1 {
+        Reach::Site
+    } else {
+        Reach::Node
+    }
 }
 
 fn start_sites(

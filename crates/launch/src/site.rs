@@ -7,7 +7,7 @@ use crate::staging::{self, Staged};
 use crate::Options;
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Hash, MAX_CHUNK, Start, ToAgent, VERSION};
+use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Hash, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) job: String,
-    pub(crate) wide_area: bool,
+    pub(crate) reach: Reach,
     /// Hash and size of our own binary, wanted by sites reached with ssh only.
     pub(crate) binary: tokio::sync::OnceCell<(Hash, u64)>,
 }
@@ -131,7 +131,7 @@ impl Site {
             directory_optional: self.subjob.directory.is_none(),
             directory: self.subjob.directory.clone().or(own).unwrap_or_default(),
             library,
-            identity: self.shared.wide_area,
+            reach: self.shared.reach,
             input: self.number == 0 && options.input,
         }
     }

@@ -18,7 +18,7 @@
 //! | `ISTHMUS_RENDEZVOUS` | path of the agent's socket |
 //! | `ISTHMUS_TOKEN` | one-time token, 32 hexadecimal digits; the library removes it from the environment |
 //! | `ISTHMUS_INDEX` | index of the process within its subjob |
-//! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, so the process neither listens nor asks for a certificate; `wide` or absent: it does both |
+//! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `wide` or absent: it does both |
 //!
 //! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
 

@@ -24,7 +24,7 @@
 //! |---|---|---|
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
-//! | `Start` | 3 | job text, subjob u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, identity u8, input u8 |
+//! | `Start` | 3 | job text, subjob u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8 |
 //! | `Commit` | 4 | secret 32, authority bytes, certificates \[bytes\], places |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
@@ -106,8 +106,19 @@ pub struct Start {
     pub library: String,
     /// Whether standard input will come for process 0.
     pub input: bool,
-    /// Whether processes need certificates.
-    pub identity: bool,
+    /// How far messages of the job go.
+    pub reach: Reach,
+}
+
+/// How far messages of a job go; processes learn it as `ISTHMUS_REACH`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// One node: nothing listens.
+    Node = 0,
+    /// One local network: processes listen.
+    Site = 1,
+    /// Several sites: processes listen and need certificates.
+    Wide = 2,
 }
 
 /// One process that is inside MPI_Init.
@@ -355,7 +366,7 @@ impl Start {
             w.text(name).text(value);
         });
         w.text(&self.directory).u8(self.directory_optional.into()).text(&self.library);
-        w.u8(self.identity.into()).u8(self.input.into());
+        w.u8(self.reach as u8).u8(self.input.into());
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -369,7 +380,7 @@ impl Start {
             directory: r.text("directory")?,
             directory_optional: flag(r, "directory optional")?,
             library: r.text("library")?,
-            identity: flag(r, "identity")?,
+            reach: read_reach(r)?,
             input: flag(r, "input")?,
         })
     }
@@ -563,6 +574,15 @@ fn write_exit(w: &mut Writer, (index, exit): &(u32, Exit)) {
     };
 }
 
+fn read_reach(r: &mut Reader<'_>) -> Result<Reach, DecodeError> {
+    match r.u8("reach")? {
+        0 => Ok(Reach::Node),
+        1 => Ok(Reach::Site),
+        2 => Ok(Reach::Wide),
+        other => Err(DecodeError::Invalid { field: "reach", value: u64::from(other) }),
+    }
+}
+
 fn read_exit(r: &mut Reader<'_>) -> Result<(u32, Exit), DecodeError> {
     let index = r.u32("index")?;
     let how = r.u8("how")?;
@@ -600,7 +620,7 @@ mod tests {
             directory_optional: true,
             library: "/l".into(),
             input: false,
-            identity: true,
+            reach: Reach::Wide,
         };
         let commit =
             Commit { secret: [7; 32], authority: vec![1], certificates: vec![vec![2, 3], vec![]], places: places() };

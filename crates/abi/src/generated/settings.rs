@@ -55,11 +55,19 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "ISTHMUS_REACH",
-        unit: "node or job",
-        default: "job",
-        reason: "set by the agent when all processes are on one node, so that nothing listens",
+        unit: "node, site or wide",
+        default: "wide",
+        reason: "set by the agent: on one node nothing listens, at one site nothing needs a certificate",
         scope: "internal",
         help: "how far messages go",
+    },
+    Setting {
+        name: "ISTHMUS_LIBRARY_DIRECTORY",
+        unit: "path",
+        default: "beside the command",
+        reason: "right for an installed tree and for a build tree",
+        scope: "launcher",
+        help: "where libmpi_abi.so.1 is that processes get and that is staged to sites",
     },
     Setting {
         name: "ISTHMUS_SSH",
@@ -75,7 +83,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "300",
         reason: "a scheduler may make a subjob wait; nobody wants to wait for ever",
         scope: "launcher",
-        help: "how long all subjobs have to arrive before the job is given up",
+        help: "how long nothing may happen while subjobs are still to arrive before the job is given up",
     },
     Setting {
         name: "ISTHMUS_TESTBED",
