@@ -153,7 +153,7 @@ impl Script {
     /// Asks for scratch memory.
     pub(crate) fn memory(&mut self, units: u64) -> Buffer {
         if units == 0 {
-            return Buffer::Scratch(u8::MAX);
+            return Slice::NOTHING.buffer;
         }
         self.scratch.push(units);
         Buffer::Scratch(self.scratch.len() as u8 - 1)
@@ -178,12 +178,20 @@ impl Script {
 
     /// Sends.
     pub(crate) fn send(&mut self, to: Rank, data: Slice, slot: u16) -> StepId {
-        self.add(Action::Send { to, data, slot })
+        self.add(Action::Send {
+            to,
+            data: data.or_nothing(),
+            slot,
+        })
     }
 
     /// Receives.
     pub(crate) fn receive(&mut self, from: Rank, data: Slice, slot: u16) -> StepId {
-        self.add(Action::Receive { from, data, slot })
+        self.add(Action::Receive {
+            from,
+            data: data.or_nothing(),
+            slot,
+        })
     }
 
     /// target = operand ∘ target if the operand is left, else target ∘ operand.
@@ -280,6 +288,7 @@ impl Script {
 
     /// Sends the same data to several processes.
     pub(crate) fn send_all(&mut self, to: impl Iterator<Item = Rank>, data: Slice, slot: u16) {
+        let data = data.or_nothing();
         let mut after = None;
         for to in to {
             let action = Action::Send { to, data, slot };

@@ -37,7 +37,7 @@ pub enum Buffer {
     Scratch(u8),
 }
 
-/// A range of a buffer, in units. A range of length 0 may name a buffer that there is not.
+/// A range of a buffer, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     /// Which buffer.
@@ -46,6 +46,20 @@ pub struct Slice {
     pub offset: u64,
     /// Number of units; may be 0 (a message without data is still a message).
     pub length: u64,
+}
+
+impl Slice {
+    /// No data. Steps without data name this slice, also where there is no such buffer.
+    pub const NOTHING: Self = Self {
+        buffer: Buffer::Recv,
+        offset: 0,
+        length: 0,
+    };
+
+    /// The slice, or [`Slice::NOTHING`] if it is empty.
+    pub(crate) fn or_nothing(self) -> Self {
+        if self.length == 0 { Self::NOTHING } else { self }
+    }
 }
 
 /// What a step does.
@@ -189,5 +203,5 @@ pub trait Plan: Send {
     fn next_step(&mut self) -> Option<Step>;
 }
 
-/// Incomplete steps that an executor must be able to hold.
+/// Steps that an executor must be able to hold, from the first incomplete one on.
 pub const WINDOW: usize = 256;

@@ -8,7 +8,10 @@ use std::path::Path;
 fn spec_lists_every_algorithm_and_each_has_a_cost_card() {
     let room = Path::new(env!("CARGO_MANIFEST_DIR"));
     let table = std::fs::read_to_string(room.join("../../spec/algorithms.tsv")).unwrap();
-    let rows = table.lines().filter(|l| !l.starts_with('#')).map(|l| l.split('\t').collect::<Vec<_>>());
+    let rows = table
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+        .map(|l| l.split('\t').collect::<Vec<_>>());
     let listed: BTreeSet<String> = rows
         .map(|row| {
             assert_eq!(row.len(), 6, "{row:?}");
@@ -20,9 +23,19 @@ fn spec_lists_every_algorithm_and_each_has_a_cost_card() {
         if !folder.is_dir() || folder.ends_with("check") {
             continue;
         }
-        for file in std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).filter(|f| !f.ends_with("mod.rs")) {
+        for file in std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|f| !f.ends_with("mod.rs"))
+        {
             let text = std::fs::read_to_string(&file).unwrap();
-            for line in ["| messages |", "| trips |", "| bytes |", "| restrictions |", "| paper |"] {
+            for line in [
+                "| messages |",
+                "| trips |",
+                "| bytes |",
+                "| restrictions |",
+                "| paper |",
+            ] {
                 assert!(text.contains(line), "{} has no cost card with {line}", file.display());
             }
             let name = |p: &Path| p.file_stem().unwrap().to_string_lossy().into_owned();

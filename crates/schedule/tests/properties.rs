@@ -64,7 +64,7 @@ fn units(call: &Call) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn moving(shape in shapes(40), call in calls(&[Operation::Barrier, Operation::Bcast, Operation::Gather, Operation::Scatter,
@@ -89,7 +89,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn reduce_scatter(shape in shapes(24), call in calls(&[Operation::ReduceScatter]),

@@ -6,7 +6,7 @@ mod tree;
 
 use crate::choose::{self, Top};
 use crate::script::Script;
-use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::step::{Plan, Rank};
 use isthmus_topology::Shape;
 use std::sync::Arc;
 
@@ -17,10 +17,3 @@ pub(crate) fn plan(shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     tree::write(&mut script, shape, me, if top == Top::Split { Top::Flat } else { top });
     Box::new(script)
 }
-
-/// No data.
-const NOTHING: Slice = Slice {
-    buffer: Buffer::Recv,
-    offset: 0,
-    length: 0,
-};

@@ -9,10 +9,10 @@
 //! | restrictions | none |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Barrier) |
 
-use super::{NOTHING, dissemination};
+use super::dissemination;
 use crate::choose::{self, Top};
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Action, After, Rank, StepId};
+use crate::step::{Action, After, Rank, Slice, StepId};
 use crate::tree::{Council, Family};
 use isthmus_topology::Shape;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(super) fn send(script: &mut Script, to: Rank, kind: Kind, after: After) -> S
     script.push(
         Action::Send {
             to,
-            data: NOTHING,
+            data: Slice::NOTHING,
             slot: Piece::whole(0).slot(kind),
         },
         after,
@@ -68,7 +68,7 @@ pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After)
     script.push(
         Action::Receive {
             from,
-            data: NOTHING,
+            data: Slice::NOTHING,
             slot: Piece::whole(0).slot(kind),
         },
         after,

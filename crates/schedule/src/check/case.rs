@@ -49,7 +49,7 @@ impl Case {
         self.check_with(seed, WINDOW)
     }
 
-    /// Runs the case with a window of so many incomplete steps.
+    /// Runs the case with a window of so many steps, from the first incomplete one on.
     pub fn check_with(&self, seed: u64, window: usize) -> Result<Report, Fault> {
         let c = &self.call;
         let manner = Manner {

@@ -75,7 +75,7 @@ impl<V: Value> Process<V> {
 
     /// Fills the window and gives the steps that have become ready; they count as started.
     pub(crate) fn ready(&mut self) -> Result<Vec<StepId>, Fault> {
-        while !self.ended && self.incomplete.len() < self.window {
+        while !self.ended && self.fetched - self.first_incomplete() < self.window as StepId {
             let Some(step) = self.plan.next_step() else {
                 self.ended = true;
                 break;
@@ -99,6 +99,10 @@ impl<V: Value> Process<V> {
             }
         }
         Ok(ready)
+    }
+
+    fn first_incomplete(&self) -> StepId {
+        self.incomplete.first_key_value().map_or(self.fetched, |(&id, _)| id)
     }
 
     /// A new step may only wait for earlier ones, and must be ordered after every incomplete one that it conflicts with.
@@ -201,7 +205,7 @@ impl<V: Value> Process<V> {
     }
 
     pub(crate) fn read(&self, slice: Slice) -> Result<Vec<V>, Fault> {
-        if slice.length == 0 {
+        if slice == Slice::NOTHING {
             return Ok(Vec::new());
         }
         let whole = match slice.buffer {
@@ -219,7 +223,7 @@ impl<V: Value> Process<V> {
         if slice.length != values.len() as u64 {
             return Err(Fault::new(format!("{} units arrive in {slice:?}", values.len())));
         }
-        if slice.length == 0 {
+        if slice == Slice::NOTHING {
             return Ok(());
         }
         let whole = match slice.buffer {

@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 pub(crate) struct Manner {
     /// Decides the order of ready steps.
     pub(crate) seed: u64,
-    /// Incomplete steps that a process holds.
+    /// Steps that a process holds, from the first incomplete one on.
     pub(crate) window: usize,
     pub(crate) commutative: bool,
     pub(crate) unit_bytes: u64,
