@@ -107,7 +107,8 @@ pub(crate) fn cut(call: &Call, shape: &Shape, total: u64, top: Top) -> Cut {
     let (bytes, lanes) = match (wide, top) {
         // A link with a long round trip is kept full by many pieces at once.
         (true, _) => (128 << 10, 16),
-        (false, Top::Split) => (1 << 20, 2),
+        (false, Top::Split) if shape.tiers() == 1 => (1 << 20, 2),
+        (false, Top::Split) => (256 << 10, 4),
         (false, _) => (64 << 10, 4),
     };
     let granule = call.granule.max(1);

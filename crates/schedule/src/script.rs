@@ -243,15 +243,26 @@ impl Script {
         let mut number = 0;
         let mut starts = vec![self.base; cut.lanes as usize];
         self.filler = Some(Box::new(move |script| {
-            // Scratch memory is used again after `lanes` pieces: conflicts reach back that far and no farther.
-            let lane = (number % cut.lanes) as usize;
-            script.forget(starts[lane]);
-            starts[lane] = script.base + script.steps.len() as StepId;
-            body(script, cut.piece(number));
-            number += 1;
-            number < count
+            script.next_piece(&cut, &mut number, &mut starts, &mut body)
         }));
         Box::new(self)
+    }
+
+    /// Writes the steps of the next piece; false after the last one. Scratch memory is used again after `lanes` pieces:
+    /// conflicts reach back that far and no farther, so older steps are forgotten.
+    fn next_piece(
+        &mut self,
+        cut: &Cut,
+        number: &mut u64,
+        starts: &mut [StepId],
+        body: &mut impl FnMut(&mut Self, Piece),
+    ) -> bool {
+        let lane = (*number % cut.lanes) as usize;
+        self.forget(starts[lane]);
+        starts[lane] = self.base + self.steps.len() as StepId;
+        body(self, cut.piece(*number));
+        *number += 1;
+        *number < cut.pieces()
     }
 
     /// Forgets the steps before one.
@@ -410,5 +421,58 @@ impl Extent {
     #[inline]
     fn lies_in(&self, other: &Self) -> bool {
         self.buffer == other.buffer && self.start >= other.start && self.end <= other.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(buffer: Buffer, offset: u64, length: u64) -> Slice {
+        Slice { buffer, offset, length }
+    }
+
+    #[test]
+    fn steps_wait_for_those_they_conflict_with_and_no_others() {
+        let mut script = Script::default();
+        let (a, b) = (slice(Buffer::Recv, 0, 4), slice(Buffer::Recv, 4, 4));
+        script.receive(1, a, 0);
+        script.receive(2, b, 0);
+        script.reduce(a, b, true);
+        script.send(3, slice(Buffer::Recv, 6, 1), 0);
+        script.receive(1, b, 1);
+        script.send(1, slice(Buffer::Send, 0, 8), 0);
+        let after: Vec<Vec<StepId>> = std::iter::from_fn(|| script.next_step())
+            .map(|s| s.after.to_vec())
+            .collect();
+        // The last receive waits for the reduction through the send that read its result.
+        assert_eq!(after, [vec![], vec![], vec![1, 0], vec![2], vec![3], vec![]]);
+    }
+
+    #[test]
+    fn a_pipelined_gigabyte_is_never_in_memory_as_a_whole() {
+        let cut = Cut {
+            total: 1 << 30,
+            piece: 1 << 16,
+            lanes: 4,
+        };
+        let mut script = Script::default();
+        let pool = cut.pool(&mut script, 1);
+        let mut body = move |script: &mut Script, piece: Piece| {
+            script.receive(1, pool.place(&piece, 0), piece.slot(Kind::Up));
+            script.reduce(pool.place(&piece, 0), piece.of(Buffer::Recv), false);
+        };
+        let mut number = 0;
+        let mut most = 0;
+        let mut starts = vec![0; cut.lanes as usize];
+        while number < cut.pieces() {
+            script.next_piece(&cut, &mut number, &mut starts, &mut body);
+            script.given = script.steps.len();
+            most = most.max(script.steps.len());
+        }
+        assert_eq!(script.base as usize + script.steps.len(), 2 << 14);
+        assert!(most <= 10, "{most} steps at a time");
+        // A place is written again only after it was read.
+        assert!(script.steps.iter().skip(8).all(|s| !s.after.is_empty()));
     }
 }

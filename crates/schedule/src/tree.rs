@@ -178,3 +178,56 @@ impl Council {
         (1..k).map(move |d| ((i + d) % k, (i + k - d) % k))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Children as "first member: interval", and the parent.
+    fn stand(size: u32, root: u32, me: u32, radix: u32) -> (String, Option<u32>) {
+        let mut children = Vec::new();
+        let stand = walk(size, root, me, radix, |first, lo, hi| {
+            children.push(format!("{first}:{lo}..{hi}"))
+        });
+        (children.join(" "), stand.map(|s| s.parent))
+    }
+
+    #[test]
+    fn radix_2_is_the_binomial_tree() {
+        assert_eq!(stand(8, 0, 0, 2), ("4:4..8 2:2..4 1:1..2".into(), None));
+        assert_eq!(stand(8, 0, 4, 2), ("6:6..8 5:5..6".into(), Some(0)));
+        assert_eq!(stand(8, 0, 7, 2), (String::new(), Some(6)));
+    }
+
+    #[test]
+    fn any_member_is_root_of_a_tree_as_low() {
+        assert_eq!(stand(8, 5, 5, 2), ("0:0..4 6:6..8 4:4..5".into(), None));
+        assert_eq!(stand(8, 5, 0, 2), ("2:2..4 1:1..2".into(), Some(5)));
+    }
+
+    #[test]
+    fn radix_of_all_members_is_the_flat_tree() {
+        assert_eq!(stand(4, 1, 1, 4), ("3:3..4 2:2..3 0:0..1".into(), None));
+        assert_eq!(stand(4, 1, 3, 4), (String::new(), Some(1)));
+    }
+
+    #[test]
+    fn every_tree_reaches_everybody_once() {
+        for (size, radix) in [(1, 2), (2, 2), (7, 2), (13, 3), (16, 4), (40, 5)] {
+            for root in 0..size {
+                let parents = (0..size)
+                    .filter_map(|me| walk(size, root, me, radix, |_, _, _| {}))
+                    .count() as u32;
+                let mut children: Vec<u32> = Vec::new();
+                (0..size).for_each(|me| _ = walk(size, root, me, radix, |first, _, _| children.push(first)));
+                children.sort_unstable();
+                let others: Vec<u32> = (0..size).filter(|&i| i != root).collect();
+                assert_eq!(
+                    (parents, children),
+                    (size - 1, others),
+                    "size {size}, root {root}, radix {radix}"
+                );
+            }
+        }
+    }
+}
