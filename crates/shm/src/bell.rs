@@ -117,4 +117,4 @@ impl Bell {
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;

@@ -59,7 +59,7 @@ pub(crate) struct Control {
     _rest: [u32; 15],
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, test))]
 impl Control {
     fn new() -> Self {
         Self { consumed: AtomicU64::new(0), _line: [0; 7], wants: AtomicU32::new(0), _rest: [0; 15] }
@@ -303,4 +303,4 @@ impl<M: Memory> Reader<M> {
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;
