@@ -93,7 +93,10 @@ fn main() {
 fn parent() {
     let directory = PathBuf::from(format!("/dev/shm/isthmus-pair-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
-    let mut child = Command::new(std::env::current_exe().unwrap()).arg(&directory).spawn().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .arg(&directory)
+        .spawn()
+        .unwrap();
     run(&directory, 0);
     assert!(child.wait().unwrap().success());
     std::fs::remove_dir_all(&directory).unwrap();
@@ -103,7 +106,14 @@ fn run(directory: &Path, slot: usize) {
     pin(slot);
     let shm = ShmTransport::join(&directory.join("segment"), directory, "pair", slot, 2, vec![0, 1]).unwrap();
     let other = 1 - slot as Peer;
-    let mut side = Side { shm, other, arrivals: Arrivals { buffer: vec![0; 1 << 20], ..Arrivals::default() } };
+    let mut side = Side {
+        shm,
+        other,
+        arrivals: Arrivals {
+            buffer: vec![0; 1 << 20],
+            ..Arrivals::default()
+        },
+    };
     side.send_bytes(&[]);
     side.wait_frames(1);
     for size in [0, 8, 32, 33, 64, 256, 1024, 4096, 8192, 16384] {
@@ -159,7 +169,14 @@ fn rate(side: &mut Side, size: usize) {
         best = best.min(start.elapsed().as_secs_f64());
     }
     let each = best / frames as f64;
-    report(side, &format!("stream  {size:>6} B  {:7.1} ns each, {:.2} GB/s", each * 1e9, size as f64 / each / 1e9));
+    report(
+        side,
+        &format!(
+            "stream  {size:>6} B  {:7.1} ns each, {:.2} GB/s",
+            each * 1e9,
+            size as f64 / each / 1e9
+        ),
+    );
 }
 
 fn through_ring(side: &mut Side) {
@@ -179,7 +196,13 @@ fn through_ring(side: &mut Side) {
             }
             best = best.min(start.elapsed().as_secs_f64());
         }
-        report(side, &format!("1 MiB in fragments of {chunk:>6} B  {:.2} GB/s", message.len() as f64 / best / 1e9));
+        report(
+            side,
+            &format!(
+                "1 MiB in fragments of {chunk:>6} B  {:.2} GB/s",
+                message.len() as f64 / best / 1e9
+            ),
+        );
     }
 }
 
@@ -192,7 +215,14 @@ fn pulled(side: &mut Side, size: usize) {
         pull_once(side, &message, &mut buffer);
         best = best.min(start.elapsed().as_secs_f64());
     }
-    report(side, &format!("pulled  {size:>8} B  {:8.2} us, {:.2} GB/s", best * 1e6, size as f64 / best / 1e9));
+    report(
+        side,
+        &format!(
+            "pulled  {size:>8} B  {:8.2} us, {:.2} GB/s",
+            best * 1e6,
+            size as f64 / best / 1e9
+        ),
+    );
 }
 
 fn pull_once(side: &mut Side, message: &[u8], buffer: &mut [u8]) {
@@ -210,7 +240,11 @@ fn pull_once(side: &mut Side, message: &[u8], buffer: &mut [u8]) {
         let handle = std::mem::take(&mut side.arrivals.handle);
         // SAFETY: the buffer outlives the call.
         let memory = unsafe { WriteMemory::new(buffer.as_mut_ptr(), 0, size as isize) };
-        assert_eq!(side.shm.pull(0, &handle, 0, memory, size as u64), Ok(true), "this node does not allow copies");
+        assert_eq!(
+            side.shm.pull(0, &handle, 0, memory, size as u64),
+            Ok(true),
+            "this node does not allow copies"
+        );
         side.send(&Header::control(Kind::Pulled, 1, 0, size as u64), &[]);
     }
 }
@@ -221,7 +255,13 @@ fn idle(side: &mut Side) {
     for _ in 0..rounds {
         side.shm.poll(&mut side.arrivals);
     }
-    report(side, &format!("idle poll {:.2} ns", start.elapsed().as_secs_f64() / f64::from(rounds) * 1e9));
+    report(
+        side,
+        &format!(
+            "idle poll {:.2} ns",
+            start.elapsed().as_secs_f64() / f64::from(rounds) * 1e9
+        ),
+    );
 }
 
 fn report(side: &Side, line: &str) {

@@ -25,18 +25,31 @@ impl Doorbells {
     /// Makes the pipe of `slot`.
     pub(crate) fn make(directory: &Path, slot: usize, processes: usize) -> Result<Self, ShmError> {
         let path = path_of(directory, slot);
-        let system = |doing, e: Errno| ShmError::System { doing, path: path.clone(), source: e.into() };
+        let system = |doing, e: Errno| ShmError::System {
+            doing,
+            path: path.clone(),
+            source: e.into(),
+        };
         match rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(e) => return Err(system("make the doorbell", e)),
         }
         let own = open(&path).map_err(|e| system("open the doorbell", e))?;
-        let kind = rustix::fs::fstat(&own).map_err(|e| system("examine the doorbell", e))?.st_mode;
+        let kind = rustix::fs::fstat(&own)
+            .map_err(|e| system("examine the doorbell", e))?
+            .st_mode;
         if FileType::from_raw_mode(kind) != FileType::Fifo {
-            return Err(ShmError::Foreign { path, what: "a doorbell must be a named pipe".into() });
+            return Err(ShmError::Foreign {
+                path,
+                what: "a doorbell must be a named pipe".into(),
+            });
         }
         let others = std::iter::repeat_with(|| None).take(processes).collect();
-        Ok(Self { directory: directory.to_owned(), own, others })
+        Ok(Self {
+            directory: directory.to_owned(),
+            own,
+            others,
+        })
     }
 
     /// Readable when someone has woken us.
@@ -85,7 +98,11 @@ fn path_of(directory: &Path, slot: usize) -> PathBuf {
 }
 
 fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
-    rustix::fs::open(path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
+    rustix::fs::open(
+        path,
+        OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::empty(),
+    )
 }
 
 fn explain(directory: &Path, slot: usize, error: Errno) -> String {

@@ -39,13 +39,20 @@ impl Handle {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (address, length) = bytes.split_first_chunk::<8>()?;
         let length = <[u8; 8]>::try_from(length).ok()?;
-        Some(Self { address: u64::from_ne_bytes(*address), length: u64::from_ne_bytes(length) })
+        Some(Self {
+            address: u64::from_ne_bytes(*address),
+            length: u64::from_ne_bytes(length),
+        })
     }
 
     /// Address of `length` bytes at `offset`, if that is inside.
     pub(crate) fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
-        if end > self.length { None } else { self.address.checked_add(offset) }
+        if end > self.length {
+            None
+        } else {
+            self.address.checked_add(offset)
+        }
     }
 }
 
@@ -58,8 +65,14 @@ pub(crate) fn allow() {
 /// Copies `into.len()` bytes from `address` of process `pid`.
 pub(crate) fn copy(pid: u32, mut address: u64, mut into: &mut [u8]) -> Result<(), Errno> {
     while !into.is_empty() {
-        let local = IoVec { base: into.as_mut_ptr().cast(), length: into.len() };
-        let remote = IoVec { base: address as *mut c_void, length: into.len() };
+        let local = IoVec {
+            base: into.as_mut_ptr().cast(),
+            length: into.len(),
+        };
+        let remote = IoVec {
+            base: address as *mut c_void,
+            length: into.len(),
+        };
         // SAFETY: `local` describes memory that is ours to write; `remote` is only an address in the other process, which
         // the kernel checks; both structures live during the call.
         let copied = unsafe { process_vm_readv(pid as c_int, &raw const local, 1, &raw const remote, 1, 0) };
@@ -107,7 +120,10 @@ mod tests {
 
     #[test]
     fn handle_survives_and_bounds_parts() {
-        let handle = Handle { address: 0x1000, length: 100 };
+        let handle = Handle {
+            address: 0x1000,
+            length: 100,
+        };
         assert_eq!(Handle::decode(&handle.encode()), Some(handle));
         assert_eq!(handle.part(60, 40), Some(0x1000 + 60));
         assert_eq!(handle.part(61, 40), None);

@@ -62,7 +62,12 @@ pub(crate) struct Control {
 #[cfg(any(loom, test))]
 impl Control {
     fn new() -> Self {
-        Self { consumed: AtomicU64::new(0), _line: [0; 7], wants: AtomicU32::new(0), _rest: [0; 15] }
+        Self {
+            consumed: AtomicU64::new(0),
+            _line: [0; 7],
+            wants: AtomicU32::new(0),
+            _rest: [0; 15],
+        }
     }
 }
 
@@ -105,7 +110,11 @@ pub(crate) struct Corrupt;
 pub(crate) const fn longest_payload(capacity: usize) -> usize {
     // The largest power of two such that two records and the word after them fit into three quarters.
     let quarter = capacity.next_power_of_two() / 4;
-    if 2 * (quarter + LINE) + LINE <= capacity / 4 * 3 { quarter } else { quarter / 2 }
+    if 2 * (quarter + LINE) + LINE <= capacity / 4 * 3 {
+        quarter
+    } else {
+        quarter / 2
+    }
 }
 
 const fn round_up(bytes: usize) -> usize {
@@ -137,7 +146,14 @@ impl<M: Memory> Writer<M> {
     /// The writer of a ring that was never used (all zero).
     pub(crate) fn new(memory: M) -> Self {
         let capacity = memory.capacity() as u64;
-        Self { memory, at: 0, written: 0, limit: capacity, clean: capacity, backed: 0 }
+        Self {
+            memory,
+            at: 0,
+            written: 0,
+            limit: capacity,
+            clean: capacity,
+            backed: 0,
+        }
     }
 
     /// Writes and publishes one record, or nothing. The header must not begin with eight zero bytes.
@@ -167,7 +183,11 @@ impl<M: Memory> Writer<M> {
         } else {
             publish(self.memory.word(self.at), word);
         }
-        self.at = if start + need == self.memory.capacity() { 0 } else { start + need };
+        self.at = if start + need == self.memory.capacity() {
+            0
+        } else {
+            start + need
+        };
         self.written = next;
         Ok(())
     }
@@ -223,7 +243,11 @@ impl<M: Memory> Writer<M> {
     fn zero_word(&self, position: u64) {
         let ahead = (position - self.written) as usize;
         let capacity = self.memory.capacity();
-        let at = if self.at + ahead >= capacity { self.at + ahead - capacity } else { self.at + ahead };
+        let at = if self.at + ahead >= capacity {
+            self.at + ahead - capacity
+        } else {
+            self.at + ahead
+        };
         self.memory.word(at).store(0, Ordering::Relaxed);
     }
 }
@@ -242,7 +266,12 @@ pub(crate) struct Reader<M> {
 impl<M: Memory> Reader<M> {
     /// The reader of a ring that was never read.
     pub(crate) fn new(memory: M) -> Self {
-        Self { memory, at: 0, consumed: 0, returned: 0 }
+        Self {
+            memory,
+            at: 0,
+            consumed: 0,
+            returned: 0,
+        }
     }
 
     /// Is a record there?
@@ -274,14 +303,20 @@ impl<M: Memory> Reader<M> {
         let at = self.at;
         // SAFETY: R4: the word was read as published; a header never crosses the end because records begin
         // on lines and the capacity is a multiple of a line.
-        let decoded = unsafe { self.memory.read(at, HEADER, |bytes| bytes.first_chunk().and_then(decode)) };
+        let decoded = unsafe {
+            self.memory
+                .read(at, HEADER, |bytes| bytes.first_chunk().and_then(decode))
+        };
         let (header, length) = decoded.ok_or(Corrupt)?;
         if length > (capacity - at - HEADER) as u64 {
             return Err(Corrupt);
         }
         let bytes = HEADER + length as usize;
         // SAFETY: R4, and the length was checked against the end of the ring.
-        unsafe { self.memory.read(at, bytes, |record| deliver(&header, &record[HEADER..])) };
+        unsafe {
+            self.memory
+                .read(at, bytes, |record| deliver(&header, &record[HEADER..]))
+        };
         let end = at + round_up(bytes);
         self.at = if end == capacity { 0 } else { end };
         self.consumed += (end - at) as u64;

@@ -56,7 +56,10 @@ impl Geometry {
             257..=MAX_PROCESSES => 16,
             _ => return None,
         };
-        Some(Self { processes, ring_bytes: kib * 1024 })
+        Some(Self {
+            processes,
+            ring_bytes: kib * 1024,
+        })
     }
 
     /// Bytes of address space.
@@ -157,10 +160,22 @@ impl Segment {
         let length = geometry.total_bytes();
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let mapped = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
         };
         let base = mapped.map_err(|e| system("map the shared memory file", path, e))?;
-        let segment = Self { base: base.cast(), geometry, file, path: path.to_owned() };
+        let segment = Self {
+            base: base.cast(),
+            geometry,
+            file,
+            path: path.to_owned(),
+        };
         segment.check_header(job)?;
         Ok(segment)
     }
@@ -168,9 +183,14 @@ impl Segment {
     /// Takes the slot, fills in who we are, and counts this process in. The last one removes the name of the file.
     pub(crate) fn join(&self, slot: usize, pid: u32, probe_address: u64, probe: [u64; 2]) -> Result<(), ShmError> {
         let block = self.block(slot);
-        let free = block.state.compare_exchange(STATE_FREE, STATE_TAKEN, Ordering::AcqRel, Ordering::Relaxed);
+        let free = block
+            .state
+            .compare_exchange(STATE_FREE, STATE_TAKEN, Ordering::AcqRel, Ordering::Relaxed);
         if free.is_err() {
-            return Err(ShmError::Taken { path: self.path.clone(), slot });
+            return Err(ShmError::Taken {
+                path: self.path.clone(),
+                slot,
+            });
         }
         block.pid.store(pid, Ordering::Relaxed);
         block.probe_address.store(probe_address, Ordering::Relaxed);
@@ -210,7 +230,10 @@ impl Segment {
 
     /// The memory of the ring from `writer` to `reader`. It must not be used after the segment is dropped.
     pub(crate) fn ring(&self, reader: usize, writer: usize) -> RingMemory {
-        assert!(reader < self.geometry.processes && writer < self.geometry.processes, "no such slot");
+        assert!(
+            reader < self.geometry.processes && writer < self.geometry.processes,
+            "no such slot"
+        );
         let at = self.geometry.ring_at(reader, writer);
         // SAFETY: inside the mapping (the slots were checked).
         let control = unsafe { self.base.add(at) };
@@ -230,7 +253,12 @@ impl Segment {
 
     fn check_header(&self, job: &str) -> Result<(), ShmError> {
         let header = self.header();
-        let foreign = |what: String| Err(ShmError::Foreign { path: self.path.clone(), what });
+        let foreign = |what: String| {
+            Err(ShmError::Foreign {
+                path: self.path.clone(),
+                what,
+            })
+        };
         if header.magic != MAGIC || header.version != VERSION {
             return foreign(format!(
                 "layout version {} is expected, {} was found; all processes must use the same Isthmus",
@@ -242,7 +270,10 @@ impl Segment {
         }
         let expected = (self.geometry.processes as u32, self.geometry.ring_bytes as u64);
         if (header.processes, header.ring_bytes) != expected {
-            return foreign(format!("it was made for {} processes, not {}", header.processes, expected.0));
+            return foreign(format!(
+                "it was made for {} processes, not {}",
+                header.processes, expected.0
+            ));
         }
         Ok(())
     }
@@ -271,7 +302,7 @@ impl RingMemory {
     fn data(&self, at: usize) -> *mut u8 {
         debug_assert!(at <= self.capacity);
         // SAFETY: the data follow the control block inside the mapping, and `at` is at most the capacity.
-        unsafe { self.control.add(1).cast::<u8>().add(at) }
+        unsafe { self.control.cast::<u8>().add(size_of::<Control>() + at) }
     }
 }
 
@@ -310,11 +341,12 @@ impl Memory for RingMemory {
 
     #[inline]
     unsafe fn write(&self, at: usize, header: &[u8; HEADER], payload: &[u8]) {
-        let record = self.data(at);
-        // SAFETY: the caller owns the record (R1); the first eight bytes, which the reader may be loading, are left alone.
-        unsafe { std::ptr::copy_nonoverlapping(header.as_ptr().add(8), record.add(8), HEADER - 8) };
+        // The first eight bytes are left alone: the reader may be loading them, as a word.
+        let rest = &header[8..];
+        // SAFETY: the caller owns the record (R1), and it lies inside the data.
+        unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), self.data(at + 8), HEADER - 8) };
         // SAFETY: as above; a payload never overlaps the segment, whose addresses stay in this room (rule 1).
-        unsafe { std::ptr::copy_nonoverlapping(payload.as_ptr(), record.add(HEADER), payload.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(payload.as_ptr(), self.data(at + HEADER), payload.len()) };
     }
 
     #[inline]
@@ -325,7 +357,11 @@ impl Memory for RingMemory {
 }
 
 fn system(doing: &'static str, path: &Path, error: Errno) -> ShmError {
-    ShmError::System { doing, path: path.to_owned(), source: error.into() }
+    ShmError::System {
+        doing,
+        path: path.to_owned(),
+        source: error.into(),
+    }
 }
 
 fn open_existing(path: &Path) -> Result<Option<OwnedFd>, ShmError> {
@@ -383,7 +419,12 @@ fn fill(file: &OwnedFd, path: &Path, job: &str, geometry: Geometry) -> Result<()
 
 fn check_file(file: &OwnedFd, path: &Path, geometry: Geometry) -> Result<(), ShmError> {
     let found = rustix::fs::fstat(file).map_err(|e| system("examine the shared memory file", path, e))?;
-    let foreign = |what: String| Err(ShmError::Foreign { path: path.to_owned(), what });
+    let foreign = |what: String| {
+        Err(ShmError::Foreign {
+            path: path.to_owned(),
+            what,
+        })
+    };
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
         return foreign("it is not an ordinary file".into());
     }
@@ -391,13 +432,18 @@ fn check_file(file: &OwnedFd, path: &Path, geometry: Geometry) -> Result<(), Shm
         return foreign(format!("it belongs to user {}", found.st_uid));
     }
     if found.st_size as u64 != geometry.total_bytes() as u64 {
-        return foreign(format!("it has {} bytes instead of {}", found.st_size, geometry.total_bytes()));
+        return foreign(format!(
+            "it has {} bytes instead of {}",
+            found.st_size,
+            geometry.total_bytes()
+        ));
     }
     Ok(())
 }
 
 /// FNV-1a of the job's name: tells jobs apart, protects nothing.
 fn fingerprint(job: &str) -> u64 {
-    job.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    job.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
-

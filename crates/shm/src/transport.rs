@@ -98,10 +98,17 @@ impl ShmTransport {
         processes: usize,
         peers: Vec<Peer>,
     ) -> Result<Self, ShmError> {
-        let geometry = Geometry::new(processes)
-            .ok_or_else(|| ShmError::Usage(format!("{processes} processes on one node, at most {} work", crate::MAX_PROCESSES)))?;
+        let geometry = Geometry::new(processes).ok_or_else(|| {
+            ShmError::Usage(format!(
+                "{processes} processes on one node, at most {} work",
+                crate::MAX_PROCESSES
+            ))
+        })?;
         if slot >= processes || peers.len() != processes {
-            return Err(ShmError::Usage(format!("slot {slot} of {processes}, with {} peers", peers.len())));
+            return Err(ShmError::Usage(format!(
+                "slot {slot} of {processes}, with {} peers",
+                peers.len()
+            )));
         }
         let segment = Segment::open(path, job, slot, geometry)?;
         let doorbells = Doorbells::make(node_directory, slot, processes)?;
@@ -109,7 +116,11 @@ impl ShmTransport {
         pull::allow();
         let pid = rustix::process::getpid().as_raw_nonzero().get() as u32;
         segment.join(slot, pid, probe.as_ptr() as u64, *probe)?;
-        let links = peers.iter().enumerate().map(|(other, &peer)| Link::new(&segment, slot, other, peer)).collect();
+        let links = peers
+            .iter()
+            .enumerate()
+            .map(|(other, &peer)| Link::new(&segment, slot, other, peer))
+            .collect();
         Ok(Self {
             slot,
             links,
@@ -129,7 +140,9 @@ impl ShmTransport {
     /// The slot of a peer. Asking for a peer of another node is a bug of the caller, reported as a value.
     #[inline]
     fn slot_of(&self, peer: Peer) -> Result<usize, SendError> {
-        self.slots.get(peer).ok_or_else(|| SendError::Lost(format!("rank {peer} is not on this node")))
+        self.slots
+            .get(peer)
+            .ok_or_else(|| SendError::Lost(format!("rank {peer} is not on this node")))
     }
 
     /// Tells `slot` to look at us, and wakes it if it sleeps.
@@ -172,7 +185,11 @@ impl ShmTransport {
             return;
         }
         self.links[slot].active = true;
-        self.active.push(Active { slot, watched: false, last: 0 });
+        self.active.push(Active {
+            slot,
+            watched: false,
+            last: 0,
+        });
     }
 
     /// Takes frames from the ring of the `index`th active slot. True if there was one.
@@ -182,7 +199,10 @@ impl ShmTransport {
         let mut frames = 0;
         let mut tell = false;
         while frames < BURST && !link.lost {
-            match link.reader.pop(decode, |header, payload| sink.frame(link.peer, header, payload)) {
+            match link
+                .reader
+                .pop(decode, |header, payload| sink.frame(link.peer, header, payload))
+            {
                 Ok(true) => frames += 1,
                 Ok(false) => break,
                 Err(_) => {
@@ -228,7 +248,11 @@ impl ShmTransport {
             return true;
         }
         let delivered = self.delivered;
-        let Some(idle) = self.active.iter_mut().find(|a| a.watched && a.last + IDLE_FRAMES < delivered) else {
+        let Some(idle) = self
+            .active
+            .iter_mut()
+            .find(|a| a.watched && a.last + IDLE_FRAMES < delivered)
+        else {
             return false;
         };
         idle.watched = false;
@@ -286,7 +310,10 @@ impl ShmTransport {
     fn something_waits(&mut self) -> bool {
         let links = &mut self.links;
         !self.losses.is_empty()
-            || self.active.iter().any(|a| !links[a.slot].lost && links[a.slot].reader.ready())
+            || self
+                .active
+                .iter()
+                .any(|a| !links[a.slot].lost && links[a.slot].reader.ready())
             || self.blocked.iter().any(|b| links[b.slot].writer.has_room(b.payload))
     }
 
@@ -323,7 +350,7 @@ impl ShmTransport {
         self.segment.block(slot).refuse(self.slot);
     }
 
-    fn restore_watching(&mut self) {
+    fn restore_watching(&self) {
         let bell = &self.segment.block(self.slot).bell;
         for active in self.active.iter().filter(|a| a.watched) {
             bell.watch(active.slot);
@@ -338,8 +365,16 @@ impl Transport for ShmTransport {
 
     fn limits(&self, peer: Peer) -> Limits {
         let frame = self.segment.geometry().frame_bytes();
-        let pull = self.slots.get(peer).is_some_and(|slot| !self.segment.block(self.slot).bit_refused(slot));
-        Limits { frame, eager: frame.min(EAGER_BYTES), pull, bulk: false }
+        let pull = self
+            .slots
+            .get(peer)
+            .is_some_and(|slot| !self.segment.block(self.slot).bit_refused(slot));
+        Limits {
+            frame,
+            eager: frame.min(EAGER_BYTES),
+            pull,
+            bulk: false,
+        }
     }
 
     #[inline]
@@ -361,7 +396,9 @@ impl Transport for ShmTransport {
     }
 
     fn send_bulk(&mut self, peer: Peer, _: u64, _: ReadMemory, _: u64, _: u64) -> Result<(), SendError> {
-        Err(SendError::Lost(format!("internal error: bulk send to rank {peer}, which shared memory does not offer")))
+        Err(SendError::Lost(format!(
+            "internal error: bulk send to rank {peer}, which shared memory does not offer"
+        )))
     }
 
     fn expect(&mut self, _: Peer, _: u64, _: WriteMemory, _: u64) -> bool {
@@ -372,21 +409,36 @@ impl Transport for ShmTransport {
         if !self.limits(peer).pull {
             return Vec::new();
         }
-        Handle { address: memory.address() as u64, length }.encode()
+        Handle {
+            address: memory.address() as u64,
+            length,
+        }
+        .encode()
     }
 
-    fn pull(&mut self, peer: Peer, handle: &[u8], offset: u64, mut memory: WriteMemory, length: u64) -> Result<bool, SendError> {
+    fn pull(
+        &mut self,
+        peer: Peer,
+        handle: &[u8],
+        offset: u64,
+        mut memory: WriteMemory,
+        length: u64,
+    ) -> Result<bool, SendError> {
         let slot = self.slot_of(peer)?;
         let part = Handle::decode(handle).and_then(|h| h.part(offset, length));
         let (Some(address), Ok(length)) = (part, usize::try_from(length)) else {
-            return Err(SendError::Lost(format!("rank {peer} on this node has sent a bad description of a message's memory")));
+            return Err(SendError::Lost(format!(
+                "rank {peer} on this node has sent a bad description of a message's memory"
+            )));
         };
         let Some(pid) = self.source(slot) else {
             return Ok(false);
         };
         match pull::copy(pid, address, memory.slice(0, length)) {
             Ok(()) => Ok(true),
-            Err(Errno::SRCH) => Err(SendError::Lost(format!("rank {peer} on this node (process {pid}) has ended"))),
+            Err(Errno::SRCH) => Err(SendError::Lost(format!(
+                "rank {peer} on this node (process {pid}) has ended"
+            ))),
             // Its memory cannot be read that way (a device, protection keys): it has to send it.
             Err(Errno::FAULT) => Ok(false),
             Err(_) => {
@@ -480,12 +532,24 @@ struct SlotOf {
 impl SlotOf {
     fn new(peers: &[Peer]) -> Self {
         let first = peers.first().copied().unwrap_or(0);
-        if peers.iter().enumerate().all(|(slot, &peer)| peer as usize == first as usize + slot) {
-            return Self { first, consecutive: peers.len(), sorted: Vec::new() };
+        if peers
+            .iter()
+            .enumerate()
+            .all(|(slot, &peer)| peer as usize == first as usize + slot)
+        {
+            return Self {
+                first,
+                consecutive: peers.len(),
+                sorted: Vec::new(),
+            };
         }
         let mut sorted: Vec<_> = peers.iter().enumerate().map(|(slot, &peer)| (peer, slot)).collect();
         sorted.sort_unstable();
-        Self { first: 0, consecutive: 0, sorted }
+        Self {
+            first: 0,
+            consecutive: 0,
+            sorted,
+        }
     }
 
     #[inline]

@@ -19,7 +19,10 @@ mod models {
     }
 
     fn pair() -> Arc<Pair> {
-        Arc::new(Pair { word: AtomicU64::new(0), bell: Bell::new() })
+        Arc::new(Pair {
+            word: AtomicU64::new(0),
+            bell: Bell::new(),
+        })
     }
 
     /// What `ShmTransport::send` does. True if it woke the owner.
@@ -40,7 +43,11 @@ mod models {
         let asleep = pair.bell.sleep(2) && (!watched || pair.word.load(Ordering::Acquire) == 0);
         let woken = sender.join().unwrap();
         assert!(!asleep || woken, "the owner sleeps and nobody wakes it");
-        assert_eq!(pair.bell.wake(), woken, "the owner must know about the byte in its doorbell");
+        assert_eq!(
+            pair.bell.wake(),
+            woken,
+            "the owner must know about the byte in its doorbell"
+        );
     }
 
     #[test]

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The transport within one process: several slots, each with a mapping of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use isthmus_datatype::raw::Scratch;
+use isthmus_shm::{Geometry, MAX_PROCESSES, ShmError, ShmTransport};
+use isthmus_transport::{Peer, Placement, SendError, Sink, Transport, conformance, wait};
+use isthmus_wire::frame::{Header, Kind};
+use tempfile::TempDir;
+
+/// Keeps what arrives.
+#[derive(Default)]
+struct Seen {
+    frames: Vec<(Peer, Header, Vec<u8>)>,
+    writable: Vec<Peer>,
+    lost: Vec<String>,
+}
+
+impl Sink for Seen {
+    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        self.frames.push((peer, *header, payload.to_vec()));
+    }
+    fn place(&mut self, _: Peer, _: &Header) -> Placement {
+        Placement::Collect
+    }
+    fn placed(&mut self, _: Peer, _: &Header) {}
+    fn received(&mut self, _: Peer, _: u64) {}
+    fn sent(&mut self, _: Peer, _: u64) {}
+    fn writable(&mut self, peer: Peer) {
+        self.writable.push(peer);
+    }
+    fn lost(&mut self, peer: Peer, reason: &str) {
+        self.lost.push(format!("{peer}: {reason}"));
+    }
+}
+
+fn directory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let base = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    tempfile::Builder::new()
+        .prefix("isthmus-shm-test-")
+        .tempdir_in(base)
+        .expect("a directory for the segment")
+}
+
+fn join(at: &TempDir, slot: usize, peers: &[Peer]) -> Result<ShmTransport, ShmError> {
+    ShmTransport::join(
+        &at.path().join("segment"),
+        at.path(),
+        "job",
+        slot,
+        peers.len(),
+        peers.to_vec(),
+    )
+}
+
+fn node(at: &TempDir, peers: &[Peer]) -> Vec<ShmTransport> {
+    (0..peers.len())
+        .map(|slot| join(at, slot, peers).expect("join"))
+        .collect()
+}
+
+fn eager(number: usize, length: usize) -> Header {
+    Header::new(Kind::Eager, 1, 0, number as i32, length as u64, 0)
+}
+
+#[test]
+fn conforms() {
+    let mut directories = Vec::new();
+    conformance::check(|| {
+        let at = directory();
+        let ends = <[_; 2]>::try_from(node(&at, &[0, 1])).unwrap_or_else(|_| panic!("two ends"));
+        directories.push(at);
+        ends.map(|end| Box::new(end) as Box<dyn Transport>)
+    });
+}
+
+#[test]
+fn everybody_to_everybody() {
+    let at = directory();
+    // Ranks in no particular order, more than one word of slots.
+    let peers: Vec<Peer> = (0..70).map(|slot| (slot * 37) % 70 + 1000).collect();
+    let mut ends = node(&at, &peers);
+    for round in 0..3_usize {
+        for (from, end) in ends.iter_mut().enumerate() {
+            for (to, &peer) in peers.iter().enumerate() {
+                let payload = vec![(from + to) as u8; (from * 7 + to) % 300];
+                assert_eq!(end.send(peer, &eager(round, payload.len()), &payload), Ok(()));
+            }
+        }
+        for (to, end) in ends.iter_mut().enumerate() {
+            let mut seen = Seen::default();
+            while end.poll(&mut seen) {}
+            assert!(seen.lost.is_empty(), "{:?}", seen.lost);
+            let mut senders: Vec<Peer> = seen.frames.iter().map(|f| f.0).collect();
+            senders.sort_unstable();
+            assert_eq!(
+                senders,
+                (1000..1070).collect::<Vec<_>>(),
+                "round {round}: one frame from each"
+            );
+            for (peer, header, payload) in seen.frames {
+                let from = peers.iter().position(|&p| p == peer).expect("a peer");
+                assert_eq!(header.tag, round as i32);
+                assert_eq!(payload, vec![(from + to) as u8; (from * 7 + to) % 300]);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_busy_receiver_and_many_senders_in_threads() {
+    const SENDERS: usize = 12;
+    const FRAMES: usize = 3000;
+    let at = directory();
+    let peers: Vec<Peer> = (0..=SENDERS as Peer).collect();
+    let mut ends = node(&at, &peers);
+    let mut receiver = ends.remove(0);
+    std::thread::scope(|scope| {
+        for mut end in ends {
+            scope.spawn(move || {
+                for number in 0..FRAMES {
+                    send_sleeping(&mut end, 0, number, (number * 13) % 2000);
+                }
+            });
+        }
+        let mut next = [0; SENDERS + 1];
+        let mut total = 0;
+        while total < SENDERS * FRAMES {
+            let mut seen = Seen::default();
+            poll_sleeping(&mut receiver, &mut seen);
+            for (peer, header, payload) in seen.frames {
+                assert_eq!(header.tag as usize, next[peer as usize], "in order");
+                assert_eq!(payload, vec![header.tag as u8; payload.len()]);
+                next[peer as usize] += 1;
+                total += 1;
+            }
+        }
+    });
+}
+
+/// Sends; sleeps while there is no room.
+fn send_sleeping(end: &mut ShmTransport, to: Peer, number: usize, length: usize) {
+    let payload = vec![number as u8; length];
+    loop {
+        match end.send(to, &eager(number, length), &payload) {
+            Ok(()) => return,
+            Err(SendError::WouldBlock) => poll_sleeping(end, &mut Seen::default()),
+            Err(SendError::Lost(why)) => panic!("{why}"),
+        }
+    }
+}
+
+/// Polls; sleeps when nothing is there.
+fn poll_sleeping(end: &mut ShmTransport, sink: &mut Seen) {
+    if !end.poll(sink) && end.arm() {
+        wait(&[end.descriptor().expect("a doorbell")], Some(Duration::from_secs(60)));
+    }
+    end.disarm();
+}
+
+#[test]
+fn a_refused_sender_is_told_about_room() {
+    let at = directory();
+    let mut ends = node(&at, &[0, 1]);
+    let mut seen = Seen::default();
+    let mut taken = 0;
+    while ends[0].send(1, &eager(taken, 4096), &[7; 4096]).is_ok() {
+        taken += 1;
+    }
+    assert!(!ends[0].poll(&mut seen), "nothing has changed");
+    assert!(ends[0].arm(), "it may sleep");
+    let mut read = Seen::default();
+    while ends[1].poll(&mut read) {}
+    assert_eq!(read.frames.len(), taken);
+    wait(
+        &[ends[0].descriptor().expect("a doorbell")],
+        Some(Duration::from_secs(60)),
+    );
+    ends[0].disarm();
+    assert!(ends[0].poll(&mut seen));
+    assert_eq!(seen.writable, [1]);
+    let limit = ends[0].limits(1).frame;
+    assert_eq!(
+        ends[0].send(1, &eager(0, limit), &vec![7; limit]),
+        Ok(()),
+        "room for the longest frame"
+    );
+}
+
+#[test]
+fn a_drained_doorbell_stays_silent() {
+    let at = directory();
+    let mut ends = node(&at, &[0, 1]);
+    let mut seen = Seen::default();
+    for number in 0..20 {
+        assert!(ends[1].arm());
+        ends[0].send(1, &eager(number, 0), &[]).expect("sent");
+        wait(
+            &[ends[1].descriptor().expect("a doorbell")],
+            Some(Duration::from_secs(60)),
+        );
+        ends[1].disarm();
+        assert!(ends[1].poll(&mut seen));
+    }
+    assert!(ends[1].arm());
+    let fd = ends[1].descriptor().expect("a doorbell");
+    let mut polled = [rustix::event::PollFd::from_borrowed_fd(
+        fd,
+        rustix::event::PollFlags::IN,
+    )];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    assert_eq!(
+        rustix::event::poll(&mut polled, Some(&now)),
+        Ok(0),
+        "nothing came, so it must not be readable"
+    );
+}
+
+#[test]
+fn frames_wait_for_a_process_that_joins_later() {
+    let at = directory();
+    let mut first = join(&at, 0, &[5, 6]).expect("join");
+    first.send(6, &eager(3, 2), b"hi").expect("sent");
+    let mut second = join(&at, 1, &[5, 6]).expect("join");
+    let mut seen = Seen::default();
+    assert!(!second.arm(), "something has arrived already");
+    assert!(second.poll(&mut seen));
+    assert_eq!(seen.frames, [(5, eager(3, 2), b"hi".to_vec())]);
+}
+
+#[test]
+fn the_file_loses_its_name_when_all_have_joined() {
+    let at = directory();
+    let names = || {
+        let mut names: Vec<_> = std::fs::read_dir(at.path())
+            .expect("list")
+            .map(|e| e.expect("entry").file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    let _first = join(&at, 0, &[0, 1]).expect("join");
+    assert_eq!(names(), ["bell.0", "segment"]);
+    let _second = join(&at, 1, &[0, 1]).expect("join");
+    assert_eq!(names(), ["bell.0", "bell.1"]);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let at = directory();
+    let path = at.path().join("segment");
+    let _first = join(&at, 0, &[0, 1, 2]).expect("join");
+    let message = |result: Result<ShmTransport, ShmError>| match result {
+        Ok(_) => panic!("joined"),
+        Err(e) => e.to_string(),
+    };
+    assert!(message(join(&at, 0, &[0, 1, 2])).contains("slot 0"));
+    assert!(message(join(&at, 1, &[0, 1])).contains("bytes instead of"));
+    assert!(message(join(&at, 3, &[0, 1, 2])).contains("internal error"));
+    let other = ShmTransport::join(&path, at.path(), "other", 1, 3, vec![0, 1, 2]);
+    assert!(message(other).contains("another job"));
+    let nowhere = ShmTransport::join(&at.path().join("no/segment"), at.path(), "job", 0, 1, vec![0]);
+    assert!(message(nowhere).contains("No such file"));
+}
+
+#[test]
+fn a_peer_of_another_node_is_an_error() {
+    let at = directory();
+    let mut ends = node(&at, &[4, 5]);
+    assert!(matches!(ends[0].send(6, &eager(0, 0), &[]), Err(SendError::Lost(why)) if why.contains("rank 6")));
+    assert!(!ends[0].limits(6).pull);
+}
+
+#[test]
+fn a_bad_handle_is_the_peers_fault() {
+    let at = directory();
+    let mut ends = node(&at, &[0, 1]);
+    let target = Scratch::new(0, 100);
+    let source = Scratch::new(0, 100);
+    let handle = ends[0].handle(1, source.memory().reading(), 100);
+    assert!(!handle.is_empty());
+    for (bytes, offset) in [
+        (&handle[..3], 0),
+        (&handle[..], 1),
+        (&[][..], 0),
+        (&handle[..], u64::MAX),
+    ] {
+        assert!(matches!(
+            ends[1].pull(0, bytes, offset, target.memory(), 100),
+            Err(SendError::Lost(_))
+        ));
+    }
+}
+
+#[test]
+fn a_missing_doorbell_loses_the_peer() {
+    let at = directory();
+    let mut ends = node(&at, &[0, 1]);
+    assert!(ends[1].arm());
+    std::fs::remove_file(at.path().join("bell.1")).expect("remove");
+    ends[0].send(1, &eager(0, 0), &[]).expect("it is in the ring");
+    let mut seen = Seen::default();
+    assert!(ends[0].poll(&mut seen));
+    assert!(seen.lost[0].contains("bell.1"), "{:?}", seen.lost);
+    assert!(matches!(ends[0].send(1, &eager(0, 0), &[]), Err(SendError::Lost(_))));
+}
+
+#[test]
+fn the_largest_node() {
+    assert_eq!(Geometry::new(MAX_PROCESSES + 1), None);
+    assert_eq!(Geometry::new(0), None);
+    for processes in [1, 2, 64, 65, 256, 257, MAX_PROCESSES] {
+        let geometry = Geometry::new(processes).expect("a geometry");
+        assert!(geometry.frame_bytes() >= 4096);
+        assert!(geometry.total_bytes() < 18 << 30);
+    }
+    let at = directory();
+    let peers: Vec<Peer> = (0..MAX_PROCESSES as Peer).collect();
+    let mut first = join(&at, 0, &peers).expect("join");
+    let mut last = join(&at, MAX_PROCESSES - 1, &peers).expect("join");
+    let mut seen = Seen::default();
+    for number in 0..100 {
+        last.send(0, &eager(number, 4096), &[1; 4096])
+            .or_else(|_| {
+                while first.poll(&mut seen) {}
+                last.send(0, &eager(number, 4096), &[1; 4096])
+            })
+            .expect("room after polling");
+    }
+    while first.poll(&mut seen) {}
+    assert_eq!(seen.frames.len(), 100);
+}
