@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Measurements of an MPI library with nothing but MPI: compiled with each library's own mpicc and driven by
+ * isthmus-bench, which interleaves libraries and compares.
+ *
+ *   mpibench [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
+ *
+ * Tests: latency and bandwidth (ping-pong of the first and the last rank), barrier, bcast, reduce, allreduce, gather,
+ * allgather, alltoall (BYTES each rank contributes; for alltoall: to each other rank), blocked (CPU time of the last
+ * rank while it waits in MPI_Recv for BYTES milliseconds). Rank 0 prints a line for each: RESULT TEST BYTES VALUE UNIT.
+ *
+ * A collective is timed as the mean of a loop that lasts about SECONDS. With -a each operation starts on all ranks
+ * at one moment of the machine's clock and lasts until the last rank is done; the median of ITERATIONS is given. That
+ * is right across an emulated wide area (all hosts share a clock) and wrong across real machines.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum { BATCHES = 21 };
+
+static int rank, size;
+static double seconds = 0.3;
+static int aligned;
+static char *out, *in;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void sleep_until(double at)
+{
+    struct timespec t;
+    t.tv_sec = (time_t)at;
+    t.tv_nsec = (long)((at - (double)t.tv_sec) * 1e9);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
+        ;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, ascending);
+    return values[count / 2];
+}
+
+/* How often to repeat what took `once` seconds; the same on all ranks. */
+static int repeats(double once, double budget)
+{
+    double n = budget / (once > 1e-9 ? once : 1e-9);
+    int count = n < 1 ? 1 : n > 1e6 ? 1000000 : (int)n;
+    MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return count;
+}
+
+static void ping(int bytes, int count)
+{
+    int last = size - 1;
+    for (int i = 0; i < count; i++) {
+        if (rank == 0) {
+            MPI_Send(out, bytes, MPI_BYTE, last, 1, MPI_COMM_WORLD);
+            MPI_Recv(in, bytes, MPI_BYTE, last, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else if (rank == last) {
+            MPI_Recv(in, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(out, bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+        }
+    }
+}
+
+/* Seconds one way: the median of batches. */
+static double one_way(int bytes)
+{
+    double batch[BATCHES];
+    int batches = aligned ? (aligned < BATCHES ? aligned : BATCHES) : BATCHES;
+    ping(bytes, 1);
+    double start = now();
+    ping(bytes, 2);
+    int count = aligned ? 1 : repeats((now() - start) / 2, seconds / batches);
+    for (int b = 0; b < batches; b++) {
+        start = now();
+        ping(bytes, count);
+        batch[b] = (now() - start) / count / 2;
+    }
+    return median(batch, batches);
+}
+
+static void collective(const char *test, int bytes)
+{
+    int doubles = bytes / 8;
+    if (!strcmp(test, "barrier"))
+        MPI_Barrier(MPI_COMM_WORLD);
+    else if (!strcmp(test, "bcast"))
+        MPI_Bcast(out, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    else if (!strcmp(test, "reduce"))
+        MPI_Reduce(out, in, doubles, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    else if (!strcmp(test, "allreduce"))
+        MPI_Allreduce(out, in, doubles, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    else if (!strcmp(test, "gather"))
+        MPI_Gather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    else if (!strcmp(test, "allgather"))
+        MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    else if (!strcmp(test, "alltoall"))
+        MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    else {
+        if (rank == 0)
+            fprintf(stderr, "mpibench: no test named %s\n", test);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+}
+
+static double loop_time(const char *test, int bytes)
+{
+    collective(test, bytes);
+    double start = now();
+    collective(test, bytes);
+    int count = repeats(now() - start, seconds / 10);
+    start = now();
+    for (int i = 0; i < count; i++)
+        collective(test, bytes);
+    count = repeats((now() - start) / count, seconds);
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = now();
+    for (int i = 0; i < count; i++)
+        collective(test, bytes);
+    return (now() - start) / count;
+}
+
+static double aligned_time(const char *test, int bytes)
+{
+    double *times = malloc((size_t)aligned * sizeof *times);
+    for (int i = -1; i < aligned; i++) {
+        double start = now() + 0.4, end, last;
+        MPI_Bcast(&start, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+        sleep_until(start);
+        collective(test, bytes);
+        end = now();
+        MPI_Reduce(&end, &last, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+        if (i >= 0)
+            times[i] = last - start;
+    }
+    double result = rank == 0 ? median(times, aligned) : 0;
+    free(times);
+    return result;
+}
+
+/* Seconds of CPU that the last rank uses while it waits. */
+static double blocked(int milliseconds)
+{
+    struct rusage a, b;
+    double used = 0;
+    int last = size - 1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        sleep_until(now() + milliseconds / 1e3);
+        MPI_Send(out, 1, MPI_BYTE, last, 3, MPI_COMM_WORLD);
+        MPI_Recv(&used, 1, MPI_DOUBLE, last, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (rank == last) {
+        getrusage(RUSAGE_SELF, &a);
+        MPI_Recv(in, 1, MPI_BYTE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        getrusage(RUSAGE_SELF, &b);
+        used = (double)(b.ru_utime.tv_sec - a.ru_utime.tv_sec + b.ru_stime.tv_sec - a.ru_stime.tv_sec)
+            + 1e-6 * (double)(b.ru_utime.tv_usec - a.ru_utime.tv_usec + b.ru_stime.tv_usec - a.ru_stime.tv_usec);
+        MPI_Send(&used, 1, MPI_DOUBLE, 0, 4, MPI_COMM_WORLD);
+    }
+    return used;
+}
+
+static void run(char *spec)
+{
+    char *colon = strchr(spec, ':');
+    int bytes = colon ? atoi(colon + 1) : 0;
+    if (colon)
+        *colon = 0;
+    size_t room = (size_t)bytes * (size_t)size + 64;
+    out = malloc(room);
+    in = malloc(room);
+    if (!out || !in) {
+        fprintf(stderr, "mpibench: no memory for %s of %d bytes\n", spec, bytes);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    memset(out, 0, room);
+    memset(in, 0, room);
+    MPI_Barrier(MPI_COMM_WORLD);
+    double value;
+    const char *unit = "us";
+    if (!strcmp(spec, "latency")) {
+        value = one_way(bytes) * 1e6;
+    } else if (!strcmp(spec, "bandwidth")) {
+        value = bytes / one_way(bytes) / 1e6;
+        unit = "MB/s";
+    } else if (!strcmp(spec, "blocked")) {
+        value = blocked(bytes);
+        unit = "s";
+    } else {
+        value = (aligned ? aligned_time(spec, bytes) : loop_time(spec, bytes)) * 1e6;
+    }
+    if (rank == 0) {
+        printf("RESULT %s %d %.6g %s\n", spec, bytes, value, unit);
+        fflush(stdout);
+    }
+    free(out);
+    free(in);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "-t") && i + 1 < argc)
+            seconds = atof(argv[++i]);
+        else if (!strcmp(argv[i], "-a") && i + 1 < argc)
+            aligned = atoi(argv[++i]);
+        else
+            run(argv[i]);
+    }
+    MPI_Finalize();
+    return 0;
+}

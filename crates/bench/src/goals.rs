@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What Isthmus promises against its peers and against the line, judged by the samples of one run.
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::samples::{Samples, Spread};
+
+/// Our own name among the libraries.
+const OURS: &str = "isthmus";
+
+/// The wide-area link that was asked for.
+#[derive(Debug)]
+pub(crate) struct Link {
+    one_way_us: f64,
+    mbit: f64,
+}
+
+impl Link {
+    /// From the texts that the testbed got.
+    pub(crate) fn of(rtt: &str, rate: &str) -> Result<Self, Error> {
+        let topology = isthmus_testbed::Topology::grid("2x1")?.round_trip(rtt)?.rate(rate)?;
+        #[expect(clippy::cast_precision_loss, reason = "at most 100 Gbit/s")]
+        let mbit = topology.link.rate.map_or(f64::INFINITY, |bits| bits as f64 / 1e6);
+        Ok(Self { one_way_us: topology.link.round_trip.as_secs_f64() * 1e6 / 2.0, mbit })
+    }
+}
+
+/// A promise and what came of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) goal: String,
+    pub(crate) measured: Spread,
+    pub(crate) limit: f64,
+    pub(crate) met: bool,
+}
+
+/// Judges every goal for which there are samples; the median decides.
+pub(crate) fn judge(samples: &Samples, link: &Link) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    verdicts.extend(judge_local(samples));
+    verdicts.extend(judge_wide(samples, link));
+    let startup = ratio(samples, ("startup", 64, "job", 0), &["mpich"], false);
+    verdicts.extend(startup.map(|r| at_most("startup of 64 ranks: time / mpich's", r, 1.0)));
+    let cpu = Spread::of(samples.of("blocked", 2, "blocked", 10_000, OURS));
+    verdicts.extend(cpu.map(|s| at_most("CPU seconds of 10 s blocked in MPI_Recv", s, 0.2)));
+    verdicts
+}
+
+type Line = (&'static str, usize, &'static str, u64);
+
+fn judge_local(samples: &Samples) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for bytes in [0, 8, 64] {
+        let r = ratio(samples, ("local", 2, "latency", bytes), &["mpich", "openmpi"], false);
+        verdicts.extend(r.map(|r| at_most(&format!("latency of {bytes} bytes / the better peer's"), r, 1.5)));
+    }
+    let r = ratio(samples, ("local", 2, "bandwidth", 1 << 20), &["mpich", "openmpi"], true);
+    verdicts.extend(r.map(|r| at_least("bandwidth of 1 MiB / the better peer's", r, 0.8)));
+    for (test, bytes) in [("barrier", 0), ("allreduce", 8)] {
+        let r = ratio(samples, ("local", 8, test, bytes), &["openmpi"], false);
+        verdicts.extend(r.map(|r| at_most(&format!("{test} of 8 ranks: time / openmpi's"), r, 1.0)));
+        let r = ratio(samples, ("local", 8, test, bytes), &["mpich"], false);
+        verdicts.extend(r.map(|r| at_most(&format!("{test} of 8 ranks: time / mpich's"), r, 0.02)));
+    }
+    verdicts
+}
+
+fn judge_wide(samples: &Samples, link: &Link) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    let latency = Spread::of(samples.of("wide", 2, "latency", 8, OURS));
+    verdicts.extend(latency.map(|s| at_most("wide: 8 bytes one way, us", s, link.one_way_us + 300.0)));
+    let megabytes = samples.of("wide", 2, "bandwidth", 64 << 20, OURS);
+    let mbit: Vec<f64> = megabytes.iter().map(|value| value * 8.0).collect();
+    verdicts.extend(Spread::of(&mbit).map(|s| at_least("wide: 64 MiB one way, Mbit/s", s, link.mbit * 0.9)));
+    verdicts
+}
+
+/// Ours divided by the best of `peers`, round by round; `None` when a side is missing.
+fn ratio(samples: &Samples, line: Line, peers: &[&str], more_is_better: bool) -> Option<Spread> {
+    let (set, ranks, test, bytes) = line;
+    let ours = samples.of(set, ranks, test, bytes, OURS);
+    let better = |a: &f64, b: &f64| if more_is_better { b.total_cmp(a) } else { a.total_cmp(b) };
+    let theirs: Vec<&[f64]> = peers.iter().map(|peer| samples.of(set, ranks, test, bytes, peer)).filter(|v| !v.is_empty()).collect();
+    let best = |round: usize| theirs.iter().filter_map(|v| v.get(round).copied()).min_by(better);
+    let best: Vec<f64> = (0..ours.len()).map_while(best).collect();
+    Spread::of_ratios(ours, &best)
+}
+
+fn at_most(goal: &str, measured: Spread, limit: f64) -> Verdict {
+    Verdict { goal: format!("{goal} <= {limit}"), measured, limit, met: measured.median <= limit }
+}
+
+fn at_least(goal: &str, measured: Spread, limit: f64) -> Verdict {
+    Verdict { goal: format!("{goal} >= {limit}"), measured, limit, met: measured.median >= limit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::Sample;
+
+    fn with(values: &[(&str, f64)]) -> Samples {
+        let mut samples = Samples::default();
+        for (peer, value) in values {
+            let sample = Sample { test: "latency".to_owned(), bytes: 8, value: *value, unit: "us".to_owned() };
+            samples.add("local", 2, peer, vec![sample]);
+        }
+        samples
+    }
+
+    #[test]
+    fn the_better_peer_counts() {
+        let link = Link::of("40ms", "200mbit").unwrap();
+        let verdicts = judge(&with(&[("isthmus", 0.5), ("mpich", 0.4), ("openmpi", 0.25)]), &link);
+        assert_eq!(verdicts.len(), 1);
+        assert_eq!((verdicts[0].measured.median, verdicts[0].met), (2.0, false));
+        assert!(judge(&with(&[("mpich", 0.4)]), &link).is_empty());
+    }
+}

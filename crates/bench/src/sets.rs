@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is measured: named sets of runs of the benchmark program.
+
+use crate::error::Error;
+
+/// A named set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// One machine: ping-pong of two ranks, collectives of eight.
+    Local,
+    /// Two sites: ping-pong of one rank each, collectives of four each.
+    Wide,
+    /// Init and Finalize of 64 ranks.
+    Startup,
+    /// CPU time of a rank that waits in MPI_Recv for ten seconds.
+    Blocked,
+}
+
+/// One job.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Ranks of the whole job; over two sites half of them at each.
+    pub(crate) ranks: usize,
+    /// Arguments of the benchmark program; none measures the time of the whole job.
+    pub(crate) arguments: &'static [&'static str],
+}
+
+/// More ranks than processors only with short messages: some libraries need seconds for each long one then.
+const LOCAL: [Run; 3] = [
+    Run {
+        ranks: 2,
+        arguments: &["-t", "0.3", "latency:0", "latency:8", "latency:64", "latency:4096", "latency:65536", "bandwidth:1048576", "bandwidth:16777216"],
+    },
+    Run { ranks: 2, arguments: &["-t", "0.2", "bcast:1048576", "reduce:1048576", "allreduce:1048576", "alltoall:1048576"] },
+    Run { ranks: 8, arguments: &["-t", "0.2", "barrier", "bcast:8", "allreduce:8", "allgather:8", "alltoall:8"] },
+];
+
+const WIDE: [Run; 2] = [
+    Run { ranks: 2, arguments: &["-a", "7", "latency:8", "-a", "3", "bandwidth:67108864"] },
+    Run {
+        ranks: 8,
+        arguments: &["-a", "3", "barrier", "bcast:8", "allreduce:8", "allgather:8", "bcast:1048576", "allreduce:1048576", "alltoall:131072"],
+    },
+];
+
+const STARTUP: [Run; 1] = [Run { ranks: 64, arguments: &[] }];
+const BLOCKED: [Run; 1] = [Run { ranks: 2, arguments: &["blocked:10000"] }];
+
+impl Set {
+    const ALL: [Self; 4] = [Self::Local, Self::Wide, Self::Startup, Self::Blocked];
+
+    /// The sets with these names, or all of them.
+    pub(crate) fn named(names: &[String]) -> Result<Vec<Self>, Error> {
+        if names.iter().any(|name| name == "all") {
+            return Ok(Self::ALL.to_vec());
+        }
+        let find = |name: &String| Self::ALL.into_iter().find(|set| set.name() == name).ok_or_else(|| unknown(name));
+        names.iter().map(find).collect()
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Wide => "wide",
+            Self::Startup => "startup",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    pub(crate) fn runs(self) -> &'static [Run] {
+        match self {
+            Self::Local => &LOCAL,
+            Self::Wide => &WIDE,
+            Self::Startup => &STARTUP,
+            Self::Blocked => &BLOCKED,
+        }
+    }
+}
+
+impl Run {
+    pub(crate) fn label(&self) -> String {
+        let first = self.arguments.iter().find(|a| a.starts_with(|c: char| c.is_ascii_lowercase()));
+        format!("{} ranks, {}", self.ranks, first.map_or("whole job", |a| *a))
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    let known = Set::ALL.map(Set::name).join(", ") + ", all";
+    Error::Unknown { kind: "set", name: name.to_owned(), known }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_find_sets() {
+        let names = |list: &[&str]| Set::named(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
+        assert_eq!(names(&["wide", "local"]).unwrap(), [Set::Wide, Set::Local]);
+        assert_eq!(names(&["all"]).unwrap().len(), 4);
+        assert!(names(&["lokal"]).unwrap_err().to_string().contains("local, wide"));
+    }
+}
