@@ -71,6 +71,10 @@ impl Engine {
 
     /// Starts every step that can start; ends the request when the plan is over.
     fn run(&mut self, index: u32, mut execution: Box<Execution>) {
+        // A step that has failed must not set off those that waited for it.
+        if self.hopeless_plan(index) && !execution.aborted {
+            self.abort(&mut execution);
+        }
         if let Err(error) = self.run_steps(index, &mut execution) {
             self.state.requests.slot_mut(index).completion.error.get_or_insert(error);
         }
