@@ -2,7 +2,7 @@
 //! The transport between real processes: this test binary starts itself again for each slot.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use isthmus_datatype::raw::Scratch;
@@ -120,6 +120,8 @@ fn start(test: &str, directory: &Path, processes: usize) -> Vec<Child> {
         Command::new(&program)
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(PLACE, format!("{} {slot} {processes}", directory.display()))
+            // Its summary is not a result of its own; what it has to say in a failure goes to standard error.
+            .stdout(Stdio::null())
             .spawn()
             .expect("start")
     };
