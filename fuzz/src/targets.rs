@@ -5,7 +5,9 @@
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
-use isthmus_wire::place::Representation;
+use isthmus_wire::grid::{AgentHello, Arrival, Commit, Exit, FileState, FromAgent, Start, Stream, ToAgent, VERSION};
+use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
+use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
 /// One parser with good inputs to begin from.
 pub(crate) struct Target {
@@ -30,6 +32,26 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "stream",
         run: stream,
         corpus: boot_streams,
+    },
+    Target {
+        name: "to-agent",
+        run: to_agent,
+        corpus: to_agent_bodies,
+    },
+    Target {
+        name: "from-agent",
+        run: from_agent,
+        corpus: from_agent_bodies,
+    },
+    Target {
+        name: "hello",
+        run: hello,
+        corpus: hellos,
+    },
+    Target {
+        name: "job",
+        run: isthmus_job::fuzz,
+        corpus: job_texts,
     },
 ];
 
@@ -132,6 +154,170 @@ fn stream(bytes: &[u8]) {
 
 fn boot_streams() -> Vec<Vec<u8>> {
     vec![boot_messages().iter().flat_map(Message::encode).collect()]
+}
+
+/// A message from the coordinator to an agent.
+fn to_agent(body: &[u8]) {
+    if let Ok(message) = ToAgent::decode(body) {
+        assert_eq!(
+            unframed(&message.encode()).map(|body| ToAgent::decode(&body)),
+            Some(Ok(message))
+        );
+    }
+}
+
+fn to_agent_bodies() -> Vec<Vec<u8>> {
+    let start = Start {
+        job: "job".to_owned(),
+        subjob: 1,
+        count: 16,
+        program: "./app".to_owned(),
+        arguments: vec!["-n".to_owned(), String::new()],
+        environment: vec![("A".to_owned(), "b=c".to_owned())],
+        directory: "/tmp".to_owned(),
+        directory_optional: true,
+        library: "/lib".to_owned(),
+        input: false,
+        identity: true,
+    };
+    let places = PlaceTable {
+        subjobs: vec![Subjob {
+            name: "home".into(),
+            lan: "home".into(),
+            first_rank: 0,
+            count: 1,
+            appnum: 0,
+        }],
+        nodes: vec![Node {
+            host: "h".into(),
+            addresses: vec!["10.0.0.1".into()],
+            subjob: 0,
+            processes: 1,
+        }],
+        places: vec![Place {
+            subjob: 0,
+            node: 0,
+            port: 9,
+            slot: 0,
+            representation: Representation([1; 8]),
+        }],
+    };
+    let commit = Commit {
+        secret: [7; 32],
+        authority: vec![0x30; 9],
+        certificates: vec![vec![0x30; 9], vec![]],
+        places,
+    };
+    let messages = [
+        ToAgent::Offer {
+            hash: [3; 32],
+            size: 1 << 40,
+            name: "app".to_owned(),
+        },
+        ToAgent::Start(Box::new(start)),
+        ToAgent::Commit(Box::new(commit)),
+        ToAgent::Abort {
+            code: -1,
+            reason: "a rank was killed".to_owned(),
+        },
+        ToAgent::Ping(9),
+    ];
+    messages
+        .iter()
+        .filter_map(|message| unframed(&message.encode()))
+        .collect()
+}
+
+/// A message from an agent to the coordinator.
+fn from_agent(body: &[u8]) {
+    if let Ok(message) = FromAgent::decode(body) {
+        assert_eq!(
+            unframed(&message.encode()).map(|body| FromAgent::decode(&body)),
+            Some(Ok(message))
+        );
+    }
+}
+
+fn from_agent_bodies() -> Vec<Vec<u8>> {
+    let hello = AgentHello {
+        version: VERSION,
+        host: "host".to_owned(),
+        architecture: "x86_64".to_owned(),
+        addresses: vec!["::1".to_owned()],
+        processors: 2,
+    };
+    let representation = Representation([6; 8]);
+    let arrival = Arrival {
+        index: 3,
+        pid: 4,
+        port: 5,
+        representation,
+        signing_request: vec![0x30; 9],
+    };
+    let messages = [
+        FromAgent::Hello(hello),
+        FromAgent::File {
+            hash: [1; 32],
+            state: FileState::Here("/path".to_owned()),
+        },
+        FromAgent::Refused {
+            reason: "no".to_owned(),
+            hint: "yes".to_owned(),
+        },
+        FromAgent::Arrived(vec![arrival.clone(), arrival]),
+        FromAgent::Output {
+            index: 1,
+            stream: Stream::Error,
+            bytes: b"text\n".to_vec(),
+        },
+        FromAgent::Exited(vec![(0, Exit::Status(3)), (1, Exit::Signal(9))]),
+    ];
+    messages
+        .iter()
+        .filter_map(|message| unframed(&message.encode()))
+        .collect()
+}
+
+/// The first bytes on a connection between processes.
+fn hello(bytes: &[u8]) {
+    if let Some(knock) = bytes.first_chunk::<KNOCK_BYTES>().and_then(Knock::decode) {
+        assert_eq!(Knock::decode(&knock.encode()), Some(knock));
+    }
+    if let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>().and_then(Greeting::decode) {
+        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
+    }
+}
+
+fn hellos() -> Vec<Vec<u8>> {
+    let knock = Knock {
+        from: 1,
+        to: 2,
+        nonce: [3; 32],
+        proof: [4; 32],
+    };
+    vec![
+        knock.encode().to_vec(),
+        Greeting {
+            from: 1,
+            to: 2,
+            verdict: 1,
+        }
+        .encode()
+        .to_vec(),
+    ]
+}
+
+/// Job files, host files and command lines.
+fn job_texts() -> Vec<Vec<u8>> {
+    let texts = [
+        "program = \"./climate\"\narguments = [\"--years\", \"20\"]\n[[subjob]]\nsite = \"home\"\ncount = 4\n\
+         [[subjob]]\nsite = \"lab\"\ncount = 16\nlan = \"campus\"\n",
+        "program.x86_64 = \"./a\"\nprogram.aarch64 = \"./b\"\n[environment]\nA = \"1\"\n[[subjob]]\nsite = \"x\"\ncount = 1\n",
+        "node1:4\nnode2 slots=2 # comment\nuser@node3\n",
+        "-n 4 -wdir /tmp -env A b ./app x : -n 2 -host a:2,b ./other",
+        "home:4\nlab=login.example.org:16\n",
+    ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
 /// The body of the first message of a stream.

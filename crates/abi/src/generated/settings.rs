@@ -109,4 +109,12 @@ pub const SETTINGS: &[Setting] = &[
         scope: "internal",
         help: "whose testbeds these are",
     },
+    Setting {
+        name: "ISTHMUS_LIBRARY_DIRECTORY",
+        unit: "path",
+        default: "the lib directory beside the command",
+        reason: "the library that belongs to the launcher",
+        scope: "launcher",
+        help: "directory of the libmpi_abi.so.1 that processes get",
+    },
 ];
