@@ -5,7 +5,9 @@
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
-use isthmus_wire::grid::{AgentHello, Arrival, Commit, Exit, FileState, FromAgent, Start, Stream, ToAgent, VERSION};
+use isthmus_wire::grid::{
+    AgentHello, Arrival, Commit, Exit, FileState, FromAgent, Reach, Start, Stream, ToAgent, VERSION,
+};
 use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
@@ -178,7 +180,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
         directory_optional: true,
         library: "/lib".to_owned(),
         input: false,
-        identity: true,
+        reach: Reach::Wide,
     };
     let places = PlaceTable {
         subjobs: vec![Subjob {
