@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 #[derive(Debug)]
 pub(crate) enum Field {
     Here,
-    Wide(Testbed),
+    Wide(Box<Testbed>),
 }
 
 impl Field {
@@ -32,7 +32,7 @@ impl Field {
         for limit in bed.limits() {
             eprintln!("isthmus-bench: note: {limit}");
         }
-        Ok(Self::Wide(bed))
+        Ok(Self::Wide(Box::new(bed)))
     }
 
     /// Runs one job of a peer to its end.

@@ -172,9 +172,7 @@ fn sink(mut stream: TcpStream, time: Duration) -> std::io::Result<f64> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let mut buffer = vec![0; 1 << 20];
     let start = Instant::now();
-    while start.elapsed() < WARM_UP {
-        stream.read(&mut buffer)?;
-    }
+    while start.elapsed() < WARM_UP && stream.read(&mut buffer)? > 0 {}
     let (start, mut bytes) = (Instant::now(), 0usize);
     while start.elapsed() < time {
         let length = stream.read(&mut buffer)?;

@@ -125,7 +125,7 @@ impl Holder {
         command.args(["--net", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc", "--mount-proc", "--"]);
         command.arg("/bin/sh").arg(state.join("host.sh"));
         command.env("STATE", state).env("HOST", &plan.name);
-        command.env("SSHD", sshd.unwrap_or(Path::new("")));
+        command.env("SSHD", sshd.unwrap_or_else(|| Path::new("")));
         command.env("PRIVATE_TMP", if topology.private_tmp { "1" } else { "" });
         command.env("HIDE", if first { String::new() } else { topology.hide.join("\n") });
         command.current_dir("/");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whole testbeds: what hosts see, cuts, captures, and that nothing stays behind.
 
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests stop at what they did not expect and say what they skip")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
@@ -136,7 +138,7 @@ fn nothing_survives_a_killed_testbed() {
     child.wait().unwrap();
     assert_eq!(started, 2);
     assert_eq!(await_sleepers(0), 0);
-    assert_eq!(isthmus_testbed::running(&root), [String::new(); 0]);
+    assert!(isthmus_testbed::running(&root).is_empty());
     assert_eq!(isthmus_testbed::sweep(&root).unwrap(), 1);
     std::fs::remove_dir(&root).unwrap();
 }

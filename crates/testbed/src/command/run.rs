@@ -102,7 +102,7 @@ fn write_json(path: &std::path::Path, report: &Report) -> Result<(), Error> {
 fn supervise(host: &Host, command: &[String], events: Sender<Event>, inbox: &Receiver<Event>) -> Result<ExitCode, Error> {
     let (program, arguments) = command.split_first().map_or(("", command), |(p, a)| (p.as_str(), a));
     let child = host.spawn(Command::new(program).args(arguments))?;
-    let pid = Pid::from_raw(child.id().cast_signed());
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     exit_of(child, events)?;
     let mut deadline: Option<Instant> = None;
     loop {
@@ -114,11 +114,11 @@ fn supervise(host: &Host, command: &[String], events: Sender<Event>, inbox: &Rec
             None => return Ok(ExitCode::from(137)),
             Some(Event::Signal(signal)) => {
                 hand_on(pid, signal);
-                deadline = deadline.or(Some(Instant::now() + GRACE));
+                deadline = deadline.or_else(|| Some(Instant::now() + GRACE));
             }
             Some(Event::Down) => {
                 hand_on(pid, Signal::TERM);
-                deadline = deadline.or(Some(Instant::now() + GRACE));
+                deadline = deadline.or_else(|| Some(Instant::now() + GRACE));
             }
         }
         if deadline.is_some() && interactive() {

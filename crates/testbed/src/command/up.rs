@@ -77,7 +77,7 @@ pub(crate) fn serve(arguments: &UpArguments) -> Result<ExitCode, Error> {
 /// Waits until the holding process is gone.
 pub(crate) fn await_end(server: u32) {
     let deadline = Instant::now() + END;
-    let Some(pid) = Pid::from_raw(server.cast_signed()) else { return };
+    let Some(pid) = i32::try_from(server).ok().and_then(Pid::from_raw) else { return };
     while test_kill_process(pid).is_ok() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
