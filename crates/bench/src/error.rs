@@ -8,7 +8,11 @@ use std::io;
 #[derive(Debug)]
 pub(crate) enum Error {
     /// The user asked for something that there is not.
-    Unknown { kind: &'static str, name: String, known: String },
+    Unknown {
+        kind: &'static str,
+        name: String,
+        known: String,
+    },
     /// The operating system refused.
     System { doing: String, source: io::Error },
     /// A program of a peer failed or took too long.

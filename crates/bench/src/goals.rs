@@ -22,7 +22,10 @@ impl Link {
         let topology = isthmus_testbed::Topology::grid("2x1")?.round_trip(rtt)?.rate(rate)?;
         #[expect(clippy::cast_precision_loss, reason = "at most 100 Gbit/s")]
         let mbit = topology.link.rate.map_or(f64::INFINITY, |bits| bits as f64 / 1e6);
-        Ok(Self { one_way_us: topology.link.round_trip.as_secs_f64() * 1e6 / 2.0, mbit })
+        Ok(Self {
+            one_way_us: topology.link.round_trip.as_secs_f64() * 1e6 / 2.0,
+            mbit,
+        })
     }
 }
 
@@ -81,18 +84,32 @@ fn ratio(samples: &Samples, line: Line, peers: &[&str], more_is_better: bool) ->
     let (set, ranks, test, bytes) = line;
     let ours = samples.of(set, ranks, test, bytes, OURS);
     let better = |a: &f64, b: &f64| if more_is_better { b.total_cmp(a) } else { a.total_cmp(b) };
-    let theirs: Vec<&[f64]> = peers.iter().map(|peer| samples.of(set, ranks, test, bytes, peer)).filter(|v| !v.is_empty()).collect();
+    let theirs: Vec<&[f64]> = peers
+        .iter()
+        .map(|peer| samples.of(set, ranks, test, bytes, peer))
+        .filter(|v| !v.is_empty())
+        .collect();
     let best = |round: usize| theirs.iter().filter_map(|v| v.get(round).copied()).min_by(better);
     let best: Vec<f64> = (0..ours.len()).map_while(best).collect();
     Spread::of_ratios(ours, &best)
 }
 
 fn at_most(goal: &str, measured: Spread, limit: f64) -> Verdict {
-    Verdict { goal: format!("{goal} <= {limit}"), measured, limit, met: measured.median <= limit }
+    Verdict {
+        goal: format!("{goal} <= {limit}"),
+        measured,
+        limit,
+        met: measured.median <= limit,
+    }
 }
 
 fn at_least(goal: &str, measured: Spread, limit: f64) -> Verdict {
-    Verdict { goal: format!("{goal} >= {limit}"), measured, limit, met: measured.median >= limit }
+    Verdict {
+        goal: format!("{goal} >= {limit}"),
+        measured,
+        limit,
+        met: measured.median >= limit,
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +120,12 @@ mod tests {
     fn with(values: &[(&str, f64)]) -> Samples {
         let mut samples = Samples::default();
         for (peer, value) in values {
-            let sample = Sample { test: "latency".to_owned(), bytes: 8, value: *value, unit: "us".to_owned() };
+            let sample = Sample {
+                test: "latency".to_owned(),
+                bytes: 8,
+                value: *value,
+                unit: "us".to_owned(),
+            };
             samples.add("local", 2, peer, vec![sample]);
         }
         samples

@@ -41,7 +41,9 @@ impl Field {
         let child = match self {
             Self::Here => {
                 let mut command = peer.local(run.ranks, run.arguments);
-                quiet(&mut command).spawn().map_err(Error::system(format!("start {}", peer.name)))?
+                quiet(&mut command)
+                    .spawn()
+                    .map_err(Error::system(format!("start {}", peer.name)))?
             }
             Self::Wide(bed) => {
                 let mut command = peer.wide(["a1", "b1"], run.ranks / 2, run.arguments);
@@ -50,11 +52,19 @@ impl Field {
         };
         let output = finish(child, &peer.name)?;
         if run.arguments.is_empty() {
-            return Ok(vec![Sample { test: "job".to_owned(), bytes: 0, value: start.elapsed().as_secs_f64(), unit: "s".to_owned() }]);
+            return Ok(vec![Sample {
+                test: "job".to_owned(),
+                bytes: 0,
+                value: start.elapsed().as_secs_f64(),
+                unit: "s".to_owned(),
+            }]);
         }
         let samples: Vec<Sample> = output.lines().filter_map(Sample::parse).collect();
         if samples.is_empty() {
-            return Err(Error::Run { what: peer.name.clone(), said: format!("no results in: {output}") });
+            return Err(Error::Run {
+                what: peer.name.clone(),
+                said: format!("no results in: {output}"),
+            });
         }
         Ok(samples)
     }
@@ -69,7 +79,10 @@ impl Field {
 }
 
 fn quiet(command: &mut Command) -> &mut Command {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
 }
 
 /// What the job printed; an error when it failed or did not end.
@@ -90,8 +103,19 @@ fn finish(mut child: Child, name: &str) -> Result<String, Error> {
     if status.success() {
         return Ok(out);
     }
-    let said = err.lines().rev().take(5).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("; ");
-    Err(Error::Run { what: format!("{name} ended with {status}"), said })
+    let said = err
+        .lines()
+        .rev()
+        .take(5)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect::<Vec<_>>()
+        .join("; ");
+    Err(Error::Run {
+        what: format!("{name} ended with {status}"),
+        said,
+    })
 }
 
 fn await_end(child: &mut Child, name: &str) -> Result<ExitStatus, Error> {
@@ -104,7 +128,10 @@ fn await_end(child: &mut Child, name: &str) -> Result<ExitStatus, Error> {
         if Instant::now() > deadline {
             child.kill().map_err(failed())?;
             child.wait().map_err(failed())?;
-            return Err(Error::Run { what: name.to_owned(), said: format!("no end after {} s", PATIENCE.as_secs()) });
+            return Err(Error::Run {
+                what: name.to_owned(),
+                said: format!("no end after {} s", PATIENCE.as_secs()),
+            });
         }
         // Short against every job that is timed as a whole (a second and more).
         std::thread::sleep(Duration::from_millis(2));

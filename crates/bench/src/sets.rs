@@ -29,22 +29,72 @@ pub(crate) struct Run {
 const LOCAL: [Run; 3] = [
     Run {
         ranks: 2,
-        arguments: &["-t", "0.3", "latency:0", "latency:8", "latency:64", "latency:4096", "latency:65536", "bandwidth:1048576", "bandwidth:16777216"],
+        arguments: &[
+            "-t",
+            "0.3",
+            "latency:0",
+            "latency:8",
+            "latency:64",
+            "latency:4096",
+            "latency:65536",
+            "bandwidth:1048576",
+            "bandwidth:16777216",
+        ],
     },
-    Run { ranks: 2, arguments: &["-t", "0.2", "bcast:1048576", "reduce:1048576", "allreduce:1048576", "alltoall:1048576"] },
-    Run { ranks: 8, arguments: &["-t", "0.2", "barrier", "bcast:8", "allreduce:8", "allgather:8", "alltoall:8"] },
+    Run {
+        ranks: 2,
+        arguments: &[
+            "-t",
+            "0.2",
+            "bcast:1048576",
+            "reduce:1048576",
+            "allreduce:1048576",
+            "alltoall:1048576",
+        ],
+    },
+    Run {
+        ranks: 8,
+        arguments: &[
+            "-t",
+            "0.2",
+            "barrier",
+            "bcast:8",
+            "allreduce:8",
+            "allgather:8",
+            "alltoall:8",
+        ],
+    },
 ];
 
 const WIDE: [Run; 2] = [
-    Run { ranks: 2, arguments: &["-a", "7", "latency:8", "-a", "3", "bandwidth:67108864"] },
+    Run {
+        ranks: 2,
+        arguments: &["-a", "7", "latency:8", "-a", "3", "bandwidth:67108864"],
+    },
     Run {
         ranks: 8,
-        arguments: &["-a", "3", "barrier", "bcast:8", "allreduce:8", "allgather:8", "bcast:1048576", "allreduce:1048576", "alltoall:131072"],
+        arguments: &[
+            "-a",
+            "3",
+            "barrier",
+            "bcast:8",
+            "allreduce:8",
+            "allgather:8",
+            "bcast:1048576",
+            "allreduce:1048576",
+            "alltoall:131072",
+        ],
     },
 ];
 
-const STARTUP: [Run; 1] = [Run { ranks: 64, arguments: &[] }];
-const BLOCKED: [Run; 1] = [Run { ranks: 2, arguments: &["blocked:10000"] }];
+const STARTUP: [Run; 1] = [Run {
+    ranks: 64,
+    arguments: &[],
+}];
+const BLOCKED: [Run; 1] = [Run {
+    ranks: 2,
+    arguments: &["blocked:10000"],
+}];
 
 impl Set {
     const ALL: [Self; 4] = [Self::Local, Self::Wide, Self::Startup, Self::Blocked];
@@ -54,7 +104,12 @@ impl Set {
         if names.iter().any(|name| name == "all") {
             return Ok(Self::ALL.to_vec());
         }
-        let find = |name: &String| Self::ALL.into_iter().find(|set| set.name() == name).ok_or_else(|| unknown(name));
+        let find = |name: &String| {
+            Self::ALL
+                .into_iter()
+                .find(|set| set.name() == name)
+                .ok_or_else(|| unknown(name))
+        };
         names.iter().map(find).collect()
     }
 
@@ -79,14 +134,21 @@ impl Set {
 
 impl Run {
     pub(crate) fn label(&self) -> String {
-        let first = self.arguments.iter().find(|a| a.starts_with(|c: char| c.is_ascii_lowercase()));
+        let first = self
+            .arguments
+            .iter()
+            .find(|a| a.starts_with(|c: char| c.is_ascii_lowercase()));
         format!("{} ranks, {}", self.ranks, first.map_or("whole job", |a| *a))
     }
 }
 
 fn unknown(name: &str) -> Error {
     let known = Set::ALL.map(Set::name).join(", ") + ", all";
-    Error::Unknown { kind: "set", name: name.to_owned(), known }
+    Error::Unknown {
+        kind: "set",
+        name: name.to_owned(),
+        known,
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,14 @@ pub(crate) fn render(samples: &Samples, peers: &[Peer], verdicts: &[Verdict]) ->
     for verdict in verdicts {
         let Spread { median, min, max } = verdict.measured;
         let word = if verdict.met { "met    " } else { "NOT MET" };
-        let _ = writeln!(text, "{word} {:<60} {} [{}-{}]", verdict.goal, short(median), short(min), short(max));
+        let _ = writeln!(
+            text,
+            "{word} {:<60} {} [{}-{}]",
+            verdict.goal,
+            short(median),
+            short(min),
+            short(max)
+        );
     }
     for (reason, times) in &samples.failures {
         let _ = writeln!(text, "failed {times} times: {reason}");
@@ -43,7 +50,10 @@ pub(crate) fn json(samples: &Samples, peers: &[Peer], verdicts: &[Verdict]) -> S
         .map(|(key, values)| {
             let spreads: BTreeMap<_, _> = values.iter().map(|(peer, v)| (peer, Spread::of(v))).collect();
             let ours = values.get(first).map_or(&[][..], Vec::as_slice);
-            let ratios: BTreeMap<_, _> = values.iter().map(|(peer, v)| (peer, Spread::of_ratios(ours, v))).collect();
+            let ratios: BTreeMap<_, _> = values
+                .iter()
+                .map(|(peer, v)| (peer, Spread::of_ratios(ours, v)))
+                .collect();
             serde_json::json!({ "test": key, "samples": values, "spread": spreads, "ratio_of_first": ratios })
         })
         .collect();
@@ -64,12 +74,19 @@ fn heading(text: &mut String, key: &Key, peers: &[Peer]) {
 }
 
 fn line(text: &mut String, key: &Key, values: &BTreeMap<String, Vec<f64>>, peers: &[Peer]) {
-    let bytes = if key.bytes == 0 { String::new() } else { format!(" {}", key.bytes) };
+    let bytes = if key.bytes == 0 {
+        String::new()
+    } else {
+        format!(" {}", key.bytes)
+    };
     let _ = write!(text, "{:<26}", format!("{}{bytes}, {}", key.test, key.unit));
     let first = peers.first().and_then(|peer| values.get(&peer.name));
     for (number, peer) in peers.iter().enumerate() {
         let own = values.get(&peer.name);
-        let ratio = first.zip(own).filter(|_| number > 0).and_then(|(a, b)| Spread::of_ratios(a, b));
+        let ratio = first
+            .zip(own)
+            .filter(|_| number > 0)
+            .and_then(|(a, b)| Spread::of_ratios(a, b));
         let _ = write!(text, "{:<34}", cell(own, ratio, key));
     }
     let trimmed = text.trim_end().len();
@@ -78,11 +95,17 @@ fn line(text: &mut String, key: &Key, values: &BTreeMap<String, Vec<f64>>, peers
 }
 
 fn cell(values: Option<&Vec<f64>>, ratio: Option<Spread>, key: &Key) -> String {
-    let Some(own) = values.and_then(|v| Spread::of(v)) else { return "-".to_owned() };
+    let Some(own) = values.and_then(|v| Spread::of(v)) else {
+        return "-".to_owned();
+    };
     let mut text = format!("{} [{}-{}]", short(own.median), short(own.min), short(own.max));
     if let Some(ratio) = ratio {
         let _ = write!(text, " x{}", short(ratio.median));
-        let better = if key.is_rate() { ratio.median >= 1.0 } else { ratio.median <= 1.0 };
+        let better = if key.is_rate() {
+            ratio.median >= 1.0
+        } else {
+            ratio.median <= 1.0
+        };
         text.push(if better { ' ' } else { '!' });
     }
     text
@@ -105,6 +128,9 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([12_345.6, 12.34, 1.234, 0.1234, 0.0].map(short), ["12346", "12.3", "1.23", "0.123", "0"]);
+        assert_eq!(
+            [12_345.6, 12.34, 1.234, 0.1234, 0.0].map(short),
+            ["12346", "12.3", "1.23", "0.123", "0"]
+        );
     }
 }

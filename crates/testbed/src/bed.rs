@@ -169,7 +169,10 @@ impl Testbed {
         for description in &self.description.hosts {
             let host = Host::attach(description.clone(), self.directory())?;
             let address = SocketAddr::from((description.address, 22));
-            while host.in_network(|| TcpStream::connect_timeout(&address, Duration::from_secs(1)))?.is_err() {
+            while host
+                .in_network(|| TcpStream::connect_timeout(&address, Duration::from_secs(1)))?
+                .is_err()
+            {
                 if Instant::now() > deadline {
                     return Err(sshd_silent(self.directory(), &description.name));
                 }
@@ -186,7 +189,12 @@ pub(crate) fn find_host(description: &Description, name: &str, state: &Path) -> 
     let found = found.ok_or_else(|| Error::Unknown {
         kind: "host",
         name: name.to_owned(),
-        known: description.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", "),
+        known: description
+            .hosts
+            .iter()
+            .map(|h| h.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", "),
     })?;
     Host::attach(found, state)
 }
@@ -216,7 +224,10 @@ fn ssh_server() -> Result<PathBuf, String> {
     let sshd = ssh::find_server().ok_or("no ssh to the hosts: there is no sshd here (package openssh-server)")?;
     // sshd drops its privileges to a user of its own, which a namespace with a single user does not have.
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    let users: u64 = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok()).sum();
+    let users: u64 = map
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok())
+        .sum();
     if users < 1000 {
         return Err("no ssh to the hosts: this user namespace has too few users for sshd (give the user ranges in /etc/subuid and \
                     /etc/subgid, or run as root)"
@@ -225,7 +236,13 @@ fn ssh_server() -> Result<PathBuf, String> {
     Ok(sshd)
 }
 
-fn build(topology: &Topology, plans: &[HostPlan], state: &StateDir, sshd: Option<&Path>, options: &Options) -> Result<Built, Error> {
+fn build(
+    topology: &Topology,
+    plans: &[HostPlan],
+    state: &StateDir,
+    sshd: Option<&Path>,
+    options: &Options,
+) -> Result<Built, Error> {
     let mut hosts = Vec::new();
     for (index, plan) in plans.iter().enumerate() {
         hosts.push(Holder::host(plan, state.path(), topology, index == 0, sshd)?);
@@ -264,7 +281,11 @@ fn describe(topology: &Topology, plans: &[HostPlan], holders: &[Holder], limits:
 
 fn sshd_silent(state: &Path, host: &str) -> Error {
     let log = std::fs::read_to_string(state.join("hosts").join(host).join("sshd.log")).unwrap_or_default();
-    Error::Tool { tool: "sshd".to_owned(), doing: format!("reach the sshd of {host}"), said: format!("no answer; its log: {log}") }
+    Error::Tool {
+        tool: "sshd".to_owned(),
+        doing: format!("reach the sshd of {host}"),
+        said: format!("no answer; its log: {log}"),
+    }
 }
 
 fn unused_name() -> String {

@@ -57,7 +57,13 @@ impl Capture {
             .name("capture".to_owned())
             .spawn(move || write_all(file, &inbox))
             .map_err(Error::system(doing))?;
-        Ok((Self { writer, missed: Arc::clone(&missed) }, Tap { frames, missed }))
+        Ok((
+            Self {
+                writer,
+                missed: Arc::clone(&missed),
+            },
+            Tap { frames, missed },
+        ))
     }
 
     pub(crate) fn missed(&self) -> u64 {
@@ -66,7 +72,10 @@ impl Capture {
 
     /// Waits until everything is in the file.
     pub(crate) fn finish(self) -> Result<(), Error> {
-        let result = self.writer.join().unwrap_or_else(|_| Err(std::io::Error::other("the writer panicked")));
+        let result = self
+            .writer
+            .join()
+            .unwrap_or_else(|_| Err(std::io::Error::other("the writer panicked")));
         result.map_err(Error::system("write the capture"))
     }
 }

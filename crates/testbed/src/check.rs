@@ -77,25 +77,48 @@ pub fn check(plan: &CheckPlan) -> Result<Vec<CheckRow>, Error> {
 }
 
 fn check_round_trip(round_trip: Duration, probes: u32) -> Result<CheckRow, Error> {
-    let bed = Testbed::start(&pair(LinkSpec { round_trip, rate: Some(1_000_000_000), ..LinkSpec::default() })?)?;
+    let bed = Testbed::start(&pair(LinkSpec {
+        round_trip,
+        rate: Some(1_000_000_000),
+        ..LinkSpec::default()
+    })?)?;
     let got = udp_round_trip(&bed, probes)?.as_secs_f64() * 1e3;
     let asked = round_trip.as_secs_f64() * 1e3;
     let report = bed.stop()?;
-    Ok(CheckRow { what: "round trip, ms".to_owned(), asked, got, tolerance: 0.3 + asked * 0.01, distrust: report.distrust() })
+    Ok(CheckRow {
+        what: "round trip, ms".to_owned(),
+        asked,
+        got,
+        tolerance: 0.3 + asked * 0.01,
+        distrust: report.distrust(),
+    })
 }
 
 fn check_rate(rate: u64, round_trip: Duration, time: Duration) -> Result<CheckRow, Error> {
-    let bed = Testbed::start(&pair(LinkSpec { round_trip, rate: Some(rate), ..LinkSpec::default() })?)?;
+    let bed = Testbed::start(&pair(LinkSpec {
+        round_trip,
+        rate: Some(rate),
+        ..LinkSpec::default()
+    })?)?;
     #[expect(clippy::cast_precision_loss, reason = "at most 100 Gbit/s")]
     let asked = rate as f64 / 1e6;
     let got = tcp_rate(&bed, time)? / PAYLOAD_SHARE;
     let report = bed.stop()?;
     let what = format!("rate at {} ms, Mbit/s", round_trip.as_millis());
-    Ok(CheckRow { what, asked, got, tolerance: asked * 0.03, distrust: report.distrust() })
+    Ok(CheckRow {
+        what,
+        asked,
+        got,
+        tolerance: asked * 0.03,
+        distrust: report.distrust(),
+    })
 }
 
 fn pair(link: LinkSpec) -> Result<Topology, Error> {
-    Ok(Topology { link, ..Topology::grid("2x1")? })
+    Ok(Topology {
+        link,
+        ..Topology::grid("2x1")?
+    })
 }
 
 /// Median time of small datagrams from `a1` to `b1` and back.
@@ -104,9 +127,13 @@ fn udp_round_trip(bed: &Testbed, probes: u32) -> Result<Duration, Error> {
     let (near, far) = (bed.host("a1")?, bed.host("b1")?);
     let echo = far.in_network(|| UdpSocket::bind("0.0.0.0:7000"))?.map_err(failed())?;
     let probe = near.in_network(|| UdpSocket::bind("0.0.0.0:0"))?.map_err(failed())?;
-    probe.connect(SocketAddr::from((far.address(), 7000))).map_err(failed())?;
+    probe
+        .connect(SocketAddr::from((far.address(), 7000)))
+        .map_err(failed())?;
     for socket in [&echo, &probe] {
-        socket.set_read_timeout(Some(Duration::from_secs(2))).map_err(failed())?;
+        socket
+            .set_read_timeout(Some(Duration::from_secs(2)))
+            .map_err(failed())?;
     }
     let times = std::thread::scope(|scope| {
         scope.spawn(move || reflect(&echo));
@@ -147,9 +174,13 @@ fn exchange(socket: &UdpSocket, probes: u32) -> std::io::Result<Vec<Duration>> {
 fn tcp_rate(bed: &Testbed, time: Duration) -> Result<f64, Error> {
     let failed = || Error::system("probe the rate");
     let (near, far) = (bed.host("a1")?, bed.host("b1")?);
-    let listener = far.in_network(|| TcpListener::bind("0.0.0.0:7001"))?.map_err(failed())?;
+    let listener = far
+        .in_network(|| TcpListener::bind("0.0.0.0:7001"))?
+        .map_err(failed())?;
     let address = SocketAddr::from((far.address(), 7001));
-    let stream = near.in_network(|| TcpStream::connect_timeout(&address, Duration::from_secs(5)))?.map_err(failed())?;
+    let stream = near
+        .in_network(|| TcpStream::connect_timeout(&address, Duration::from_secs(5)))?
+        .map_err(failed())?;
     let (inbound, _) = listener.accept().map_err(failed())?;
     let measured = std::thread::scope(|scope| {
         scope.spawn(move || pour(stream, WARM_UP + time));

@@ -54,7 +54,8 @@ pub enum Reply {
 /// # Errors
 /// [`Error::System`] when the socket cannot be made.
 pub fn serve(bed: &std::sync::Arc<Testbed>, down: Sender<()>) -> Result<(), Error> {
-    let listener = UnixListener::bind(bed.directory().join("control")).map_err(Error::system("make the control socket"))?;
+    let listener =
+        UnixListener::bind(bed.directory().join("control")).map_err(Error::system("make the control socket"))?;
     let bed = std::sync::Arc::downgrade(bed);
     let serve = move || {
         for stream in listener.incoming().flatten() {
@@ -64,7 +65,10 @@ pub fn serve(bed: &std::sync::Arc<Testbed>, down: Sender<()>) -> Result<(), Erro
             let _ = answer(&stream, &line, &bed, &down);
         }
     };
-    std::thread::Builder::new().name("control".to_owned()).spawn(serve).map_err(Error::system("start a thread"))?;
+    std::thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(serve)
+        .map_err(Error::system("start a thread"))?;
     Ok(())
 }
 
@@ -113,7 +117,10 @@ impl Client {
     /// # Errors
     /// [`Error::System`] when there is none.
     pub fn open(state: &Path) -> Result<Self, Error> {
-        Ok(Self { state: state.to_owned(), description: state::read(state)? })
+        Ok(Self {
+            state: state.to_owned(),
+            description: state::read(state)?,
+        })
     }
 
     /// What it is.
@@ -137,7 +144,10 @@ impl Client {
     pub fn ask(&self, request: &Request) -> Result<Reply, Error> {
         let reply = self.exchange(request).map_err(Error::system("ask the testbed"))?;
         match reply {
-            Reply::Refused(why) => Err(Error::System { doing: "ask the testbed".to_owned(), source: std::io::Error::other(why) }),
+            Reply::Refused(why) => Err(Error::System {
+                doing: "ask the testbed".to_owned(),
+                source: std::io::Error::other(why),
+            }),
             reply => Ok(reply),
         }
     }

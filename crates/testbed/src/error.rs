@@ -58,7 +58,10 @@ impl Error {
     /// Like [`Error::system`] for the results of system calls.
     pub(crate) fn call(doing: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
         let doing = doing.into();
-        move |errno| Self::System { doing, source: errno.into() }
+        move |errno| Self::System {
+            doing,
+            source: errno.into(),
+        }
     }
 }
 

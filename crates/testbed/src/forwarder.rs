@@ -60,28 +60,60 @@ impl Forwarder {
         let devices = Arc::new(devices);
         let sites = devices.len();
         let (ids, started) = mpsc::channel();
-        let mut forwarder = Self { threads: Vec::new(), stop, directions: Vec::new(), realtime: false };
+        let mut forwarder = Self {
+            threads: Vec::new(),
+            stop,
+            directions: Vec::new(),
+            realtime: false,
+        };
         for from in 0..sites {
-            let lines = (0..sites).map(|to| (to != from).then(|| forwarder.line(topology, from, to))).collect();
-            let port = Port { from, devices: Arc::clone(&devices), stop: Arc::clone(&forwarder.stop), lines, tap: tap.cloned(), quiet_since: 0 };
+            let lines = (0..sites)
+                .map(|to| (to != from).then(|| forwarder.line(topology, from, to)))
+                .collect();
+            let port = Port {
+                from,
+                devices: Arc::clone(&devices),
+                stop: Arc::clone(&forwarder.stop),
+                lines,
+                tap: tap.cloned(),
+                quiet_since: 0,
+            };
             let ids = ids.clone();
             let thread = std::thread::Builder::new().name(format!("wide-{from}")).spawn(move || {
                 // Nobody listening means that start() failed; then the stop is on its way.
                 let _ = ids.send(rustix::thread::gettid());
                 port.run();
             });
-            forwarder.threads.push(thread.map_err(Error::system("start a forwarder thread"))?);
+            forwarder
+                .threads
+                .push(thread.map_err(Error::system("start a forwarder thread"))?);
         }
         drop(ids);
-        forwarder.realtime = sites > 1 && started.iter().take(sites).all(|id| make_realtime(id.as_raw_nonzero().get()));
+        forwarder.realtime = sites > 1
+            && started
+                .iter()
+                .take(sites)
+                .all(|id| make_realtime(id.as_raw_nonzero().get()));
         Ok(forwarder)
     }
 
     fn line(&mut self, topology: &Topology, from: usize, to: usize) -> Line {
-        let direction = Arc::new(Direction { from, to, up: AtomicBool::new(true), counters: Counters::new() });
+        let direction = Arc::new(Direction {
+            from,
+            to,
+            up: AtomicBool::new(true),
+            counters: Counters::new(),
+        });
         self.directions.push(Arc::clone(&direction));
-        let seed = topology.seed.wrapping_mul(1_000_003).wrapping_add((from * 64 + to) as u64);
-        Line { shaper: Shaper::new(topology.link_between(from, to), seed), waiting: VecDeque::new(), direction }
+        let seed = topology
+            .seed
+            .wrapping_mul(1_000_003)
+            .wrapping_add((from * 64 + to) as u64);
+        Line {
+            shaper: Shaper::new(topology.link_between(from, to), seed),
+            waiting: VecDeque::new(),
+            direction,
+        }
     }
 
     /// Cuts or restores both directions between two sites.
@@ -98,7 +130,10 @@ impl Forwarder {
     }
 
     pub(crate) fn reports(&self, names: &[&str]) -> Vec<LinkReport> {
-        let report = |d: &Arc<Direction>| d.counters.report(names[d.from], names[d.to], d.up.load(Ordering::Relaxed));
+        let report = |d: &Arc<Direction>| {
+            d.counters
+                .report(names[d.from], names[d.to], d.up.load(Ordering::Relaxed))
+        };
         self.directions.iter().map(report).collect()
     }
 }
@@ -133,7 +168,10 @@ impl Line {
     /// Serialises a frame packet by packet and keeps what survives, in parcels of at most [`CHUNK`].
     fn accept(&mut self, now: u64, frame: &[u8], burst: Burst) {
         if !self.direction.up.load(Ordering::Relaxed) {
-            self.direction.counters.cut.fetch_add(burst.packets() as u64, Ordering::Relaxed);
+            self.direction
+                .counters
+                .cut
+                .fetch_add(burst.packets() as u64, Ordering::Relaxed);
             return;
         }
         let mut open: Option<Open> = None;
@@ -141,7 +179,12 @@ impl Line {
             let ip_bytes = burst.ip_bytes(index) as u64;
             match self.shaper.offer(now, ip_bytes) {
                 Verdict::Due(due) => {
-                    let chunk = open.get_or_insert(Open { first: index, line_time: 0, ip_bytes: 0, due });
+                    let chunk = open.get_or_insert(Open {
+                        first: index,
+                        line_time: 0,
+                        ip_bytes: 0,
+                        due,
+                    });
                     chunk.due = due;
                     chunk.ip_bytes += ip_bytes;
                     chunk.line_time += self.shaper.line_time(ip_bytes + FRAMING);
@@ -162,12 +205,21 @@ impl Line {
         let Some(chunk) = open else { return };
         let packets = end - chunk.first;
         let frame = burst.part(frame, chunk.first, packets);
-        self.waiting.push_back(Parcel { due: chunk.due, packets: packets as u64, ip_bytes: chunk.ip_bytes, frame });
+        self.waiting.push_back(Parcel {
+            due: chunk.due,
+            packets: packets as u64,
+            ip_bytes: chunk.ip_bytes,
+            frame,
+        });
     }
 
     fn drop_one(&self, verdict: Verdict) {
         let counters = &self.direction.counters;
-        let counter = if verdict == Verdict::Lost { &counters.lost } else { &counters.overflowed };
+        let counter = if verdict == Verdict::Lost {
+            &counters.lost
+        } else {
+            &counters.overflowed
+        };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -242,8 +294,12 @@ impl Port {
     }
 
     fn accept(&mut self, frame: &[u8]) {
-        let (Some(burst), Some(to)) = (Burst::of(frame), packet::destination(frame).and_then(site_of)) else { return };
-        let Some(Some(line)) = self.lines.get_mut(to) else { return };
+        let (Some(burst), Some(to)) = (Burst::of(frame), packet::destination(frame).and_then(site_of)) else {
+            return;
+        };
+        let Some(Some(line)) = self.lines.get_mut(to) else {
+            return;
+        };
         if let Some(tap) = &self.tap {
             tap.see(frame);
         }
@@ -260,7 +316,13 @@ impl Port {
 
     /// Sleeps until there is something to do, or returns at once to spin; true when it is time to end.
     fn rest(&self, now: u64) -> bool {
-        let next = self.lines.iter().flatten().filter_map(|line| line.waiting.front()).map(|parcel| parcel.due).min();
+        let next = self
+            .lines
+            .iter()
+            .flatten()
+            .filter_map(|line| line.waiting.front())
+            .map(|parcel| parcel.due)
+            .min();
         let wait = next.map(|due| due.saturating_sub(now));
         let quiet = now.saturating_sub(self.quiet_since) > QUIET;
         match wait {
@@ -274,7 +336,10 @@ impl Port {
     }
 
     fn sleep(&self, nanos: Option<u64>) -> bool {
-        let timeout = nanos.map(|n| Timespec { tv_sec: (n / 1_000_000_000) as i64, tv_nsec: (n % 1_000_000_000) as _ });
+        let timeout = nanos.map(|n| Timespec {
+            tv_sec: (n / 1_000_000_000) as i64,
+            tv_nsec: (n % 1_000_000_000) as _,
+        });
         let mut fds = [
             PollFd::from_borrowed_fd(self.devices[self.from].as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
@@ -309,9 +374,22 @@ mod tests {
     use crate::topology::{LinkSpec, Queue};
 
     fn line(queue: u64) -> Line {
-        let spec = LinkSpec { queue: Queue::Packets(queue), rate: Some(1_000_000_000), ..LinkSpec::default() };
-        let direction = Arc::new(Direction { from: 0, to: 1, up: AtomicBool::new(true), counters: Counters::new() });
-        Line { shaper: Shaper::new(&spec, 1), waiting: VecDeque::new(), direction }
+        let spec = LinkSpec {
+            queue: Queue::Packets(queue),
+            rate: Some(1_000_000_000),
+            ..LinkSpec::default()
+        };
+        let direction = Arc::new(Direction {
+            from: 0,
+            to: 1,
+            up: AtomicBool::new(true),
+            counters: Counters::new(),
+        });
+        Line {
+            shaper: Shaper::new(&spec, 1),
+            waiting: VecDeque::new(),
+            direction,
+        }
     }
 
     /// A plain UDP-like packet of `bytes` bytes of IP.
@@ -343,6 +421,12 @@ mod tests {
         let sink = OwnedFd::from(std::fs::File::options().write(true).open("/dev/null").unwrap());
         assert!(line.deliver(u64::MAX, &sink));
         let counters = &line.direction.counters;
-        assert_eq!((counters.cut.load(Ordering::Relaxed), counters.packets.load(Ordering::Relaxed)), (2, 0));
+        assert_eq!(
+            (
+                counters.cut.load(Ordering::Relaxed),
+                counters.packets.load(Ordering::Relaxed)
+            ),
+            (2, 0)
+        );
     }
 }

@@ -22,7 +22,13 @@ const GATEWAY_INIT: &str = "echo ready; exec cat >/dev/null";
 
 /// Variables of the user's session that would lead out of a host.
 const FOREIGN: [&str; 8] = [
-    "SSH_AUTH_SOCK", "SSH_CONNECTION", "SSH_CLIENT", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+    "SSH_AUTH_SOCK",
+    "SSH_CONNECTION",
+    "SSH_CLIENT",
+    "XDG_RUNTIME_DIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
     "XDG_STATE_HOME",
 ];
 
@@ -38,7 +44,11 @@ impl Host {
     /// Reaches a host of a running testbed through its holder process.
     pub(crate) fn attach(description: HostDescription, state: &Path) -> Result<Self, Error> {
         let namespaces = Namespaces::of(description.holder, true)?;
-        Ok(Self { description, state: state.to_owned(), namespaces })
+        Ok(Self {
+            description,
+            state: state.to_owned(),
+            namespaces,
+        })
     }
 
     /// Its name, which is also its host name.
@@ -77,9 +87,15 @@ impl Host {
     /// [`Error::System`] when the program cannot be started.
     pub fn output<S: AsRef<OsStr>>(&self, program: &str, arguments: &[S]) -> Result<Output, Error> {
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let child = self.spawn(&mut command)?;
-        child.wait_with_output().map_err(Error::system(format!("wait for {program} on {}", self.name())))
+        child
+            .wait_with_output()
+            .map_err(Error::system(format!("wait for {program} on {}", self.name())))
     }
 
     /// Runs `work` on a thread of this process that is inside the host's network: sockets made there
@@ -120,9 +136,25 @@ impl Holder {
     }
 
     /// All namespaces of a host, prepared by `host.sh`.
-    pub(crate) fn host(plan: &HostPlan, state: &Path, topology: &Topology, first: bool, sshd: Option<&Path>) -> Result<Self, Error> {
+    pub(crate) fn host(
+        plan: &HostPlan,
+        state: &Path,
+        topology: &Topology,
+        first: bool,
+        sshd: Option<&Path>,
+    ) -> Result<Self, Error> {
         let mut command = Command::new("unshare");
-        command.args(["--net", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc", "--mount-proc", "--"]);
+        command.args([
+            "--net",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--mount-proc",
+            "--",
+        ]);
         command.arg("/bin/sh").arg(state.join("host.sh"));
         command.env("STATE", state).env("HOST", &plan.name);
         command.env("SSHD", sshd.unwrap_or_else(|| Path::new("")));
@@ -133,14 +165,22 @@ impl Holder {
     }
 
     fn start(mut command: Command, doing: &str) -> Result<Self, Error> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().map_err(Error::system(format!("{doing}: run unshare (package util-linux)")))?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(Error::system(format!("{doing}: run unshare (package util-linux)")))?;
         let input = child.stdin.take();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let mut holder = Self { child, input };
         let mut line = String::new();
         if let Some(stdout) = stdout {
-            BufReader::new(stdout).read_line(&mut line).map_err(Error::system(doing))?;
+            BufReader::new(stdout)
+                .read_line(&mut line)
+                .map_err(Error::system(doing))?;
         }
         if line == "ready\n" {
             return Ok(holder);
@@ -175,7 +215,11 @@ fn refused(doing: &str, said: String) -> Error {
             hint: "run as root, or where unprivileged user namespaces are allowed (sysctl kernel.unprivileged_userns_clone=1)".to_owned(),
         };
     }
-    Error::Tool { tool: "unshare".to_owned(), doing: doing.to_owned(), said }
+    Error::Tool {
+        tool: "unshare".to_owned(),
+        doing: doing.to_owned(),
+        said,
+    }
 }
 
 /// Writes the files that make a host look like a machine of its own.
@@ -187,7 +231,11 @@ pub(crate) fn furnish(state: &Path, plan: &HostPlan, hosts: &[HostPlan], user: &
     let etc = |name: &str, text: &str, mode| ssh::write(&here.join("etc").join(name), text, mode);
     etc("hosts", &hosts_file(hosts), 0o644)?;
     etc("passwd", &user.passwd(&here.join("home")), 0o644)?;
-    etc("shadow", &format!("{}:*:19000:0:99999:7:::\nsshd:!:19000::::::\n", user.name), 0o600)?;
+    etc(
+        "shadow",
+        &format!("{}:*:19000:0:99999:7:::\nsshd:!:19000::::::\n", user.name),
+        0o600,
+    )?;
     let id = identifier()?;
     etc("machine-id", &format!("{}\n", id.replace('-', "")), 0o444)?;
     ssh::write(&here.join("boot_id"), &format!("{id}\n"), 0o444)
@@ -203,7 +251,8 @@ fn hosts_file(hosts: &[HostPlan]) -> String {
 
 /// A random identifier of the form of a boot id.
 fn identifier() -> Result<String, Error> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(Error::system("read /proc/sys/kernel/random/uuid"))?;
+    let text = fs::read_to_string("/proc/sys/kernel/random/uuid")
+        .map_err(Error::system("read /proc/sys/kernel/random/uuid"))?;
     Ok(text.trim().to_owned())
 }
 
@@ -220,8 +269,13 @@ impl User {
     pub(crate) fn current() -> Result<Self, Error> {
         let id = rustix::process::geteuid().as_raw();
         let passwd = fs::read_to_string("/etc/passwd").map_err(Error::system("read /etc/passwd"))?;
-        let name = passwd.lines().find(|line| line.split(':').nth(2) == Some(id.to_string().as_str()));
-        let name = name.and_then(|line| line.split(':').next()).unwrap_or("root").to_owned();
+        let name = passwd
+            .lines()
+            .find(|line| line.split(':').nth(2) == Some(id.to_string().as_str()));
+        let name = name
+            .and_then(|line| line.split(':').next())
+            .unwrap_or("root")
+            .to_owned();
         Ok(Self { name, id, passwd })
     }
 
@@ -248,7 +302,11 @@ mod tests {
     #[test]
     fn only_the_users_home_moves() {
         let passwd = "root:x:0:0:root:/root:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n".to_owned();
-        let user = User { name: "root".to_owned(), id: 0, passwd };
+        let user = User {
+            name: "root".to_owned(),
+            id: 0,
+            passwd,
+        };
         assert_eq!(
             user.passwd(Path::new("/state/home")),
             "root:x:0:0:root:/state/home:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"

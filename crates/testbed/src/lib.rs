@@ -38,7 +38,10 @@ mod shaper;
 mod ssh;
 mod state;
 mod stats;
-#[expect(unsafe_code, reason = "the TUN ioctls and entering namespaces have no safe interface")]
+#[expect(
+    unsafe_code,
+    reason = "the TUN ioctls and entering namespaces have no safe interface"
+)]
 mod sys;
 mod topology;
 mod units;

@@ -78,14 +78,29 @@ fn set(name: &str, value: &str) -> Result<(), Error> {
 
 /// Runs `ip -batch` inside a network namespace.
 fn ip(namespaces: &Namespaces, script: &str, doing: &str) -> Result<(), Error> {
-    let failed = |said: String| Error::Tool { tool: "ip (package iproute2)".to_owned(), doing: doing.to_owned(), said };
+    let failed = |said: String| Error::Tool {
+        tool: "ip (package iproute2)".to_owned(),
+        doing: doing.to_owned(),
+        said,
+    };
     let mut command = Command::new("ip");
-    command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-    let mut child = namespaces.in_network(|| command.spawn())?.map_err(|e| failed(e.to_string()))?;
+    command
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = namespaces
+        .in_network(|| command.spawn())?
+        .map_err(|e| failed(e.to_string()))?;
     if let Some(mut input) = child.stdin.take() {
         // A tool that stopped reading says why on its standard error.
         let _ = input.write_all(script.as_bytes());
     }
     let output = child.wait_with_output().map_err(|e| failed(e.to_string()))?;
-    if output.status.success() { Ok(()) } else { Err(failed(String::from_utf8_lossy(&output.stderr).into_owned())) }
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
 }

@@ -46,7 +46,11 @@ impl Burst {
             return None;
         }
         if frame[1] & !GSO_ECN != GSO_TCPV4 || packet[9] != PROTOCOL_TCP {
-            return Some(Self { headers: 0, segment: packet.len(), payload: packet.len() });
+            return Some(Self {
+                headers: 0,
+                segment: packet.len(),
+                payload: packet.len(),
+            });
         }
         let ip = usize::from(packet[0] & 15) * 4;
         let tcp = usize::from(*packet.get(ip + 12)? >> 4) * 4;
@@ -55,7 +59,11 @@ impl Burst {
         if ip < 20 || tcp < 20 || segment == 0 || packet.len() <= headers {
             return None;
         }
-        Some(Self { headers, segment, payload: packet.len() - headers })
+        Some(Self {
+            headers,
+            segment,
+            payload: packet.len() - headers,
+        })
     }
 
     /// How many packets on the line.
@@ -139,7 +147,10 @@ fn write_u16(bytes: &mut [u8], at: usize, value: usize) {
 
 /// Sum of the 16-bit words of an even number of bytes.
 fn sum(bytes: &[u8]) -> u32 {
-    bytes.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum()
+    bytes
+        .chunks_exact(2)
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .sum()
 }
 
 fn fold(mut sum: u32) -> u16 {
@@ -179,7 +190,11 @@ mod tests {
         let frame = big(3500, 1000);
         let burst = Burst::of(&frame).unwrap();
         assert_eq!((burst.packets(), burst.ip_bytes(0), burst.ip_bytes(3)), (4, 1040, 540));
-        let parts = [burst.part(&frame, 0, 2), burst.part(&frame, 2, 1), burst.part(&frame, 3, 1)];
+        let parts = [
+            burst.part(&frame, 0, 2),
+            burst.part(&frame, 2, 1),
+            burst.part(&frame, 3, 1),
+        ];
         let payload: Vec<u8> = parts.iter().flat_map(|p| p[HEADER + 40..].to_vec()).collect();
         assert_eq!(payload, frame[HEADER + 40..]);
     }

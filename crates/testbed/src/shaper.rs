@@ -62,19 +62,25 @@ impl Shaper {
         if self.loss > 0.0 && self.random.unit() < self.loss {
             return Verdict::Lost;
         }
-        let jitter = if self.jitter == 0 { 0 } else { self.random.next() % (self.jitter + 1) };
+        let jitter = if self.jitter == 0 {
+            0
+        } else {
+            self.random.next() % (self.jitter + 1)
+        };
         self.last_due = self.last_due.max(self.line_free_at + self.delay + jitter);
         Verdict::Due(self.last_due)
     }
 
     /// Nanoseconds that `bytes` occupy the line.
     pub(crate) fn line_time(&self, bytes: u64) -> u64 {
-        self.bits_per_second.map_or(0, |rate| scale(bytes * 8, 1_000_000_000, rate))
+        self.bits_per_second
+            .map_or(0, |rate| scale(bytes * 8, 1_000_000_000, rate))
     }
 
     fn bytes_waiting(&self, now: u64) -> u64 {
         let backlog = self.line_free_at.saturating_sub(now);
-        self.bits_per_second.map_or(0, |rate| scale(backlog, rate, 8_000_000_000))
+        self.bits_per_second
+            .map_or(0, |rate| scale(backlog, rate, 8_000_000_000))
     }
 }
 
@@ -130,7 +136,11 @@ mod tests {
     use super::*;
 
     fn link(ms: u64, rate: Option<u64>) -> LinkSpec {
-        LinkSpec { round_trip: Duration::from_millis(ms), rate, ..LinkSpec::default() }
+        LinkSpec {
+            round_trip: Duration::from_millis(ms),
+            rate,
+            ..LinkSpec::default()
+        }
     }
 
     #[test]
@@ -147,7 +157,9 @@ mod tests {
         let mut shaper = Shaper::new(&spec, 1);
         let dues: Vec<_> = (0..12).map(|_| shaper.offer(0, 1500)).collect();
         for pair in dues[..10].windows(2) {
-            let [Verdict::Due(a), Verdict::Due(b)] = pair else { panic!("{pair:?}") };
+            let [Verdict::Due(a), Verdict::Due(b)] = pair else {
+                panic!("{pair:?}")
+            };
             assert_eq!(b - a, 1538 * 8 * 10);
         }
         assert_eq!(dues[10..], [Verdict::Overflow, Verdict::Overflow]);
@@ -161,10 +173,15 @@ mod tests {
 
     #[test]
     fn loss_is_seeded_and_near_its_share() {
-        let spec = LinkSpec { loss: 0.1, ..link(10, None) };
+        let spec = LinkSpec {
+            loss: 0.1,
+            ..link(10, None)
+        };
         let lost = |seed| {
             let mut shaper = Shaper::new(&spec, seed);
-            (0..10_000).filter(|&now| shaper.offer(now, 1000) == Verdict::Lost).count()
+            (0..10_000)
+                .filter(|&now| shaper.offer(now, 1000) == Verdict::Lost)
+                .count()
         };
         assert_eq!(lost(7), lost(7));
         assert!((900..1100).contains(&lost(7)), "{}", lost(7));

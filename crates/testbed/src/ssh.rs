@@ -40,14 +40,21 @@ pub(crate) fn configure(state: &Path, host: &HostPlan, hosts: &[HostPlan], user:
 
 /// The sshd of this machine, if it has one.
 pub(crate) fn find_server() -> Option<PathBuf> {
-    ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"].map(PathBuf::from).into_iter().find(|p| p.exists())
+    ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|p| p.exists())
 }
 
 fn client(state: &Path, hosts: &[HostPlan], user: &str) -> String {
     let state = state.display();
     let mut text = String::new();
     for host in hosts {
-        let _ = writeln!(text, "Host {}\n    HostName {}\n    HostKeyAlias {}", host.name, host.address, host.name);
+        let _ = writeln!(
+            text,
+            "Host {}\n    HostName {}\n    HostKeyAlias {}",
+            host.name, host.address, host.name
+        );
     }
     let _ = write!(
         text,
@@ -80,7 +87,11 @@ fn keygen(path: &Path, comment: &str) -> Result<(), Error> {
         .arg(path)
         .output()
         .map_err(|e| failed(e.to_string()))?;
-    if output.status.success() { Ok(()) } else { Err(failed(String::from_utf8_lossy(&output.stderr).into_owned())) }
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
 }
 
 /// Makes a directory, with its parents, that only its owner may enter.
@@ -92,7 +103,8 @@ pub(crate) fn private_dir(path: &Path) -> Result<(), Error> {
 pub(crate) fn write(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
     let mut options = fs::OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(mode).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::system(format!("write {}", path.display())))
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(Error::system(format!("write {}", path.display())))
 }
 
 fn read(path: &Path) -> Result<String, Error> {

@@ -96,7 +96,10 @@ impl Drop for StateDir {
 pub(crate) fn read(state: &Path) -> Result<Description, Error> {
     let path = state.join("description.json");
     let text = fs::read_to_string(&path).map_err(Error::system(format!("read {}", path.display())))?;
-    serde_json::from_str(&text).map_err(|e| Error::System { doing: format!("read {}", path.display()), source: e.into() })
+    serde_json::from_str(&text).map_err(|e| Error::System {
+        doing: format!("read {}", path.display()),
+        source: e.into(),
+    })
 }
 
 /// Where testbeds of this user live: `/tmp/isthmus-testbed-UID`, or what ISTHMUS_TESTBED_ROOT says.
@@ -106,7 +109,9 @@ pub fn default_root() -> PathBuf {
         return PathBuf::from(root);
     }
     // In a user namespace of our own making everybody is root: the name must not change with it.
-    let user = std::env::var("ISTHMUS_TESTBED_USER").ok().filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
+    let user = std::env::var("ISTHMUS_TESTBED_USER")
+        .ok()
+        .filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
     let user = user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
     PathBuf::from(format!("/tmp/isthmus-testbed-{user}"))
 }
@@ -114,7 +119,11 @@ pub fn default_root() -> PathBuf {
 /// Names of the testbeds that run below `root`.
 #[must_use]
 pub fn running(root: &Path) -> Vec<String> {
-    entries(root).into_iter().filter(|path| is_locked(path)).filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
+    entries(root)
+        .into_iter()
+        .filter(|path| is_locked(path))
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect()
 }
 
 /// Removes what dead testbeds left below `root`; gives how many there were.
@@ -156,15 +165,23 @@ fn entries(root: &Path) -> Vec<PathBuf> {
 
 /// Whether a living process holds the testbed in `path`.
 fn is_locked(path: &Path) -> bool {
-    let Ok(lock) = File::open(path.join("lock")) else { return false };
-    matches!(flock(&lock, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
+    let Ok(lock) = File::open(path.join("lock")) else {
+        return false;
+    };
+    matches!(
+        flock(&lock, FlockOperation::NonBlockingLockExclusive),
+        Err(rustix::io::Errno::WOULDBLOCK)
+    )
 }
 
 fn remove_if_dead(path: &Path) -> Result<(), Error> {
     if is_locked(path) {
         return Err(Error::System {
             doing: format!("make the testbed {}", path.display()),
-            source: io::Error::new(io::ErrorKind::AlreadyExists, "it is running; end it with `isthmus-testbed down` or choose another --name"),
+            source: io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "it is running; end it with `isthmus-testbed down` or choose another --name",
+            ),
         });
     }
     fs::remove_dir_all(path).map_err(Error::system(format!("remove {}", path.display())))
@@ -208,7 +225,12 @@ mod tests {
         let bed = StateDir::create(&root, "one").unwrap();
         fs::create_dir(root.join("dead")).unwrap();
         assert_eq!(running(&root), ["one"]);
-        assert!(StateDir::create(&root, "one").unwrap_err().to_string().contains("running"));
+        assert!(
+            StateDir::create(&root, "one")
+                .unwrap_err()
+                .to_string()
+                .contains("running")
+        );
         assert_eq!(sweep(&root).unwrap(), 1);
         drop(bed);
         assert!(running(&root).is_empty());

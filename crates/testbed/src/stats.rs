@@ -46,7 +46,9 @@ impl Counters {
     /// Notes that packets were delivered `nanos` after they were due.
     pub(crate) fn late(&self, nanos: u64) {
         let micros = nanos / 1000;
-        let bucket = usize::try_from(micros / BUCKET_MICROS).unwrap_or(BUCKETS).min(BUCKETS - 1);
+        let bucket = usize::try_from(micros / BUCKET_MICROS)
+            .unwrap_or(BUCKETS)
+            .min(BUCKETS - 1);
         self.lateness[bucket].fetch_add(1, Relaxed);
         self.latest.fetch_max(micros, Relaxed);
     }
@@ -59,7 +61,11 @@ impl Counters {
         for (bucket, count) in (1u64..).zip(&counts) {
             seen += count;
             if seen > target {
-                return if bucket as usize == BUCKETS { self.latest.load(Relaxed) } else { bucket * BUCKET_MICROS };
+                return if bucket as usize == BUCKETS {
+                    self.latest.load(Relaxed)
+                } else {
+                    bucket * BUCKET_MICROS
+                };
             }
         }
         0
@@ -127,18 +133,27 @@ impl Report {
     #[must_use]
     pub fn distrust(&self) -> Option<String> {
         if self.steal_percent > TRUSTED_STEAL_PERCENT {
-            return Some(format!("the hypervisor took {:.1} % of the processors' time", self.steal_percent));
+            return Some(format!(
+                "the hypervisor took {:.1} % of the processors' time",
+                self.steal_percent
+            ));
         }
         let worst = self.links.iter().max_by_key(|link| link.late_p99_us)?;
         (worst.late_p99_us > TRUSTED_P99_MICROS).then(|| {
-            format!("packets {} -> {} left up to {} us late (99th percentile)", worst.from, worst.to, worst.late_p99_us)
+            format!(
+                "packets {} -> {} left up to {} us late (99th percentile)",
+                worst.from, worst.to, worst.late_p99_us
+            )
         })
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "link          packets        bytes  overflow   lost    cut  late p99/max us")?;
+        writeln!(
+            f,
+            "link          packets        bytes  overflow   lost    cut  late p99/max us"
+        )?;
         for link in &self.links {
             let name = format!("{} -> {}{}", link.from, link.to, if link.up { "" } else { " (cut)" });
             writeln!(
@@ -147,7 +162,12 @@ impl fmt::Display for Report {
                 link.packets, link.bytes, link.overflowed, link.lost, link.cut, link.late_p99_us, link.late_max_us
             )?;
         }
-        write!(f, "steal {:.1} %, real-time forwarder: {}", self.steal_percent, if self.realtime { "yes" } else { "no" })?;
+        write!(
+            f,
+            "steal {:.1} %, real-time forwarder: {}",
+            self.steal_percent,
+            if self.realtime { "yes" } else { "no" }
+        )?;
         if let Some(reason) = self.distrust() {
             write!(f, "\nnot to be trusted: {reason}")?;
         }
@@ -171,7 +191,10 @@ impl Ticks {
     fn parse(stat: &str) -> Self {
         let line = stat.lines().next().unwrap_or_default();
         let fields: Vec<u64> = line.split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
-        Self { steal: fields.get(7).copied().unwrap_or(0), total: fields.iter().take(8).sum() }
+        Self {
+            steal: fields.get(7).copied().unwrap_or(0),
+            total: fields.iter().take(8).sum(),
+        }
     }
 
     /// Percentage of stolen time between `self` and `later`.

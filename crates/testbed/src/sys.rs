@@ -33,7 +33,11 @@ struct InterfaceRequest {
 pub(crate) fn open_tun(name: &str) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(tun_refused("open /dev/net/tun"))?;
-    let mut request = InterfaceRequest { name: [0; 16], flags: IFF_TUN | IFF_NO_PI | IFF_VNET_HDR, rest: [0; 22] };
+    let mut request = InterfaceRequest {
+        name: [0; 16],
+        flags: IFF_TUN | IFF_NO_PI | IFF_VNET_HDR,
+        rest: [0; 22],
+    };
     let length = name.len().min(15);
     request.name[..length].copy_from_slice(&name.as_bytes()[..length]);
     // SAFETY: TUNSETIFF reads and writes one struct ifreq; InterfaceRequest has its size and layout.
@@ -59,7 +63,9 @@ impl Namespaces {
     pub(crate) fn of(pid: u32, everything: bool) -> Result<Self, Error> {
         let open = |name: &str| {
             let path = format!("/proc/{pid}/ns/{name}");
-            File::open(&path).map(OwnedFd::from).map_err(Error::system(format!("open {path}")))
+            File::open(&path)
+                .map(OwnedFd::from)
+                .map_err(Error::system(format!("open {path}")))
         };
         let mut others = Vec::new();
         if everything {
@@ -68,7 +74,10 @@ impl Namespaces {
             others.push((open("pid_for_children")?, LinkNameSpaceType::ProcessID));
             others.push((open("mnt")?, LinkNameSpaceType::Mount));
         }
-        Ok(Self { net: open("net")?, others })
+        Ok(Self {
+            net: open("net")?,
+            others,
+        })
     }
 
     /// Runs `work` on a thread inside the network namespace only.
@@ -112,6 +121,7 @@ fn on_thread<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<
 fn tun_refused(doing: &'static str) -> impl FnOnce(rustix::io::Errno) -> Error {
     move |errno| Error::NotPermitted {
         doing: format!("{doing}: {errno}"),
-        hint: "run as root; /dev/net/tun must exist (modprobe tun) and, without root, be writable for everybody".to_owned(),
+        hint: "run as root; /dev/net/tun must exist (modprobe tun) and, without root, be writable for everybody"
+            .to_owned(),
     }
 }

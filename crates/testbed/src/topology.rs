@@ -90,7 +90,12 @@ impl Topology {
     /// # Errors
     /// [`Error::Topology`] when the text has another form or asks for too much.
     pub fn grid(text: &str) -> Result<Self, Error> {
-        let bad = || wrong(format!("\"{text}\" is not SITESxMACHINES[xHOSTS]"), "2x1 is two sites with one machine each");
+        let bad = || {
+            wrong(
+                format!("\"{text}\" is not SITESxMACHINES[xHOSTS]"),
+                "2x1 is two sites with one machine each",
+            )
+        };
         let mut numbers = Vec::new();
         for part in text.split('x') {
             numbers.push(part.trim().parse::<usize>().map_err(|_| bad())?);
@@ -104,8 +109,19 @@ impl Topology {
         if sites > MAX_SITES {
             return Err(wrong(format!("{sites} sites"), &format!("at most {MAX_SITES}")));
         }
-        let sites = ('a'..='z').take(sites).map(|c| Site { name: c.to_string(), machines, hosts }).collect();
-        Self { sites, ..Self::default() }.checked()
+        let sites = ('a'..='z')
+            .take(sites)
+            .map(|c| Site {
+                name: c.to_string(),
+                machines,
+                hosts,
+            })
+            .collect();
+        Self {
+            sites,
+            ..Self::default()
+        }
+        .checked()
     }
 
     /// Reads a TOML description; the README shows one.
@@ -113,7 +129,8 @@ impl Topology {
     /// # Errors
     /// [`Error::Topology`] with line and column when it is malformed or inconsistent.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        let file: File = toml::from_str(text).map_err(|e| wrong(e.to_string().trim_end().to_owned(), "see crates/testbed/README.md"))?;
+        let file: File = toml::from_str(text)
+            .map_err(|e| wrong(e.to_string().trim_end().to_owned(), "see crates/testbed/README.md"))?;
         file.topology()?.checked()
     }
 
@@ -180,11 +197,19 @@ impl Topology {
     /// # Errors
     /// [`Error::Unknown`] with the names there are.
     pub fn site(&self, name: &str) -> Result<usize, Error> {
-        self.sites.iter().position(|site| site.name == name).ok_or_else(|| Error::Unknown {
-            kind: "site",
-            name: name.to_owned(),
-            known: self.sites.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", "),
-        })
+        self.sites
+            .iter()
+            .position(|site| site.name == name)
+            .ok_or_else(|| Error::Unknown {
+                kind: "site",
+                name: name.to_owned(),
+                known: self
+                    .sites
+                    .iter()
+                    .map(|s| s.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
     }
 
     /// All hosts, site by site and machine by machine; the first is where commands run by default.
@@ -196,8 +221,17 @@ impl Topology {
                 for node in 1..=site.hosts {
                     last += 1;
                     let machine = format!("{}{machine}", site.name);
-                    let name = if node == 1 { machine.clone() } else { format!("{machine}n{node}") };
-                    plans.push(HostPlan { name, site: index, machine, address: address(index, last) });
+                    let name = if node == 1 {
+                        machine.clone()
+                    } else {
+                        format!("{machine}n{node}")
+                    };
+                    plans.push(HostPlan {
+                        name,
+                        site: index,
+                        machine,
+                        address: address(index, last),
+                    });
                 }
             }
         }
@@ -213,24 +247,36 @@ impl Topology {
 
     fn checked(self) -> Result<Self, Error> {
         if self.sites.is_empty() || self.sites.len() > MAX_SITES {
-            return Err(wrong(format!("{} sites", self.sites.len()), &format!("from 1 to {MAX_SITES}")));
+            return Err(wrong(
+                format!("{} sites", self.sites.len()),
+                &format!("from 1 to {MAX_SITES}"),
+            ));
         }
         let mut seen = BTreeSet::new();
         for site in &self.sites {
             check_site(site)?;
             if !seen.insert(&site.name) {
-                return Err(wrong(format!("site \"{}\" is described twice", site.name), "give each site its own name"));
+                return Err(wrong(
+                    format!("site \"{}\" is described twice", site.name),
+                    "give each site its own name",
+                ));
             }
         }
         let mut names = BTreeSet::new();
         for host in self.hosts() {
             if !names.insert(host.name.clone()) {
-                return Err(wrong(format!("two hosts would be named \"{}\"", host.name), "end site names with a letter"));
+                return Err(wrong(
+                    format!("two hosts would be named \"{}\"", host.name),
+                    "end site names with a letter",
+                ));
             }
         }
         for (Pair(a, b), _) in &self.links {
             if self.site(a)? == self.site(b)? {
-                return Err(wrong(format!("a link joins \"{a}\" to itself"), "name two different sites"));
+                return Err(wrong(
+                    format!("a link joins \"{a}\" to itself"),
+                    "name two different sites",
+                ));
             }
         }
         Ok(self)
@@ -302,7 +348,10 @@ fn check_site(site: &Site) -> Result<(), Error> {
     let hosts = site.machines.saturating_mul(site.hosts);
     if hosts == 0 || hosts > MAX_HOSTS_PER_SITE {
         return Err(wrong(
-            format!("site \"{}\" has {} machines of {} hosts", site.name, site.machines, site.hosts),
+            format!(
+                "site \"{}\" has {} machines of {} hosts",
+                site.name, site.machines, site.hosts
+            ),
             &format!("from 1 to {MAX_HOSTS_PER_SITE} hosts in all"),
         ));
     }
@@ -310,7 +359,10 @@ fn check_site(site: &Site) -> Result<(), Error> {
 }
 
 fn wrong(what: String, hint: &str) -> Error {
-    Error::Topology { what, hint: hint.to_owned() }
+    Error::Topology {
+        what,
+        hint: hint.to_owned(),
+    }
 }
 
 /// The TOML file as written.
@@ -369,10 +421,24 @@ impl File {
         let mut links = Vec::new();
         for one in self.links {
             let [a, b] = one.between;
-            let text = LinkText { round_trip: one.round_trip, rate: one.rate, queue: one.queue, loss: one.loss, jitter: one.jitter };
+            let text = LinkText {
+                round_trip: one.round_trip,
+                rate: one.rate,
+                queue: one.queue,
+                loss: one.loss,
+                jitter: one.jitter,
+            };
             links.push((Pair(a, b), text.over(&link)?));
         }
-        let sites = self.sites.into_iter().map(|s| Site { name: s.name, machines: s.machines, hosts: s.hosts }).collect();
+        let sites = self
+            .sites
+            .into_iter()
+            .map(|s| Site {
+                name: s.name,
+                machines: s.machines,
+                hosts: s.hosts,
+            })
+            .collect();
         let default = Topology::default();
         Ok(Topology {
             sites,
@@ -418,7 +484,14 @@ mod tests {
 
     #[test]
     fn grid_names_hosts_after_their_site() {
-        let names = |text| Topology::grid(text).unwrap().hosts().into_iter().map(|h| h.name).collect::<Vec<_>>();
+        let names = |text| {
+            Topology::grid(text)
+                .unwrap()
+                .hosts()
+                .into_iter()
+                .map(|h| h.name)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names("2x1"), ["a1", "b1"]);
         assert_eq!(names("2x2x2"), ["a1", "a1n2", "a2", "a2n2", "b1", "b1n2", "b2", "b2n2"]);
     }
@@ -446,7 +519,10 @@ mod tests {
         let topology = Topology::from_toml(text).unwrap();
         assert_eq!(topology.link_between(0, 1).round_trip, Duration::from_millis(10));
         let far = topology.link_between(0, 2);
-        assert_eq!((far.round_trip, far.rate, far.loss), (Duration::from_millis(75), Some(1_000_000_000), 0.001));
+        assert_eq!(
+            (far.round_trip, far.rate, far.loss),
+            (Duration::from_millis(75), Some(1_000_000_000), 0.001)
+        );
     }
 
     #[test]
@@ -455,7 +531,10 @@ mod tests {
             ("sites = []", "0 sites"),
             ("sites = [{ name = \"A\" }]", "not a site name"),
             ("sites = [{ name = \"a\" }, { name = \"a\" }]", "twice"),
-            ("sites = [{ name = \"a\" }]\n[[links]]\nbetween = [\"a\", \"b\"]", "no site named \"b\""),
+            (
+                "sites = [{ name = \"a\" }]\n[[links]]\nbetween = [\"a\", \"b\"]",
+                "no site named \"b\"",
+            ),
             ("sites = [{ name = \"a\", machines = 0 }]", "0 machines"),
             ("sites = [{ name = \"a\" }]\nspeed = 3", "line 2"),
         ];

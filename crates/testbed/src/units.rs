@@ -21,7 +21,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Error> {
     if total > 60e9 {
         return Err(bad("time", text, "at most 60s"));
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "split() refuses negative numbers")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "split() refuses negative numbers"
+    )]
     Ok(Duration::from_nanos(total.round() as u64))
 }
 
@@ -43,7 +47,11 @@ pub(crate) fn rate(text: &str) -> Result<Option<u64>, Error> {
     if !(1e3..=1e11).contains(&bits) {
         return Err(bad("rate", text, "between 1kbit and 100gbit"));
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked above")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range was checked above"
+    )]
     Ok(Some(bits as u64))
 }
 
@@ -56,7 +64,11 @@ pub(crate) fn probability(text: &str) -> Result<f64, Error> {
         "" => number,
         _ => return Err(bad("loss", text, HINT)),
     };
-    if share <= 1.0 { Ok(share) } else { Err(bad("loss", text, HINT)) }
+    if share <= 1.0 {
+        Ok(share)
+    } else {
+        Err(bad("loss", text, HINT))
+    }
 }
 
 /// A queue: `auto`, `100p` packets or `500kb` bytes.
@@ -69,7 +81,11 @@ pub(crate) fn queue(text: &str) -> Result<Queue, Error> {
     if !(1.0..=1e9).contains(&number) {
         return Err(bad("queue", text, HINT));
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked above")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range was checked above"
+    )]
     let whole = |factor: f64| (number * factor) as u64;
     match unit.as_str() {
         "p" | "packets" => Ok(Queue::Packets(whole(1.0))),
@@ -83,13 +99,18 @@ pub(crate) fn queue(text: &str) -> Result<Queue, Error> {
 /// The number and the lower-cased unit of `text`; `None` when it does not begin with a finite number >= 0.
 fn split(text: &str) -> Option<(f64, String)> {
     let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     Some((number, text[end..].trim().to_lowercase()))
 }
 
 fn bad(kind: &str, text: &str, hint: &str) -> Error {
-    Error::Topology { what: format!("\"{text}\" is not a {kind}"), hint: hint.to_owned() }
+    Error::Topology {
+        what: format!("\"{text}\" is not a {kind}"),
+        hint: hint.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whole testbeds: what hosts see, cuts, captures, and that nothing stays behind.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests stop at what they did not expect and say what they skip")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "tests stop at what they did not expect and say what they skip"
+)]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -53,10 +57,19 @@ fn ssh_reaches_every_host_by_name_and_finds_its_home() {
         return;
     }
     for (from, to) in [("a1", "b1"), ("b1", "a1"), ("a1", "a1")] {
-        let output = bed.host(from).unwrap().output("ssh", &[to, "hostname; pwd; echo $HOME"]).unwrap();
+        let output = bed
+            .host(from)
+            .unwrap()
+            .output("ssh", &[to, "hostname; pwd; echo $HOME"])
+            .unwrap();
         let home = bed.host(to).unwrap().home().display().to_string();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(text, format!("{to}\n{home}\n{home}\n"), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            text,
+            format!("{to}\n{home}\n{home}\n"),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
@@ -72,7 +85,10 @@ fn a_cut_is_silent_and_tcp_goes_on_after_it() {
     near.write_all(b"across").unwrap();
     far.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let mut buffer = [0; 6];
-    assert!(far.read(&mut buffer).is_err(), "a cut lets nothing through and says nothing");
+    assert!(
+        far.read(&mut buffer).is_err(),
+        "a cut lets nothing through and says nothing"
+    );
     bed.restore("b", "a").unwrap();
     far.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     far.read_exact(&mut buffer).unwrap();
@@ -83,14 +99,20 @@ fn a_cut_is_silent_and_tcp_goes_on_after_it() {
 
 #[test]
 fn big_streams_arrive_whole_and_lossy_links_lose_what_was_asked() {
-    let topology = Topology::grid("2x1").and_then(|t| t.round_trip("2ms")?.rate("500mbit")?.loss("1%")).unwrap();
-    let Ok(bed) = Testbed::start(&topology) else { return eprintln!("SKIPPED: no testbed here") };
+    let topology = Topology::grid("2x1")
+        .and_then(|t| t.round_trip("2ms")?.rate("500mbit")?.loss("1%"))
+        .unwrap();
+    let Ok(bed) = Testbed::start(&topology) else {
+        return eprintln!("SKIPPED: no testbed here");
+    };
     let (a, b) = (bed.host("a1").unwrap(), bed.host("b1").unwrap());
     let listener = b.in_network(|| TcpListener::bind("0.0.0.0:7000")).unwrap().unwrap();
     let address = SocketAddr::from((b.address(), 7000));
     let mut near = a.in_network(|| TcpStream::connect(address)).unwrap().unwrap();
     let (mut far, _) = listener.accept().unwrap();
-    let data: Vec<u8> = (0..4_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let data: Vec<u8> = (0..4_000_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     let copy = data.clone();
     let sender = std::thread::spawn(move || near.write_all(&copy));
     let mut got = Vec::new();
@@ -106,7 +128,12 @@ fn big_streams_arrive_whole_and_lossy_links_lose_what_was_asked() {
 #[test]
 fn a_capture_holds_what_crossed() {
     let path = scratch("capture.pcap");
-    let Some(bed) = pair(&Options { capture: Some(path.clone()), ..Options::default() }) else { return };
+    let Some(bed) = pair(&Options {
+        capture: Some(path.clone()),
+        ..Options::default()
+    }) else {
+        return;
+    };
     let (a, b) = (bed.host("a1").unwrap(), bed.host("b1").unwrap());
     let far = b.in_network(|| UdpSocket::bind("0.0.0.0:7000")).unwrap().unwrap();
     let near = a.in_network(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
@@ -122,7 +149,15 @@ fn a_capture_holds_what_crossed() {
 fn nothing_survives_a_killed_testbed() {
     let root = scratch("root");
     let mut child = Command::new(env!("CARGO_BIN_EXE_isthmus-testbed"))
-        .args(["run", "--sites", "2x1", "--", "sh", "-c", "echo up; sleep 987.125 & exec sleep 987.125"])
+        .args([
+            "run",
+            "--sites",
+            "2x1",
+            "--",
+            "sh",
+            "-c",
+            "echo up; sleep 987.125 & exec sleep 987.125",
+        ])
         .env("ISTHMUS_TESTBED_ROOT", &root)
         .stdout(Stdio::piped())
         .spawn()
@@ -154,7 +189,10 @@ fn await_sleepers(count: usize) -> usize {
 
 /// Living processes of `nothing_survives_a_killed_testbed`.
 fn sleepers() -> usize {
-    let lines = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let lines = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     lines.filter(|line| line == b"sleep\0987.125\0").count()
 }
 
@@ -163,7 +201,10 @@ fn signals_reach_the_command_and_the_exit_status_comes_back() {
     let root = scratch("signal");
     let run = |script: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_isthmus-testbed"));
-        command.args(["run", "--sites", "1x1", "--", "sh", "-c", script]).env("ISTHMUS_TESTBED_ROOT", &root).stdin(Stdio::null());
+        command
+            .args(["run", "--sites", "1x1", "--", "sh", "-c", script])
+            .env("ISTHMUS_TESTBED_ROOT", &root)
+            .stdin(Stdio::null());
         command.stdout(Stdio::piped()).spawn().unwrap()
     };
     let code = run("exit 7").wait().unwrap().code();

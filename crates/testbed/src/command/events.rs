@@ -21,8 +21,14 @@ pub(crate) enum Event {
 /// Turns SIGINT, SIGTERM and SIGHUP into events from now on.
 pub(crate) fn signals(events: Sender<Event>) -> Result<(), Error> {
     use rustix::process::Signal;
-    let failed = |source| Error::System { doing: "listen to signals".to_owned(), source };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
+    let failed = |source| Error::System {
+        doing: "listen to signals".to_owned(),
+        source,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(failed)?;
     let mut streams = Vec::new();
     for (kind, name) in [
         (SignalKind::interrupt(), Signal::INT),
@@ -34,7 +40,9 @@ pub(crate) fn signals(events: Sender<Event>) -> Result<(), Error> {
     }
     let listen = move || {
         runtime.block_on(async move {
-            let [(interrupt, int), (terminate, term), (hangup, hup)] = &mut streams[..] else { return };
+            let [(interrupt, int), (terminate, term), (hangup, hup)] = &mut streams[..] else {
+                return;
+            };
             loop {
                 let signal = tokio::select! {
                     _ = interrupt.recv() => *int,
@@ -47,7 +55,10 @@ pub(crate) fn signals(events: Sender<Event>) -> Result<(), Error> {
             }
         });
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(failed)?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(listen)
+        .map_err(failed)?;
     Ok(())
 }
 
@@ -58,5 +69,8 @@ pub(crate) fn exit_of(mut child: Child, events: Sender<Event>) -> Result<(), Err
         let _ = events.send(Event::Exited(child.wait()));
     };
     let started = std::thread::Builder::new().name("child".to_owned()).spawn(wait);
-    started.map(drop).map_err(|source| Error::System { doing: "start a thread".to_owned(), source })
+    started.map(drop).map_err(|source| Error::System {
+        doing: "start a thread".to_owned(),
+        source,
+    })
 }

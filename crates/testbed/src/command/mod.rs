@@ -14,13 +14,18 @@ use isthmus_testbed::{CheckPlan, Client, Error, Reply, Request, Topology, check,
 
 /// Hosts as namespaces, joined by an emulated wide-area network.
 #[derive(Debug, Parser)]
-#[command(name = "isthmus-testbed", version, about, after_help = "\
+#[command(
+    name = "isthmus-testbed",
+    version,
+    about,
+    after_help = "\
 Examples:
   isthmus-testbed run --sites 2x1 --rtt 40ms --rate 200mbit -- ssh b1 hostname
   isthmus-testbed up --sites 3x2 && isthmus-testbed exec a1 -- bash; isthmus-testbed down
   isthmus-testbed cut a b        from inside a command that `run` started, or after `up`
 
-Hosts are named after their site: a1, a2, b1 ...; each has its own HOME, and ssh reaches every other by name.")]
+Hosts are named after their site: a1, a2, b1 ...; each has its own HOME, and ssh reaches every other by name."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -137,9 +142,11 @@ impl Shape {
             Some(path) => read_topology(path)?,
             None => Topology::grid(&self.sites)?,
         };
-        let set = |topology: Topology, text: &Option<String>, set: fn(Topology, &str) -> Result<Topology, Error>| match text {
-            Some(text) => set(topology, text),
-            None => Ok(topology),
+        let set = |topology: Topology, text: &Option<String>, set: fn(Topology, &str) -> Result<Topology, Error>| {
+            match text {
+                Some(text) => set(topology, text),
+                None => Ok(topology),
+            }
         };
         topology = set(topology, &self.rtt, |t, text| t.round_trip(text))?;
         topology = set(topology, &self.rate, |t, text| t.rate(text))?;
@@ -185,10 +192,15 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, Error> {
 }
 
 fn read_topology(path: &std::path::Path) -> Result<Topology, Error> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Error::System { doing: format!("read {}", path.display()), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| Error::System {
+        doing: format!("read {}", path.display()),
+        source,
+    })?;
     Topology::from_toml(&text).map_err(|error| match error {
-        Error::Topology { what, hint } => Error::Topology { what: format!("{}: {what}", path.display()), hint },
+        Error::Topology { what, hint } => Error::Topology {
+            what: format!("{}: {what}", path.display()),
+            hint,
+        },
         other => other,
     })
 }
@@ -225,15 +237,24 @@ fn ask(which: &Which, request: &Request) -> Result<ExitCode, Error> {
 fn status(which: &Which, json: bool) -> Result<ExitCode, Error> {
     let client = client(which)?;
     let Reply::Report(report) = client.ask(&Request::Report)? else {
-        return Err(Error::System { doing: "ask the testbed".to_owned(), source: std::io::Error::other("an answer to another question") });
+        return Err(Error::System {
+            doing: "ask the testbed".to_owned(),
+            source: std::io::Error::other("an answer to another question"),
+        });
     };
     let description = client.description();
     if json {
-        println!("{}", serde_json::json!({ "description": description, "report": report }));
+        println!(
+            "{}",
+            serde_json::json!({ "description": description, "report": report })
+        );
         return Ok(ExitCode::SUCCESS);
     }
     for host in &description.hosts {
-        println!("{:<8} {:<12} site {}, machine {}", host.name, host.address, host.site, host.machine);
+        println!(
+            "{:<8} {:<12} site {}, machine {}",
+            host.name, host.address, host.site, host.machine
+        );
     }
     println!("{report}");
     for limit in &description.limits {
@@ -269,9 +290,20 @@ fn measure(json: bool) -> Result<ExitCode, Error> {
         println!("{:<28}{:>10}{:>12}{:>12}", "what", "asked", "measured", "tolerance");
         for row in &rows {
             let verdict = if row.good() { "ok" } else { "OFF" };
-            let distrust = row.distrust.as_deref().map(|why| format!(" (not to be trusted: {why})")).unwrap_or_default();
-            println!("{:<28}{:>10}{:>12.3}{:>12.3}  {verdict}{distrust}", row.what, row.asked, row.got, row.tolerance);
+            let distrust = row
+                .distrust
+                .as_deref()
+                .map(|why| format!(" (not to be trusted: {why})"))
+                .unwrap_or_default();
+            println!(
+                "{:<28}{:>10}{:>12.3}{:>12.3}  {verdict}{distrust}",
+                row.what, row.asked, row.got, row.tolerance
+            );
         }
     }
-    Ok(if rows.iter().all(|row| row.good()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if rows.iter().all(|row| row.good()) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

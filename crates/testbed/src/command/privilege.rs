@@ -34,11 +34,17 @@ pub(crate) fn join(server: u32) -> Result<(), Error> {
 }
 
 fn again(mut command: Command, doing: &str) -> Result<(), Error> {
-    let myself = std::env::current_exe().map_err(|source| Error::System { doing: "find this program".to_owned(), source })?;
+    let myself = std::env::current_exe().map_err(|source| Error::System {
+        doing: "find this program".to_owned(),
+        source,
+    })?;
     command.env(USER, rustix::process::getuid().as_raw().to_string());
     command.arg("--").arg(myself).args(std::env::args_os().skip(1));
     let source = command.exec();
-    Err(Error::NotPermitted { doing: format!("{doing}: {source}"), hint: "run as root, or install util-linux".to_owned() })
+    Err(Error::NotPermitted {
+        doing: format!("{doing}: {source}"),
+        hint: "run as root, or install util-linux".to_owned(),
+    })
 }
 
 /// Whether this user has subordinate user ids, which `--map-auto` needs.

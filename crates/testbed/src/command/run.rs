@@ -38,7 +38,10 @@ pub(crate) struct RunArguments {
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Error> {
     let (events, inbox) = channel();
     signals(events.clone())?;
-    let options = Options { capture: arguments.shape.capture.clone(), ..Options::default() };
+    let options = Options {
+        capture: arguments.shape.capture.clone(),
+        ..Options::default()
+    };
     let bed = Arc::new(Testbed::start_with(&arguments.shape.topology()?, &options)?);
     for limit in bed.limits() {
         eprintln!("isthmus-testbed: note: {limit}");
@@ -76,7 +79,10 @@ pub(crate) fn downs(events: Sender<Event>) -> Result<Sender<()>, Error> {
         while receiver.recv().is_ok() && events.send(Event::Down).is_ok() {}
     };
     let started = std::thread::Builder::new().name("down".to_owned()).spawn(forward);
-    started.map(|_| sender).map_err(|source| Error::System { doing: "start a thread".to_owned(), source })
+    started.map(|_| sender).map_err(|source| Error::System {
+        doing: "start a thread".to_owned(),
+        source,
+    })
 }
 
 fn finish(bed: Arc<Testbed>, arguments: &RunArguments) -> Result<(), Error> {
@@ -87,19 +93,33 @@ fn finish(bed: Arc<Testbed>, arguments: &RunArguments) -> Result<(), Error> {
         eprintln!("isthmus-testbed: note: do not trust times of this run: {reason}");
     }
     if report.capture_missed > 0 {
-        eprintln!("isthmus-testbed: note: the capture misses {} frames", report.capture_missed);
+        eprintln!(
+            "isthmus-testbed: note: the capture misses {} frames",
+            report.capture_missed
+        );
     }
-    arguments.stats_json.as_ref().map_or(Ok(()), |path| write_json(path, &report))
+    arguments
+        .stats_json
+        .as_ref()
+        .map_or(Ok(()), |path| write_json(path, &report))
 }
 
 fn write_json(path: &std::path::Path, report: &Report) -> Result<(), Error> {
-    let failed = |source| Error::System { doing: format!("write {}", path.display()), source };
+    let failed = |source| Error::System {
+        doing: format!("write {}", path.display()),
+        source,
+    };
     let text = serde_json::to_string_pretty(report).map_err(|e| failed(e.into()))?;
     std::fs::write(path, text + "\n").map_err(failed)
 }
 
 /// Starts the command and waits for its end; hands signals on to it.
-fn supervise(host: &Host, command: &[String], events: Sender<Event>, inbox: &Receiver<Event>) -> Result<ExitCode, Error> {
+fn supervise(
+    host: &Host,
+    command: &[String],
+    events: Sender<Event>,
+    inbox: &Receiver<Event>,
+) -> Result<ExitCode, Error> {
     let (program, arguments) = command.split_first().map_or(("", command), |(p, a)| (p.as_str(), a));
     let child = host.spawn(Command::new(program).args(arguments))?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -107,7 +127,11 @@ fn supervise(host: &Host, command: &[String], events: Sender<Event>, inbox: &Rec
     let mut deadline: Option<Instant> = None;
     loop {
         let wait = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
-        let event = if deadline.is_some() { inbox.recv_timeout(wait).ok() } else { inbox.recv().ok() };
+        let event = if deadline.is_some() {
+            inbox.recv_timeout(wait).ok()
+        } else {
+            inbox.recv().ok()
+        };
         match event {
             Some(Event::Exited(status)) => return exit_code(status),
             // Out of patience: the end of the testbed kills whatever is left.
@@ -144,7 +168,13 @@ fn interactive() -> bool {
 }
 
 fn exit_code(status: std::io::Result<ExitStatus>) -> Result<ExitCode, Error> {
-    let status = status.map_err(|source| Error::System { doing: "wait for the command".to_owned(), source })?;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    let status = status.map_err(|source| Error::System {
+        doing: "wait for the command".to_owned(),
+        source,
+    })?;
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(1);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }

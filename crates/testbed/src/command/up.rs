@@ -32,11 +32,22 @@ pub(crate) struct UpArguments {
 pub(crate) fn up(arguments: &UpArguments) -> Result<ExitCode, Error> {
     // Mistakes of the user are told here, not in a log.
     let hosts = arguments.shape.topology()?;
-    let failed = |source| Error::System { doing: "start the process that holds the testbed".to_owned(), source };
-    let log = std::env::temp_dir().join(format!("isthmus-testbed-{}-{}.log", arguments.name.replace('/', "_"), std::process::id()));
+    let failed = |source| Error::System {
+        doing: "start the process that holds the testbed".to_owned(),
+        source,
+    };
+    let log = std::env::temp_dir().join(format!(
+        "isthmus-testbed-{}-{}.log",
+        arguments.name.replace('/', "_"),
+        std::process::id()
+    ));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("serve");
-    command.args(std::env::args_os().skip(2)).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log).map_err(failed)?);
+    command
+        .args(std::env::args_os().skip(2))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(File::create(&log).map_err(failed)?);
     let mut child = command.spawn().map_err(failed)?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
@@ -61,7 +72,11 @@ pub(crate) fn serve(arguments: &UpArguments) -> Result<ExitCode, Error> {
     let _ = rustix::process::setsid();
     let (events, inbox) = channel();
     signals(events.clone())?;
-    let options = Options { name: Some(arguments.name.clone()), capture: arguments.shape.capture.clone(), ..Options::default() };
+    let options = Options {
+        name: Some(arguments.name.clone()),
+        capture: arguments.shape.capture.clone(),
+        ..Options::default()
+    };
     let bed = Arc::new(Testbed::start_with(&arguments.shape.topology()?, &options)?);
     for limit in bed.limits() {
         eprintln!("isthmus-testbed: note: {limit}");
@@ -77,7 +92,9 @@ pub(crate) fn serve(arguments: &UpArguments) -> Result<ExitCode, Error> {
 /// Waits until the holding process is gone.
 pub(crate) fn await_end(server: u32) {
     let deadline = Instant::now() + END;
-    let Some(pid) = i32::try_from(server).ok().and_then(Pid::from_raw) else { return };
+    let Some(pid) = i32::try_from(server).ok().and_then(Pid::from_raw) else {
+        return;
+    };
     while test_kill_process(pid).is_ok() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
