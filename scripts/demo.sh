@@ -27,7 +27,7 @@ mpicc -O2 topology-show.c -o topology-show
 # whole path, and the launcher brings it to the other site.
 
 say ""
-if isthmus-testbed run --sites 2x1 --rtt 40ms -- true >"$work/testbed.log" 2>&1; then
+if isthmus-testbed run --sites 2x1 --rtt 40ms -- ssh b1 true >"$work/testbed.log" 2>&1; then
     say "== two sites, 40 ms apart: 4 processes at each =="
     command="isthmus run --site home:4 --site b1:4 $work/topology-show"
     say "\$ ISTHMUS_STATS=1 $command"

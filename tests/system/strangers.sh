@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Connections that do not belong to the job are closed within 5 s and disturb nobody, a thousand at once too.
+. "$(dirname "$0")/common.sh"
+need_testbed
+command -v perl >/dev/null 2>&1 || skip "no perl"
+command -v ss >/dev/null 2>&1 || skip "no ss (package iproute2)"
+
+cat >long.c <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <time.h>
+int main(int argc, char **argv)
+{
+    int rank;
+    long rounds = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) { printf("going\n"); fflush(stdout); }
+    for (int go = 1; go; rounds++) {
+        int sum = 0;
+        struct timespec pause = {0, 50 * 1000 * 1000};
+        FILE *stop = rank == 0 ? fopen(argv[1], "r") : NULL;
+        if (stop) { fclose(stop); go = 0; }
+        MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (sum != 6) MPI_Abort(MPI_COMM_WORLD, 3);
+        nanosleep(&pause, NULL);
+    }
+    MPI_Finalize();
+    if (rank == 0) printf("%s\n", rounds > 10 ? "went on" : "too short");
+    return 0;
+}
+C
+mpicc -O2 long.c -o long || fail "mpicc"
+# knock HOST PORT KIND COUNT: opens COUNT connections, says KIND, and waits until the other end has closed each.
+cat >knock.pl <<'P'
+use strict; use warnings; use IO::Socket::INET; use IO::Select; use Time::HiRes 'time';
+my ($host, $port, $kind, $count) = @ARGV;
+my %said = (nothing => '', garbage => join('', map { chr(($_ * 167) % 256) } 1 .. 600), http => "GET / HTTP/1.0\r\n\r\n",
+    tls => pack('H*', '16030100c8010000c40303' . '41' x 32 . '00' . '0002130101000000'));
+$SIG{PIPE} = 'IGNORE';
+my ($select, $refused) = (IO::Select->new, 0);
+for (1 .. $count) {
+    my $s = IO::Socket::INET->new(PeerAddr => $host, PeerPort => $port, Proto => 'tcp', Timeout => 5);
+    if (!$s) { $refused++; next }
+    syswrite $s, $said{$kind} if length $said{$kind};
+    $select->add($s);
+}
+my ($start, $bytes) = (time, 0);
+while ($select->count && time - $start < 8) {
+    for my $s ($select->can_read(0.2)) {
+        my $got = sysread $s, my $buffer, 4096;
+        if ($got) { $bytes += $got } else { $select->remove($s); close $s }
+    }
+}
+printf "%s: %d of %d connections closed after %.1f s, %d refused, %d bytes said to us\n", $kind, $count - $select->count - $refused, $count, time - $start, $refused, $bytes;
+exit($select->count || time - $start > 5.5);
+P
+cat >all.sh <<'S'
+set -u
+isthmus run --site home:2 --site b1:2 "$PWD/long" "$PWD/stop" >out 2>err </dev/null &
+job=$!
+for _ in $(seq 100); do grep -q going out && break; sleep 0.1; done
+grep -q going out || { echo "the job did not start"; cat out err; exit 1; }
+status=0
+for place in a1 b1; do
+    ports=$(ssh "$place" ss -Hltn | awk '{ n = split($4, at, ":"); if (at[n] != 22 && at[1] !~ /^127/) print at[n] }' | sort -un)
+    # Nobody listens here: then there is nobody to disturb.
+    for port in $ports; do
+        for kind in nothing garbage http tls; do perl knock.pl "$place" "$port" "$kind" 5 || status=1; done
+        perl knock.pl "$place" "$port" garbage 1000 || status=1
+    done
+    echo "$place: ports $(echo $ports)"
+done
+echo stop >stop
+wait "$job" || { echo "the job failed"; cat out err; exit 1; }
+grep -q 'went on' out || { cat out err; exit 1; }
+exit $status
+S
+isthmus-testbed run --sites 2x1 --rtt 4ms -- sh all.sh || fail "strangers disturbed the job or were not closed in time"
