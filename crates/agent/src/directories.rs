@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  $XDG_RUNTIME_DIR or /tmp: isthmus-<user>-<random>/r       rendezvous socket
-//!  /dev/shm:                 isthmus-<user>-<random>/memory  shared memory of the processes
+//!  /dev/shm (ISTHMUS_SHM_DIRECTORY): isthmus-<user>-<random>/memory  shared memory of the processes
 //!                                                   /...     doorbells
 //! ```
 //! Each is readable by its user only, has an unguessable name and holds a locked file `lock` as long as its
@@ -35,17 +35,19 @@ struct Guarded {
 
 impl Directories {
     /// Makes them, after removing what killed agents left.
-    pub(crate) fn create() -> io::Result<Self> {
+    ///
+    /// `shared` is where shared memory goes; by default the system's place for it.
+    pub(crate) fn create(shared: Option<PathBuf>) -> io::Result<Self> {
         let user = rustix::process::getuid().as_raw();
         let prefix = format!("isthmus-{user}-");
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| is_own_directory(p, user));
         let private = runtime.unwrap_or_else(|| PathBuf::from("/tmp"));
-        let shared = Path::new("/dev/shm");
-        let node = if shared.is_dir() { shared } else { &private };
-        for base in [private.as_path(), node] {
+        let system = || Some(PathBuf::from("/dev/shm")).filter(|p| p.is_dir());
+        let node = shared.or_else(system).unwrap_or_else(|| private.clone());
+        for base in [&private, &node] {
             sweep(base, &prefix, user);
         }
-        Ok(Self { private: Guarded::create(&private, &prefix)?, node: Guarded::create(node, &prefix)? })
+        Ok(Self { private: Guarded::create(&private, &prefix)?, node: Guarded::create(&node, &prefix)? })
     }
 
     /// Path of the rendezvous socket.
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn directories_are_private_and_vanish() {
-        let directories = Directories::create().unwrap();
+        let directories = Directories::create(None).unwrap();
         let node = directories.node().to_owned();
         let private = directories.private.path.clone();
         for path in [&node, &private] {
@@ -128,7 +130,7 @@ mod tests {
         }
         assert!(!directories.shared_memory().exists());
         // A second agent does not take them for abandoned.
-        drop(Directories::create().unwrap());
+        drop(Directories::create(None).unwrap());
         assert!(node.exists() && private.exists());
         drop(directories);
         assert!(!node.exists() && !private.exists());

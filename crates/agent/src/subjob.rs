@@ -11,7 +11,7 @@ use isthmus_sched::fork::Template;
 use isthmus_wire::boot::{self, Hello, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Reach, Start, ToAgent};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -47,8 +47,11 @@ impl Subjob {
     ) -> Result<Self, Refusal> {
         check_descriptors(start.count)?;
         let template = template(start, binary)?;
-        let cannot = |error| Refusal::new(format!("cannot make the directories of the job: {error}"), "");
-        let directories = Directories::create().map_err(cannot)?;
+        let cannot = |error| {
+            Refusal::new(format!("cannot make the directories of the job: {error}"), "look at $XDG_RUNTIME_DIR, /tmp and /dev/shm")
+        };
+        let shared = variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from);
+        let directories = Directories::create(shared).map_err(cannot)?;
         rendezvous::listen(&directories.rendezvous(), events.clone()).map_err(cannot)?;
         let mut input = None;
         let mut subjob = Self {
@@ -232,13 +235,15 @@ fn check_descriptors(count: u32) -> Result<(), Refusal> {
     }
 }
 
+/// A variable as the processes will see it.
+fn variable(start: &Start, name: &str) -> Option<OsString> {
+    let given = start.environment.iter().rev().find(|(n, _)| n == name);
+    given.map(|(_, v)| OsString::from(v)).or_else(|| std::env::var_os(name))
+}
+
 fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
-    let variable = |name: &str| {
-        let given = start.environment.iter().rev().find(|(n, _)| n == name);
-        given.map(|(_, v)| OsString::from(v)).or_else(|| std::env::var_os(name))
-    };
     let directory = program::directory(start)?;
-    let program = program::find(start, &directory, variable("PATH"))?;
+    let program = program::find(start, &directory, variable(start, "PATH"))?;
     let mut environment: Vec<(String, OsString)> =
         start.environment.iter().map(|(n, v)| (n.clone(), v.into())).collect();
     let reach = match start.reach {
@@ -249,7 +254,7 @@ fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
     environment.push(("ISTHMUS_REACH".to_owned(), reach.into()));
     if !start.library.is_empty() {
         let mut path = OsString::from(&start.library);
-        if let Some(given) = variable("LD_LIBRARY_PATH").filter(|v| !v.is_empty()) {
+        if let Some(given) = variable(start, "LD_LIBRARY_PATH").filter(|v| !v.is_empty()) {
             path.push(":");
             path.push(given);
         }

@@ -86,9 +86,6 @@ pub fn trampoline(arguments: impl Iterator<Item = OsString>) -> (String, u8) {
 fn explain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "it or its interpreter does not exist".to_owned(),
-        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
-            "it is neither a binary for this machine nor a script that begins with #!".to_owned()
-        }
         _ => error.to_string(),
     }
 }

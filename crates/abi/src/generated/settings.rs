@@ -70,6 +70,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "where libmpi_abi.so.1 is that processes get and that is staged to sites",
     },
     Setting {
+        name: "ISTHMUS_SHM_DIRECTORY",
+        unit: "path",
+        default: "/dev/shm",
+        reason: "memory that needs no disk, on every Linux",
+        scope: "launcher",
+        help: "where the files for shared memory and doorbells of a job are made on every node",
+    },
+    Setting {
         name: "ISTHMUS_SSH",
         unit: "command",
         default: "ssh",

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Jobs that cannot start: one message that names the thing, a hint, a status, and nothing left.
+
+use crate::bench::{Bench, finish};
+
+/// Runs a line that must be refused with these parts in its message and with one `error:`.
+fn refused(bench: &Bench, line: &str, parts: &[&str]) {
+    let done = bench.run(line);
+    assert!(done.code().is_some_and(|c| c != 0), "{line}: {done:?}");
+    assert_eq!(done.errors.matches("error:").count(), 1, "{line}: {}", done.errors);
+    for part in parts {
+        assert!(done.errors.contains(part), "{line}: '{part}' is not in\n{}", done.errors);
+    }
+}
+
+#[test]
+fn sites_that_cannot_be_reached() {
+    let bench = Bench::new("reach");
+    for (site, words, hint) in [
+        ("unknown", "Could not resolve hostname", "~/.ssh/config"),
+        ("refused", "Connection refused", "no ssh server answers"),
+        ("denied", "Permission denied", "ssh-add"),
+        ("stranger", "Host key verification failed", "accept the key"),
+    ] {
+        refused(&bench, &format!("run --site home:2 --site {site}:2 true"), &[&format!("site '{site}'"), words, "hint:", hint]);
+    }
+    refused(&bench, "run --ssh /no/such/client --site lab true", &["'/no/such/client' cannot be run", "hint:"]);
+    refused(&bench, "run --site full true", &["site 'full'", "cannot write to", "hint:"]);
+}
+
+#[test]
+fn programs_that_cannot_run() {
+    let bench = Bench::new("program");
+    bench.write("work/plain", "#!/bin/sh\n", 0o644);
+    bench.write("work/text", "#!/no/such/interpreter\n", 0o755);
+    let mut foreign = b"\x7fELF\x02\x02\x01\0\0\0\0\0\0\0\0\0\0\x02\0\x15".to_vec();
+    foreign.resize(200, 0);
+    bench.write("work/foreign", foreign, 0o755);
+    for site in ["home", "lab"] {
+        let run = |program: &str| format!("run --site {site}:2 {program}");
+        refused(&bench, &run("./none"), &["'./none' cannot be found", "hint:"]);
+        refused(&bench, &run("none-such"), &["'none-such' is neither in PATH", "hint:"]);
+        refused(&bench, &run("./plain"), &["not executable", "chmod +x"]);
+        refused(&bench, &run("./foreign"), &["is built for ppc64", "hint:"]);
+    }
+    let site = "run --site lab:2 --no-stage";
+    refused(&bench, &format!("{site} /no/such/program"), &["site 'lab'", "'/no/such/program' cannot be found", "hint:"]);
+    refused(&bench, "run -n 2 -C /no/such/directory true", &["'/no/such/directory'", "hint:"]);
+    let done = bench.run("run -n 1 ./text");
+    assert_eq!(done.code(), Some(127), "{done:?}");
+    assert!(done.errors.contains("it or its interpreter does not exist"), "{}", done.errors);
+}
+
+#[test]
+fn sites_of_another_architecture() {
+    let bench = Bench::new("foreign");
+    std::fs::create_dir(bench.root.join("foreign")).unwrap();
+    bench.write("foreign/uname", "#!/bin/sh\n[ $1 = -s ] && echo Linux || echo sparc64\n", 0o755);
+    refused(&bench, "run --site foreign:1 true", &["site 'foreign'", "Linux on sparc64", "hint:"]);
+}
+
+#[test]
+fn numbers_of_processes() {
+    let bench = Bench::new("numbers");
+    refused(&bench, "run -n 0 true", &["-n 0", "65536", "hint:"]);
+    refused(&bench, "run -n 100000 true", &["-n 100000", "65536", "hint:"]);
+    refused(&bench, "run -n 99999999999999999999 true", &["65536"]);
+    refused(&bench, "run -n many true", &["'many' is not a number"]);
+    refused(&bench, "run -n 5000 true", &["4096 per machine"]);
+    refused(&bench, "run --site home:0 true", &["0 processes"]);
+}
+
+#[test]
+fn job_files() {
+    let bench = Bench::new("job-files");
+    bench.write("work/a.toml", "program = \"true\"\n[[subjob]\nsite = \"home\"\n", 0o644);
+    refused(&bench, "run a.toml", &["a.toml:2:9:", "[[subjob]", "^"]);
+    bench.write("work/b.toml", "program = \"true\"\n[[subjob]]\nsite = \"home\"\ncuont = 3\n", 0o644);
+    refused(&bench, "run b.toml", &["b.toml:4:1:", "unknown key 'cuont'", "did you mean 'count'?"]);
+    refused(&bench, "run none.toml", &["cannot read job file 'none.toml'"]);
+    refused(&bench, "run -n 3 b.toml", &["describes the whole job"]);
+}
+
+#[test]
+fn processes_that_never_come() {
+    let bench = Bench::new("late");
+    let mut command = bench.command(&format!("run -n 3 {} late 0 1", Bench::fake()));
+    let done = finish(command.env("ISTHMUS_START_TIMEOUT", "1").spawn().unwrap());
+    assert_eq!(done.code(), Some(1));
+    assert!(done.errors.contains("rank 1 (not in MPI_Init)"), "{}", done.errors);
+    bench.assert_clean();
+    let mut command = bench.command("run --site home:1 --site silent:1 true");
+    let done = finish(command.env("ISTHMUS_START_TIMEOUT", "1").spawn().unwrap());
+    assert!(done.errors.contains("site 'silent' (not reached)"), "{}", done.errors);
+    bench.assert_clean();
+    refused(&bench, &format!("run -n 3 {} skip 0 2", Bench::fake()), &["rank 2 ended without calling MPI_Init", "hint:"]);
+    refused(&bench, &format!("run -n 1 {} old", Bench::fake()), &["version 999"]);
+}
