@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use isthmus_transport::wait as sleep_on;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::Engine;
+use crate::{Channel, Completion, Engine, EngineError, Mode, ReceiveBuffer, SendBuffer};
 
 /// How long a thread polls without pause before it sleeps, if there are spare cores: longer than a message inside a machine takes,
 /// short enough that waiting for anything slower costs little.
@@ -130,8 +130,30 @@ impl Shared {
     /// Makes progress until `check` gives something. `check` is called with the engine before the first round of progress and after
     /// each one that changed something.
     #[inline]
-    pub fn wait<T>(&self, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
+    pub fn wait<T>(&self, check: impl FnMut(&mut Engine) -> Option<T>) -> T {
+        self.wait_on(self.lock(), check)
+    }
+
+    /// A blocking send: [`Engine::send`] and the wait that may follow, under one lock.
+    #[inline]
+    pub fn send(&self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Result<(), EngineError> {
         let mut guard = self.lock();
+        match guard.send(channel, to, tag, mode, buffer)? {
+            None => Ok(()),
+            Some(request) => self.wait_on(guard, |engine| engine.take(request)).error.map_or(Ok(()), Err),
+        }
+    }
+
+    /// A blocking receive: [`Engine::irecv`] and the wait, under one lock.
+    #[inline]
+    pub fn receive(&self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Completion {
+        let mut guard = self.lock();
+        let request = guard.irecv(channel, from, tag, buffer);
+        self.wait_on(guard, |engine| engine.take(request))
+    }
+
+    #[inline]
+    fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
         let mut patience = Patience::default();
         loop {
             if let Some(found) = check(&mut guard) {
