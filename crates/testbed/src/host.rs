@@ -70,14 +70,24 @@ impl Host {
     }
 
     /// Starts `command` on this host with the host's HOME. Standard streams and other settings are the
-    /// command's own; the working directory stays the caller's unless the command names one.
+    /// command's own; the working directory stays the caller's, or is the host's home where the host does not have that.
     ///
     /// # Errors
     /// [`Error::System`] when the program cannot be started.
     pub fn spawn(&self, command: &mut Command) -> Result<Child, Error> {
         let what = command.get_program().to_string_lossy().into_owned();
         self.prepare(command);
-        let spawned = self.namespaces.inside(|| command.spawn())?;
+        let here = std::env::current_dir()
+            .ok()
+            .filter(|_| command.get_current_dir().is_none());
+        let home = self.home();
+        let spawned = self.namespaces.inside(|| {
+            if let Some(here) = here {
+                // A private /tmp or a hidden directory may not have it.
+                command.current_dir(if here.is_dir() { here } else { home });
+            }
+            command.spawn()
+        })?;
         spawned.map_err(Error::system(format!("start {what} on {}", self.name())))
     }
 
@@ -113,10 +123,6 @@ impl Host {
         }
         command.env("HOME", self.home());
         command.env("ISTHMUS_TESTBED", &self.state);
-        if command.get_current_dir().is_none() {
-            let home = self.home();
-            command.current_dir(std::env::current_dir().unwrap_or(home));
-        }
     }
 }
 
