@@ -40,14 +40,19 @@ impl Directories {
     pub(crate) fn create(shared: Option<PathBuf>) -> io::Result<Self> {
         let user = rustix::process::getuid().as_raw();
         let prefix = format!("isthmus-{user}-");
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| is_own_directory(p, user));
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR")
+            .map(PathBuf::from)
+            .filter(|p| is_own_directory(p, user));
         let private = runtime.unwrap_or_else(|| PathBuf::from("/tmp"));
         let system = || Some(PathBuf::from("/dev/shm")).filter(|p| p.is_dir());
         let node = shared.or_else(system).unwrap_or_else(|| private.clone());
         for base in [&private, &node] {
             sweep(base, &prefix, user);
         }
-        Ok(Self { private: Guarded::create(&private, &prefix)?, node: Guarded::create(&node, &prefix)? })
+        Ok(Self {
+            private: Guarded::create(&private, &prefix)?,
+            node: Guarded::create(&node, &prefix)?,
+        })
     }
 
     /// Path of the rendezvous socket.
@@ -70,7 +75,11 @@ impl Guarded {
     fn create(base: &Path, prefix: &str) -> io::Result<Self> {
         let path = base.join(format!("{prefix}{}", hex(&random::<16>()?)));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join("lock"))?;
+        let lock = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path.join("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { path, _lock: lock })
     }
@@ -103,11 +112,18 @@ fn sweep(base: &Path, prefix: &str, user: u32) {
 }
 
 fn is_abandoned(entry: &fs::DirEntry, user: u32) -> bool {
-    let Ok(metadata) = fs::symlink_metadata(entry.path()) else { return false };
+    let Ok(metadata) = fs::symlink_metadata(entry.path()) else {
+        return false;
+    };
     if !metadata.is_dir() || metadata.uid() != user {
         return false;
     }
-    if metadata.modified().ok().and_then(|m| m.elapsed().ok()).is_none_or(|age| age < SETTLING) {
+    if metadata
+        .modified()
+        .ok()
+        .and_then(|m| m.elapsed().ok())
+        .is_none_or(|age| age < SETTLING)
+    {
         return false;
     }
     match fs::OpenOptions::new().write(true).open(entry.path().join("lock")) {

@@ -15,7 +15,10 @@ pub(crate) enum Event {
     /// The connection to the coordinator has ended.
     CoordinatorLost,
     /// A process of ours (its token has yet to be checked) said hello.
-    Hello { hello: Hello, process: mpsc::UnboundedSender<ToProcess> },
+    Hello {
+        hello: Hello,
+        process: mpsc::UnboundedSender<ToProcess>,
+    },
     /// The process with this index finished its communication.
     Finished { index: u32, counters: Counters },
     /// It ends the job.
@@ -63,7 +66,12 @@ impl World {
             shared_memory: self.shared_memory.to_string_lossy().into_owned(),
             node_directory: self.node_directory.to_string_lossy().into_owned(),
             secret: self.commit.secret,
-            certificate: self.commit.certificates.get(index as usize).cloned().unwrap_or_default(),
+            certificate: self
+                .commit
+                .certificates
+                .get(index as usize)
+                .cloned()
+                .unwrap_or_default(),
             authority: self.commit.authority.clone(),
         }))
     }

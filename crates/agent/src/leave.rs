@@ -32,7 +32,11 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
         subjob.flush(&agent.outbox);
         fork::kill_strays();
         let deadline = Instant::now() + PRINTING;
-        for reader in subjob.processes.iter_mut().flat_map(crate::processes::Process::take_readers) {
+        for reader in subjob
+            .processes
+            .iter_mut()
+            .flat_map(crate::processes::Process::take_readers)
+        {
             let abort = reader.abort_handle();
             if print_on(&mut agent, reader, deadline).await.is_none() {
                 abort.abort();

@@ -65,7 +65,13 @@ fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map_or(65_536, |m| m.min(65_536));
     if limit.current.is_some_and(|current| current < most) {
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(most),
+                maximum: limit.maximum,
+            },
+        );
     }
 }
 
@@ -81,7 +87,15 @@ where
         end_on_signal(kind, sender.clone())?;
     }
     outbox.send(&FromAgent::Hello(machine::hello()));
-    let mut agent = Agent { binary, outbox, events, sender, store: None, incoming: None, subjob: None };
+    let mut agent = Agent {
+        binary,
+        outbox,
+        events,
+        sender,
+        store: None,
+        incoming: None,
+        subjob: None,
+    };
     let end = agent.work().await;
     leave::leave(agent, end, writing).await;
     Ok(())
@@ -176,13 +190,16 @@ impl Agent {
                     self.outbox.send(&FromAgent::Started);
                 }
                 Err(refusal) => {
-                    self.outbox.send(&FromAgent::Refused { reason: refusal.reason, hint: refusal.hint });
+                    self.outbox.send(&FromAgent::Refused {
+                        reason: refusal.reason,
+                        hint: refusal.hint,
+                    });
                 }
             },
             ToAgent::OutputCredit(bytes) => self.outbox.add_credit(bytes),
             ToAgent::Ping(number) => self.outbox.send(&FromAgent::Pong(number)),
             message => {
-                if let Some(subjob) = &mut self.subjob {
+                if let Some(subjob) = &self.subjob {
                     subjob.handle_coordinator(message, &self.sender);
                 }
             }
@@ -193,7 +210,9 @@ impl Agent {
         self.incoming = None;
         let store = match &self.store {
             Some(store) => store,
-            None => self.store.insert(Store::open(&cache_directory()?).map_err(|e| e.to_string())?),
+            None => self
+                .store
+                .insert(Store::open(&cache_directory()?).map_err(|e| e.to_string())?),
         };
         if let Some(path) = store.find(&hash, name, size).map_err(|e| e.to_string())? {
             return Ok(FileState::Here(path.to_string_lossy().into_owned()));
@@ -207,13 +226,17 @@ impl Agent {
     }
 
     fn take_chunk(&mut self, bytes: &[u8]) {
-        let Some((hash, mut incoming)) = self.incoming.take() else { return };
+        let Some((hash, mut incoming)) = self.incoming.take() else {
+            return;
+        };
         let state = match incoming.write(bytes) {
             Ok(()) if !incoming.is_complete() => {
                 self.incoming = Some((hash, incoming));
                 return;
             }
-            Ok(()) => incoming.finish().map_or_else(|e| FileState::Failed(e.to_string()), here),
+            Ok(()) => incoming
+                .finish()
+                .map_or_else(|e| FileState::Failed(e.to_string()), here),
             Err(error) => FileState::Failed(error.to_string()),
         };
         self.outbox.send(&FromAgent::File { hash, state });
@@ -227,5 +250,6 @@ fn here(path: PathBuf) -> FileState {
 fn cache_directory() -> Result<PathBuf, String> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
-    base.map(|base| base.join("isthmus")).ok_or_else(|| "HOME is not set: there is no place for staged files".to_owned())
+    base.map(|base| base.join("isthmus"))
+        .ok_or_else(|| "HOME is not set: there is no place for staged files".to_owned())
 }

@@ -21,6 +21,10 @@ mod tests {
     fn a_machine_has_a_name_and_an_address() {
         let hello = super::hello();
         assert!(!hello.host.is_empty() && !hello.architecture.is_empty() && hello.processors > 0);
-        assert!(hello.addresses.iter().all(|a| a.parse::<std::net::IpAddr>().is_ok()), "{:?}", hello.addresses);
+        assert!(
+            hello.addresses.iter().all(|a| a.parse::<std::net::IpAddr>().is_ok()),
+            "{:?}",
+            hello.addresses
+        );
     }
 }

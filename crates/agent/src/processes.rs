@@ -81,30 +81,45 @@ pub(crate) fn start(
         ("ISTHMUS_INDEX", index.to_string()),
     ];
     let mut child = fork::spawn(template, &own, input.is_some())?;
-    let pid = child.id().ok_or_else(|| io::Error::other("the process ended before it began"))?;
+    let pid = child
+        .id()
+        .ok_or_else(|| io::Error::other("the process ended before it began"))?;
     if let (Some(pipe), Some(queue)) = (child.stdin.take(), input) {
         tokio::spawn(feed(pipe, queue, events.clone()));
     }
     let (ended, watch_end) = watch::channel(false);
     let mut readers = Vec::with_capacity(2);
     if let Some(pipe) = child.stdout.take() {
-        readers.push(tokio::spawn(forward(pipe, index, Stream::Output, outbox.clone(), watch_end.clone())));
+        readers.push(tokio::spawn(forward(
+            pipe,
+            index,
+            Stream::Output,
+            outbox.clone(),
+            watch_end.clone(),
+        )));
     }
     if let Some(pipe) = child.stderr.take() {
-        readers.push(tokio::spawn(forward(pipe, index, Stream::Error, outbox.clone(), watch_end)));
+        readers.push(tokio::spawn(forward(
+            pipe,
+            index,
+            Stream::Error,
+            outbox.clone(),
+            watch_end,
+        )));
     }
     tokio::spawn(watch_child(child, pid, index, ended, events.clone()));
-    Ok(Process { pid, token: Some(token), connection: None, exit: None, reported: false, readers })
+    Ok(Process {
+        pid,
+        token: Some(token),
+        connection: None,
+        exit: None,
+        reported: false,
+        readers,
+    })
 }
 
 /// Waits for the end of a process, ends its group and says so.
-async fn watch_child(
-    mut child: Child,
-    pid: u32,
-    index: u32,
-    ended: watch::Sender<bool>,
-    events: mpsc::Sender<Event>,
-) {
+async fn watch_child(mut child: Child, pid: u32, index: u32, ended: watch::Sender<bool>, events: mpsc::Sender<Event>) {
     let exit = match child.wait().await {
         Ok(status) => exit_of(status),
         // Somebody else has reaped it: nothing is known but that it is gone.
@@ -142,10 +157,17 @@ async fn forward<R: AsyncRead + Unpin>(
             n = pipe.read(&mut buffer) => n.unwrap_or(0),
             () = lingers(&mut ended) => 0,
         };
-        let piece = if n == 0 { lines.finish() } else { lines.feed(&buffer[..n]) };
+        let piece = if n == 0 {
+            lines.finish()
+        } else {
+            lines.feed(&buffer[..n])
+        };
         if let Some(bytes) = piece {
             let length = bytes.len();
-            if !outbox.send_output(&FromAgent::Output { index, stream, bytes }, length).await {
+            if !outbox
+                .send_output(&FromAgent::Output { index, stream, bytes }, length)
+                .await
+            {
                 return;
             }
         }

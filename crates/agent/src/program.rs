@@ -16,7 +16,10 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(reason: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { reason: reason.into(), hint: hint.into() }
+        Self {
+            reason: reason.into(),
+            hint: hint.into(),
+        }
     }
 }
 
@@ -79,7 +82,10 @@ fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<Pat
 
 fn check_executable(program: &Path) -> Result<(), Refusal> {
     if program.is_dir() {
-        return Err(Refusal::new(format!("'{}' is a directory, not a program", program.display()), ""));
+        return Err(Refusal::new(
+            format!("'{}' is a directory, not a program", program.display()),
+            "",
+        ));
     }
     if !is_executable(program) {
         return Err(not_executable(program));
@@ -100,7 +106,9 @@ fn is_executable(program: &Path) -> bool {
 
 fn check_architecture(program: &Path) -> Result<(), Refusal> {
     // A program that may be executed but not read says nothing about itself.
-    let Ok(Some(architecture)) = content::architecture_of(program) else { return Ok(()) };
+    let Ok(Some(architecture)) = content::architecture_of(program) else {
+        return Ok(());
+    };
     let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
     if content::runs(&machine, architecture) || is_emulated(architecture) {
         return Ok(());
@@ -114,7 +122,9 @@ fn check_architecture(program: &Path) -> Result<(), Refusal> {
 
 /// Whether the kernel has been told how to run programs of another architecture.
 fn is_emulated(architecture: &str) -> bool {
-    Path::new("/proc/sys/fs/binfmt_misc").join(format!("qemu-{architecture}")).exists()
+    Path::new("/proc/sys/fs/binfmt_misc")
+        .join(format!("qemu-{architecture}"))
+        .exists()
 }
 
 #[cfg(test)]
@@ -154,7 +164,12 @@ mod tests {
         assert!(find("./plain").unwrap_err().hint.starts_with("chmod +x"));
         assert!(find("/").unwrap_err().reason.contains("is a directory"));
         if !is_emulated("s390x") {
-            assert!(find("./foreign").unwrap_err().reason.contains("is built for s390x, this machine is"));
+            assert!(
+                find("./foreign")
+                    .unwrap_err()
+                    .reason
+                    .contains("is built for s390x, this machine is")
+            );
         }
         fs::remove_dir_all(&directory).unwrap();
     }

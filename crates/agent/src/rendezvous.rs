@@ -30,7 +30,9 @@ pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>) -> io::Result<()>
     let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
     tokio::spawn(async move {
         loop {
-            let Ok(stranger) = Arc::clone(&strangers).acquire_owned().await else { return };
+            let Ok(stranger) = Arc::clone(&strangers).acquire_owned().await else {
+                return;
+            };
             match listener.accept().await {
                 Ok((stream, _)) if is_same_user(&stream) => {
                     tokio::spawn(serve(stream, events.clone(), stranger));
@@ -45,15 +47,19 @@ pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>) -> io::Result<()>
 }
 
 fn is_same_user(stream: &UnixStream) -> bool {
-    stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+    stream
+        .peer_cred()
+        .is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
 }
 
 async fn serve(stream: UnixStream, events: mpsc::Sender<Event>, stranger: tokio::sync::OwnedSemaphorePermit) {
     let (reader, writer) = stream.into_split();
-    let mut reader = Messages { reader, deframer: Deframer::default() };
-    let hello = match tokio::time::timeout(HELLO_TIME, reader.hello()).await {
-        Ok(Some(Message::Hello(hello))) => hello,
-        _ => return,
+    let mut reader = Messages {
+        reader,
+        deframer: Deframer::default(),
+    };
+    let Ok(Some(Message::Hello(hello))) = tokio::time::timeout(HELLO_TIME, reader.hello()).await else {
+        return;
     };
     drop(stranger);
     let (sender, mut queue) = mpsc::unbounded_channel();
@@ -61,7 +67,9 @@ async fn serve(stream: UnixStream, events: mpsc::Sender<Event>, stranger: tokio:
         return;
     }
     // A wrong token: the sender is dropped and with it this connection.
-    let Some(ToProcess::Accepted { index }) = queue.recv().await else { return };
+    let Some(ToProcess::Accepted { index }) = queue.recv().await else {
+        return;
+    };
     let write = tokio::spawn(write(writer, queue, index));
     while let Some(message) = reader.next(usize::MAX).await {
         let event = match message {

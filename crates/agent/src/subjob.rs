@@ -48,7 +48,10 @@ impl Subjob {
         check_descriptors(start.count)?;
         let template = template(start, binary)?;
         let cannot = |error| {
-            Refusal::new(format!("cannot make the directories of the job: {error}"), "look at $XDG_RUNTIME_DIR, /tmp and /dev/shm")
+            Refusal::new(
+                format!("cannot make the directories of the job: {error}"),
+                "look at $XDG_RUNTIME_DIR, /tmp and /dev/shm",
+            )
         };
         let shared = variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from);
         let directories = Directories::create(shared).map_err(cannot)?;
@@ -75,7 +78,10 @@ impl Subjob {
                 Err(error) => {
                     subjob.signal(9);
                     let reason = format!("cannot start process {} of {}: {error}", index + 1, start.count);
-                    return Err(Refusal::new(reason, "ask for fewer processes or raise the limit (ulimit -u)"));
+                    return Err(Refusal::new(
+                        reason,
+                        "ask for fewer processes or raise the limit (ulimit -u)",
+                    ));
                 }
             }
         }
@@ -135,13 +141,16 @@ impl Subjob {
     }
 
     /// Handles what the coordinator said.
-    pub(crate) fn handle_coordinator(&mut self, message: ToAgent, events: &mpsc::Sender<Event>) {
+    pub(crate) fn handle_coordinator(&self, message: ToAgent, events: &mpsc::Sender<Event>) {
         match message {
             ToAgent::Commit(commit) => self.commit(*commit),
             ToAgent::Dismiss => self.tell_all(&Message::Dismissed),
             ToAgent::Abort { code, reason } => {
                 self.tell_all(&Message::Abort { code, reason });
-                self.processes.iter().filter(|p| p.connection.is_none()).for_each(|p| p.signal(15));
+                self.processes
+                    .iter()
+                    .filter(|p| p.connection.is_none())
+                    .for_each(|p| p.signal(15));
                 later(ABORTING, Event::AbortOverdue, events);
             }
             ToAgent::Signal(signal) => self.signal(signal),
@@ -157,7 +166,9 @@ impl Subjob {
 
     fn handle_hello(&mut self, hello: Hello, process: mpsc::UnboundedSender<ToProcess>, outbox: &Outbox) {
         let index = hello.index;
-        let Some(own) = self.processes.get_mut(index as usize) else { return };
+        let Some(own) = self.processes.get_mut(index as usize) else {
+            return;
+        };
         if !own.redeem(&hello.token) {
             return;
         }
@@ -181,7 +192,9 @@ impl Subjob {
     }
 
     fn commit(&self, commit: Commit) {
-        let Some(own) = commit.places.subjobs.get(self.number as usize) else { return };
+        let Some(own) = commit.places.subjobs.get(self.number as usize) else {
+            return;
+        };
         let world = Arc::new(World {
             job: self.job.clone(),
             first_rank: own.first_rank,

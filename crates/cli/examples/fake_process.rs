@@ -2,7 +2,7 @@
 //! A process that speaks the rendezvous protocol but is no MPI library: for tests of the launcher.
 //!
 //! `fake_process WHAT [NUMBER [RANK]]`: what rank RANK (default: all) does once the barrier is open.
-#![expect(clippy::unwrap_used, clippy::print_stdout, clippy::exit, reason = "a test program")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
 
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message, VERSION, World};
 use isthmus_wire::codec::Deframer;
@@ -31,7 +31,10 @@ fn main() {
         match what.as_str() {
             "exit" => std::process::exit(number),
             "abort" => {
-                agent.send(&Message::Abort { code: number, reason: "it wants to".to_owned() });
+                agent.send(&Message::Abort {
+                    code: number,
+                    reason: "it wants to".to_owned(),
+                });
                 std::process::exit(number);
             }
             "crash" => std::process::abort(),
@@ -41,8 +44,18 @@ fn main() {
             _ => {}
         }
     }
-    let row = ("bcast".to_owned(), 0, LevelCounters { messages: 1, bytes: 100 });
-    agent.send(&Message::Finished(Counters { rows: vec![row], calls: vec![("bcast".to_owned(), 1)] }));
+    let row = (
+        "bcast".to_owned(),
+        0,
+        LevelCounters {
+            messages: 1,
+            bytes: 100,
+        },
+    );
+    agent.send(&Message::Finished(Counters {
+        rows: vec![row],
+        calls: vec![("bcast".to_owned(), 1)],
+    }));
     match agent.next() {
         Some(Message::Dismissed) => std::process::exit(if what == "after" { number } else { 0 }),
         Some(Message::Abort { .. }) | None => std::process::exit(77),
@@ -58,14 +71,20 @@ struct Agent {
 impl Agent {
     fn connect(index: u32, version: u32) -> Self {
         let stream = UnixStream::connect(std::env::var("ISTHMUS_RENDEZVOUS").unwrap()).unwrap();
-        let mut agent = Self { stream, deframer: Deframer::default() };
+        let mut agent = Self {
+            stream,
+            deframer: Deframer::default(),
+        };
         let text = std::env::var("ISTHMUS_TOKEN").unwrap();
         let mut token = [0; 16];
         for (at, byte) in token.iter_mut().enumerate() {
             *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap();
         }
         if std::env::var_os("FAKE_WRONG_TOKEN").is_some() {
-            let wrong = Agent { stream: UnixStream::connect(std::env::var("ISTHMUS_RENDEZVOUS").unwrap()).unwrap(), deframer: Deframer::default() };
+            let wrong = Self {
+                stream: UnixStream::connect(std::env::var("ISTHMUS_RENDEZVOUS").unwrap()).unwrap(),
+                deframer: Deframer::default(),
+            };
             wrong.expect_refusal(index);
         }
         let hello = Hello {

@@ -33,9 +33,17 @@ pub(crate) fn info(arguments: &Info) -> ExitCode {
 fn summary() {
     let (os, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
     let implemented = FUNCTIONS.iter().filter(|f| f.implemented).count();
-    crate::print(&format!("isthmus {} for {os} on {architecture}", env!("CARGO_PKG_VERSION")));
-    crate::print(&format!("MPI functions: {} in the ABI, {implemented} implemented", FUNCTIONS.len()));
-    let library = std::env::current_exe().ok().and_then(|binary| crate::run::library(&binary));
+    crate::print(&format!(
+        "isthmus {} for {os} on {architecture}",
+        env!("CARGO_PKG_VERSION")
+    ));
+    crate::print(&format!(
+        "MPI functions: {} in the ABI, {implemented} implemented",
+        FUNCTIONS.len()
+    ));
+    let library = std::env::current_exe()
+        .ok()
+        .and_then(|binary| crate::run::library(&binary));
     let library = library.map_or_else(|| "not found".to_owned(), |l| l.display().to_string());
     crate::print(&format!("MPI library: {library}"));
 }
@@ -44,14 +52,20 @@ fn functions() {
     let mut text = String::new();
     for function in FUNCTIONS {
         let state = if function.implemented { "yes" } else { "no" };
-        text.push_str(&format!("{state:<4}{:<40}{:<16}{}\n", function.name, function.chapter, function.since));
+        text.push_str(&format!(
+            "{state:<4}{:<40}{:<16}{}\n",
+            function.name, function.chapter, function.since
+        ));
     }
     crate::print(text.trim_end());
 }
 
 fn settings() {
     for setting in SETTINGS.iter().filter(|s| s.scope != "internal") {
-        crate::print(&format!("{} ({}; {}) [default: {}]", setting.name, setting.unit, setting.scope, setting.default));
+        crate::print(&format!(
+            "{} ({}; {}) [default: {}]",
+            setting.name, setting.unit, setting.scope, setting.default
+        ));
         crate::print(&format!("    {}; {}", setting.help, setting.reason));
     }
 }

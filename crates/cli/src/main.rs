@@ -31,7 +31,11 @@ enum Verb {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
-    let called = Path::new(&name).file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
+    let called = Path::new(&name)
+        .file_name()
+        .and_then(|n| n.to_str())
+        .unwrap_or_default()
+        .to_owned();
     if called == "isthmus" || !is_alias(&called) {
         let mut rest = std::env::args_os().skip(1);
         if rest.next().is_some_and(|a| a == isthmus_agent::TRAMPOLINE) {

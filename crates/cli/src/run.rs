@@ -36,7 +36,12 @@ pub(crate) struct Run {
     #[command(flatten)]
     launch: Launch,
     /// Program and arguments, or a job file ending in .toml
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true,
+        value_name = "PROGRAM"
+    )]
     words: Vec<String>,
 }
 
@@ -73,7 +78,13 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
             crate::print(&format!("mpiexec of isthmus {}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS
         }
-        Ok(mpiexec::Request::Run { job, label }) => launch(job, &Launch { label, ..Launch::default() }),
+        Ok(mpiexec::Request::Run { job, label }) => launch(
+            job,
+            &Launch {
+                label,
+                ..Launch::default()
+            },
+        ),
         Err(error) => refuse(&error),
     }
 }
@@ -90,17 +101,28 @@ impl mpiexec::Outside for Outside {
 }
 
 fn job_of(arguments: &Run) -> Result<Job, JobError> {
-    let (program, rest) = arguments.words.split_first().ok_or_else(|| JobError::new("no program is named"))?;
+    let (program, rest) = arguments
+        .words
+        .split_first()
+        .ok_or_else(|| JobError::new("no program is named"))?;
     if is_job_file(program) {
         return job_of_file(program, rest, arguments);
     }
     let total = arguments.processes.as_deref().map(sites::parse_count).transpose()?;
-    let mut specs = arguments.sites.iter().map(|s| SiteSpec::parse(s)).collect::<Result<Vec<_>, _>>()?;
+    let mut specs = arguments
+        .sites
+        .iter()
+        .map(|s| SiteSpec::parse(s))
+        .collect::<Result<Vec<_>, _>>()?;
     if specs.is_empty() {
         specs.push(SiteSpec::parse("home")?);
     }
     let mut template = sites::template(Program::one(program), rest.to_vec());
-    template.environment = arguments.environment.iter().map(|v| variable(v)).collect::<Result<_, _>>()?;
+    template.environment = arguments
+        .environment
+        .iter()
+        .map(|v| variable(v))
+        .collect::<Result<_, _>>()?;
     template.directory.clone_from(&arguments.directory);
     sites::job_of_sites(&specs, total, &template)
 }
@@ -118,8 +140,8 @@ fn job_of_file(file: &str, rest: &[String], arguments: &Run) -> Result<Job, JobE
         return Err(JobError::new(format!("job file '{file}' describes the whole job"))
             .hint("leave other options and arguments away, or write them into the file"));
     }
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| JobError::new(format!("cannot read job file '{file}': {e}")))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|e| JobError::new(format!("cannot read job file '{file}': {e}")))?;
     document::parse(&text, file)
 }
 
@@ -165,11 +187,15 @@ fn refuse(error: &JobError) -> ExitCode {
 }
 
 fn options(launch: &Launch) -> Result<Options, JobError> {
-    let binary = std::env::current_exe()
-        .map_err(|e| JobError::new(format!("cannot find the isthmus binary itself: {e}")))?;
-    let directory = std::env::current_dir()
-        .map_err(|e| JobError::new(format!("the current directory cannot be used: {e}")))?;
-    let ssh = launch.ssh.clone().or_else(|| std::env::var("ISTHMUS_SSH").ok()).filter(|s| !s.trim().is_empty());
+    let binary =
+        std::env::current_exe().map_err(|e| JobError::new(format!("cannot find the isthmus binary itself: {e}")))?;
+    let directory =
+        std::env::current_dir().map_err(|e| JobError::new(format!("the current directory cannot be used: {e}")))?;
+    let ssh = launch
+        .ssh
+        .clone()
+        .or_else(|| std::env::var("ISTHMUS_SSH").ok())
+        .filter(|s| !s.trim().is_empty());
     Ok(Options {
         library: library(&binary),
         binary,
@@ -184,7 +210,9 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
 }
 
 fn start_timeout() -> Result<Duration, JobError> {
-    let Ok(text) = std::env::var("ISTHMUS_START_TIMEOUT") else { return Ok(Duration::from_secs(START_TIMEOUT)) };
+    let Ok(text) = std::env::var("ISTHMUS_START_TIMEOUT") else {
+        return Ok(Duration::from_secs(START_TIMEOUT));
+    };
     match text.parse() {
         Ok(seconds @ 1..=1_000_000) => Ok(Duration::from_secs(seconds)),
         _ => Err(JobError::new(format!("ISTHMUS_START_TIMEOUT is '{text}'"))
@@ -195,15 +223,29 @@ fn start_timeout() -> Result<Duration, JobError> {
 /// The user's settings, for all processes at all sites.
 fn settings() -> Vec<(String, String)> {
     let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
-    all.filter(|(name, _)| name.starts_with("ISTHMUS_") && !INTERNAL.contains(&name.as_str())).collect()
+    all.filter(|(name, _)| name.starts_with("ISTHMUS_") && !INTERNAL.contains(&name.as_str()))
+        .collect()
 }
 
 /// The MPI library: beside the binary in an installed tree (`../lib`) or in a build tree.
 pub(crate) fn library(binary: &Path) -> Option<PathBuf> {
     const NAME: &str = "libmpi_abi.so.1";
     let here = binary.parent()?;
-    let places = [here.join("../lib"), here.join("../lib64"), here.to_owned(), here.join("lib")];
+    let places = [
+        here.join("../lib"),
+        here.join("../lib64"),
+        here.to_owned(),
+        here.join("lib"),
+    ];
     let named = std::env::var_os("ISTHMUS_LIBRARY_DIRECTORY").map(PathBuf::from);
-    let found = named.into_iter().chain(places).map(|place| place.join(NAME)).find(|file| file.is_file());
-    found.and_then(|file| file.canonicalize().ok().map(|real| if real.ends_with(NAME) { real } else { file }))
+    let found = named
+        .into_iter()
+        .chain(places)
+        .map(|place| place.join(NAME))
+        .find(|file| file.is_file());
+    found.and_then(|file| {
+        file.canonicalize()
+            .ok()
+            .map(|real| if real.ends_with(NAME) { real } else { file })
+    })
 }

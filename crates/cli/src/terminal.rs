@@ -20,13 +20,18 @@ pub(crate) struct Terminal {
 
 struct Display {
     all: MultiProgress,
-    bars: Vec<ProgressBar>,
+    lines: Vec<ProgressBar>,
 }
 
 impl Terminal {
     /// With `label`, every line begins with its rank.
     pub(crate) fn new(label: bool) -> Self {
-        Self { label, began: Instant::now(), display: None, unfinished: [None; 2] }
+        Self {
+            label,
+            began: Instant::now(),
+            display: None,
+            unfinished: [None; 2],
+        }
     }
 
     fn text(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> Vec<u8> {
@@ -79,7 +84,9 @@ impl Console for Terminal {
                 display.clear();
             }
         } else if self.began.elapsed() > PATIENCE && io::stderr().is_terminal() {
-            self.display.get_or_insert_with(|| Display::new(sites.len())).show(sites);
+            self.display
+                .get_or_insert_with(|| Display::new(sites.len()))
+                .show(sites);
         }
     }
 }
@@ -89,25 +96,28 @@ impl Display {
         let all = MultiProgress::new();
         let style = ProgressStyle::with_template("{spinner} {prefix} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let bars = (0..sites.min(MOST_BARS)).map(|_| {
-            let bar = all.add(ProgressBar::new_spinner());
-            bar.set_style(style.clone());
-            bar
+        let lines = (0..sites.min(MOST_LINES)).map(|_| {
+            let line = all.add(ProgressBar::new_spinner());
+            line.set_style(style.clone());
+            line
         });
-        Self { bars: bars.collect(), all }
+        Self {
+            lines: lines.collect(),
+            all,
+        }
     }
 
     fn show(&self, sites: &[(String, State)]) {
         let width = sites.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        for (bar, (name, state)) in self.bars.iter().zip(sites) {
-            bar.set_prefix(format!("{name:width$}"));
-            bar.set_message(state.to_string());
-            bar.tick();
+        for (line, (name, state)) in self.lines.iter().zip(sites) {
+            line.set_prefix(format!("{name:width$}"));
+            line.set_message(state.to_string());
+            line.tick();
         }
     }
 
     fn clear(&self) {
-        self.bars.iter().for_each(ProgressBar::finish_and_clear);
+        self.lines.iter().for_each(ProgressBar::finish_and_clear);
         let _ = self.all.clear();
     }
 }
@@ -127,7 +137,7 @@ fn write(stream: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Most sites that are shown.
-const MOST_BARS: usize = 24;
+const MOST_LINES: usize = 24;
 
 #[cfg(test)]
 mod tests {

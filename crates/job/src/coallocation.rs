@@ -144,14 +144,18 @@ pub struct Coallocation {
 impl Coallocation {
     /// A job nothing of which has happened; it fails when nothing happens for `patience` before it is committed.
     pub fn new(job: &Job, patience: Duration) -> Self {
-        let sites = job.subjobs().iter().zip(job.first_ranks()).map(|(subjob, first_rank)| Site {
-            name: subjob.site.clone(),
-            first_rank,
-            state: State::Unsubmitted,
-            started: false,
-            gone: false,
-            processes: vec![Process::Expected; subjob.count as usize],
-        });
+        let sites = job
+            .subjobs()
+            .iter()
+            .zip(job.first_ranks())
+            .map(|(subjob, first_rank)| Site {
+                name: subjob.site.clone(),
+                first_rank,
+                state: State::Unsubmitted,
+                started: false,
+                gone: false,
+                processes: vec![Process::Expected; subjob.count as usize],
+            });
         Self {
             sites: sites.collect(),
             phase: Phase::Gathering,
@@ -246,15 +250,33 @@ impl Coallocation {
     pub fn handle_aborted(&mut self, site: usize, index: u32, code: i32, reason: &str, now: Duration) {
         let status = if code & 0xff == 0 { 1 } else { code & 0xff };
         let who = self.who(site, index);
-        let reason = if reason.is_empty() { format!("called MPI_Abort with code {code}") } else { reason.to_owned() };
+        let reason = if reason.is_empty() {
+            format!("called MPI_Abort with code {code}")
+        } else {
+            reason.to_owned()
+        };
         // The library says itself which rank speaks.
-        let problem = if reason.starts_with("rank ") { reason } else { format!("{who}: {reason}") };
-        self.fail(Some(site), Verdict { status, problem: Some(problem), hint: String::new() }, now);
+        let problem = if reason.starts_with("rank ") {
+            reason
+        } else {
+            format!("{who}: {reason}")
+        };
+        self.fail(
+            Some(site),
+            Verdict {
+                status,
+                problem: Some(problem),
+                hint: String::new(),
+            },
+            now,
+        );
     }
 
     /// A process ended.
     pub fn handle_exited(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
-        let Some(process) = self.process(site, index) else { return };
+        let Some(process) = self.process(site, index) else {
+            return;
+        };
         let was = std::mem::replace(process, Process::Ended);
         if was == Process::Ended {
             return;
@@ -288,10 +310,17 @@ impl Coallocation {
         self.interrupts += 1;
         let status = 128 + signal as i32;
         if self.interrupts > 1 {
-            self.verdict = Some(Verdict { status, ..self.verdict() });
+            self.verdict = Some(Verdict {
+                status,
+                ..self.verdict()
+            });
             return self.leave(now + LEAVE_AT_ONCE);
         }
-        self.verdict = Some(Verdict { status, problem: Some("interrupted".into()), hint: String::new() });
+        self.verdict = Some(Verdict {
+            status,
+            problem: Some("interrupted".into()),
+            hint: String::new(),
+        });
         if !matches!(self.phase, Phase::Leaving { .. } | Phase::Over) {
             self.phase = Phase::Ending { until: now + GRACE };
             self.actions.push_back(Action::Signal(15));
@@ -346,11 +375,16 @@ impl Coallocation {
             }
             Exit::Status(0) => return None,
             Exit::Status(status) => (exit.shell_status(), format!("{who} exited with status {status}")),
-            Exit::Signal(signal) => {
-                (exit.shell_status(), format!("{who} was killed by signal {signal}{}", signal_name(signal)))
-            }
+            Exit::Signal(signal) => (
+                exit.shell_status(),
+                format!("{who} was killed by signal {signal}{}", signal_name(signal)),
+            ),
         };
-        Some(Verdict { status, problem: Some(problem), hint: String::new() })
+        Some(Verdict {
+            status,
+            problem: Some(problem),
+            hint: String::new(),
+        })
     }
 
     /// Ends the job with this verdict unless it already has one.
@@ -397,7 +431,15 @@ impl Coallocation {
             self.ranks_in(Process::Arrived)
         );
         let hint = "run one program that calls MPI_Init on all processes, or none".to_owned();
-        self.fail(None, Verdict { status: STATUS_LAUNCH_FAILED, problem: Some(problem), hint }, now);
+        self.fail(
+            None,
+            Verdict {
+                status: STATUS_LAUNCH_FAILED,
+                problem: Some(problem),
+                hint,
+            },
+            now,
+        );
     }
 
     fn give_up_waiting(&mut self, now: Duration) {
@@ -416,7 +458,10 @@ impl Coallocation {
         let seconds = self.patience.as_secs();
         let verdict = Verdict {
             status: STATUS_LAUNCH_FAILED,
-            problem: Some(format!("nothing happened for {seconds} s while waiting for {}", missing.join(", "))),
+            problem: Some(format!(
+                "nothing happened for {seconds} s while waiting for {}",
+                missing.join(", ")
+            )),
             hint: "ISTHMUS_START_TIMEOUT sets the number of seconds".into(),
         };
         self.fail(None, verdict, now);
@@ -424,7 +469,11 @@ impl Coallocation {
 
     /// Whether a time limit applies: a site is not there yet, or some wait in MPI_Init for others.
     fn waits_for_someone(&self) -> bool {
-        self.arrived > 0 || self.sites.iter().any(|s| matches!(s.state, State::Unsubmitted | State::StageIn))
+        self.arrived > 0
+            || self
+                .sites
+                .iter()
+                .any(|s| matches!(s.state, State::Unsubmitted | State::StageIn))
     }
 
     fn ranks_in(&self, state: Process) -> String {
@@ -464,13 +513,21 @@ fn list_of_ranks(ranks: &[u32]) -> String {
         while end + 1 < ranks.len() && ranks[end + 1] == ranks[end] + 1 {
             end += 1;
         }
-        parts.push(if end > at { format!("{}-{}", ranks[at], ranks[end]) } else { ranks[at].to_string() });
+        parts.push(if end > at {
+            format!("{}-{}", ranks[at], ranks[end])
+        } else {
+            ranks[at].to_string()
+        });
         at = end + 1;
     }
     if at < ranks.len() {
         parts.push(format!("and {} more", ranks.len() - at));
     }
-    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, parts.join(", "))
+    format!(
+        "{} {}",
+        if ranks.len() == 1 { "rank" } else { "ranks" },
+        parts.join(", ")
+    )
 }
 
 /// ` (SIGSEGV)` for the signals that people meet.
@@ -495,156 +552,4 @@ fn signal_name(signal: u32) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::tests::subjob;
-
-    const T0: Duration = Duration::ZERO;
-    const PATIENCE: Duration = Duration::from_secs(60);
-
-    fn machine(counts: &[u32]) -> Coallocation {
-        let subjobs = counts.iter().enumerate().map(|(i, n)| subjob(&format!("s{i}"), *n)).collect();
-        let mut machine = Coallocation::new(&Job::new(subjobs).unwrap(), PATIENCE);
-        for site in 0..counts.len() {
-            machine.handle_staging(site, T0);
-            machine.handle_started(site, T0);
-        }
-        machine
-    }
-
-    fn all_arrive(m: &mut Coallocation, counts: &[u32]) {
-        for (site, count) in counts.iter().enumerate() {
-            (0..*count).for_each(|i| assert!(m.handle_arrived(site, i, T0)));
-        }
-    }
-
-    #[test]
-    fn an_mpi_job_runs_to_its_end() {
-        let mut m = machine(&[2, 1]);
-        all_arrive(&mut m, &[2, 1]);
-        assert_eq!(m.poll_action(), Some(Action::Commit));
-        for (site, index) in [(0, 0), (0, 1), (1, 0)] {
-            assert_eq!(m.poll_action(), None);
-            m.handle_finished(site, index);
-        }
-        assert_eq!(m.poll_action(), Some(Action::Dismiss));
-        for (site, index) in [(0, 0), (1, 0), (0, 1)] {
-            m.handle_exited(site, index, Exit::Status(0), T0);
-        }
-        assert_eq!(m.poll_action(), Some(Action::Leave));
-        m.handle_closed(0, "", "", T0);
-        assert!(!m.is_over());
-        m.handle_closed(1, "", "", T0);
-        assert!(m.is_over());
-        assert_eq!(m.verdict(), Verdict::default());
-        assert!(m.states().all(|(_, s)| s == State::Done));
-    }
-
-    #[test]
-    fn programs_without_mpi_run_to_their_end_without_time_limit() {
-        let mut m = machine(&[2]);
-        assert_eq!(m.deadline(), None);
-        m.handle_exited(0, 0, Exit::Status(0), T0);
-        m.handle_exited(0, 1, Exit::Status(0), T0);
-        assert_eq!(m.poll_action(), Some(Action::Leave));
-        assert_eq!(m.verdict().status, 0);
-    }
-
-    #[test]
-    fn the_first_failure_is_the_verdict_and_ends_the_job() {
-        let mut m = machine(&[2, 2]);
-        all_arrive(&mut m, &[2, 2]);
-        m.poll_action();
-        m.handle_exited(1, 0, Exit::Signal(9), T0);
-        m.handle_exited(0, 0, Exit::Status(3), T0);
-        let verdict = m.verdict();
-        assert_eq!(verdict.status, 137);
-        assert_eq!(verdict.problem.as_deref(), Some("rank 2 (site 's1') was killed by signal 9 (SIGKILL)"));
-        assert!(matches!(m.poll_action(), Some(Action::Abort { code: 137, .. })));
-        m.handle_time(GRACE);
-        assert_eq!(m.poll_action(), Some(Action::Leave));
-        m.handle_time(GRACE + LEAVE);
-        assert!(m.is_over());
-    }
-
-    #[test]
-    fn an_exit_without_finalize_is_an_error() {
-        let mut m = machine(&[1]);
-        all_arrive(&mut m, &[1]);
-        m.handle_exited(0, 0, Exit::Status(0), T0);
-        assert_eq!(m.verdict().status, 1);
-        assert!(m.verdict().problem.unwrap().contains("without calling MPI_Finalize"));
-    }
-
-    #[test]
-    fn a_barrier_that_can_never_open_is_an_error() {
-        let mut m = machine(&[3]);
-        m.handle_exited(0, 1, Exit::Status(0), T0);
-        m.handle_arrived(0, 0, T0);
-        assert!(m.verdict().problem.unwrap().starts_with("rank 1 ended without calling MPI_Init while rank 0"));
-    }
-
-    #[test]
-    fn who_is_missing_is_named() {
-        let mut m = machine(&[2, 4]);
-        m.handle_arrived(0, 0, T0);
-        m.handle_arrived(1, 1, T0);
-        assert_eq!(m.deadline(), Some(PATIENCE));
-        m.handle_time(PATIENCE);
-        assert!(m.verdict().problem.unwrap().contains("ranks 1-2, 4-5 (not in MPI_Init)"));
-    }
-
-    #[test]
-    fn abort_keeps_its_code_and_never_looks_like_success() {
-        let mut m = machine(&[1]);
-        all_arrive(&mut m, &[1]);
-        m.handle_aborted(0, 0, 256, "", T0);
-        assert_eq!(m.verdict().status, 1);
-        let mut m = machine(&[1]);
-        m.handle_aborted(0, 0, 42, "boom", T0);
-        assert_eq!((m.verdict().status, m.verdict().problem.as_deref()), (42, Some("rank 0 (site 's0'): boom")));
-    }
-
-    #[test]
-    fn one_interrupt_is_orderly_and_two_are_not() {
-        let mut m = machine(&[1]);
-        m.handle_interrupt(2, T0);
-        assert_eq!(m.poll_action(), Some(Action::Signal(15)));
-        assert_eq!(m.poll_action(), None);
-        m.handle_interrupt(2, T0);
-        assert_eq!(m.poll_action(), Some(Action::Leave));
-        assert_eq!((m.verdict().status, m.deadline()), (130, Some(LEAVE_AT_ONCE)));
-    }
-
-    #[test]
-    fn a_failed_site_ends_the_job_and_is_named() {
-        let mut m = machine(&[1, 1]);
-        m.handle_closed(1, "connection lost", "look at it", T0);
-        assert!(matches!(m.poll_action(), Some(Action::Abort { .. })));
-        m.handle_exited(0, 0, Exit::Signal(15), T0);
-        assert_eq!(m.poll_action(), Some(Action::Leave));
-        m.handle_closed(0, "", "", T0);
-        assert!(m.is_over());
-        assert_eq!(m.verdict().problem.as_deref(), Some("site 's1': connection lost"));
-    }
-
-    #[test]
-    fn a_late_failure_lets_the_others_end_by_themselves() {
-        let mut m = machine(&[2]);
-        all_arrive(&mut m, &[2]);
-        m.handle_finished(0, 0);
-        m.handle_finished(0, 1);
-        m.handle_exited(0, 1, Exit::Status(5), T0);
-        let actions: Vec<_> = std::iter::from_fn(|| m.poll_action()).collect();
-        assert_eq!(actions, [Action::Commit, Action::Dismiss]);
-        m.handle_exited(0, 0, Exit::Status(0), T0);
-        assert_eq!((m.poll_action(), m.verdict().status), (Some(Action::Leave), 5));
-    }
-
-    #[test]
-    fn ranks_are_listed_in_ranges() {
-        assert_eq!(list_of_ranks(&[0, 1, 2, 5]), "ranks 0-2, 5");
-        assert_eq!(list_of_ranks(&[7]), "rank 7");
-        assert_eq!(list_of_ranks(&(0..40).map(|i| 2 * i).collect::<Vec<_>>()).matches(',').count(), 8);
-    }
-}
+mod tests;

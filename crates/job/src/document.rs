@@ -28,13 +28,23 @@ use toml_edit::{ImDocument, Item, TableLike, Value};
 pub const MAX_BYTES: usize = 4 << 20;
 
 const TOP_KEYS: [&str; 5] = ["arguments", "directory", "environment", "program", "subjob"];
-const SUBJOB_KEYS: [&str; 8] =
-    ["arguments", "contact", "count", "directory", "environment", "lan", "program", "site"];
+const SUBJOB_KEYS: [&str; 8] = [
+    "arguments",
+    "contact",
+    "count",
+    "directory",
+    "environment",
+    "lan",
+    "program",
+    "site",
+];
 
 /// Reads a job file; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<Job, JobError> {
     if text.len() > MAX_BYTES {
-        return Err(JobError::new(format!("job file '{file}' is larger than {MAX_BYTES} bytes")));
+        return Err(JobError::new(format!(
+            "job file '{file}' is larger than {MAX_BYTES} bytes"
+        )));
     }
     let document = ImDocument::parse(text).map_err(|error| {
         let at = error.span().unwrap_or(0..0);
@@ -47,6 +57,9 @@ struct Document<'a> {
     text: &'a str,
     file: &'a str,
 }
+
+/// A subjob's table and where it stands.
+type Spanned<'t> = (&'t dyn TableLike, Range<usize>);
 
 /// What may stand at the top and in a subjob.
 #[derive(Clone, Default)]
@@ -66,21 +79,30 @@ impl Document<'_> {
             let subjob = self.subjob(table, &span, &common)?;
             if subjobs.iter().any(|s| s.site == subjob.site) {
                 let error = JobError::new(format!("site '{}' is named twice", subjob.site));
-                let hint = format!("give this one a name of its own and add contact = \"{}\"", subjob.contact);
+                let hint = format!(
+                    "give this one a name of its own and add contact = \"{}\"",
+                    subjob.contact
+                );
                 return Err(self.at(error.hint(hint), table.get("site").and_then(Item::span).unwrap_or(span)));
             }
             subjobs.push(subjob);
         }
-        Job::new(subjobs).map_err(|error| JobError { problem: format!("{}: {}", self.file, error.problem), ..error })
+        Job::new(subjobs).map_err(|error| JobError {
+            problem: format!("{}: {}", self.file, error.problem),
+            ..error
+        })
     }
 
-    fn subjob_tables<'t>(&self, top: &'t dyn TableLike) -> Result<Vec<(&'t dyn TableLike, Range<usize>)>, JobError> {
+    fn subjob_tables<'t>(&self, top: &'t dyn TableLike) -> Result<Vec<Spanned<'t>>, JobError> {
         let Some(item) = top.get("subjob") else {
             let error = JobError::new(format!("{}: there is no [[subjob]]", self.file));
             return Err(error.hint("add at least: [[subjob]], site = \"home\", count = 4"));
         };
         if let Some(tables) = item.as_array_of_tables() {
-            return Ok(tables.iter().map(|t| (t as &dyn TableLike, t.span().unwrap_or(0..0))).collect());
+            return Ok(tables
+                .iter()
+                .map(|t| (t as &dyn TableLike, t.span().unwrap_or(0..0)))
+                .collect());
         }
         let wrong = || {
             let error = JobError::new("'subjob' must be a list of tables").hint("write [[subjob]] in double brackets");
@@ -109,7 +131,10 @@ impl Document<'_> {
         };
         let Some(program) = common.program else {
             let error = JobError::new(format!("subjob '{site}' has no program"));
-            return Err(self.at(error.hint("add program = \"./app\" at the top of the file"), span.clone()));
+            return Err(self.at(
+                error.hint("add program = \"./app\" at the top of the file"),
+                span.clone(),
+            ));
         };
         Ok(Subjob {
             contact,
@@ -138,7 +163,9 @@ impl Document<'_> {
     }
 
     fn program(&self, table: &dyn TableLike) -> Result<Option<Program>, JobError> {
-        let Some(item) = table.get("program") else { return Ok(None) };
+        let Some(item) = table.get("program") else {
+            return Ok(None);
+        };
         if let Some(text) = item.as_str() {
             return Ok(Some(Program::one(text)));
         }
@@ -146,34 +173,51 @@ impl Document<'_> {
             return Err(self.wrong_type(item, "program", "a text, or a table of texts by architecture"));
         }
         let by_architecture = self.texts_by_name(item, "program")?.into_iter().collect();
-        Ok(Some(Program { any: None, by_architecture }))
+        Ok(Some(Program {
+            any: None,
+            by_architecture,
+        }))
     }
 
     fn arguments(&self, table: &dyn TableLike) -> Result<Option<Vec<String>>, JobError> {
-        let Some(item) = table.get("arguments") else { return Ok(None) };
-        let array = item.as_array().ok_or_else(|| self.wrong_type(item, "arguments", "a list of texts"))?;
+        let Some(item) = table.get("arguments") else {
+            return Ok(None);
+        };
+        let array = item
+            .as_array()
+            .ok_or_else(|| self.wrong_type(item, "arguments", "a list of texts"))?;
         let texts = array.iter().map(|v| self.argument(v)).collect::<Result<_, _>>()?;
         Ok(Some(texts))
     }
 
     fn argument(&self, value: &Value) -> Result<String, JobError> {
         value.as_str().map(str::to_owned).ok_or_else(|| {
-            let error = JobError::new(format!("an argument must be a text, this is {}", article(value.type_name())));
+            let error = JobError::new(format!(
+                "an argument must be a text, this is {}",
+                article(value.type_name())
+            ));
             let quoted = value.to_string();
-            self.at(error.hint(format!("write \"{}\"", quoted.trim())), value.span().unwrap_or(0..0))
+            self.at(
+                error.hint(format!("write \"{}\"", quoted.trim())),
+                value.span().unwrap_or(0..0),
+            )
         })
     }
 
     fn count(&self, table: &dyn TableLike, site: &str) -> Result<u32, JobError> {
         let Some(item) = table.get("count") else { return Ok(1) };
-        let number = item.as_integer().ok_or_else(|| self.wrong_type(item, "count", "a number"))?;
+        let number = item
+            .as_integer()
+            .ok_or_else(|| self.wrong_type(item, "count", "a number"))?;
         let count = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
         self.point(check_count(site, count), table, "count")?;
         Ok(count)
     }
 
     fn texts_by_name(&self, item: &Item, key: &str) -> Result<Vec<(String, String)>, JobError> {
-        let table = item.as_table_like().ok_or_else(|| self.wrong_type(item, key, "a table of texts"))?;
+        let table = item
+            .as_table_like()
+            .ok_or_else(|| self.wrong_type(item, key, "a table of texts"))?;
         table
             .iter()
             .map(|(name, value)| match value.as_str() {
@@ -198,12 +242,18 @@ impl Document<'_> {
             if known.contains(&name) {
                 continue;
             }
-            let span = table.get_key_value(name).and_then(|(key, _)| key.span()).unwrap_or(0..0);
+            let span = table
+                .get_key_value(name)
+                .and_then(|(key, _)| key.span())
+                .unwrap_or(0..0);
             let hint = match nearest(name, known) {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("known keys: {}", known.join(", ")),
             };
-            return Err(self.at(JobError::new(format!("unknown key '{name}' in {place}")).hint(hint), span));
+            return Err(self.at(
+                JobError::new(format!("unknown key '{name}' in {place}")).hint(hint),
+                span,
+            ));
         }
         Ok(())
     }
@@ -224,7 +274,11 @@ impl Document<'_> {
 }
 
 fn article(type_name: &str) -> String {
-    let article = if type_name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let article = if type_name.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
     format!("{article} {type_name}")
 }
 
@@ -259,9 +313,15 @@ directory = "run"
     fn a_good_file() {
         let job = parse(GOOD, "job.toml").unwrap();
         let [home, lab] = job.subjobs() else { panic!("{job:?}") };
-        assert_eq!((home.count, home.lan.as_str(), &home.contact), (4, "home", &Contact::Home));
+        assert_eq!(
+            (home.count, home.lan.as_str(), &home.contact),
+            (4, "home", &Contact::Home)
+        );
         assert_eq!(home.program, Program::one("./climate"));
-        assert_eq!((lab.count, lab.lan.as_str(), &lab.contact), (16, "campus", &Contact::Ssh("me@lab".into())));
+        assert_eq!(
+            (lab.count, lab.lan.as_str(), &lab.contact),
+            (16, "campus", &Contact::Ssh("me@lab".into()))
+        );
         assert_eq!(lab.program.for_architecture("x86_64"), Some("./climate-x"));
         assert_eq!(lab.program.for_architecture("s390x"), None);
         assert_eq!(lab.environment, [("A".into(), "1".into()), ("B".into(), "2".into())]);
@@ -279,15 +339,36 @@ directory = "run"
     fn mistakes_are_named_where_they_are() {
         let head = "program = \"./a\"\n[[subjob]]\n";
         for (body, start) in [
-            ("site = \"home\"\ncuont = 4\n", "job.toml:4:1: unknown key 'cuont' in a subjob"),
-            ("site = \"home\"\ncount = \"4\"\n", "job.toml:4:9: 'count' must be a number, this is a string"),
-            ("site = \"home\"\ncount = 0\n", "job.toml:4:9: site 'home' is asked for 0 processes"),
-            ("site = \"home\"\ncount = -1\n", "job.toml:4:9: site 'home' is asked for 0 processes"),
-            ("site = \"home\"\ncount = 100000\n", "job.toml:4:9: 100000 processes are above the limit"),
+            (
+                "site = \"home\"\ncuont = 4\n",
+                "job.toml:4:1: unknown key 'cuont' in a subjob",
+            ),
+            (
+                "site = \"home\"\ncount = \"4\"\n",
+                "job.toml:4:9: 'count' must be a number, this is a string",
+            ),
+            (
+                "site = \"home\"\ncount = 0\n",
+                "job.toml:4:9: site 'home' is asked for 0 processes",
+            ),
+            (
+                "site = \"home\"\ncount = -1\n",
+                "job.toml:4:9: site 'home' is asked for 0 processes",
+            ),
+            (
+                "site = \"home\"\ncount = 100000\n",
+                "job.toml:4:9: 100000 processes are above the limit",
+            ),
             ("count = 4\n", "job.toml:2:1: this subjob lacks 'site'"),
             ("site = \"-x\"\n", "job.toml:3:8: '-x' is not an ssh destination"),
-            ("site = \"home\"\narguments = [1]\n", "job.toml:4:14: an argument must be a text"),
-            ("site = \"home\"\n[[subjob]]\nsite = \"home\"\n", "job.toml:5:8: site 'home' is named twice"),
+            (
+                "site = \"home\"\narguments = [1]\n",
+                "job.toml:4:14: an argument must be a text",
+            ),
+            (
+                "site = \"home\"\n[[subjob]]\nsite = \"home\"\n",
+                "job.toml:5:8: site 'home' is named twice",
+            ),
         ] {
             let text = error(&format!("{head}{body}"));
             assert!(text.starts_with(start), "{body}: {text}");

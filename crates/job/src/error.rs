@@ -30,7 +30,11 @@ pub struct JobError {
 impl JobError {
     /// An error without location.
     pub fn new(problem: impl Into<String>) -> Self {
-        Self { problem: problem.into(), location: None, hint: None }
+        Self {
+            problem: problem.into(),
+            location: None,
+            hint: None,
+        }
     }
 
     /// Adds what to do.
@@ -84,9 +88,18 @@ impl std::fmt::Display for JobError {
         if let Some(at) = &self.location {
             let number = at.line.to_string();
             let margin = " ".repeat(number.len());
-            let pad: String =
-                at.text.chars().take(at.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-            write!(f, "\n {number} | {}\n {margin} | {pad}{}", at.text, "^".repeat(at.length))?;
+            let pad: String = at
+                .text
+                .chars()
+                .take(at.column - 1)
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
+            write!(
+                f,
+                "\n {number} | {}\n {margin} | {pad}{}",
+                at.text,
+                "^".repeat(at.length)
+            )?;
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n  hint: {hint}")?;
@@ -102,7 +115,12 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word: String = word.chars().take(40).collect();
     let length = word.chars().count();
     let limit = if length < 4 { 1 } else { (length / 3).max(2) };
-    known.iter().map(|k| (distance(&word, k), *k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
+    known
+        .iter()
+        .map(|k| (distance(&word, k), *k))
+        .filter(|(d, _)| *d <= limit)
+        .min()
+        .map(|(_, k)| k)
 }
 
 /// Edits (insert, delete, replace) between two words.
@@ -128,7 +146,9 @@ mod tests {
     #[test]
     fn a_location_underlines_what_is_wrong() {
         let source = "a = 1\ncuont = 4\n";
-        let error = JobError::new("unknown key 'cuont'").at("job.toml", source, 6..11).hint("did you mean 'count'?");
+        let error = JobError::new("unknown key 'cuont'")
+            .at("job.toml", source, 6..11)
+            .hint("did you mean 'count'?");
         assert_eq!(
             error.to_string(),
             "job.toml:2:1: unknown key 'cuont'\n 2 | cuont = 4\n   | ^^^^^\n  hint: did you mean 'count'?"

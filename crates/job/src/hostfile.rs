@@ -31,7 +31,9 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Host>, JobError> {
         let span = at..at + line.len();
         at += line.len() + 1;
         if number >= MAX_LINES {
-            return Err(JobError::new(format!("host file '{file}' has more than {MAX_LINES} lines")));
+            return Err(JobError::new(format!(
+                "host file '{file}' has more than {MAX_LINES} lines"
+            )));
         }
         let content = line.split('#').next().unwrap_or_default().trim();
         if content.is_empty() {
@@ -97,7 +99,9 @@ fn parse_host(text: &str) -> Result<Host, JobError> {
 }
 
 fn parse_slots(contact: &Contact, text: &str) -> Result<u32, JobError> {
-    let slots = text.parse().map_err(|_| JobError::new(format!("'{text}' is not a number of processes")))?;
+    let slots = text
+        .parse()
+        .map_err(|_| JobError::new(format!("'{text}' is not a number of processes")))?;
     check_count(&contact.to_string(), slots)?;
     Ok(slots)
 }
@@ -117,14 +121,29 @@ mod tests {
         let text = "# cluster\nalpha:4\r\n beta slots=2 max_slots=8 # two\n\nalpha\nlocalhost\n";
         let hosts = parse(text, "hosts").unwrap();
         let short: Vec<_> = hosts.iter().map(|h| (h.contact.to_string(), h.slots)).collect();
-        assert_eq!(short, [("alpha".into(), Some(5)), ("beta".into(), Some(2)), ("home".into(), None)]);
+        assert_eq!(
+            short,
+            [
+                ("alpha".into(), Some(5)),
+                ("beta".into(), Some(2)),
+                ("home".into(), None)
+            ]
+        );
     }
 
     #[test]
     fn errors_point_into_the_file() {
         let error = parse("alpha\n  beta slots=x\n", "my.hosts").unwrap_err().to_string();
-        assert!(error.starts_with("my.hosts:2:3: 'x' is not a number of processes"), "{error}");
-        assert!(parse("# none\n", "h").unwrap_err().to_string().contains("names no host"));
+        assert!(
+            error.starts_with("my.hosts:2:3: 'x' is not a number of processes"),
+            "{error}"
+        );
+        assert!(
+            parse("# none\n", "h")
+                .unwrap_err()
+                .to_string()
+                .contains("names no host")
+        );
         assert!(parse("alpha speed=3", "h").is_err());
         assert!(parse("alpha:0", "h").is_err());
         assert!(parse("-oProxyCommand=evil", "h").is_err());

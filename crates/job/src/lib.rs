@@ -7,7 +7,7 @@
 //! * [`sites`]: `--site` specifications.
 //! * [`mpiexec`]: the standard command line.
 //! * [`hostfile`]: host files of MPICH and Open MPI.
-//! * [`document`]: `job.toml`.
+//! * [`document`]: the file `job.toml`.
 //! * [`coallocation`]: the life of a job over all its sites.
 //! * [`numbering`]: ranks and the place table.
 #![forbid(unsafe_code)]

@@ -65,12 +65,18 @@ pub struct Program {
 impl Program {
     /// One file for all architectures.
     pub fn one(path: impl Into<String>) -> Self {
-        Self { any: Some(path.into()), by_architecture: BTreeMap::new() }
+        Self {
+            any: Some(path.into()),
+            by_architecture: BTreeMap::new(),
+        }
     }
 
     /// The file for an architecture.
     pub fn for_architecture(&self, architecture: &str) -> Option<&str> {
-        self.by_architecture.get(architecture).or(self.any.as_ref()).map(String::as_str)
+        self.by_architecture
+            .get(architecture)
+            .or(self.any.as_ref())
+            .map(String::as_str)
     }
 }
 
@@ -101,7 +107,10 @@ impl Job {
             return Err(JobError::new("the job has no subjob").hint("add -n N, --site NAME:N or a [[subjob]]"));
         }
         if subjobs.len() > MAX_SUBJOBS {
-            return Err(JobError::new(format!("{} subjobs are above the limit of {MAX_SUBJOBS}", subjobs.len())));
+            return Err(JobError::new(format!(
+                "{} subjobs are above the limit of {MAX_SUBJOBS}",
+                subjobs.len()
+            )));
         }
         for subjob in &subjobs {
             subjob.check()?;
@@ -154,8 +163,16 @@ impl Subjob {
 
     fn check_texts(&self) -> Result<(), JobError> {
         let arguments = self.arguments.iter().map(|a| ("argument", a));
-        let variables = self.environment.iter().flat_map(|(n, v)| [("variable name", n), ("variable", v)]);
-        let programs = self.program.any.iter().chain(self.program.by_architecture.values()).map(|p| ("program", p));
+        let variables = self
+            .environment
+            .iter()
+            .flat_map(|(n, v)| [("variable name", n), ("variable", v)]);
+        let programs = self
+            .program
+            .any
+            .iter()
+            .chain(self.program.by_architecture.values())
+            .map(|p| ("program", p));
         let directory = self.directory.iter().map(|d| ("directory", d));
         let mut bytes = 0;
         for (what, text) in arguments.chain(variables).chain(programs).chain(directory) {
@@ -165,11 +182,18 @@ impl Subjob {
             bytes += text.len() + 1;
         }
         if bytes > MAX_ARGUMENT_BYTES {
-            let problem = format!("arguments and environment take {bytes} bytes, above the limit of {MAX_ARGUMENT_BYTES}");
+            let problem =
+                format!("arguments and environment take {bytes} bytes, above the limit of {MAX_ARGUMENT_BYTES}");
             return Err(JobError::new(problem).hint("put the data into a file"));
         }
-        if let Some((name, _)) = self.environment.iter().find(|(name, _)| name.is_empty() || name.contains('=')) {
-            return Err(JobError::new(format!("'{name}' is not the name of an environment variable")));
+        if let Some((name, _)) = self
+            .environment
+            .iter()
+            .find(|(name, _)| name.is_empty() || name.contains('='))
+        {
+            return Err(JobError::new(format!(
+                "'{name}' is not the name of an environment variable"
+            )));
         }
         Ok(())
     }
@@ -193,8 +217,12 @@ pub fn check_count(site: &str, count: u32) -> Result<(), JobError> {
 }
 
 fn too_many(count: u32) -> JobError {
-    JobError::new(format!("{count} processes are above the limit of {MAX_PROCESSES} per job"))
-        .hint(format!("ask for at most {MAX_PROCESSES} in all and {MAX_PROCESSES_PER_MACHINE} per machine"))
+    JobError::new(format!(
+        "{count} processes are above the limit of {MAX_PROCESSES} per job"
+    ))
+    .hint(format!(
+        "ask for at most {MAX_PROCESSES} in all and {MAX_PROCESSES_PER_MACHINE} per machine"
+    ))
 }
 
 fn check_names(subjobs: &[Subjob]) -> Result<(), JobError> {
@@ -221,10 +249,14 @@ fn check_name(what: &str, name: &str) -> Result<(), JobError> {
         return Err(JobError::new(format!("the name of a {what} is empty")));
     }
     if name.len() > MAX_NAME {
-        return Err(JobError::new(format!("the name of a {what} is longer than {MAX_NAME} bytes")));
+        return Err(JobError::new(format!(
+            "the name of a {what} is longer than {MAX_NAME} bytes"
+        )));
     }
     if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(JobError::new(format!("{what} name {name:?} contains white space or control characters")));
+        return Err(JobError::new(format!(
+            "{what} name {name:?} contains white space or control characters"
+        )));
     }
     Ok(())
 }
@@ -281,6 +313,9 @@ pub(crate) mod tests {
     #[test]
     fn ranks_follow_the_order_of_subjobs() {
         let job = Job::new(vec![subjob("a", 3), subjob("b", 2)]).unwrap();
-        assert_eq!((job.first_ranks(), job.processes(), job.spans_wide_area()), (vec![0, 3], 5, true));
+        assert_eq!(
+            (job.first_ranks(), job.processes(), job.spans_wide_area()),
+            (vec![0, 3], 5, true)
+        );
     }
 }

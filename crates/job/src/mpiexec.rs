@@ -63,7 +63,10 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
         }
     }
     let job = general.job(sections)?;
-    Ok(Request::Run { job, label: general.label })
+    Ok(Request::Run {
+        job,
+        label: general.label,
+    })
 }
 
 /// What holds for all programs.
@@ -124,21 +127,27 @@ impl Section {
         outside: &mut dyn Outside,
     ) -> Result<(), JobError> {
         let mut value = |what: &str| {
-            words.next().ok_or_else(|| JobError::new(format!("{word} lacks its {what}")).hint("see mpiexec -help"))
+            words
+                .next()
+                .ok_or_else(|| JobError::new(format!("{word} lacks its {what}")).hint("see mpiexec -help"))
         };
         match name {
             "n" => self.count = Some(sites::parse_count(value("number")?)?),
             "host" => self.hosts = hostfile::parse_list(value("hosts")?)?,
             "hostfile" => {
                 let file = value("file")?;
-                let text = outside.read(file).map_err(|why| {
-                    JobError::new(format!("cannot read host file '{file}': {why}"))
-                })?;
+                let text = outside
+                    .read(file)
+                    .map_err(|why| JobError::new(format!("cannot read host file '{file}': {why}")))?;
                 general.hosts = hostfile::parse(&text, file)?;
             }
             "wdir" => self.directory = Some(value("directory")?.to_owned()),
-            "env" => self.environment.push((value("name")?.to_owned(), value("value")?.to_owned())),
-            "genv" => general.environment.push((value("name")?.to_owned(), value("value")?.to_owned())),
+            "env" => self
+                .environment
+                .push((value("name")?.to_owned(), value("value")?.to_owned())),
+            "genv" => general
+                .environment
+                .push((value("name")?.to_owned(), value("value")?.to_owned())),
             "x" => general.environment.push(exported(value("variable")?, outside)?),
             "ppn" => general.per_host = Some(sites::parse_count(value("number")?)?),
             "lan" => general.lan = Some(value("name")?.to_owned()),
@@ -163,11 +172,17 @@ fn exported(text: &str, outside: &mut dyn Outside) -> Result<(String, String), J
 /// The one name of an option with several spellings.
 fn option(word: &str) -> Option<&'static str> {
     let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
-    OPTIONS.iter().find(|(_, spellings)| spellings.contains(&name)).map(|(name, _)| *name)
+    OPTIONS
+        .iter()
+        .find(|(_, spellings)| spellings.contains(&name))
+        .map(|(name, _)| *name)
 }
 
 fn unknown(word: &str) -> JobError {
-    let known: Vec<&str> = OPTIONS.iter().flat_map(|(_, spellings)| spellings.iter().copied()).collect();
+    let known: Vec<&str> = OPTIONS
+        .iter()
+        .flat_map(|(_, spellings)| spellings.iter().copied())
+        .collect();
     let error = JobError::new(format!("option '{word}' is unknown"));
     match nearest(word.trim_start_matches('-'), &known) {
         Some(near) => error.hint(format!("did you mean '-{near}'?")),
@@ -185,14 +200,19 @@ impl General {
             } else {
                 Pool::new(section.hosts.clone(), self.per_host).deal(section.count)
             };
-            let mut template =
-                sites::template(Program::one(section.program.clone()), section.arguments.clone());
+            let mut template = sites::template(Program::one(section.program.clone()), section.arguments.clone());
             template.directory.clone_from(&section.directory);
             template.environment = self.environment.iter().chain(&section.environment).cloned().collect();
             template.appnum = appnum;
             for (contact, count) in dealt {
                 let lan = self.lan.clone().unwrap_or_else(|| contact.to_string());
-                subjobs.push(Subjob { site: contact.to_string(), contact, count, lan, ..template.clone() });
+                subjobs.push(Subjob {
+                    site: contact.to_string(),
+                    contact,
+                    count,
+                    lan,
+                    ..template.clone()
+                });
             }
         }
         name_apart(&mut subjobs);
@@ -222,7 +242,11 @@ struct Pool {
 
 impl Pool {
     fn new(hosts: Vec<Host>, per_host: Option<u32>) -> Self {
-        Self { hosts, per_host, next: (0, 0) }
+        Self {
+            hosts,
+            per_host,
+            next: (0, 0),
+        }
     }
 
     fn slots(&self, host: usize) -> u32 {
@@ -247,9 +271,16 @@ impl Pool {
             counts[host] += take;
             left -= take;
             let full = used + take == self.slots(host);
-            self.next = if full { ((host + 1) % self.hosts.len(), 0) } else { (host, used + take) };
+            self.next = if full {
+                ((host + 1) % self.hosts.len(), 0)
+            } else {
+                (host, used + take)
+            };
         }
-        order.into_iter().map(|host| (self.hosts[host].contact.clone(), counts[host])).collect()
+        order
+            .into_iter()
+            .map(|host| (self.hosts[host].contact.clone(), counts[host]))
+            .collect()
     }
 }
 
@@ -279,7 +310,11 @@ mod tests {
 
     impl Outside for Files {
         fn read(&mut self, path: &str) -> Result<String, String> {
-            if path == "hosts" { Ok("a:2\nb:2\n".into()) } else { Err("no such file".into()) }
+            if path == "hosts" {
+                Ok("a:2\nb:2\n".into())
+            } else {
+                Err("no such file".into())
+            }
         }
         fn variable(&mut self, name: &str) -> Option<String> {
             (name == "SET").then(|| "yes".into())
@@ -292,12 +327,19 @@ mod tests {
     }
 
     fn counts(line: &str) -> Vec<(String, u32, u32)> {
-        let Ok(Request::Run { job, .. }) = words(line) else { panic!("{line} was refused") };
-        job.subjobs().iter().map(|s| (s.site.clone(), s.count, s.appnum)).collect()
+        let Ok(Request::Run { job, .. }) = words(line) else {
+            panic!("{line} was refused")
+        };
+        job.subjobs()
+            .iter()
+            .map(|s| (s.site.clone(), s.count, s.appnum))
+            .collect()
     }
 
     fn subjob(line: &str) -> Subjob {
-        let Ok(Request::Run { job, .. }) = words(line) else { panic!("{line} was refused") };
+        let Ok(Request::Run { job, .. }) = words(line) else {
+            panic!("{line} was refused")
+        };
         job.subjobs()[0].clone()
     }
 
@@ -312,23 +354,32 @@ mod tests {
 
     #[test]
     fn hosts_are_filled_in_order_and_again() {
-        let named = |list: &[(&str, u32, u32)]| -> Vec<_> {
-            list.iter().map(|(n, c, a)| ((*n).to_owned(), *c, *a)).collect()
-        };
+        let named =
+            |list: &[(&str, u32, u32)]| -> Vec<_> { list.iter().map(|(n, c, a)| ((*n).to_owned(), *c, *a)).collect() };
         assert_eq!(counts("-n 3 -f hosts ./a"), named(&[("a", 2, 0), ("b", 1, 0)]));
         assert_eq!(counts("-n 7 -f hosts ./a"), named(&[("a", 4, 0), ("b", 3, 0)]));
         assert_eq!(counts("-f hosts ./a"), named(&[("a", 2, 0), ("b", 2, 0)]));
         assert_eq!(counts("-host a,b ./a"), named(&[("a", 1, 0), ("b", 1, 0)]));
         assert_eq!(counts("-host a,b -ppn 3 ./a"), named(&[("a", 3, 0), ("b", 3, 0)]));
-        assert_eq!(counts("-f hosts -n 3 ./a : -n 1 ./b"), named(&[("a", 2, 0), ("b", 1, 0), ("b#2", 1, 1)]));
-        assert_eq!(counts("-n 1 ./a : -n 2 ./b"), named(&[("home", 1, 0), ("home#2", 2, 1)]));
+        assert_eq!(
+            counts("-f hosts -n 3 ./a : -n 1 ./b"),
+            named(&[("a", 2, 0), ("b", 1, 0), ("b#2", 1, 1)])
+        );
+        assert_eq!(
+            counts("-n 1 ./a : -n 2 ./b"),
+            named(&[("home", 1, 0), ("home#2", 2, 1)])
+        );
     }
 
     #[test]
     fn a_lan_is_named_by_the_user_only() {
-        let Ok(Request::Run { job, label }) = words("-l -lan rack -host a,b ./a") else { panic!() };
+        let Ok(Request::Run { job, label }) = words("-l -lan rack -host a,b ./a") else {
+            panic!()
+        };
         assert!(label && !job.spans_wide_area());
-        let Ok(Request::Run { job, .. }) = words("-host a,b ./a") else { panic!() };
+        let Ok(Request::Run { job, .. }) = words("-host a,b ./a") else {
+            panic!()
+        };
         assert!(job.spans_wide_area());
     }
 

@@ -19,7 +19,11 @@ pub struct Machine {
 impl Machine {
     /// A machine of which nothing is known yet.
     pub fn unknown() -> Self {
-        Self { host: String::new(), addresses: Vec::new(), arrivals: Vec::new() }
+        Self {
+            host: String::new(),
+            addresses: Vec::new(),
+            arrivals: Vec::new(),
+        }
     }
 }
 
@@ -74,7 +78,11 @@ mod tests {
             representation: Representation([1; 8]),
             signing_request: vec![],
         });
-        Machine { host: host.into(), addresses: vec![], arrivals: arrivals.collect() }
+        Machine {
+            host: host.into(),
+            addresses: vec![],
+            arrivals: arrivals.collect(),
+        }
     }
 
     #[test]

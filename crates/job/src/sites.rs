@@ -30,7 +30,11 @@ impl SiteSpec {
         if let Some(count) = count {
             check_count(&name, count)?;
         }
-        Ok(Self { contact: Contact::parse(contact)?, name, count })
+        Ok(Self {
+            contact: Contact::parse(contact)?,
+            name,
+            count,
+        })
     }
 }
 
@@ -42,8 +46,10 @@ pub fn parse_count(text: &str) -> Result<u32, JobError> {
     }
     let count = text.parse().unwrap_or(u32::MAX);
     if count == 0 || count > MAX_PROCESSES {
-        return Err(JobError::new(format!("-n {text}: a job has 1 to {MAX_PROCESSES} processes"))
-            .hint("ask for a number in that range"));
+        return Err(
+            JobError::new(format!("-n {text}: a job has 1 to {MAX_PROCESSES} processes"))
+                .hint("ask for a number in that range"),
+        );
     }
     Ok(count)
 }
@@ -77,7 +83,9 @@ pub fn template(program: Program, arguments: Vec<String>) -> Subjob {
 }
 
 fn split_count(text: &str) -> Result<(&str, Option<u32>), JobError> {
-    let Some((contact, count)) = text.rsplit_once(':') else { return Ok((text, None)) };
+    let Some((contact, count)) = text.rsplit_once(':') else {
+        return Ok((text, None));
+    };
     // A destination such as ssh://host or [::1] has colons of its own.
     if count.starts_with("//") || count.ends_with(']') {
         return Ok((text, None));
@@ -94,7 +102,9 @@ fn deal(sites: &[SiteSpec], total: Option<u32>) -> Result<Vec<u32>, JobError> {
     let open = sites.iter().filter(|s| s.count.is_none()).count() as u64;
     let rest = match total {
         None => open,
-        Some(total) => u64::from(total).checked_sub(given).ok_or_else(|| disagree(total, given))?,
+        Some(total) => u64::from(total)
+            .checked_sub(given)
+            .ok_or_else(|| disagree(total, given))?,
     };
     if open == 0 && rest > 0 {
         return Err(disagree(total.unwrap_or(0), given));
@@ -133,16 +143,45 @@ mod tests {
 
     #[test]
     fn forms() {
-        assert_eq!(spec("home:4"), SiteSpec { name: "home".into(), contact: Contact::Home, count: Some(4) });
-        assert_eq!(spec("b=home:2"), SiteSpec { name: "b".into(), contact: Contact::Home, count: Some(2) });
-        let lab = SiteSpec { name: "lab".into(), contact: Contact::Ssh("me@lab".into()), count: None };
+        assert_eq!(
+            spec("home:4"),
+            SiteSpec {
+                name: "home".into(),
+                contact: Contact::Home,
+                count: Some(4)
+            }
+        );
+        assert_eq!(
+            spec("b=home:2"),
+            SiteSpec {
+                name: "b".into(),
+                contact: Contact::Home,
+                count: Some(2)
+            }
+        );
+        let lab = SiteSpec {
+            name: "lab".into(),
+            contact: Contact::Ssh("me@lab".into()),
+            count: None,
+        };
         assert_eq!(spec("lab=me@lab"), lab);
         assert_eq!(spec("[::1]").count, None);
     }
 
     #[test]
     fn bad_forms_name_the_text() {
-        for text in ["", ":4", "=home", "a=:3", "lab:x", "lab:0", "lab:100000", "lab:99999999999", "-x:3", "a b:1"] {
+        for text in [
+            "",
+            ":4",
+            "=home",
+            "a=:3",
+            "lab:x",
+            "lab:0",
+            "lab:100000",
+            "lab:99999999999",
+            "-x:3",
+            "a b:1",
+        ] {
             assert!(SiteSpec::parse(text).is_err(), "'{text}' was accepted");
         }
     }

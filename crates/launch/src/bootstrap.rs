@@ -23,7 +23,10 @@ const MAX_NOISE: u64 = 256 << 10;
 /// passes it on as it is.
 pub(crate) fn command(hash: &Hash, size: u64) -> String {
     let script = SCRIPT.replace("HASH", &hex(hash)).replace("SIZE", &size.to_string());
-    format!("exec sh -c '{}'", script.split_whitespace().collect::<Vec<_>>().join(" "))
+    format!(
+        "exec sh -c '{}'",
+        script.split_whitespace().collect::<Vec<_>>().join(" ")
+    )
 }
 
 const SCRIPT: &str = r#"
@@ -130,7 +133,10 @@ fn parse(line: &str) -> Option<Line> {
     let mut words = line[at..].split_whitespace().skip(1);
     match words.next()? {
         "have" => Some(Line::Have),
-        "want" => Some(Line::Want { system: words.next()?.to_owned(), machine: words.next()?.to_owned() }),
+        "want" => Some(Line::Want {
+            system: words.next()?.to_owned(),
+            machine: words.next()?.to_owned(),
+        }),
         "fail" => Some(Line::Fail(words.collect::<Vec<_>>().join(" "))),
         _ => None,
     }
@@ -143,7 +149,10 @@ mod tests {
     #[test]
     fn the_command_survives_every_login_shell() {
         let command = command(&[0xab; 32], 123);
-        let inner = command.strip_prefix("exec sh -c '").and_then(|c| c.strip_suffix('\'')).unwrap();
+        let inner = command
+            .strip_prefix("exec sh -c '")
+            .and_then(|c| c.strip_suffix('\''))
+            .unwrap();
         assert!(!inner.contains(['\'', '\n', '!']), "{inner}");
         assert!(inner.contains("isthmus-abab") && inner.contains("head -c 123"));
     }
@@ -151,7 +160,10 @@ mod tests {
     #[test]
     fn lines_are_found_behind_noise() {
         assert_eq!(parse("Welcome to lab!\n"), None);
-        let want = Line::Want { system: "Linux".into(), machine: "aarch64".into() };
+        let want = Line::Want {
+            system: "Linux".into(),
+            machine: "aarch64".into(),
+        };
         assert_eq!(parse("motd ISTHMUS want Linux aarch64\n"), Some(want));
         assert_eq!(parse("ISTHMUS fail no space\n"), Some(Line::Fail("no space".into())));
         assert_eq!(parse("ISTHMUS want Linux\n"), None);

@@ -27,12 +27,20 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { problem: problem.into(), hint: hint.into(), closed: false }
+        Self {
+            problem: problem.into(),
+            hint: hint.into(),
+            closed: false,
+        }
     }
 
     /// The connection was closed.
     pub(crate) fn closed() -> Self {
-        Self { problem: "the connection was closed".into(), hint: String::new(), closed: true }
+        Self {
+            problem: "the connection was closed".into(),
+            hint: String::new(),
+            closed: true,
+        }
     }
 }
 
@@ -61,11 +69,13 @@ impl Connection {
             (Contact::Ssh(destination), Some((hash, size))) => ssh(destination, options, hash, size),
             _ => home(options),
         };
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let cannot = |error| Failure::new(format!("cannot start {}: {error}", what(contact)), "");
         let mut child = command.spawn().map_err(cannot)?;
-        let (Some(writer), Some(reader), Some(errors)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        let (Some(writer), Some(reader), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(Failure::new("a pipe to the agent is missing", ""));
         };
@@ -79,7 +89,11 @@ impl Connection {
             listening,
             established: false,
         };
-        Ok(Self { reader: BufReader::with_capacity(64 << 10, reader), writer, client })
+        Ok(Self {
+            reader: BufReader::with_capacity(64 << 10, reader),
+            writer,
+            client,
+        })
     }
 
     /// Gets the agent to run at a site.
@@ -100,7 +114,9 @@ impl Client {
     /// What the client has said so far.
     pub(crate) fn take_complaints(&self) -> String {
         let mut bytes = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&std::mem::take(&mut *bytes)).trim_end().to_owned()
+        String::from_utf8_lossy(&std::mem::take(&mut *bytes))
+            .trim_end()
+            .to_owned()
     }
 
     /// Replaces "the connection was closed" by the reason, in the client's own words.
@@ -108,7 +124,10 @@ impl Client {
         if !failure.closed {
             return failure;
         }
-        let status = tokio::time::timeout(LAST_WORDS, self.child.wait()).await.ok().and_then(Result::ok);
+        let status = tokio::time::timeout(LAST_WORDS, self.child.wait())
+            .await
+            .ok()
+            .and_then(Result::ok);
         let _ = tokio::time::timeout(LAST_WORDS, &mut self.listening).await;
         let words = self.take_complaints();
         match &self.contact {
@@ -151,7 +170,13 @@ fn ssh(destination: &str, options: &Options, hash: &Hash, size: u64) -> Command 
     if !options.interactive {
         command.args(["-o", "BatchMode=yes"]);
     }
-    command.args(["-o", "ServerAliveInterval=15", "--", destination, &bootstrap::command(hash, size)]);
+    command.args([
+        "-o",
+        "ServerAliveInterval=15",
+        "--",
+        destination,
+        &bootstrap::command(hash, size),
+    ]);
     command
 }
 
@@ -216,10 +241,20 @@ mod tests {
     #[test]
     fn the_words_of_ssh_are_told_with_a_hint() {
         let status = Some(ExitStatus::from_raw(255 << 8));
-        let refused = explain_ssh("lab", "ssh", status, "ssh: connect to host lab port 22: Connection refused");
+        let refused = explain_ssh(
+            "lab",
+            "ssh",
+            status,
+            "ssh: connect to host lab port 22: Connection refused",
+        );
         assert!(refused.problem.contains("'lab'") && refused.problem.contains("port 22: Connection refused"));
         assert!(refused.hint.contains("no ssh server answers"));
-        let unknown = explain_ssh("lab", "ssh", status, "ssh: Could not resolve hostname lab: Name or service not known");
+        let unknown = explain_ssh(
+            "lab",
+            "ssh",
+            status,
+            "ssh: Could not resolve hostname lab: Name or service not known",
+        );
         assert!(unknown.hint.contains("~/.ssh/config"));
         let missing = explain_ssh("lab", "nossh", Some(ExitStatus::from_raw(127 << 8)), "not found");
         assert!(missing.problem.contains("'nossh' cannot be run") && missing.hint.contains("ISTHMUS_SSH"));

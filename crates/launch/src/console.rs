@@ -21,7 +21,12 @@ pub trait Console: Send + 'static {
 
 /// What goes to the console.
 pub(crate) enum Print {
-    Output { site: usize, rank: u32, stream: Stream, bytes: Vec<u8> },
+    Output {
+        site: usize,
+        rank: u32,
+        stream: Stream,
+        bytes: Vec<u8>,
+    },
     Notice(String),
     Progress(Vec<(String, State)>),
 }
@@ -44,7 +49,11 @@ impl Printer {
             console.progress(&[]);
             let _ = finished.send(());
         })?;
-        Ok(Self { queue: Some(queue), shown: Vec::new(), done })
+        Ok(Self {
+            queue: Some(queue),
+            shown: Vec::new(),
+            done,
+        })
     }
 
     pub(crate) fn print(&self, print: Print) {
@@ -74,9 +83,17 @@ impl Printer {
 
 fn perform(console: &mut dyn Console, print: Print, events: &mpsc::UnboundedSender<Event>) {
     match print {
-        Print::Output { site, rank, stream, bytes } => {
+        Print::Output {
+            site,
+            rank,
+            stream,
+            bytes,
+        } => {
             let event = match console.output(rank, stream, &bytes) {
-                Ok(()) => Event::Printed { site, bytes: bytes.len() },
+                Ok(()) => Event::Printed {
+                    site,
+                    bytes: bytes.len(),
+                },
                 Err(_) => Event::PrintFailed,
             };
             let _ = events.send(event);

@@ -77,7 +77,11 @@ pub(crate) async fn run(job: Job, options: Options, console: Box<dyn Console>) -
 type Parts = (Printer, Credentials, String);
 
 fn prepare(job: &Job, events: &mpsc::UnboundedSender<Event>, console: Box<dyn Console>) -> std::io::Result<Parts> {
-    for (kind, number) in [(SignalKind::interrupt(), 2), (SignalKind::terminate(), 15), (SignalKind::hangup(), 1)] {
+    for (kind, number) in [
+        (SignalKind::interrupt(), 2),
+        (SignalKind::terminate(), 15),
+        (SignalKind::hangup(), 1),
+    ] {
         let mut signals = signal(kind)?;
         let events = events.clone();
         tokio::spawn(async move {
@@ -117,7 +121,11 @@ fn start_sites(
             leaving: leaving.clone(),
         };
         tokio::spawn(site.run(queue));
-        Link { commands, open: true, heard: None }
+        Link {
+            commands,
+            open: true,
+            heard: None,
+        }
     });
     sites.collect()
 }
@@ -233,7 +241,12 @@ impl Coordinator {
             FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),
             FromAgent::Output { index, stream, bytes } => {
                 let rank = self.first_ranks[site].saturating_add(index);
-                self.printer.print(Print::Output { site, rank, stream, bytes });
+                self.printer.print(Print::Output {
+                    site,
+                    rank,
+                    stream,
+                    bytes,
+                });
             }
             FromAgent::InputCredit(bytes) => self.input_credit += bytes as usize,
             FromAgent::Exited(list) => {
@@ -292,7 +305,8 @@ impl Coordinator {
                 }
             }
             Err(problem) => {
-                self.machine.handle_site_failed(0, &problem, "please report this", self.began.elapsed());
+                self.machine
+                    .handle_site_failed(0, &problem, "please report this", self.began.elapsed());
             }
         }
     }
@@ -303,7 +317,10 @@ impl Coordinator {
         let mut commits = Vec::with_capacity(self.arrivals.len());
         for (machine, first_rank) in self.arrivals.iter_mut().zip(&self.first_ranks) {
             machine.arrivals.sort_by_key(|a| a.index);
-            let certificates = machine.arrivals.iter().map(|a| self.credentials.certificate(first_rank + a.index, a));
+            let certificates = machine
+                .arrivals
+                .iter()
+                .map(|a| self.credentials.certificate(first_rank + a.index, a));
             commits.push(Commit {
                 secret: self.credentials.secret,
                 authority: authority.clone(),
@@ -333,7 +350,8 @@ impl Coordinator {
             if link.open && link.heard.is_some_and(|heard| heard.elapsed() > SILENCE) {
                 let problem = format!("nothing was heard from its agent for {} s", SILENCE.as_secs());
                 self.links[site].open = false;
-                self.machine.handle_closed(site, &problem, "check the network to the site", now);
+                self.machine
+                    .handle_closed(site, &problem, "check the network to the site", now);
             }
         }
         self.show_progress();
@@ -342,8 +360,14 @@ impl Coordinator {
     /// Progress is of interest as long as some site is not there.
     fn show_progress(&mut self) {
         let states: Vec<(String, State)> = self.machine.states().map(|(n, s)| (n.to_owned(), s)).collect();
-        let starting = states.iter().any(|(_, s)| matches!(s, State::Unsubmitted | State::StageIn));
-        let shown = if starting && !*self.leaving.borrow() { states } else { Vec::new() };
+        let starting = states
+            .iter()
+            .any(|(_, s)| matches!(s, State::Unsubmitted | State::StageIn));
+        let shown = if starting && !*self.leaving.borrow() {
+            states
+        } else {
+            Vec::new()
+        };
         self.printer.print_progress(shown);
     }
 

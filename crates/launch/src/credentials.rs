@@ -15,13 +15,22 @@ pub(crate) struct Credentials {
 impl Credentials {
     /// New ones; an authority only when the job spans a wide area.
     pub(crate) fn new(job: &str, wide_area: bool) -> io::Result<Self> {
-        let authority = wide_area.then(|| Authority::new(job)).transpose().map_err(io::Error::other)?;
-        Ok(Self { secret: random()?, authority })
+        let authority = wide_area
+            .then(|| Authority::new(job))
+            .transpose()
+            .map_err(io::Error::other)?;
+        Ok(Self {
+            secret: random()?,
+            authority,
+        })
     }
 
     /// Certificate of the authority (DER), empty without one.
     pub(crate) fn authority(&self) -> Vec<u8> {
-        self.authority.as_ref().map(|a| a.certificate().to_vec()).unwrap_or_default()
+        self.authority
+            .as_ref()
+            .map(|a| a.certificate().to_vec())
+            .unwrap_or_default()
     }
 
     /// Certificate for a process (DER), empty when the job needs none or the process asked for none.

@@ -68,7 +68,11 @@ pub struct Outcome {
 
 /// Runs a job to its end. Nothing of it is left when this returns, short of a site that cannot be reached any more.
 pub fn run(job: Job, options: Options, console: impl Console) -> Outcome {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
     };
@@ -80,6 +84,10 @@ pub fn run(job: Job, options: Options, console: impl Console) -> Outcome {
 
 impl Outcome {
     fn failure(problem: String) -> Self {
-        Self { status: 1, problem: Some(problem), ..Self::default() }
+        Self {
+            status: 1,
+            problem: Some(problem),
+            ..Self::default()
+        }
     }
 }

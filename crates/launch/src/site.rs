@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task of one subjob: connects, stages, starts, then carries messages both ways.
 
+use crate::Options;
 use crate::connection::{Client, Connection, Failure};
 use crate::coordinator::Event;
 use crate::staging::{self, Staged};
-use crate::Options;
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Hash, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
@@ -70,8 +70,16 @@ impl Site {
         let options = &self.shared.options;
         let mut connection = Connection::open(&self.subjob.contact, options, binary.as_ref().map(|(h, s)| (h, *s)))?;
         let reached = connection.bootstrap(options, || self.tell(SiteEvent::Progress)).await;
-        let Connection { reader, writer, mut client } = connection;
-        let mut link = Link { reader: Box::new(reader), writer: Box::new(writer), deframer: Deframer::default() };
+        let Connection {
+            reader,
+            writer,
+            mut client,
+        } = connection;
+        let mut link = Link {
+            reader: Box::new(reader),
+            writer: Box::new(writer),
+            deframer: Deframer::default(),
+        };
         let ready = match reached {
             Ok(()) => self.set_up(&mut link, &mut client).await,
             Err(failure) => Err(failure),
@@ -87,17 +95,23 @@ impl Site {
             return Ok(None);
         }
         let path = self.shared.options.binary.clone();
-        let hashed = self.shared.binary.get_or_try_init(|| async {
-            staging::prepare(path).await.map(|staged| (staged.hash, staged.size))
-        });
+        let hashed = self
+            .shared
+            .binary
+            .get_or_try_init(|| async { staging::prepare(path).await.map(|staged| (staged.hash, staged.size)) });
         hashed.await.copied().map(Some)
     }
 
     /// From the agent's hello to its start of the processes.
     async fn set_up(&self, link: &mut Link, client: &mut Client) -> Result<(), Failure> {
-        let FromAgent::Hello(hello) = link.receive().await? else { return Err(out_of_turn()) };
+        let FromAgent::Hello(hello) = link.receive().await? else {
+            return Err(out_of_turn());
+        };
         if hello.version != VERSION {
-            let problem = format!("its agent speaks version {} of the protocol, we speak {VERSION}", hello.version);
+            let problem = format!(
+                "its agent speaks version {} of the protocol, we speak {VERSION}",
+                hello.version
+            );
             return Err(Failure::new(problem, "use the same isthmus at both ends"));
         }
         client.establish();
@@ -106,7 +120,10 @@ impl Site {
         let program = self.subjob.program.for_architecture(&architecture).ok_or_else(|| {
             let known: Vec<_> = self.subjob.program.by_architecture.keys().map(String::as_str).collect();
             Failure::new(
-                format!("the job has no program for {architecture}, only for {}", known.join(", ")),
+                format!(
+                    "the job has no program for {architecture}, only for {}",
+                    known.join(", ")
+                ),
                 format!("add program.{architecture} = \"...\" to the job file"),
             )
         })?;
@@ -141,12 +158,18 @@ impl Site {
         let options = &self.shared.options;
         if self.subjob.contact == Contact::Home {
             let library = options.library.as_ref().and_then(|l| l.parent());
-            return Ok((program.to_owned(), library.map(|l| l.to_string_lossy().into_owned()).unwrap_or_default()));
+            return Ok((
+                program.to_owned(),
+                library.map(|l| l.to_string_lossy().into_owned()).unwrap_or_default(),
+            ));
         }
         let mut library = String::new();
         if let Some(file) = &options.library {
             let path = self.put(link, staging::prepare(file.clone()).await?).await?;
-            library = Path::new(&path).parent().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+            library = Path::new(&path)
+                .parent()
+                .map(|p| p.to_string_lossy().into_owned())
+                .unwrap_or_default();
         }
         if !options.stage {
             return Ok((program.to_owned(), library));
@@ -159,7 +182,12 @@ impl Site {
     /// Puts a file into the site's cache unless it is there.
     async fn put(&self, link: &mut Link, file: Staged) -> Result<String, Failure> {
         self.tell(SiteEvent::Progress);
-        link.send(&ToAgent::Offer { hash: file.hash, size: file.size, name: file.name.clone() }).await?;
+        link.send(&ToAgent::Offer {
+            hash: file.hash,
+            size: file.size,
+            name: file.name.clone(),
+        })
+        .await?;
         let mut state = link.receive_file().await?;
         if state == FileState::Wanted {
             self.send_content(link, &file).await?;
@@ -188,7 +216,10 @@ impl Site {
             self.tell(SiteEvent::Progress);
         }
         if content.limit() > 0 {
-            return Err(Failure::new(format!("'{}' changed while it was staged", file.path.display()), ""));
+            return Err(Failure::new(
+                format!("'{}' changed while it was staged", file.path.display()),
+                "",
+            ));
         }
         Ok(())
     }
@@ -200,7 +231,11 @@ impl Site {
         mut client: Client,
         mut commands: mpsc::UnboundedReceiver<Vec<u8>>,
     ) -> Failure {
-        let Link { reader, writer, deframer } = link;
+        let Link {
+            reader,
+            writer,
+            deframer,
+        } = link;
         let writing = async {
             while let Some(bytes) = commands.recv().await {
                 if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {

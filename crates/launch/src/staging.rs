@@ -23,7 +23,10 @@ pub(crate) fn find_program(program: &str, directory: &Path, architecture: &str) 
     }
     if rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_err() {
         let hint = format!("chmod +x {}", path.display());
-        return Err(Failure::new(format!("program '{program}' is not executable at home"), hint));
+        return Err(Failure::new(
+            format!("program '{program}' is not executable at home"),
+            hint,
+        ));
     }
     check_architecture(program, &path, architecture)?;
     Ok(path)

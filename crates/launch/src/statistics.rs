@@ -51,9 +51,14 @@ impl Statistics {
 /// A table: a row per operation, messages and bytes per level.
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: Vec<usize> =
-            (0..LEVELS.len()).filter(|l| *l != 3 || self.rows.values().any(|r| r[*l].messages > 0)).collect();
-        writeln!(f, "isthmus: what {} processes sent, messages and bytes by level", self.processes)?;
+        let shown: Vec<usize> = (0..LEVELS.len())
+            .filter(|l| *l != 3 || self.rows.values().any(|r| r[*l].messages > 0))
+            .collect();
+        writeln!(
+            f,
+            "isthmus: what {} processes sent, messages and bytes by level",
+            self.processes
+        )?;
         write!(f, "{:<22} {:>10}", "operation", "calls")?;
         for level in &shown {
             write!(f, " | {:^25}", LEVELS[*level])?;
@@ -79,17 +84,40 @@ mod tests {
         let mut sums = Statistics::default();
         let one = Counters {
             rows: vec![
-                ("bcast".into(), 0, LevelCounters { messages: 1, bytes: 1024 }),
-                ("bcast".into(), 4, LevelCounters { messages: 3, bytes: 3072 }),
+                (
+                    "bcast".into(),
+                    0,
+                    LevelCounters {
+                        messages: 1,
+                        bytes: 1024,
+                    },
+                ),
+                (
+                    "bcast".into(),
+                    4,
+                    LevelCounters {
+                        messages: 3,
+                        bytes: 3072,
+                    },
+                ),
                 ("bcast".into(), 9, LevelCounters { messages: 7, bytes: 7 }),
             ],
             calls: vec![("bcast".into(), 1), ("barrier".into(), 2)],
         };
         sums.add(&one);
         sums.add(&one);
-        assert_eq!(sums.rows["bcast"][0], LevelCounters { messages: 2, bytes: 2048 });
+        assert_eq!(
+            sums.rows["bcast"][0],
+            LevelCounters {
+                messages: 2,
+                bytes: 2048
+            }
+        );
         let text = sums.to_string();
-        assert!(text.lines().any(|l| l.starts_with("barrier") && l.contains(" 4 |")), "{text}");
+        assert!(
+            text.lines().any(|l| l.starts_with("barrier") && l.contains(" 4 |")),
+            "{text}"
+        );
         assert!(text.contains("wide area") && !text.contains("vendor"), "{text}");
     }
 }

@@ -72,15 +72,29 @@ pub fn trampoline(arguments: impl Iterator<Item = OsString>) -> (String, u8) {
         return ("this command is for isthmus itself".to_owned(), STATUS_NOT_EXECUTABLE);
     };
     if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
-        return (format!("cannot tie the process to its agent: {error}"), STATUS_NOT_EXECUTABLE);
+        return (
+            format!("cannot tie the process to its agent: {error}"),
+            STATUS_NOT_EXECUTABLE,
+        );
     }
     // The agent may have died before the kernel was asked.
     if rustix::process::getppid().map(Pid::as_raw_pid) != Some(parent) {
         return ("the agent is gone".to_owned(), STATUS_NOT_EXECUTABLE);
     }
     let error = std::process::Command::new(&program).arg0(name).args(arguments).exec();
-    let status = if error.kind() == io::ErrorKind::NotFound { STATUS_NOT_FOUND } else { STATUS_NOT_EXECUTABLE };
-    (format!("cannot execute '{}': {}", Path::new(&program).display(), explain(&error)), status)
+    let status = if error.kind() == io::ErrorKind::NotFound {
+        STATUS_NOT_FOUND
+    } else {
+        STATUS_NOT_EXECUTABLE
+    };
+    (
+        format!(
+            "cannot execute '{}': {}",
+            Path::new(&program).display(),
+            explain(&error)
+        ),
+        status,
+    )
 }
 
 fn explain(error: &io::Error) -> String {
@@ -92,7 +106,9 @@ fn explain(error: &io::Error) -> String {
 
 /// Sends a signal to a process and everything in its group. A group that is gone is no error.
 pub fn signal_group(leader: u32, signal: u32) {
-    let (Ok(leader), Ok(signal)) = (i32::try_from(leader), i32::try_from(signal)) else { return };
+    let (Ok(leader), Ok(signal)) = (i32::try_from(leader), i32::try_from(signal)) else {
+        return;
+    };
     if let (Some(pid), Some(signal)) = (Pid::from_raw(leader), Signal::from_named_raw(signal)) {
         let _ = rustix::process::kill_process_group(pid, signal);
     }
@@ -121,7 +137,17 @@ pub fn kill_strays() -> usize {
 }
 
 fn children_of_this_process() -> Vec<i32> {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
-    let lists = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return Vec::new();
+    };
+    let lists = tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<i32>>()
+        })
+        .collect()
 }

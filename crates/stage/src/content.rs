@@ -49,8 +49,11 @@ fn architecture_of_header(head: &[u8; 20]) -> Option<&'static str> {
         return None;
     }
     let little = head[5] == 1;
-    let machine =
-        if little { u16::from_le_bytes([head[18], head[19]]) } else { u16::from_be_bytes([head[18], head[19]]) };
+    let machine = if little {
+        u16::from_le_bytes([head[18], head[19]])
+    } else {
+        u16::from_be_bytes([head[18], head[19]])
+    };
     Some(match (machine, head[4], little) {
         (3, ..) => "i386",
         (21, _, true) => "ppc64le",
@@ -70,7 +73,10 @@ fn architecture_of_header(head: &[u8; 20]) -> Option<&'static str> {
 /// Whether a machine runs programs of an architecture by itself.
 pub fn runs(machine: &str, architecture: &str) -> bool {
     machine == architecture
-        || matches!((machine, architecture), ("x86_64", "i386") | ("i486" | "i586" | "i686", "i386"))
+        || matches!(
+            (machine, architecture),
+            ("x86_64", "i386") | ("i486" | "i586" | "i686", "i386")
+        )
         || (machine.starts_with("arm") && architecture == "arm")
 }
 

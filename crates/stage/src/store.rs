@@ -78,7 +78,11 @@ impl Store {
             .recursive(true)
             .mode(0o700)
             .create(&files)
-            .map_err(|error| StageError::Io { doing: "create", path: files.clone(), error })?;
+            .map_err(|error| StageError::Io {
+                doing: "create",
+                path: files.clone(),
+                error,
+            })?;
         Ok(Self { files })
     }
 
@@ -104,8 +108,20 @@ impl Store {
             .create_new(true)
             .mode(0o700)
             .open(&temporary)
-            .map_err(|error| StageError::Io { doing: "create", path: temporary.clone(), error })?;
-        Ok(Incoming { file, temporary, target, hash, size, received: 0, hasher: Sha256::new() })
+            .map_err(|error| StageError::Io {
+                doing: "create",
+                path: temporary.clone(),
+                error,
+            })?;
+        Ok(Incoming {
+            file,
+            temporary,
+            target,
+            hash,
+            size,
+            received: 0,
+            hasher: Sha256::new(),
+        })
     }
 
     fn path(&self, hash: &Hash, name: &str) -> Result<PathBuf, StageError> {
@@ -138,7 +154,7 @@ impl Incoming {
         if !self.is_complete() || hash != self.hash {
             return Err(StageError::Corrupt);
         }
-        let directory = self.target.parent().unwrap_or(Path::new("/"));
+        let directory = self.target.parent().unwrap_or(&self.target);
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -149,7 +165,11 @@ impl Incoming {
     }
 
     fn failed(&self, doing: &'static str, error: io::Error) -> StageError {
-        StageError::Io { doing, path: self.target.clone(), error }
+        StageError::Io {
+            doing,
+            path: self.target.clone(),
+            error,
+        }
     }
 }
 
@@ -206,7 +226,10 @@ mod tests {
         let cache = scratch("names");
         let store = Store::open(&cache).unwrap();
         for name in ["", ".", "..", "a/b", "/etc/passwd", "a\0b"] {
-            assert!(matches!(store.receive([0; 32], name, 1), Err(StageError::Name(_))), "{name:?}");
+            assert!(
+                matches!(store.receive([0; 32], name, 1), Err(StageError::Name(_))),
+                "{name:?}"
+            );
         }
         fs::remove_dir_all(&cache).unwrap();
     }

@@ -151,7 +151,9 @@ pub struct Commit {
 
 impl std::fmt::Debug for Commit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Commit").field("places", &self.places).finish_non_exhaustive()
+        f.debug_struct("Commit")
+            .field("places", &self.places)
+            .finish_non_exhaustive()
     }
 }
 
@@ -338,18 +340,30 @@ impl ToAgent {
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(body);
         let message = match r.u8("kind")? {
-            1 => Self::Offer { hash: r.fixed("hash")?, size: r.u64("size")?, name: r.text("name")? },
+            1 => Self::Offer {
+                hash: r.fixed("hash")?,
+                size: r.u64("size")?,
+                name: r.text("name")?,
+            },
             2 => Self::Chunk(r.bytes("chunk")?),
             3 => Self::Start(Box::new(Start::read(&mut r)?)),
             4 => Self::Commit(Box::new(Commit::read(&mut r)?)),
             5 => Self::Input(r.bytes("input")?),
             6 => Self::OutputCredit(r.u32("credit")?),
             7 => Self::Dismiss,
-            8 => Self::Abort { code: r.u32("code")? as i32, reason: r.text("reason")? },
+            8 => Self::Abort {
+                code: r.u32("code")? as i32,
+                reason: r.text("reason")?,
+            },
             9 => Self::Signal(r.u32("signal")?),
             10 => Self::End,
             11 => Self::Ping(r.u64("number")?),
-            other => return Err(DecodeError::Invalid { field: "kind", value: u64::from(other) }),
+            other => {
+                return Err(DecodeError::Invalid {
+                    field: "kind",
+                    value: u64::from(other),
+                });
+            }
         };
         r.end()?;
         Ok(message)
@@ -365,7 +379,9 @@ impl Start {
         w.list(&self.environment, |w, (name, value)| {
             w.text(name).text(value);
         });
-        w.text(&self.directory).u8(self.directory_optional.into()).text(&self.library);
+        w.text(&self.directory)
+            .u8(self.directory_optional.into())
+            .text(&self.library);
         w.u8(self.reach as u8).u8(self.input.into());
     }
 
@@ -419,7 +435,9 @@ impl FromAgent {
                 w.list(list, |w, a| a.write(w));
             }
             Self::Output { index, stream, bytes } => {
-                w.u32(*index).u8(if *stream == Stream::Output { 1 } else { 2 }).bytes(bytes);
+                w.u32(*index)
+                    .u8(if *stream == Stream::Output { 1 } else { 2 })
+                    .bytes(bytes);
             }
             Self::InputCredit(n) => {
                 w.u32(*n);
@@ -464,14 +482,27 @@ impl FromAgent {
         let mut r = Reader::new(body);
         let message = match r.u8("kind")? {
             65 => Self::Hello(AgentHello::read(&mut r)?),
-            66 => Self::File { hash: r.fixed("hash")?, state: read_file(&mut r)? },
+            66 => Self::File {
+                hash: r.fixed("hash")?,
+                state: read_file(&mut r)?,
+            },
             67 => Self::Started,
-            68 => Self::Refused { reason: r.text("reason")?, hint: r.text("hint")? },
+            68 => Self::Refused {
+                reason: r.text("reason")?,
+                hint: r.text("hint")?,
+            },
             69 => Self::Arrived(r.list("arrivals", Arrival::read)?),
-            70 => Self::Output { index: r.u32("index")?, stream: read_stream(&mut r)?, bytes: r.bytes("output")? },
+            70 => Self::Output {
+                index: r.u32("index")?,
+                stream: read_stream(&mut r)?,
+                bytes: r.bytes("output")?,
+            },
             71 => Self::InputCredit(r.u32("credit")?),
             72 => Self::Exited(r.list("exits", read_exit)?),
-            73 => Self::Finished { index: r.u32("index")?, counters: Counters::read(&mut r)? },
+            73 => Self::Finished {
+                index: r.u32("index")?,
+                counters: Counters::read(&mut r)?,
+            },
             74 => Self::Aborted {
                 index: r.u32("index")?,
                 code: r.u32("code")? as i32,
@@ -479,7 +510,12 @@ impl FromAgent {
             },
             75 => Self::Pong(r.u64("number")?),
             76 => Self::Gone,
-            other => return Err(DecodeError::Invalid { field: "kind", value: u64::from(other) }),
+            other => {
+                return Err(DecodeError::Invalid {
+                    field: "kind",
+                    value: u64::from(other),
+                });
+            }
         };
         r.end()?;
         Ok(message)
@@ -534,7 +570,10 @@ fn flag(r: &mut Reader<'_>, field: &'static str) -> Result<bool, DecodeError> {
     match r.u8(field)? {
         0 => Ok(false),
         1 => Ok(true),
-        other => Err(DecodeError::Invalid { field, value: u64::from(other) }),
+        other => Err(DecodeError::Invalid {
+            field,
+            value: u64::from(other),
+        }),
     }
 }
 
@@ -554,7 +593,10 @@ fn read_file(r: &mut Reader<'_>) -> Result<FileState, DecodeError> {
         0 => Ok(FileState::Wanted),
         1 => Ok(FileState::Here(text)),
         2 => Ok(FileState::Failed(text)),
-        other => Err(DecodeError::Invalid { field: "file state", value: u64::from(other) }),
+        other => Err(DecodeError::Invalid {
+            field: "file state",
+            value: u64::from(other),
+        }),
     }
 }
 
@@ -562,7 +604,10 @@ fn read_stream(r: &mut Reader<'_>) -> Result<Stream, DecodeError> {
     match r.u8("stream")? {
         1 => Ok(Stream::Output),
         2 => Ok(Stream::Error),
-        other => Err(DecodeError::Invalid { field: "stream", value: u64::from(other) }),
+        other => Err(DecodeError::Invalid {
+            field: "stream",
+            value: u64::from(other),
+        }),
     }
 }
 
@@ -579,7 +624,10 @@ fn read_reach(r: &mut Reader<'_>) -> Result<Reach, DecodeError> {
         0 => Ok(Reach::Node),
         1 => Ok(Reach::Site),
         2 => Ok(Reach::Wide),
-        other => Err(DecodeError::Invalid { field: "reach", value: u64::from(other) }),
+        other => Err(DecodeError::Invalid {
+            field: "reach",
+            value: u64::from(other),
+        }),
     }
 }
 
@@ -590,103 +638,12 @@ fn read_exit(r: &mut Reader<'_>) -> Result<(u32, Exit), DecodeError> {
     match how {
         0 => Ok((index, Exit::Status(number))),
         1 => Ok((index, Exit::Signal(number))),
-        other => Err(DecodeError::Invalid { field: "how", value: u64::from(other) }),
+        other => Err(DecodeError::Invalid {
+            field: "how",
+            value: u64::from(other),
+        }),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::place::{Node, Place, Subjob};
-
-    fn places() -> PlaceTable {
-        PlaceTable {
-            subjobs: vec![Subjob { name: "home".into(), lan: "home".into(), first_rank: 0, count: 1, appnum: 0 }],
-            nodes: vec![Node { host: "h".into(), addresses: vec!["10.0.0.1".into()], subjob: 0, processes: 1 }],
-            places: vec![Place { subjob: 0, node: 0, port: 9, slot: 0, representation: Representation([1; 8]) }],
-        }
-    }
-
-    #[test]
-    fn messages_to_an_agent_survive_the_wire() {
-        let start = Start {
-            job: "j".into(),
-            subjob: 1,
-            count: 64,
-            program: "./a".into(),
-            arguments: vec!["-x".into(), String::new()],
-            environment: vec![("A".into(), "b=c".into())],
-            directory: "/tmp".into(),
-            directory_optional: true,
-            library: "/l".into(),
-            input: false,
-            reach: Reach::Wide,
-        };
-        let commit =
-            Commit { secret: [7; 32], authority: vec![1], certificates: vec![vec![2, 3], vec![]], places: places() };
-        for m in [
-            ToAgent::Offer { hash: [3; 32], size: 1 << 40, name: "a".into() },
-            ToAgent::Chunk(vec![0, 255]),
-            ToAgent::Start(Box::new(start)),
-            ToAgent::Commit(Box::new(commit)),
-            ToAgent::Input(vec![]),
-            ToAgent::OutputCredit(5),
-            ToAgent::Dismiss,
-            ToAgent::Abort { code: -1, reason: "why".into() },
-            ToAgent::Signal(15),
-            ToAgent::End,
-            ToAgent::Ping(9),
-        ] {
-            assert_eq!(ToAgent::decode(&m.encode()[4..]), Ok(m));
-        }
-    }
-
-    #[test]
-    fn messages_from_an_agent_survive_the_wire() {
-        let hello = AgentHello {
-            version: VERSION,
-            host: "h".into(),
-            architecture: "x86_64".into(),
-            addresses: vec!["::1".into()],
-            processors: 2,
-        };
-        let arrival = Arrival {
-            index: 3,
-            pid: 4,
-            port: 5,
-            representation: Representation([6; 8]),
-            signing_request: vec![7; 9],
-        };
-        for m in [
-            FromAgent::Hello(hello),
-            FromAgent::File { hash: [1; 32], state: FileState::Here("/p".into()) },
-            FromAgent::File { hash: [1; 32], state: FileState::Wanted },
-            FromAgent::Started,
-            FromAgent::Refused { reason: "no".into(), hint: "yes".into() },
-            FromAgent::Arrived(vec![arrival.clone(), arrival]),
-            FromAgent::Output { index: 1, stream: Stream::Error, bytes: b"x\n".to_vec() },
-            FromAgent::InputCredit(8),
-            FromAgent::Exited(vec![(0, Exit::Status(3)), (1, Exit::Signal(9))]),
-            FromAgent::Finished { index: 1, counters: Counters::default() },
-            FromAgent::Aborted { index: 2, code: 7, reason: "r".into() },
-            FromAgent::Pong(1),
-            FromAgent::Gone,
-        ] {
-            assert_eq!(FromAgent::decode(&m.encode()[4..]), Ok(m));
-        }
-    }
-
-    #[test]
-    fn every_truncation_is_refused() {
-        let whole = ToAgent::Commit(Box::new(Commit {
-            secret: [7; 32],
-            authority: vec![1],
-            certificates: vec![vec![2, 3]],
-            places: places(),
-        }))
-        .encode();
-        for end in 4..whole.len() {
-            assert!(ToAgent::decode(&whole[4..end]).is_err(), "{end} bytes were accepted");
-        }
-    }
-}
+mod tests;

@@ -15,7 +15,6 @@ const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 /// One test's surroundings.
 pub(crate) struct Bench {
     pub(crate) root: PathBuf,
-    mark: String,
 }
 
 /// What a command did.
@@ -32,7 +31,10 @@ impl Done {
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<_> = String::from_utf8_lossy(&self.output).lines().map(str::to_owned).collect();
+        let mut lines: Vec<_> = String::from_utf8_lossy(&self.output)
+            .lines()
+            .map(str::to_owned)
+            .collect();
         lines.sort();
         lines
     }
@@ -45,7 +47,7 @@ impl Bench {
         for directory in ["runtime", "shm", "work", "sites"] {
             std::fs::create_dir_all(root.join(directory)).unwrap();
         }
-        let bench = Self { mark: format!("mark-{}-{name}", std::process::id()), root };
+        let bench = Self { root };
         bench.write("ssh", FAKE_SSH, 0o755);
         bench
     }
@@ -67,7 +69,6 @@ impl Bench {
             .env("ISTHMUS_SHM_DIRECTORY", self.root.join("shm"))
             .env("ISTHMUS_SSH", self.root.join("ssh"))
             .env("BENCH_ROOT", &self.root)
-            .env("ISTHMUS_TEST_MARK", &self.mark)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -83,8 +84,14 @@ impl Bench {
 
     /// The process that speaks the start-up protocol.
     pub(crate) fn fake() -> String {
-        let path = Path::new(env!("CARGO_BIN_EXE_isthmus")).with_file_name("examples").join("fake_process");
-        assert!(path.exists(), "{} is missing: cargo build -p isthmus-cli --examples", path.display());
+        let path = Path::new(env!("CARGO_BIN_EXE_isthmus"))
+            .with_file_name("examples")
+            .join("fake_process");
+        assert!(
+            path.exists(),
+            "{} is missing: cargo build -p isthmus-cli --examples",
+            path.display()
+        );
         path.to_str().unwrap().to_owned()
     }
 
@@ -92,11 +99,20 @@ impl Bench {
     pub(crate) fn await_processes(&self, needle: &str, count: usize) -> Vec<i32> {
         let began = Instant::now();
         loop {
-            let found: Vec<i32> = self.processes().into_iter().filter(|(_, c)| c.contains(needle)).map(|(p, _)| p).collect();
+            let found: Vec<i32> = self
+                .processes()
+                .into_iter()
+                .filter(|(_, c)| c.contains(needle))
+                .map(|(p, _)| p)
+                .collect();
             if found.len() >= count {
                 return found;
             }
-            assert!(began.elapsed() < LIMIT, "only {} of {count} '{needle}' appeared", found.len());
+            assert!(
+                began.elapsed() < LIMIT,
+                "only {} of {count} '{needle}' appeared",
+                found.len()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -117,7 +133,7 @@ impl Bench {
 
     /// Process ids and command lines of what carries the mark of this test or lives in one of its sites.
     fn processes(&self) -> Vec<(i32, String)> {
-        let mark = format!("ISTHMUS_TEST_MARK={}", self.mark);
+        let mark = format!("ISTHMUS_SHM_DIRECTORY={}", self.root.join("shm").display());
         let home = format!("HOME={}", self.root.display());
         let own = std::process::id().to_string();
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -142,7 +158,13 @@ impl Bench {
         }
         let mut left: Vec<PathBuf> = Vec::new();
         for place in places {
-            left.extend(std::fs::read_dir(place).into_iter().flatten().flatten().map(|e| e.path()));
+            left.extend(
+                std::fs::read_dir(place)
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .map(|e| e.path()),
+            );
         }
         left
     }
@@ -159,11 +181,13 @@ impl Drop for Bench {
 
 /// Collects what a command says until it ends; fails the test when that takes too long.
 pub(crate) fn finish(mut child: Child) -> Done {
-    let mut output = child.stdout.take().unwrap();
+    let output = child.stdout.take();
     let mut errors = child.stderr.take().unwrap();
     let read = std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        output.read_to_end(&mut bytes).unwrap();
+        if let Some(mut output) = output {
+            output.read_to_end(&mut bytes).unwrap();
+        }
         bytes
     });
     let read_errors = std::thread::spawn(move || {
@@ -182,12 +206,19 @@ pub(crate) fn finish(mut child: Child) -> Done {
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     };
-    Done { status, output: read.join().unwrap(), errors: read_errors.join().unwrap() }
+    Done {
+        status,
+        output: read.join().unwrap(),
+        errors: read_errors.join().unwrap(),
+    }
 }
 
 /// Sends a signal by name.
 pub(crate) fn signal(pid: u32, name: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    let sent = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status()
+        .unwrap();
     assert!(sent.success());
 }
 

@@ -9,7 +9,11 @@ fn refused(bench: &Bench, line: &str, parts: &[&str]) {
     assert!(done.code().is_some_and(|c| c != 0), "{line}: {done:?}");
     assert_eq!(done.errors.matches("error:").count(), 1, "{line}: {}", done.errors);
     for part in parts {
-        assert!(done.errors.contains(part), "{line}: '{part}' is not in\n{}", done.errors);
+        assert!(
+            done.errors.contains(part),
+            "{line}: '{part}' is not in\n{}",
+            done.errors
+        );
     }
 }
 
@@ -22,10 +26,22 @@ fn sites_that_cannot_be_reached() {
         ("denied", "Permission denied", "ssh-add"),
         ("stranger", "Host key verification failed", "accept the key"),
     ] {
-        refused(&bench, &format!("run --site home:2 --site {site}:2 true"), &[&format!("site '{site}'"), words, "hint:", hint]);
+        refused(
+            &bench,
+            &format!("run --site home:2 --site {site}:2 true"),
+            &[&format!("site '{site}'"), words, "hint:", hint],
+        );
     }
-    refused(&bench, "run --ssh /no/such/client --site lab true", &["'/no/such/client' cannot be run", "hint:"]);
-    refused(&bench, "run --site full true", &["site 'full'", "cannot write to", "hint:"]);
+    refused(
+        &bench,
+        "run --ssh /no/such/client --site lab true",
+        &["'/no/such/client' cannot be run", "hint:"],
+    );
+    refused(
+        &bench,
+        "run --site full true",
+        &["site 'full'", "cannot write to", "hint:"],
+    );
 }
 
 #[test]
@@ -44,19 +60,39 @@ fn programs_that_cannot_run() {
         refused(&bench, &run("./foreign"), &["is built for ppc64", "hint:"]);
     }
     let site = "run --site lab:2 --no-stage";
-    refused(&bench, &format!("{site} /no/such/program"), &["site 'lab'", "'/no/such/program' cannot be found", "hint:"]);
-    refused(&bench, "run -n 2 -C /no/such/directory true", &["'/no/such/directory'", "hint:"]);
+    refused(
+        &bench,
+        &format!("{site} /no/such/program"),
+        &["site 'lab'", "'/no/such/program' cannot be found", "hint:"],
+    );
+    refused(
+        &bench,
+        "run -n 2 -C /no/such/directory true",
+        &["'/no/such/directory'", "hint:"],
+    );
     let done = bench.run("run -n 1 ./text");
     assert_eq!(done.code(), Some(127), "{done:?}");
-    assert!(done.errors.contains("it or its interpreter does not exist"), "{}", done.errors);
+    assert!(
+        done.errors.contains("it or its interpreter does not exist"),
+        "{}",
+        done.errors
+    );
 }
 
 #[test]
 fn sites_of_another_architecture() {
     let bench = Bench::new("foreign");
     std::fs::create_dir(bench.root.join("foreign")).unwrap();
-    bench.write("foreign/uname", "#!/bin/sh\n[ $1 = -s ] && echo Linux || echo sparc64\n", 0o755);
-    refused(&bench, "run --site foreign:1 true", &["site 'foreign'", "Linux on sparc64", "hint:"]);
+    bench.write(
+        "foreign/uname",
+        "#!/bin/sh\n[ $1 = -s ] && echo Linux || echo sparc64\n",
+        0o755,
+    );
+    refused(
+        &bench,
+        "run --site foreign:1 true",
+        &["site 'foreign'", "Linux on sparc64", "hint:"],
+    );
 }
 
 #[test]
@@ -75,8 +111,16 @@ fn job_files() {
     let bench = Bench::new("job-files");
     bench.write("work/a.toml", "program = \"true\"\n[[subjob]\nsite = \"home\"\n", 0o644);
     refused(&bench, "run a.toml", &["a.toml:2:9:", "[[subjob]", "^"]);
-    bench.write("work/b.toml", "program = \"true\"\n[[subjob]]\nsite = \"home\"\ncuont = 3\n", 0o644);
-    refused(&bench, "run b.toml", &["b.toml:4:1:", "unknown key 'cuont'", "did you mean 'count'?"]);
+    bench.write(
+        "work/b.toml",
+        "program = \"true\"\n[[subjob]]\nsite = \"home\"\ncuont = 3\n",
+        0o644,
+    );
+    refused(
+        &bench,
+        "run b.toml",
+        &["b.toml:4:1:", "unknown key 'cuont'", "did you mean 'count'?"],
+    );
     refused(&bench, "run none.toml", &["cannot read job file 'none.toml'"]);
     refused(&bench, "run -n 3 b.toml", &["describes the whole job"]);
 }
@@ -93,6 +137,10 @@ fn processes_that_never_come() {
     let done = finish(command.env("ISTHMUS_START_TIMEOUT", "1").spawn().unwrap());
     assert!(done.errors.contains("site 'silent' (not reached)"), "{}", done.errors);
     bench.assert_clean();
-    refused(&bench, &format!("run -n 3 {} skip 0 2", Bench::fake()), &["rank 2 ended without calling MPI_Init", "hint:"]);
+    refused(
+        &bench,
+        &format!("run -n 3 {} skip 0 2", Bench::fake()),
+        &["rank 2 ended without calling MPI_Init", "hint:"],
+    );
     refused(&bench, &format!("run -n 1 {} old", Bench::fake()), &["version 999"]);
 }

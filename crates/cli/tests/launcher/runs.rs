@@ -24,7 +24,10 @@ fn ranks_are_numbered_over_sites_and_the_program_is_staged() {
     }
     let cache = bench.root.join("sites/lab/.cache/isthmus");
     let staged = std::fs::read_dir(cache.join("files")).unwrap().count();
-    assert_eq!(staged, 1, "one program (no library in a build tree), found again the second time");
+    assert_eq!(
+        staged, 1,
+        "one program (no library in a build tree), found again the second time"
+    );
 }
 
 #[test]
@@ -38,31 +41,49 @@ fn a_job_file() {
     );
     bench.write("work/job.toml", text, 0o644);
     let done = bench.run("run job.toml");
-    assert_eq!(done.lines(), ["all /".to_owned(), format!("lab {}/sites/lab", bench.root.display())], "{done:?}");
+    assert_eq!(
+        done.lines(),
+        ["all /".to_owned(), format!("lab {}/sites/lab", bench.root.display())],
+        "{done:?}"
+    );
 }
 
 #[test]
 fn standard_input_goes_to_rank_0_and_comes_back_unchanged() {
     let bench = Bench::new("input");
-    let bytes: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let bytes: Vec<u8> = (0..3_000_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     let mut command = bench.command("run -n 3 cat");
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let feeding = feed(&mut child, bytes.clone());
     let done = finish(child);
     feeding.join().unwrap();
     assert_eq!(done.code(), Some(0), "{}", done.errors);
-    assert!(done.output == bytes, "{} bytes came back of {}", done.output.len(), bytes.len());
+    assert!(
+        done.output == bytes,
+        "{} bytes came back of {}",
+        done.output.len(),
+        bytes.len()
+    );
 }
 
 #[test]
 fn lines_of_different_ranks_never_mix() {
     let bench = Bench::new("lines");
-    bench.write("work/talk", "#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9; do printf a; printf b; printf 'c%s\\n' $i; done\nprintf end", 0o755);
+    bench.write(
+        "work/talk",
+        "#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9; do printf a; printf b; printf 'c%s\\n' $i; done\nprintf end",
+        0o755,
+    );
     let done = bench.run("run -n 8 ./talk");
     let text = String::from_utf8(done.output).unwrap();
     assert_eq!(text.matches("abc").count(), 72);
     for line in text.lines() {
-        assert!(line.trim_start_matches("end").starts_with("abc") || line.replace("end", "").is_empty(), "{line:?}");
+        assert!(
+            line.trim_start_matches("end").starts_with("abc") || line.replace("end", "").is_empty(),
+            "{line:?}"
+        );
     }
     assert_eq!(text.matches("end").count(), 8);
 }
@@ -79,7 +100,11 @@ fn statistics_are_summed() {
     let bench = Bench::new("statistics");
     let mut command = bench.command(&format!("run -n 4 {}", Bench::fake()));
     let done = finish(command.env("ISTHMUS_STATS", "1").spawn().unwrap());
-    let row = done.errors.lines().find(|l| l.starts_with("bcast")).unwrap_or_else(|| panic!("{done:?}"));
+    let row = done
+        .errors
+        .lines()
+        .find(|l| l.starts_with("bcast"))
+        .unwrap_or_else(|| panic!("{done:?}"));
     let numbers: Vec<&str> = row.split_whitespace().filter(|w| *w != "|").collect();
     assert_eq!(numbers[..4], ["bcast", "4", "4", "400"]);
 }
@@ -94,11 +119,15 @@ fn sixty_four_processes() {
 #[test]
 fn settings_reach_every_process_and_secrets_of_the_start_do_not() {
     let bench = Bench::new("settings");
-    let script = "#!/bin/sh\necho $ISTHMUS_TEST_MARK; env | grep -c ISTHMUS_SSH\nexit 0\n";
+    let script = "#!/bin/sh\necho $ISTHMUS_SHM_DIRECTORY; env | grep -c ISTHMUS_SSH\nexit 0\n";
     bench.write("work/show", script, 0o755);
     let done = bench.run("run --site home:1 --site lab:1 ./show");
-    let mark = done.lines().into_iter().filter(|l| l.starts_with("mark-")).count();
-    assert_eq!((mark, done.lines().iter().filter(|l| *l == "0").count()), (2, 2), "{done:?}");
+    let mark = done.lines().into_iter().filter(|l| l.ends_with("/shm")).count();
+    assert_eq!(
+        (mark, done.lines().iter().filter(|l| *l == "0").count()),
+        (2, 2),
+        "{done:?}"
+    );
 }
 
 #[test]

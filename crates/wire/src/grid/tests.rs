@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+use crate::place::{Node, Place, Subjob};
+
+fn places() -> PlaceTable {
+    PlaceTable {
+        subjobs: vec![Subjob {
+            name: "home".into(),
+            lan: "home".into(),
+            first_rank: 0,
+            count: 1,
+            appnum: 0,
+        }],
+        nodes: vec![Node {
+            host: "h".into(),
+            addresses: vec!["10.0.0.1".into()],
+            subjob: 0,
+            processes: 1,
+        }],
+        places: vec![Place {
+            subjob: 0,
+            node: 0,
+            port: 9,
+            slot: 0,
+            representation: Representation([1; 8]),
+        }],
+    }
+}
+
+#[test]
+fn messages_to_an_agent_survive_the_wire() {
+    let start = Start {
+        job: "j".into(),
+        subjob: 1,
+        count: 64,
+        program: "./a".into(),
+        arguments: vec!["-x".into(), String::new()],
+        environment: vec![("A".into(), "b=c".into())],
+        directory: "/tmp".into(),
+        directory_optional: true,
+        library: "/l".into(),
+        input: false,
+        reach: Reach::Wide,
+    };
+    let commit = Commit {
+        secret: [7; 32],
+        authority: vec![1],
+        certificates: vec![vec![2, 3], vec![]],
+        places: places(),
+    };
+    for m in [
+        ToAgent::Offer {
+            hash: [3; 32],
+            size: 1 << 40,
+            name: "a".into(),
+        },
+        ToAgent::Chunk(vec![0, 255]),
+        ToAgent::Start(Box::new(start)),
+        ToAgent::Commit(Box::new(commit)),
+        ToAgent::Input(vec![]),
+        ToAgent::OutputCredit(5),
+        ToAgent::Dismiss,
+        ToAgent::Abort {
+            code: -1,
+            reason: "why".into(),
+        },
+        ToAgent::Signal(15),
+        ToAgent::End,
+        ToAgent::Ping(9),
+    ] {
+        assert_eq!(ToAgent::decode(&m.encode()[4..]), Ok(m));
+    }
+}
+
+#[test]
+fn messages_from_an_agent_survive_the_wire() {
+    let hello = AgentHello {
+        version: VERSION,
+        host: "h".into(),
+        architecture: "x86_64".into(),
+        addresses: vec!["::1".into()],
+        processors: 2,
+    };
+    let arrival = Arrival {
+        index: 3,
+        pid: 4,
+        port: 5,
+        representation: Representation([6; 8]),
+        signing_request: vec![7; 9],
+    };
+    for m in [
+        FromAgent::Hello(hello),
+        FromAgent::File {
+            hash: [1; 32],
+            state: FileState::Here("/p".into()),
+        },
+        FromAgent::File {
+            hash: [1; 32],
+            state: FileState::Wanted,
+        },
+        FromAgent::Started,
+        FromAgent::Refused {
+            reason: "no".into(),
+            hint: "yes".into(),
+        },
+        FromAgent::Arrived(vec![arrival.clone(), arrival]),
+        FromAgent::Output {
+            index: 1,
+            stream: Stream::Error,
+            bytes: b"x\n".to_vec(),
+        },
+        FromAgent::InputCredit(8),
+        FromAgent::Exited(vec![(0, Exit::Status(3)), (1, Exit::Signal(9))]),
+        FromAgent::Finished {
+            index: 1,
+            counters: Counters::default(),
+        },
+        FromAgent::Aborted {
+            index: 2,
+            code: 7,
+            reason: "r".into(),
+        },
+        FromAgent::Pong(1),
+        FromAgent::Gone,
+    ] {
+        assert_eq!(FromAgent::decode(&m.encode()[4..]), Ok(m));
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let whole = ToAgent::Commit(Box::new(Commit {
+        secret: [7; 32],
+        authority: vec![1],
+        certificates: vec![vec![2, 3]],
+        places: places(),
+    }))
+    .encode();
+    for end in 4..whole.len() {
+        assert!(ToAgent::decode(&whole[4..end]).is_err(), "{end} bytes were accepted");
+    }
+}
