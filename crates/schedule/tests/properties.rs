@@ -119,3 +119,38 @@ proptest! {
         check(&shape, call, Counts::Pairs(sizes), seed)?;
     }
 }
+
+#[test]
+fn one_tier_of_every_level_and_size() {
+    use Operation as O;
+    for (level, size) in Level::ALL
+        .into_iter()
+        .flat_map(|level| (1..=20).map(move |size| (level, size)))
+    {
+        let shape = Arc::new(Shape::flat(size, level));
+        for operation in [
+            O::Barrier,
+            O::Allreduce,
+            O::Scan,
+            O::Reduce,
+            O::Allgather,
+            O::ReduceScatterBlock,
+        ] {
+            for (units, unit_bytes) in [(2, 8), (24, 8_000), (24, 600_000)] {
+                let root = size / 2;
+                let call = Call {
+                    commutative: false,
+                    unit_bytes,
+                    root,
+                    ..Call::new(operation, units)
+                };
+                let case = Case {
+                    call,
+                    ..Case::new(&shape, operation, units)
+                };
+                case.check(u64::from(size))
+                    .unwrap_or_else(|fault| panic!("{operation:?}, {size} at {level}: {fault}"));
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@
 //! | messages | 2 k (k − 1) |
 //! | trips | 2 |
 //! | bytes | each sends and receives 2 n (k − 1) / k: the minimum |
-//! | restrictions | at least k units |
+//! | restrictions | none; of little use for fewer than k units |
 //! | paper | Rabenseifner: Optimization of collective reduction operations, 2004 (the idea; here both halves are direct) |
 
 use crate::fold::{Sum, fold, operand_of};
@@ -14,8 +14,11 @@ use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::tree::Council;
 
-/// Places for a piece that the operands need: k shares, each rounded up.
-pub(super) const SPARES: u64 = 2;
+/// Places for a piece of so many units that the operands need: k shares, each rounded up.
+pub(super) fn spares(council: &Council, piece: u64) -> u64 {
+    let k = u64::from(council.size);
+    (k * piece.div_ceil(k)).div_ceil(piece)
+}
 
 pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, piece: &Piece, spare: Slice) {
     let me = council.index;

@@ -29,7 +29,7 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: T
     let council = (top != Top::Tree && family.parent.is_none()).then(|| Council::outermost(shape, me));
     let cut = choose::cut(call, shape, units, top);
     let mut script = Script::default();
-    let spares = family.children.len() as u64 + council.as_ref().map_or(0, |c| spares(c, top));
+    let spares = family.children.len() as u64 + council.as_ref().map_or(0, |c| spares(c, top, cut.piece));
     let pool = cut.pool(&mut script, spares);
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     script.pieces(cut, move |script, piece| {
@@ -54,12 +54,12 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: T
     })
 }
 
-fn spares(council: &Council, top: Top) -> u64 {
+fn spares(council: &Council, top: Top, piece: u64) -> u64 {
     match top {
         Top::Tree => 0,
         Top::Flat => u64::from(council.size),
         Top::Doubling => doubling::spares(council),
-        Top::Split => split::SPARES,
+        Top::Split => split::spares(council, piece),
     }
 }
 
