@@ -64,7 +64,7 @@ fn units(call: &Call) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn moving(shape in shapes(40), call in calls(&[Operation::Barrier, Operation::Bcast, Operation::Gather, Operation::Scatter,
@@ -89,7 +89,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn reduce_scatter(shape in shapes(24), call in calls(&[Operation::ReduceScatter]),
@@ -125,7 +125,7 @@ fn one_tier_of_every_level_and_size() {
     use Operation as O;
     for (level, size) in Level::ALL
         .into_iter()
-        .flat_map(|level| (1..=20).map(move |size| (level, size)))
+        .flat_map(|level| (1..=13).map(move |size| (level, size)))
     {
         let shape = Arc::new(Shape::flat(size, level));
         for operation in [
