@@ -51,6 +51,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: hellos,
     },
     Target {
+        name: "handshake",
+        run: isthmus_net::fuzz_hello,
+        corpus: hellos,
+    },
+    Target {
         name: "job",
         run: isthmus_job::fuzz,
         corpus: job_texts,

@@ -58,7 +58,9 @@ pub struct Authority {
 
 impl std::fmt::Debug for Authority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Authority").field("job", &self.job).finish_non_exhaustive()
+        f.debug_struct("Authority")
+            .field("job", &self.job)
+            .finish_non_exhaustive()
     }
 }
 
@@ -71,7 +73,11 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         params.distinguished_name = name(&format!("authority.{}.isthmus", label(job)));
         let certificate = params.self_signed(&key).map_err(failed)?;
-        Ok(Self { job: job.to_owned(), certificate, key })
+        Ok(Self {
+            job: job.to_owned(),
+            certificate,
+            key,
+        })
     }
 
     /// The authority's certificate (DER): goes to every process of the job.
@@ -88,7 +94,10 @@ impl Authority {
     /// - [`SKEW`] to now + `valid`, at most [`MAX_VALIDITY`]. Names and uses that the request asks for are ignored.
     pub fn sign(&self, request: &[u8], rank: u32, valid: Duration) -> Result<Vec<u8>, IdentityError> {
         if request.len() > MAX_REQUEST {
-            return Err(IdentityError::Request(format!("{} bytes are more than the {MAX_REQUEST} allowed", request.len())));
+            return Err(IdentityError::Request(format!(
+                "{} bytes are more than the {MAX_REQUEST} allowed",
+                request.len()
+            )));
         }
         // Reading it checks the signature: whoever asks has the private key.
         let mut parsed = CertificateSigningRequestParams::from_der(&request.into())
@@ -171,12 +180,17 @@ fn name(common: &str) -> DistinguishedName {
 /// A host name label (at most 40 characters) for any job name.
 fn label(job: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let usable = !job.is_empty() && job.len() <= 40 && job.chars().all(plain) && !job.starts_with('-') && !job.ends_with('-');
+    let usable =
+        !job.is_empty() && job.len() <= 40 && job.chars().all(plain) && !job.starts_with('-') && !job.ends_with('-');
     if usable {
         return job.to_owned();
     }
-    let readable: String =
-        job.chars().map(|c| c.to_ascii_lowercase()).filter(|c| c.is_ascii_alphanumeric()).take(20).collect();
+    let readable: String = job
+        .chars()
+        .map(|c| c.to_ascii_lowercase())
+        .filter(|c| c.is_ascii_alphanumeric())
+        .take(20)
+        .collect();
     let hash = ring::digest::digest(&ring::digest::SHA256, job.as_bytes());
     let hash: String = hash.as_ref()[..8].iter().map(|b| format!("{b:02x}")).collect();
     format!("j{readable}-{hash}")
@@ -194,12 +208,21 @@ mod tests {
         assert!(authority.sign(&request, 1, hour).is_ok());
         let last = request.len() - 1;
         request[last] ^= 1;
-        assert!(matches!(authority.sign(&request, 1, hour), Err(IdentityError::Request(_))), "signature does not fit");
-        assert!(matches!(authority.sign(&[0; MAX_REQUEST + 1], 1, hour), Err(IdentityError::Request(_))));
+        assert!(
+            matches!(authority.sign(&request, 1, hour), Err(IdentityError::Request(_))),
+            "signature does not fit"
+        );
+        assert!(matches!(
+            authority.sign(&[0; MAX_REQUEST + 1], 1, hour),
+            Err(IdentityError::Request(_))
+        ));
         assert!(matches!(authority.sign(b"", 1, hour), Err(IdentityError::Request(_))));
         let other = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
         let request = CertificateParams::default().serialize_request(&other).unwrap();
-        assert!(matches!(authority.sign(request.der(), 1, hour), Err(IdentityError::Request(_))), "other kind of key");
+        assert!(
+            matches!(authority.sign(request.der(), 1, hour), Err(IdentityError::Request(_))),
+            "other kind of key"
+        );
     }
 
     #[test]

@@ -19,7 +19,12 @@ fn identity(authority: &Authority, rank: u32) -> Identity {
 }
 
 /// Runs a handshake to its end or to the first refusal. The error says who refused.
-fn shake(client: Arc<ClientConfig>, server: &Identity, dialled: &Identity, rank: u32) -> Result<ServerConnection, String> {
+fn shake(
+    client: Arc<ClientConfig>,
+    server: &Identity,
+    dialled: &Identity,
+    rank: u32,
+) -> Result<ServerConnection, String> {
     let mut client = ClientConnection::new(client, dialled.server_name(rank).unwrap()).unwrap();
     let mut server = ServerConnection::new(server.server()).unwrap();
     while client.is_handshaking() || server.is_handshaking() {
@@ -42,7 +47,10 @@ fn two_ranks_of_a_job_meet() {
     let server = shake(a.client(), &b, &a, 17).unwrap();
     assert_eq!(server.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
     b.check(server.peer_certificates(), 0).unwrap();
-    assert!(b.check(server.peer_certificates(), 1).is_err(), "claims another rank than its certificate");
+    assert!(
+        b.check(server.peer_certificates(), 1).is_err(),
+        "claims another rank than its certificate"
+    );
     assert!(b.check(None, 0).is_err());
 }
 
@@ -51,7 +59,10 @@ fn the_wrong_rank_is_refused_by_who_dialled() {
     let authority = Authority::new("job-1").unwrap();
     let (a, b) = (identity(&authority, 0), identity(&authority, 17));
     let refused = shake(a.client(), &b, &a, 1).unwrap_err();
-    assert!(refused.starts_with("client: ") && refused.contains("not valid for"), "{refused}");
+    assert!(
+        refused.starts_with("client: ") && refused.contains("not valid for"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -59,12 +70,18 @@ fn a_certificate_of_another_job_is_refused_by_both() {
     let (one, two) = (Authority::new("job-1").unwrap(), Authority::new("job-1").unwrap());
     let (a, stranger) = (identity(&one, 0), identity(&two, 1));
     let refused = shake(a.client(), &stranger, &a, 1).unwrap_err();
-    assert!(refused.starts_with("client: ") && refused.contains("certificate"), "{refused}");
+    assert!(
+        refused.starts_with("client: ") && refused.contains("certificate"),
+        "{refused}"
+    );
     // A stranger who believes everybody still cannot get in.
     let mut gullible = (*stranger.client()).clone();
     gullible.dangerous().set_certificate_verifier(Arc::new(Gullible));
     let refused = shake(gullible.into(), &a, &a, 0).unwrap_err();
-    assert!(refused.starts_with("server: ") && refused.contains("certificate"), "{refused}");
+    assert!(
+        refused.starts_with("server: ") && refused.contains("certificate"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -79,7 +96,10 @@ fn no_certificate_is_refused() {
         .with_root_certificates(roots)
         .with_no_client_auth();
     let refused = shake(anonymous.into(), &b, &a, 1).unwrap_err();
-    assert!(refused.starts_with("server: ") && refused.contains("certificate"), "{refused}");
+    assert!(
+        refused.starts_with("server: ") && refused.contains("certificate"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -94,9 +114,15 @@ fn an_expired_certificate_is_refused_by_both() {
     let late = Identity::new("job-1", 1, &key, &certificate, authority.certificate()).unwrap();
     let a = identity(&authority, 0);
     let refused = shake(a.client(), &late, &a, 1).unwrap_err();
-    assert!(refused.starts_with("client: ") && refused.contains("expired"), "{refused}");
+    assert!(
+        refused.starts_with("client: ") && refused.contains("expired"),
+        "{refused}"
+    );
     let refused = shake(late.client(), &a, &a, 0).unwrap_err();
-    assert!(refused.starts_with("server: ") && refused.contains("expired"), "{refused}");
+    assert!(
+        refused.starts_with("server: ") && refused.contains("expired"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -118,7 +144,10 @@ fn names_in_a_request_are_ignored() {
     let a = identity(&authority, 1);
     let shown = [certificate.into()];
     a.check(Some(&shown), 9).unwrap();
-    assert!(a.check(Some(&shown), 0).is_err(), "it must not be rank 0 because it asked to be");
+    assert!(
+        a.check(Some(&shown), 0).is_err(),
+        "it must not be rank 0 because it asked to be"
+    );
 }
 
 #[derive(Debug)]

@@ -24,14 +24,23 @@ pub struct Identity {
 
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Identity").field("job", &self.job).field("rank", &self.rank).finish_non_exhaustive()
+        f.debug_struct("Identity")
+            .field("job", &self.job)
+            .field("rank", &self.rank)
+            .finish_non_exhaustive()
     }
 }
 
 impl Identity {
     /// From what [`Authority::sign`](crate::Authority::sign) answered to the request of `key`.
     /// `certificate` and `authority` are DER. Checks that the certificate is this rank's.
-    pub fn new(job: &str, rank: u32, key: &KeyPair, certificate: &[u8], authority: &[u8]) -> Result<Self, IdentityError> {
+    pub fn new(
+        job: &str,
+        rank: u32,
+        key: &KeyPair,
+        certificate: &[u8],
+        authority: &[u8],
+    ) -> Result<Self, IdentityError> {
         let certificate = CertificateDer::from(certificate.to_vec());
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(authority.to_vec())).map_err(unusable)?;
@@ -84,11 +93,18 @@ impl Identity {
 /// The suites of TLS 1.3; AES with 128-bit keys first where the processor has instructions for it.
 fn suites() -> CryptoProvider {
     use provider::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256};
-    let mut suites = vec![TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256];
+    let mut suites = vec![
+        TLS13_AES_128_GCM_SHA256,
+        TLS13_AES_256_GCM_SHA384,
+        TLS13_CHACHA20_POLY1305_SHA256,
+    ];
     if !aes_instructions() {
         suites.rotate_right(1);
     }
-    CryptoProvider { cipher_suites: suites, ..provider::default_provider() }
+    CryptoProvider {
+        cipher_suites: suites,
+        ..provider::default_provider()
+    }
 }
 
 fn aes_instructions() -> bool {
@@ -108,7 +124,10 @@ fn client(
 ) -> Result<ClientConfig, IdentityError> {
     let mut config = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])
-        .and_then(|b| b.with_root_certificates(roots.clone()).with_client_auth_cert(vec![certificate.clone()], private(key)))
+        .and_then(|b| {
+            b.with_root_certificates(roots.clone())
+                .with_client_auth_cert(vec![certificate.clone()], private(key))
+        })
         .map_err(unusable)?;
     // The name would stand in the clear in the first message, and a connection is made once per job.
     config.enable_sni = false;
@@ -129,7 +148,10 @@ fn server(
         .map_err(unusable)?;
     let mut config = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])
-        .and_then(|b| b.with_client_cert_verifier(verifier).with_single_cert(vec![certificate.clone()], private(key)))
+        .and_then(|b| {
+            b.with_client_cert_verifier(verifier)
+                .with_single_cert(vec![certificate.clone()], private(key))
+        })
         .map_err(unusable)?;
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -143,7 +165,8 @@ fn private(key: &KeyPair) -> PrivateKeyDer<'static> {
 fn check_rank(certificate: &CertificateDer<'_>, job: &str, rank: u32) -> Result<(), IdentityError> {
     let parsed = ParsedCertificate::try_from(certificate).map_err(unusable)?;
     let name = ServerName::try_from(rank_name(job, rank)).map_err(unusable)?;
-    verify_server_name(&parsed, &name).map_err(|e| IdentityError::Certificate(format!("it is not that of rank {rank}: {e}")))
+    verify_server_name(&parsed, &name)
+        .map_err(|e| IdentityError::Certificate(format!("it is not that of rank {rank}: {e}")))
 }
 
 fn unusable(error: impl std::fmt::Display) -> IdentityError {

@@ -124,10 +124,31 @@ impl Side {
 }
 
 fn table(ports: [u16; 2], addresses: &[String; 2]) -> PlaceTable {
-    let site = |i: u32| Subjob { name: format!("site-{i}"), lan: format!("{i}"), first_rank: i, count: 1, appnum: 0 };
-    let node = |i: u32| Node { host: format!("host-{i}"), addresses: vec![addresses[i as usize].clone()], subjob: i, processes: 1 };
-    let place = |i: u32| Place { subjob: i, node: i, port: ports[i as usize], slot: 0, representation: Representation([1; 8]) };
-    PlaceTable { subjobs: vec![site(0), site(1)], nodes: vec![node(0), node(1)], places: vec![place(0), place(1)] }
+    let site = |i: u32| Subjob {
+        name: format!("site-{i}"),
+        lan: format!("{i}"),
+        first_rank: i,
+        count: 1,
+        appnum: 0,
+    };
+    let node = |i: u32| Node {
+        host: format!("host-{i}"),
+        addresses: vec![addresses[i as usize].clone()],
+        subjob: i,
+        processes: 1,
+    };
+    let place = |i: u32| Place {
+        subjob: i,
+        node: i,
+        port: ports[i as usize],
+        slot: 0,
+        representation: Representation([1; 8]),
+    };
+    PlaceTable {
+        subjobs: vec![site(0), site(1)],
+        nodes: vec![node(0), node(1)],
+        places: vec![place(0), place(1)],
+    }
 }
 
 struct Plan {
@@ -147,7 +168,10 @@ fn begin(rank: u32, plan: &Plan, port: &Sender<u16>, ports: &Receiver<[u16; 2]>)
     let listener = Listener::bind(None).unwrap();
     port.send(listener.port()).unwrap();
     let key = KeyPair::generate().unwrap();
-    let certificate = plan.authority.sign(&key.signing_request().unwrap(), rank, Duration::from_secs(3600)).unwrap();
+    let certificate = plan
+        .authority
+        .sign(&key.signing_request().unwrap(), rank, Duration::from_secs(3600))
+        .unwrap();
     let way = plan.way;
     let transports = start(Config {
         rank,
@@ -165,7 +189,11 @@ fn begin(rank: u32, plan: &Plan, port: &Sender<u16>, ports: &Receiver<[u16; 2]>)
         (_, Some(wide)) => Box::new(wide),
         _ => unreachable!("there is a peer"),
     };
-    Side { rank, transport, counts: Counts::default() }
+    Side {
+        rank,
+        transport,
+        counts: Counts::default(),
+    }
 }
 
 fn run(mut side: Side, plan: &Plan) {
@@ -180,8 +208,15 @@ fn run(mut side: Side, plan: &Plan) {
         let rate = |seconds: f64| BULK as f64 * 8.0 / 1e6 / seconds;
         println!(
             "{:4} first {:.3} ms; one way 8 B {:.1} us, 32 KiB {:.1} us, 256 KiB {:.1} us; 64 MiB median {:.0} Mbit/s ({:.2} GB/s), best {:.0}, worst {:.0}",
-            side.transport.name(), first * 2e3, small * 1e6, medium * 1e6, large * 1e6,
-            rate(bulk[3]), rate(bulk[3]) / 8e3, rate(bulk[0]), rate(bulk[6])
+            side.transport.name(),
+            first * 2e3,
+            small * 1e6,
+            medium * 1e6,
+            large * 1e6,
+            rate(bulk[3]),
+            rate(bulk[3]) / 8e3,
+            rate(bulk[0]),
+            rate(bulk[6])
         );
     }
     while !side.transport.close(&mut side.counts) {
@@ -193,14 +228,24 @@ fn run(mut side: Side, plan: &Plan) {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (addresses, namespaces) = match arguments.as_slice() {
-        [a, address_a, b, address_b] => ([address_a.clone(), address_b.clone()], [Some(a.clone()), Some(b.clone())]),
+        [a, address_a, b, address_b] => (
+            [address_a.clone(), address_b.clone()],
+            [Some(a.clone()), Some(b.clone())],
+        ),
         _ => (["127.0.0.1".into(), "127.0.0.1".into()], [None, None]),
     };
     let rounds = if arguments.is_empty() { 5000 } else { 50 };
     for way in [Reach::Tcp, Reach::Tls] {
         let authority = Authority::new("measure").unwrap();
         let (addresses, namespaces, barrier) = (addresses.clone(), namespaces.clone(), Barrier::new(2));
-        let plan = Plan { way, addresses, namespaces, authority, rounds, barrier };
+        let plan = Plan {
+            way,
+            addresses,
+            namespaces,
+            authority,
+            rounds,
+            barrier,
+        };
         std::thread::scope(|scope| {
             let mut ends = Vec::new();
             for rank in 0..2 {

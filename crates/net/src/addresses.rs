@@ -125,7 +125,11 @@ fn address(body: &[u8]) -> Option<Address> {
 fn attribute(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
-    Some((kind, bytes.get(4..length)?, bytes.get(aligned(length)..).unwrap_or_default()))
+    Some((
+        kind,
+        bytes.get(4..length)?,
+        bytes.get(aligned(length)..).unwrap_or_default(),
+    ))
 }
 
 fn ip(value: &[u8]) -> Option<IpAddr> {
@@ -141,8 +145,11 @@ fn aligned(n: usize) -> usize {
 
 /// The kernel names the interface of IPv4 addresses only; an interface's IPv6 addresses get its name too.
 fn name_interfaces(found: &mut [Address]) {
-    let named: Vec<(u32, String)> =
-        found.iter().filter(|a| !a.label.is_empty()).map(|a| (a.interface, a.label.clone())).collect();
+    let named: Vec<(u32, String)> = found
+        .iter()
+        .filter(|a| !a.label.is_empty())
+        .map(|a| (a.interface, a.label.clone()))
+        .collect();
     for address in found.iter_mut().filter(|a| a.label.is_empty()) {
         if let Some((_, label)) = named.iter().find(|(index, _)| *index == address.interface) {
             address.label.clone_from(label);
@@ -182,10 +189,22 @@ mod tests {
     fn routed_interfaces_come_first_and_bridges_last() {
         let routes = "Iface\tDestination\tGateway\neth0\t00000000\t0101A8C0\neth1\t0001A8C0\t00000000\n";
         assert_eq!(parse_default_routes(routes), ["eth0"]);
-        let make = |label: &str, ip: &str| Address { ip: ip.parse().unwrap(), interface: 1, label: label.into() };
-        let mut all = [make("docker0", "172.17.0.1"), make("eth1", "10.0.0.1"), make("eth0", "fd00::1"), make("eth0", "1.2.3.4")];
+        let make = |label: &str, ip: &str| Address {
+            ip: ip.parse().unwrap(),
+            interface: 1,
+            label: label.into(),
+        };
+        let mut all = [
+            make("docker0", "172.17.0.1"),
+            make("eth1", "10.0.0.1"),
+            make("eth0", "fd00::1"),
+            make("eth0", "1.2.3.4"),
+        ];
         all.sort_by_key(|a| a.rank(&["eth0".into()]));
-        assert_eq!(all.map(|a| a.ip.to_string()), ["1.2.3.4", "fd00::1", "10.0.0.1", "172.17.0.1"]);
+        assert_eq!(
+            all.map(|a| a.ip.to_string()),
+            ["1.2.3.4", "fd00::1", "10.0.0.1", "172.17.0.1"]
+        );
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! The plain handshake: both sides prove that they know the job's secret. Bytes: `isthmus_wire::hello`.
 
 use isthmus_transport::Peer;
-use isthmus_wire::hello::{ANSWER, ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK, KNOCK_BYTES, Knock, REPLY, REPLY_BYTES, USE};
+use isthmus_wire::hello::{
+    ANSWER, ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK, KNOCK_BYTES, Knock, REPLY, REPLY_BYTES, USE,
+};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -16,12 +18,19 @@ pub(crate) struct Prover {
 
 impl Prover {
     pub(crate) fn new(secret: &[u8; 32], job: &str) -> Self {
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, secret), job: job.to_owned() }
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, secret),
+            job: job.to_owned(),
+        }
     }
 
     fn message(&self, label: &[u8; 8], ends: Ends, dialler: &Nonce, acceptor: &Nonce) -> Vec<u8> {
         let job = self.job.as_bytes();
-        let (length, from, to) = ((job.len() as u32).to_le_bytes(), ends.from.to_le_bytes(), ends.to.to_le_bytes());
+        let (length, from, to) = (
+            (job.len() as u32).to_le_bytes(),
+            ends.from.to_le_bytes(),
+            ends.to.to_le_bytes(),
+        );
         [label, &length[..], job, &from, &to, dialler, acceptor].concat()
     }
 
@@ -56,7 +65,12 @@ impl Knocked {
     pub(crate) fn new(prover: &Prover, ends: Ends) -> Option<(Self, [u8; KNOCK_BYTES])> {
         let nonce = random()?;
         let proof = prover.prove(KNOCK, ends, &nonce, &[0; 32]);
-        let knock = Knock { from: ends.from, to: ends.to, nonce, proof };
+        let knock = Knock {
+            from: ends.from,
+            to: ends.to,
+            nonce,
+            proof,
+        };
         Some((Self { ends, nonce }, knock.encode()))
     }
 
@@ -84,7 +98,10 @@ impl Answered {
     /// The answer to a knock of this job for this rank; `None` to any other.
     pub(crate) fn new(prover: &Prover, me: Peer, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
         let knock = Knock::decode(bytes)?;
-        let ends = Ends { from: knock.from, to: knock.to };
+        let ends = Ends {
+            from: knock.from,
+            to: knock.to,
+        };
         if ends.to != me || ends.from == me || !prover.check(KNOCK, ends, &knock.nonce, &[0; 32], &knock.proof) {
             return None;
         }
@@ -92,7 +109,14 @@ impl Answered {
         let mut out = [0; ANSWER_BYTES];
         out[..32].copy_from_slice(&acceptor);
         out[32..].copy_from_slice(&prover.prove(ANSWER, ends, &knock.nonce, &acceptor));
-        Some((Self { ends, dialler: knock.nonce, acceptor }, out))
+        Some((
+            Self {
+                ends,
+                dialler: knock.nonce,
+                acceptor,
+            },
+            out,
+        ))
     }
 
     /// The verdict in a good reply; `None` of a wrong one.
@@ -110,11 +134,18 @@ pub fn fuzz_hello(bytes: &[u8]) {
         assert!(Answered::new(&prover, 1, knock).is_none());
     }
     if let Some(Ok(answer)) = bytes.get(..ANSWER_BYTES).map(<&[u8; ANSWER_BYTES]>::try_from) {
-        let knocked = Knocked { ends: Ends { from: 0, to: 1 }, nonce: [1; 32] };
+        let knocked = Knocked {
+            ends: Ends { from: 0, to: 1 },
+            nonce: [1; 32],
+        };
         assert!(knocked.reply(&prover, answer, USE).is_none());
     }
     if let Some(Ok(reply)) = bytes.get(..REPLY_BYTES).map(<&[u8; REPLY_BYTES]>::try_from) {
-        let answered = Answered { ends: Ends { from: 0, to: 1 }, dialler: [1; 32], acceptor: [2; 32] };
+        let answered = Answered {
+            ends: Ends { from: 0, to: 1 },
+            dialler: [1; 32],
+            acceptor: [2; 32],
+        };
         assert!(answered.verdict(&prover, reply).is_none());
     }
     if let Some(Ok(greeting)) = bytes.get(..GREETING_BYTES).map(<&[u8; GREETING_BYTES]>::try_from) {
@@ -151,8 +182,14 @@ mod tests {
         let ends = Ends { from: 3, to: 4 };
         let (knocked, knock) = Knocked::new(&prover, ends).unwrap();
         assert!(Answered::new(&prover, 5, &knock).is_none(), "meant for another rank");
-        assert!(Answered::new(&Prover::new(&[1; 32], "other"), 4, &knock).is_none(), "another job");
-        assert!(Answered::new(&Prover::new(&[2; 32], "job"), 4, &knock).is_none(), "another secret");
+        assert!(
+            Answered::new(&Prover::new(&[1; 32], "other"), 4, &knock).is_none(),
+            "another job"
+        );
+        assert!(
+            Answered::new(&Prover::new(&[2; 32], "job"), 4, &knock).is_none(),
+            "another secret"
+        );
         let mut bent = knock;
         bent[8] ^= 1;
         assert!(Answered::new(&prover, 4, &bent).is_none(), "another rank than proven");

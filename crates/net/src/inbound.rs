@@ -57,8 +57,17 @@ struct Expectation {
 enum Stage {
     /// Between frames, with this many bytes of a header.
     Header(usize),
-    Memory { header: Header, memory: WriteMemory, base: u64, done: usize, expected: bool },
-    Collect { header: Header, bytes: Vec<u8> },
+    Memory {
+        header: Header,
+        memory: WriteMemory,
+        base: u64,
+        done: usize,
+        expected: bool,
+    },
+    Collect {
+        header: Header,
+        bytes: Vec<u8>,
+    },
 }
 
 /// The receiving half of a channel.
@@ -86,7 +95,14 @@ impl Inbound {
 
     /// Data frames with this token go to `memory`.
     pub(crate) fn expect(&mut self, token: u64, memory: WriteMemory, length: u64) {
-        self.expectations.insert(token, Expectation { memory, length, arrived: 0 });
+        self.expectations.insert(
+            token,
+            Expectation {
+                memory,
+                length,
+                arrived: 0,
+            },
+        );
     }
 
     /// Nothing is half received.
@@ -99,7 +115,13 @@ impl Inbound {
     /// then say [`Inbound::advance`].
     pub(crate) fn direct(&mut self) -> Option<&mut [u8]> {
         match &mut self.stage {
-            Stage::Memory { header, memory, base, done, .. } => {
+            Stage::Memory {
+                header,
+                memory,
+                base,
+                done,
+                ..
+            } => {
                 let rest = header.length as usize - *done;
                 (rest >= PLACE).then(|| memory.slice(*base as isize + *done as isize, rest))
             }
@@ -109,7 +131,10 @@ impl Inbound {
 
     /// `n` bytes were read into [`Inbound::direct`].
     pub(crate) fn advance(&mut self, n: usize, to: &mut dyn Deliver) {
-        if let Stage::Memory { header, done, expected, .. } = &mut self.stage {
+        if let Stage::Memory {
+            header, done, expected, ..
+        } = &mut self.stage
+        {
             *done += n;
             if *done as u64 == header.length {
                 let (header, expected) = (*header, *expected);
@@ -124,9 +149,17 @@ impl Inbound {
         while !bytes.is_empty() {
             bytes = match &mut self.stage {
                 Stage::Header(_) => self.header(bytes, to)?,
-                Stage::Memory { header, memory, base, done, .. } => {
+                Stage::Memory {
+                    header,
+                    memory,
+                    base,
+                    done,
+                    ..
+                } => {
                     let n = bytes.len().min(header.length as usize - *done);
-                    memory.slice(*base as isize + *done as isize, n).copy_from_slice(&bytes[..n]);
+                    memory
+                        .slice(*base as isize + *done as isize, n)
+                        .copy_from_slice(&bytes[..n]);
                     self.advance(n, to);
                     &bytes[n..]
                 }
@@ -158,7 +191,11 @@ impl Inbound {
 
     fn begin<'b>(&mut self, header: Header, rest: &'b [u8], to: &mut dyn Deliver) -> Result<&'b [u8], Violation> {
         let size = header.payload_bytes();
-        let limit = if header.kind == Kind::Data { MAX_FRAGMENT } else { self.limit };
+        let limit = if header.kind == Kind::Data {
+            MAX_FRAGMENT
+        } else {
+            self.limit
+        };
         if size > limit {
             return Err(Violation::TooLong { bytes: size, limit });
         }
@@ -170,27 +207,50 @@ impl Inbound {
             to.frame(&header, &rest[..size]);
             return Ok(&rest[size..]);
         }
-        self.stage = match if size - rest.len() >= PLACE { to.place(&header) } else { Placement::Collect } {
-            Placement::Into(memory) => Stage::Memory { header, memory, base: 0, done: 0, expected: false },
-            Placement::Collect => Stage::Collect { header, bytes: Vec::with_capacity(size) },
+        self.stage = match if size - rest.len() >= PLACE {
+            to.place(&header)
+        } else {
+            Placement::Collect
+        } {
+            Placement::Into(memory) => Stage::Memory {
+                header,
+                memory,
+                base: 0,
+                done: 0,
+                expected: false,
+            },
+            Placement::Collect => Stage::Collect {
+                header,
+                bytes: Vec::with_capacity(size),
+            },
         };
         Ok(rest)
     }
 
     /// Prepares for a fragment that was announced. False: it was not.
     fn expected(&mut self, header: &Header) -> Result<bool, Violation> {
-        let Some(expectation) = self.expectations.get(&header.token) else { return Ok(false) };
+        let Some(expectation) = self.expectations.get(&header.token) else {
+            return Ok(false);
+        };
         let (offset, bytes, length) = (header.auxiliary(), header.length, expectation.length);
         if bytes == 0 || offset.checked_add(bytes).is_none_or(|end| end > length) {
             return Err(Violation::Outside { offset, bytes, length });
         }
         let memory = expectation.memory;
-        self.stage = Stage::Memory { header: *header, memory, base: offset, done: 0, expected: true };
+        self.stage = Stage::Memory {
+            header: *header,
+            memory,
+            base: offset,
+            done: 0,
+            expected: true,
+        };
         Ok(true)
     }
 
     fn collect<'b>(&mut self, input: &'b [u8], to: &mut dyn Deliver) -> &'b [u8] {
-        let Stage::Collect { header, bytes } = &mut self.stage else { return input };
+        let Stage::Collect { header, bytes } = &mut self.stage else {
+            return input;
+        };
         let size = header.payload_bytes() as usize;
         let n = input.len().min(size - bytes.len());
         bytes.extend_from_slice(&input[..n]);
@@ -250,7 +310,11 @@ mod tests {
     }
 
     fn data(token: u64, offset: u64, bytes: &[u8]) -> Vec<u8> {
-        [&Header::control(Kind::Data, token, offset, bytes.len() as u64).encode()[..], bytes].concat()
+        [
+            &Header::control(Kind::Data, token, offset, bytes.len() as u64).encode()[..],
+            bytes,
+        ]
+        .concat()
     }
 
     #[test]
@@ -287,7 +351,13 @@ mod tests {
         let mut target = vec![0u8; 20_000];
         // SAFETY: as above, until `placed`.
         let memory = unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 20_000) };
-        let (mut inbound, mut log) = (Inbound::new(1 << 20), Log { place: Some(memory), ..Log::default() });
+        let (mut inbound, mut log) = (
+            Inbound::new(1 << 20),
+            Log {
+                place: Some(memory),
+                ..Log::default()
+            },
+        );
         let stream = eager(20_000, 9);
         inbound.feed(&stream[..100], &mut log).unwrap();
         let rest = inbound.direct().unwrap();
@@ -304,10 +374,16 @@ mod tests {
         let (mut inbound, mut log) = fresh();
         assert!(matches!(inbound.feed(&[0; 32], &mut log), Err(Violation::Header(_))));
         let (mut inbound, mut log) = fresh();
-        assert!(matches!(inbound.feed(&eager(65, 0), &mut log), Err(Violation::TooLong { .. })));
+        assert!(matches!(
+            inbound.feed(&eager(65, 0), &mut log),
+            Err(Violation::TooLong { .. })
+        ));
         let (mut inbound, mut log) = fresh();
         inbound.expect(7, WriteMemory::EMPTY, 4);
-        assert!(matches!(inbound.feed(&data(7, u64::MAX, &[0; 4]), &mut log), Err(Violation::Outside { .. })));
+        assert!(matches!(
+            inbound.feed(&data(7, u64::MAX, &[0; 4]), &mut log),
+            Err(Violation::Outside { .. })
+        ));
         let (mut inbound, mut log) = fresh();
         let mut farewell = [0; HEADER_BYTES];
         farewell[0] = FAREWELL;

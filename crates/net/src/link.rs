@@ -24,30 +24,112 @@ type Hook = Arc<dyn Fn() + Send + Sync>;
 /// From the main thread to the I/O thread.
 pub(crate) enum Command {
     /// Make a plain connection to this peer.
-    Dial(Peer),
+    Dial { peer: Peer, early: Arc<Early> },
     /// An encoded frame for a wide-area channel.
     Frame { flow: Arc<Flow>, bytes: Vec<u8> },
     /// Long data for a wide-area channel.
     Bulk { peer: Peer, bulk: Bulk },
     /// Where fragments with this token go.
-    Expect { peer: Peer, token: u64, memory: WriteMemory, length: u64 },
+    Expect {
+        peer: Peer,
+        token: u64,
+        memory: WriteMemory,
+        length: u64,
+    },
     /// Send everything, then say farewell on every wide-area channel.
     Close,
 }
 
 /// From the I/O thread to [`WideTransport`](crate::WideTransport).
 pub(crate) enum Arrival {
-    Frame { peer: Peer, header: Header, payload: Vec<u8> },
-    Received { peer: Peer, token: u64 },
-    Sent { peer: Peer, token: u64 },
-    Writable { peer: Peer },
-    Lost { peer: Peer, reason: String },
+    Frame {
+        peer: Peer,
+        header: Header,
+        payload: Vec<u8>,
+    },
+    Received {
+        peer: Peer,
+        token: u64,
+    },
+    Sent {
+        peer: Peer,
+        token: u64,
+    },
+    Writable {
+        peer: Peer,
+    },
+    Lost {
+        peer: Peer,
+        reason: String,
+    },
 }
 
 /// From the I/O thread to [`TcpTransport`](crate::TcpTransport).
 pub(crate) enum PlainEvent {
     Connected { peer: Peer, socket: OwnedFd },
     Failed { peer: Peer, reason: String },
+}
+
+/// Frames for a plain channel that has no connection yet. The thread sends them as soon as there is one, for the
+/// program may have nothing to say to MPI for a long time. Once handed over, everything is up to the main thread.
+#[derive(Debug, Default)]
+pub(crate) struct Early(Mutex<EarlyFrames>);
+
+#[derive(Debug, Default)]
+struct EarlyFrames {
+    bytes: Vec<u8>,
+    handed: bool,
+}
+
+/// What became of a frame given to [`Early`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TookEarly {
+    Yes,
+    NoRoom,
+    /// The connection is on its way to the main thread.
+    Handed,
+}
+
+impl Early {
+    /// Main thread: adds a frame unless more than `limit` bytes would wait.
+    pub(crate) fn push(&self, header: &[u8], payload: &[u8], limit: usize) -> TookEarly {
+        let mut frames = lock(&self.0);
+        if frames.handed {
+            return TookEarly::Handed;
+        }
+        if !frames.bytes.is_empty() && frames.bytes.len() + payload.len() > limit {
+            return TookEarly::NoRoom;
+        }
+        frames.bytes.extend_from_slice(header);
+        frames.bytes.extend_from_slice(payload);
+        TookEarly::Yes
+    }
+
+    /// Main thread, which has the connection now: what is left to send.
+    pub(crate) fn hand_over(&self) -> Vec<u8> {
+        let mut frames = lock(&self.0);
+        frames.handed = true;
+        std::mem::take(&mut frames.bytes)
+    }
+
+    /// I/O thread: the next bytes to send; `None`: nothing is left, and the main thread goes on.
+    pub(crate) fn next(&self) -> Option<Vec<u8>> {
+        let mut frames = lock(&self.0);
+        if frames.handed || frames.bytes.is_empty() {
+            frames.handed = true;
+            return None;
+        }
+        Some(std::mem::take(&mut frames.bytes))
+    }
+
+    /// I/O thread: could not send these; the main thread will.
+    pub(crate) fn put_back(&self, bytes: &[u8]) {
+        lock(&self.0).bytes.splice(0..0, bytes.iter().copied());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).bytes.is_empty()
+    }
 }
 
 /// Bytes that wait to be sent to one peer at another site.
@@ -61,7 +143,12 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) fn new(peer: Peer, limit: usize) -> Self {
-        Self { peer, queued: AtomicUsize::new(0), refused: AtomicBool::new(false), limit }
+        Self {
+            peer,
+            queued: AtomicUsize::new(0),
+            refused: AtomicBool::new(false),
+            limit,
+        }
     }
 
     /// Main thread: reserves room, or notes that it was refused. An empty queue takes anything.
@@ -291,9 +378,15 @@ impl Handle {
         let run = move || reactor.run();
         // Signals are for the program's own threads.
         let masked = crate::signals::block_all();
-        let thread = std::thread::Builder::new().name("isthmus-net".into()).stack_size(1 << 20).spawn(run);
+        let thread = std::thread::Builder::new()
+            .name("isthmus-net".into())
+            .stack_size(1 << 20)
+            .spawn(run);
         drop(masked);
-        Ok(Self { link, thread: Mutex::new(Some(thread?)) })
+        Ok(Self {
+            link,
+            thread: Mutex::new(Some(thread?)),
+        })
     }
 }
 
@@ -301,7 +394,9 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.link.stop.store(true, Ordering::SeqCst);
         self.link.thread_bell.ring();
-        let Some(thread) = lock(&self.thread).take() else { return };
+        let Some(thread) = lock(&self.thread).take() else {
+            return;
+        };
         // The hook may own the last transport; a thread cannot wait for itself.
         if thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();

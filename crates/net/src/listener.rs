@@ -58,7 +58,9 @@ impl Listener {
         }
         let reason = reason.map_or_else(String::new, |e| e.to_string());
         Err(NetError::Listen(match range {
-            Some(_) => format!("no port of the range {first}-{last} is free ({reason}); every process of a node needs one: widen the range"),
+            Some(_) => format!(
+                "no port of the range {first}-{last} is free ({reason}); every process of a node needs one: widen the range"
+            ),
             None => reason,
         }))
     }
@@ -87,7 +89,11 @@ fn listen(port: u16) -> std::io::Result<Listener> {
     let both = listen_on(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
     match both {
         // A machine without IPv6.
-        Err(e) if [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL].iter().any(|n| e.raw_os_error() == Some(n.raw_os_error())) => {
+        Err(e)
+            if [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL]
+                .iter()
+                .any(|n| e.raw_os_error() == Some(n.raw_os_error())) =>
+        {
             listen_on(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))
         }
         other => other,
@@ -107,7 +113,10 @@ fn listen_on(address: SocketAddr) -> std::io::Result<Listener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     let port = socket.local_addr()?.as_socket().map_or(0, |a| a.port());
-    Ok(Listener { socket: socket.into(), port })
+    Ok(Listener {
+        socket: socket.into(),
+        port,
+    })
 }
 
 #[cfg(test)]
@@ -118,7 +127,10 @@ mod tests {
     fn ports_of_a_range_are_used_up_one_by_one() {
         let probe = Listener::bind(None).unwrap();
         assert_ne!(probe.port(), 0);
-        let range = PortRange { first: probe.port(), last: probe.port() };
+        let range = PortRange {
+            first: probe.port(),
+            last: probe.port(),
+        };
         let error = Listener::bind(Some(range)).unwrap_err();
         assert!(error.to_string().contains("widen the range"), "{error}");
         drop(probe);

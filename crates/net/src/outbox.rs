@@ -50,15 +50,31 @@ struct BulkState {
 
 impl Bulk {
     pub(crate) fn new(token: u64, memory: ReadMemory, length: u64, sent_token: u64) -> Self {
-        let state = BulkState { offset: 0, size: 0, header: [0; HEADER_BYTES], gone: 0 };
-        Self { token, memory, length, sent_token, state }
+        let state = BulkState {
+            offset: 0,
+            size: 0,
+            header: [0; HEADER_BYTES],
+            gone: 0,
+        };
+        Self {
+            token,
+            memory,
+            length,
+            sent_token,
+            state,
+        }
     }
 
     fn begin(&mut self, fragment: usize) {
         let left = self.length - self.state.offset;
         let size = usize::try_from(left).map_or(fragment, |l| l.min(fragment));
         let header = Header::control(Kind::Data, self.token, self.state.offset, size as u64);
-        self.state = BulkState { size, header: header.encode(), gone: 0, ..self.state };
+        self.state = BulkState {
+            size,
+            header: header.encode(),
+            gone: 0,
+            ..self.state
+        };
     }
 
     fn slices(&self) -> (&[u8], &[u8]) {
@@ -84,7 +100,13 @@ impl Bulk {
 impl Outbox {
     /// `fragment`: bytes of user data per [`Kind::Data`] frame.
     pub(crate) fn new(fragment: usize) -> Self {
-        Self { frames: VecDeque::new(), gone: 0, waiting: 0, bulks: VecDeque::new(), fragment }
+        Self {
+            frames: VecDeque::new(),
+            gone: 0,
+            waiting: 0,
+            bulks: VecDeque::new(),
+            fragment,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -117,6 +139,14 @@ impl Outbox {
     pub(crate) fn push_piece(&mut self, bytes: Vec<u8>) {
         self.waiting += bytes.len();
         self.frames.push_back(bytes);
+    }
+
+    /// Takes encoded frames that come before all that wait already; nothing has been sent yet.
+    pub(crate) fn push_first(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            self.waiting += bytes.len();
+            self.frames.push_front(bytes);
+        }
     }
 
     pub(crate) fn push_bulk(&mut self, bulk: Bulk) {
@@ -152,7 +182,11 @@ impl Outbox {
     pub(crate) fn consume(&mut self, mut n: usize) -> Option<u64> {
         if let Some(bulk) = self.bulks.front_mut().filter(|b| b.state.size > 0) {
             let complete = bulk.consume(n) && bulk.state.offset == bulk.length;
-            return if complete { self.bulks.pop_front().map(|b| b.sent_token) } else { None };
+            return if complete {
+                self.bulks.pop_front().map(|b| b.sent_token)
+            } else {
+                None
+            };
         }
         self.waiting -= n;
         while let Some(first) = self.frames.front() {

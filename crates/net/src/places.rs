@@ -34,7 +34,11 @@ impl Places {
     pub(crate) fn name(&self, rank: Peer) -> String {
         match self.place(rank) {
             Some((place, node)) => {
-                let site = self.table.subjobs.get(place.subjob as usize).map_or("?", |s| s.name.as_str());
+                let site = self
+                    .table
+                    .subjobs
+                    .get(place.subjob as usize)
+                    .map_or("?", |s| s.name.as_str());
                 format!("rank {rank} (host {} of site {site})", node.host)
             }
             None => format!("rank {rank} (not in this job)"),
@@ -44,7 +48,9 @@ impl Places {
     /// Addresses to try, most promising first, and those that are none.
     pub(crate) fn candidates(&self, rank: Peer) -> (Vec<SocketAddr>, Vec<String>) {
         let (mut good, mut bad) = (Vec::new(), Vec::new());
-        let Some((place, node)) = self.place(rank) else { return (good, bad) };
+        let Some((place, node)) = self.place(rank) else {
+            return (good, bad);
+        };
         for text in node.addresses.iter().take(MAX_CANDIDATES) {
             match text.parse::<IpAddr>() {
                 Ok(ip) if place.port != 0 => good.push(SocketAddr::new(ip, place.port)),

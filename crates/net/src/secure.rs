@@ -63,7 +63,10 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        Self { input: vec![0; MAX_TAIL + (256 << 10)], output: vec![0; BATCH_ROOM] }
+        Self {
+            input: vec![0; MAX_TAIL + (256 << 10)],
+            output: vec![0; BATCH_ROOM],
+        }
     }
 }
 
@@ -96,7 +99,10 @@ pub(crate) struct Secure {
 
 impl Secure {
     pub(crate) fn dial(socket: OwnedFd, config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Broken> {
-        Ok(Self::new(socket, Session::Client(UnbufferedClientConnection::new(config, name)?)))
+        Ok(Self::new(
+            socket,
+            Session::Client(UnbufferedClientConnection::new(config, name)?),
+        ))
     }
 
     /// `first`: bytes that were read to find out that this is TLS.
@@ -107,7 +113,15 @@ impl Secure {
     }
 
     fn new(socket: OwnedFd, session: Session) -> Self {
-        Self { socket, session, tail: Vec::new(), pending: Vec::new(), sent: 0, open: false, ended: false }
+        Self {
+            socket,
+            session,
+            tail: Vec::new(),
+            pending: Vec::new(),
+            sent: 0,
+            open: false,
+            ended: false,
+        }
     }
 
     /// Certificates of the peer, once open.
@@ -127,8 +141,14 @@ impl Secure {
     pub(crate) fn read(&mut self, scratch: &mut Scratch, to: &mut dyn FnMut(&[u8])) -> Result<bool, Broken> {
         let have = self.tail.len();
         scratch.input[..have].copy_from_slice(&self.tail);
-        let room = if self.open { scratch.input.len() } else { have + (16 << 10) };
-        let Some(n) = socket::receive(&self.socket, &mut scratch.input[have..room])? else { return Ok(false) };
+        let room = if self.open {
+            scratch.input.len()
+        } else {
+            have + (16 << 10)
+        };
+        let Some(n) = socket::receive(&self.socket, &mut scratch.input[have..room])? else {
+            return Ok(false);
+        };
         if n == 0 {
             self.ended = true;
             return Ok(true);
@@ -178,7 +198,13 @@ impl Secure {
         Ok(())
     }
 
-    fn step(&mut self, input: &mut [u8], output: &mut [u8], used: &mut usize, to: &mut dyn FnMut(&[u8])) -> (usize, Result<Step, Broken>) {
+    fn step(
+        &mut self,
+        input: &mut [u8],
+        output: &mut [u8],
+        used: &mut usize,
+        to: &mut dyn FnMut(&[u8]),
+    ) -> (usize, Result<Step, Broken>) {
         match &mut self.session {
             Session::Client(c) => handle(c.process_tls_records(input), output, used, to),
             Session::Server(s) => handle(s.process_tls_records(input), output, used, to),
@@ -244,7 +270,7 @@ impl Secure {
         self.with_traffic(output, &mut |w, out| w.encrypt(plain, out))
     }
 
-    fn with_traffic(&mut self, output: &mut [u8], work: &mut dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError>) -> Result<usize, Broken> {
+    fn with_traffic(&mut self, output: &mut [u8], work: &mut Work<'_>) -> Result<usize, Broken> {
         let mut used = 0;
         // A few states may come first: an answer to a key update, the peer's goodbye.
         for _ in 0..8 {
@@ -290,6 +316,9 @@ pub(crate) trait Source {
     fn consume(&mut self, n: usize);
 }
 
+/// Something to do with a session that lets us write; gives the bytes written to the buffer.
+type Work<'a> = dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError> + 'a;
+
 trait Writes {
     fn encrypt(&mut self, plain: &[u8], out: &mut [u8]) -> Result<usize, EncryptError>;
     fn close_notify(&mut self, out: &mut [u8]) -> Result<usize, EncryptError>;
@@ -304,9 +333,17 @@ impl<D> Writes for rustls::unbuffered::WriteTraffic<'_, D> {
     }
 }
 
-fn handle<D>(status: UnbufferedStatus<'_, '_, D>, output: &mut [u8], used: &mut usize, to: &mut dyn FnMut(&[u8])) -> (usize, Result<Step, Broken>) {
+fn handle<D>(
+    status: UnbufferedStatus<'_, '_, D>,
+    output: &mut [u8],
+    used: &mut usize,
+    to: &mut dyn FnMut(&[u8]),
+) -> (usize, Result<Step, Broken>) {
     let mut discard = status.discard;
-    let step = status.state.map_err(Broken::from).and_then(|state| handle_state(state, &mut discard, output, used, to));
+    let step = status
+        .state
+        .map_err(Broken::from)
+        .and_then(|state| handle_state(state, &mut discard, output, used, to));
     (discard, step)
 }
 
@@ -346,9 +383,12 @@ fn traffic<D>(
     status: UnbufferedStatus<'_, '_, D>,
     output: &mut [u8],
     used: &mut usize,
-    work: &mut dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError>,
+    work: &mut Work<'_>,
 ) -> (usize, Result<bool, Broken>) {
-    let done = status.state.map_err(Broken::from).and_then(|state| traffic_state(state, output, used, work));
+    let done = status
+        .state
+        .map_err(Broken::from)
+        .and_then(|state| traffic_state(state, output, used, work));
     (status.discard, done)
 }
 
@@ -356,7 +396,7 @@ fn traffic_state<D>(
     state: ConnectionState<'_, '_, D>,
     output: &mut [u8],
     used: &mut usize,
-    work: &mut dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError>,
+    work: &mut Work<'_>,
 ) -> Result<bool, Broken> {
     match state {
         ConnectionState::WriteTraffic(mut writer) => {
@@ -400,7 +440,9 @@ mod tests {
 
     fn identity(authority: &Authority, rank: u32) -> Identity {
         let key = KeyPair::generate().unwrap();
-        let certificate = authority.sign(&key.signing_request().unwrap(), rank, Duration::from_secs(3600)).unwrap();
+        let certificate = authority
+            .sign(&key.signing_request().unwrap(), rank, Duration::from_secs(3600))
+            .unwrap();
         Identity::new(authority.job(), rank, &key, &certificate, authority.certificate()).unwrap()
     }
 
@@ -435,7 +477,10 @@ mod tests {
 
     #[test]
     fn plain_bytes_survive_and_the_end_is_seen() {
-        let (mut a, mut b, mut scratch) = { let (a, b) = pair(); (a, b, Scratch::new()) };
+        let (mut a, mut b, mut scratch) = {
+            let (a, b) = pair();
+            (a, b, Scratch::new())
+        };
         shake(&mut a, &mut b, &mut scratch).unwrap();
         assert!(a.open && b.open);
         for n in [1, 31, 300] {
@@ -471,13 +516,21 @@ mod tests {
                     if acceptor.read(&mut scratch, &mut |_| {}).is_err() || acceptor.ended {
                         break;
                     }
-                    pass(&middle_right, &middle_left, &mut seen[1], (!to_server).then_some(position));
+                    pass(
+                        &middle_right,
+                        &middle_left,
+                        &mut seen[1],
+                        (!to_server).then_some(position),
+                    );
                     if dialler.read(&mut scratch, &mut |_| {}).is_err() || dialler.ended {
                         break;
                     }
                 }
                 let changed = position < seen[usize::from(!to_server)];
-                assert!(!(changed && acceptor.open), "byte {position} was changed and nobody noticed");
+                assert!(
+                    !(changed && acceptor.open),
+                    "byte {position} was changed and nobody noticed"
+                );
             }
         }
     }

@@ -20,7 +20,12 @@ pub(crate) fn send(socket: impl AsFd, first: &[u8], second: &[u8]) -> Result<Opt
     let slices = [IoSlice::new(first), IoSlice::new(second)];
     let slices = if second.is_empty() { &slices[..1] } else { &slices[..] };
     loop {
-        let done = rustix::net::sendmsg(&socket, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        let done = rustix::net::sendmsg(
+            &socket,
+            slices,
+            &mut SendAncillaryBuffer::default(),
+            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+        );
         match done {
             Err(Errno::INTR) => {}
             other => return blocking(other),
@@ -84,8 +89,14 @@ pub(crate) fn tune(socket: &OwnedFd) {
 
 /// For people: the other end's address and the congestion control of a connection.
 pub(crate) fn describe(socket: &OwnedFd) -> String {
-    let address = socket2::SockRef::from(socket).peer_addr().ok().and_then(|a| a.as_socket());
-    let address = address.map_or_else(|| "an unknown address".into(), |a| SocketAddr::new(a.ip().to_canonical(), a.port()).to_string());
+    let address = socket2::SockRef::from(socket)
+        .peer_addr()
+        .ok()
+        .and_then(|a| a.as_socket());
+    let address = address.map_or_else(
+        || "an unknown address".into(),
+        |a| SocketAddr::new(a.ip().to_canonical(), a.port()).to_string(),
+    );
     let control = sockopt::tcp_congestion(socket).unwrap_or_else(|_| "unknown".into());
     format!("{address}, congestion control {control}")
 }
@@ -107,8 +118,14 @@ pub(crate) struct Interest {
 }
 
 impl Interest {
-    pub(crate) const READ: Self = Self { read: true, write: false };
-    pub(crate) const WRITE: Self = Self { read: false, write: true };
+    pub(crate) const READ: Self = Self {
+        read: true,
+        write: false,
+    };
+    pub(crate) const WRITE: Self = Self {
+        read: false,
+        write: true,
+    };
 
     fn flags(self) -> epoll::EventFlags {
         let mut flags = epoll::EventFlags::empty();
@@ -145,10 +162,15 @@ impl Poller {
 
     /// Waits for at most this long (`None`: for ever) and fills `ready`. Interrupted: nothing is ready.
     pub(crate) fn wait(&self, ready: &mut Vec<Ready>, timeout: Option<std::time::Duration>) {
-        let timeout = timeout.map(|t| rustix::event::Timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
+        let timeout = timeout.map(|t| rustix::event::Timespec {
+            tv_sec: t.as_secs() as i64,
+            tv_nsec: i64::from(t.subsec_nanos()),
+        });
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; 64];
         ready.clear();
-        let Ok((events, _)) = epoll::wait(&self.0, &mut events[..], timeout.as_ref()) else { return };
+        let Ok((events, _)) = epoll::wait(&self.0, &mut events[..], timeout.as_ref()) else {
+            return;
+        };
         let failed = epoll::EventFlags::ERR | epoll::EventFlags::HUP | epoll::EventFlags::RDHUP;
         ready.extend(events.iter().map(|event| {
             let flags = event.flags;

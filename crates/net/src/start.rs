@@ -53,7 +53,10 @@ impl Config {
 
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Config").field("rank", &self.rank).field("job", &self.job).finish_non_exhaustive()
+        f.debug_struct("Config")
+            .field("rank", &self.rank)
+            .field("job", &self.job)
+            .finish_non_exhaustive()
     }
 }
 
@@ -104,7 +107,11 @@ pub fn start(config: Config) -> Result<Transports, NetError> {
     let reactor = Reactor::new(config, places.clone(), link.clone()).map_err(system("epoll"))?;
     let handle = Arc::new(Handle::spawn(link, reactor).map_err(|e| NetError::System(format!("new thread: {e}")))?);
     Ok(Transports {
-        tcp: if tcp { Some(TcpTransport::new(handle.clone(), places.clone()).map_err(system("epoll"))?) } else { None },
+        tcp: if tcp {
+            Some(TcpTransport::new(handle.clone(), places.clone()).map_err(system("epoll"))?)
+        } else {
+            None
+        },
         wide: tls.then(|| WideTransport::new(handle, places)),
     })
 }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
 use crate::inbound::{Deliver, Inbound};
-use crate::link::{Command, Handle, PlainEvent};
+use crate::link::{Command, Early, Handle, PlainEvent, TookEarly};
 use crate::outbox::{self, Bulk, Outbox};
 use crate::places::Places;
 use crate::socket::{self, Interest, Poller, Ready};
@@ -53,15 +53,25 @@ pub struct TcpTransport {
 
 #[derive(Debug)]
 enum Event {
-    Sent { peer: Peer, token: u64 },
+    Sent {
+        peer: Peer,
+        token: u64,
+    },
+    Writable {
+        peer: Peer,
+    },
     /// The connection of this channel failed while sending; what has arrived is still to be read.
-    Broken { channel: usize, reason: String },
+    Broken {
+        channel: usize,
+        reason: String,
+    },
 }
 
 #[derive(Debug)]
 enum State {
     Idle,
-    Dialling,
+    /// What is sent meanwhile is sent by the thread as soon as it can.
+    Dialling(Arc<Early>),
     Open(OwnedFd),
     /// The peer said farewell, or we did and it hung up.
     Ended,
@@ -125,21 +135,27 @@ impl Channel {
 
     /// Sends from the outbox until the socket is full. Returns the tokens of bulks that are complete.
     fn flush(&mut self, sent: &mut Vec<u64>) -> Result<(), Errno> {
-        let State::Open(socket) = &self.state else { return Ok(()) };
+        let State::Open(socket) = &self.state else {
+            return Ok(());
+        };
         for _ in 0..TURNS {
             let (first, second) = self.outbox.next();
             let wanted = first.len() + second.len();
             if wanted == 0 {
                 break;
             }
-            let Some(n) = socket::send(socket, first, second)? else { break };
+            let Some(n) = socket::send(socket, first, second)? else {
+                break;
+            };
             sent.extend(self.outbox.consume(n));
         }
         Ok(())
     }
 
     fn read(&mut self, scratch: &mut [u8], sink: &mut dyn Sink) -> Read {
-        let State::Open(socket) = &self.state else { return Read::Nothing };
+        let State::Open(socket) = &self.state else {
+            return Read::Nothing;
+        };
         let mut to = ToSink { peer: self.peer, sink };
         let mut outcome = Read::Nothing;
         for _ in 0..TURNS {
@@ -161,7 +177,9 @@ impl Channel {
                 self.inbound.advance(n.min(direct), &mut to);
             }
             if let Err(violation) = self.inbound.feed(&scratch[..n.saturating_sub(direct)], &mut to) {
-                return Read::Failed(format!("{violation}; the two run different versions of Isthmus, or one has a bug"));
+                return Read::Failed(format!(
+                    "{violation}; the two run different versions of Isthmus, or one has a bug"
+                ));
             }
             if n < direct + scratch.len() {
                 // The socket is empty; asking again would only cost time.
@@ -206,14 +224,18 @@ impl TcpTransport {
     fn usable(&mut self, peer: Peer) -> Result<usize, SendError> {
         let at = self.at(peer);
         match &self.channels[at].state {
-            State::Open(_) | State::Dialling if !self.closing => {}
+            State::Open(_) | State::Dialling(_) if !self.closing => {}
             State::Idle if !self.closing => {
-                self.channels[at].state = State::Dialling;
-                self.thread.link.command(Command::Dial(peer));
+                let early = Arc::new(Early::default());
+                self.channels[at].state = State::Dialling(early.clone());
+                self.thread.link.command(Command::Dial { peer, early });
             }
             State::Lost(reason) => return Err(SendError::Lost(reason.clone())),
             _ => {
-                return Err(SendError::Lost(format!("{} or this process has ended its communication (MPI_Finalize)", self.places.name(peer))));
+                return Err(SendError::Lost(format!(
+                    "{} or this process has ended its communication (MPI_Finalize)",
+                    self.places.name(peer)
+                )));
             }
         }
         Ok(at)
@@ -224,11 +246,16 @@ impl TcpTransport {
         let channel = &mut self.channels[at];
         let (mut sent, peer) = (Vec::new(), channel.peer);
         let result = channel.flush(&mut sent);
-        self.untold.extend(sent.into_iter().map(|token| Event::Sent { peer, token }));
+        self.untold
+            .extend(sent.into_iter().map(|token| Event::Sent { peer, token }));
         if let Err(e) = result {
             return Err(self.broken(at, e));
         }
         let channel = &mut self.channels[at];
+        if channel.refused && channel.outbox.waiting() <= QUEUE / 2 {
+            channel.refused = false;
+            self.untold.push(Event::Writable { peer });
+        }
         let write = !channel.outbox.is_empty();
         if write != channel.watching_write {
             if let State::Open(socket) = &channel.state {
@@ -240,9 +267,16 @@ impl TcpTransport {
     }
 
     fn broken(&mut self, at: usize, error: Errno) -> SendError {
-        let reason = format!("lost the connection to {}: {}", self.places.name(self.channels[at].peer), std::io::Error::from(error));
+        let reason = format!(
+            "lost the connection to {}: {}",
+            self.places.name(self.channels[at].peer),
+            std::io::Error::from(error)
+        );
         self.channels[at].outbox.clear();
-        self.untold.push(Event::Broken { channel: at, reason: reason.clone() });
+        self.untold.push(Event::Broken {
+            channel: at,
+            reason: reason.clone(),
+        });
         SendError::Lost(reason)
     }
 
@@ -250,6 +284,16 @@ impl TcpTransport {
     fn send_now(&mut self, at: usize, header: &[u8; HEADER_BYTES], payload: &[u8]) -> Result<(), SendError> {
         let channel = &mut self.channels[at];
         let mut gone = 0;
+        if let State::Dialling(early) = &channel.state {
+            match early.push(header, payload, QUEUE) {
+                TookEarly::Yes => return Ok(()),
+                TookEarly::NoRoom => {
+                    channel.refused = true;
+                    return Err(SendError::WouldBlock);
+                }
+                TookEarly::Handed => {}
+            }
+        }
         if let State::Open(socket) = &channel.state {
             if channel.outbox.is_empty() {
                 match socket::send(socket, header, payload) {
@@ -290,9 +334,12 @@ impl TcpTransport {
 
     fn connected(&mut self, peer: Peer, socket: OwnedFd) {
         let at = self.at(peer);
-        if !matches!(self.channels[at].state, State::Idle | State::Dialling) {
-            return;
-        }
+        let early = match &self.channels[at].state {
+            State::Idle => Vec::new(),
+            State::Dialling(early) => early.hand_over(),
+            State::Open(_) | State::Ended | State::Lost(_) => return,
+        };
+        self.channels[at].outbox.push_first(early);
         // Without the poller the connection still works while it is one of a few, and says so when it fails.
         let _ = self.poller.add(&socket, at as u64, Interest::READ);
         self.channels[at].state = State::Open(socket);
@@ -330,6 +377,7 @@ impl TcpTransport {
         for event in std::mem::take(&mut self.untold) {
             match event {
                 Event::Sent { peer, token } => sink.sent(peer, token),
+                Event::Writable { peer } => sink.writable(peer),
                 Event::Broken { channel, reason } => {
                     while matches!(self.channels[channel].read(&mut self.scratch, sink), Read::Something) {}
                     self.lose(channel, reason, sink);
@@ -361,17 +409,12 @@ impl TcpTransport {
         true
     }
 
-    /// Writes on after a time of no room; wakes who was refused.
-    fn write_on(&mut self, at: usize, sink: &mut dyn Sink) -> bool {
-        if self.channels[at].outbox.is_empty() {
+    /// Writes on after a time of no room.
+    fn write_on(&mut self, at: usize) -> bool {
+        if self.channels[at].outbox.is_empty() && !self.channels[at].refused {
             return false;
         }
         let _ = self.flush(at);
-        let channel = &mut self.channels[at];
-        if channel.refused && channel.outbox.waiting() <= QUEUE / 2 {
-            channel.refused = false;
-            sink.writable(channel.peer);
-        }
         true
     }
 
@@ -383,7 +426,7 @@ impl TcpTransport {
             // Receiving may have ended it, and moved the next one here.
             if self.open.get(i) == Some(&at) {
                 let before = self.channels[at].outbox.waiting();
-                self.write_on(at, sink);
+                self.write_on(at);
                 any |= self.channels[at].outbox.waiting() != before;
                 i += 1;
             }
@@ -401,7 +444,7 @@ impl TcpTransport {
                 any |= self.receive(at, sink);
             }
             if event.write {
-                any |= self.write_on(at, sink);
+                any |= self.write_on(at);
             }
         }
         self.ready = ready;
@@ -413,7 +456,7 @@ impl TcpTransport {
         let channel = &mut self.channels[at];
         match &channel.state {
             State::Idle | State::Ended | State::Lost(_) => return true,
-            State::Dialling => return channel.outbox.is_empty(),
+            State::Dialling(early) => return channel.outbox.is_empty() && early.is_empty(),
             State::Open(_) => {}
         }
         if channel.outbox.is_empty() && !channel.farewell_said {
@@ -438,7 +481,12 @@ impl Transport for TcpTransport {
     }
 
     fn limits(&self, _: Peer) -> Limits {
-        Limits { frame: FRAME, eager: EAGER, pull: false, bulk: true }
+        Limits {
+            frame: FRAME,
+            eager: EAGER,
+            pull: false,
+            bulk: true,
+        }
     }
 
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
@@ -447,9 +495,18 @@ impl Transport for TcpTransport {
         self.send_now(at, &header.encode(), payload)
     }
 
-    fn send_bulk(&mut self, peer: Peer, token: u64, memory: ReadMemory, length: u64, sent_token: u64) -> Result<(), SendError> {
+    fn send_bulk(
+        &mut self,
+        peer: Peer,
+        token: u64,
+        memory: ReadMemory,
+        length: u64,
+        sent_token: u64,
+    ) -> Result<(), SendError> {
         let at = self.usable(peer)?;
-        self.channels[at].outbox.push_bulk(Bulk::new(token, memory, length, sent_token));
+        self.channels[at]
+            .outbox
+            .push_bulk(Bulk::new(token, memory, length, sent_token));
         self.flush(at)
     }
 
@@ -469,7 +526,11 @@ impl Transport for TcpTransport {
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         let mut any = self.plain_events(sink);
-        any |= if self.open.len() <= FEW { self.poll_few(sink) } else { self.poll_many(sink) };
+        any |= if self.open.len() <= FEW {
+            self.poll_few(sink)
+        } else {
+            self.poll_many(sink)
+        };
         any | self.tell(sink)
     }
 

@@ -42,7 +42,14 @@ impl std::fmt::Debug for Arrival {
 
 impl WideTransport {
     pub(crate) fn new(handle: Arc<Handle>, places: Arc<Places>) -> Self {
-        Self { handle, places, flows: FxHashMap::default(), lost: FxHashMap::default(), spare: VecDeque::new(), closing: false }
+        Self {
+            handle,
+            places,
+            flows: FxHashMap::default(),
+            lost: FxHashMap::default(),
+            spare: VecDeque::new(),
+            closing: false,
+        }
     }
 
     /// To be told of arrivals while the program computes.
@@ -60,13 +67,18 @@ impl WideTransport {
             return Err(SendError::Lost(reason.clone()));
         }
         if self.closing {
-            return Err(SendError::Lost(format!("{} is asked to take a message after the end of communication", self.places.name(peer))));
+            return Err(SendError::Lost(format!(
+                "{} is asked to take a message after the end of communication",
+                self.places.name(peer)
+            )));
         }
         Ok(())
     }
 
     fn flow(&mut self, peer: Peer) -> &Arc<Flow> {
-        self.flows.entry(peer).or_insert_with(|| Arc::new(Flow::new(peer, QUEUE)))
+        self.flows
+            .entry(peer)
+            .or_insert_with(|| Arc::new(Flow::new(peer, QUEUE)))
     }
 
     fn arrival(&mut self, arrival: Arrival, sink: &mut dyn Sink) {
@@ -89,7 +101,12 @@ impl Transport for WideTransport {
     }
 
     fn limits(&self, _: Peer) -> Limits {
-        Limits { frame: FRAME, eager: FRAME, pull: false, bulk: true }
+        Limits {
+            frame: FRAME,
+            eager: FRAME,
+            pull: false,
+            bulk: true,
+        }
     }
 
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
@@ -100,11 +117,21 @@ impl Transport for WideTransport {
             return Err(SendError::WouldBlock);
         }
         let flow = flow.clone();
-        self.handle.link.command(Command::Frame { flow, bytes: outbox::encode(header, payload) });
+        self.handle.link.command(Command::Frame {
+            flow,
+            bytes: outbox::encode(header, payload),
+        });
         Ok(())
     }
 
-    fn send_bulk(&mut self, peer: Peer, token: u64, memory: ReadMemory, length: u64, sent_token: u64) -> Result<(), SendError> {
+    fn send_bulk(
+        &mut self,
+        peer: Peer,
+        token: u64,
+        memory: ReadMemory,
+        length: u64,
+        sent_token: u64,
+    ) -> Result<(), SendError> {
         self.check(peer)?;
         let bulk = Bulk::new(token, memory, length, sent_token);
         self.handle.link.command(Command::Bulk { peer, bulk });
@@ -113,7 +140,12 @@ impl Transport for WideTransport {
 
     fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool {
         // The thread sees it before the clearance that makes the peer send.
-        self.handle.link.command(Command::Expect { peer, token, memory, length });
+        self.handle.link.command(Command::Expect {
+            peer,
+            token,
+            memory,
+            length,
+        });
         true
     }
 

@@ -52,7 +52,13 @@ fn the_silent_and_the_noisy_are_closed_without_a_word() {
         let (mut all, port) = job_with_port(way, &authority);
         ping(&mut all);
         assert!(HANDSHAKE_TIME < Duration::from_secs(5));
-        let cases: [&[u8]; 5] = [b"", b"GET / HTTP/1.0\r\n\r\n", b"ISTHMUS", &[0x16; 300], &[0xff; 100_000]];
+        let cases: [&[u8]; 5] = [
+            b"",
+            b"GET / HTTP/1.0\r\n\r\n",
+            b"ISTHMUS",
+            &[0x16; 300],
+            &[0xff; 100_000],
+        ];
         let streams = cases.map(|case| {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
             let _ = stream.write_all(case);
@@ -61,7 +67,10 @@ fn the_silent_and_the_noisy_are_closed_without_a_word() {
         for (case, stream) in cases.into_iter().zip(streams) {
             let got = heard(stream);
             // What looks like TLS may get an alert; nothing else gets a byte.
-            assert!(got.is_empty() || (case.first() == Some(&0x16) && got[0] == 0x15), "{case:?} got {got:?}");
+            assert!(
+                got.is_empty() || (case.first() == Some(&0x16) && got[0] == 0x15),
+                "{case:?} got {got:?}"
+            );
         }
         let mut forged = [7u8; 80];
         forged[..8].copy_from_slice(b"ISTHMUS\x01");
@@ -98,7 +107,7 @@ fn a_thousand_at_once_disturb_no_one() {
         ping(&mut all);
         close(all);
     }
-    assert!(MAX_HANDSHAKES <= 64);
+    const { assert!(MAX_HANDSHAKES <= 64) };
 }
 
 /// A process of another job with the same name and ranks, which believes rank 0 lives on this port.
@@ -136,7 +145,10 @@ fn a_rank_reached_otherwise_is_refused() {
     let (mut all, port) = job_with_port(Reach::Tls, &authority);
     // Knows the secret, but is at another site and must come with TLS.
     let mut plain = [impostor(Reach::Tcp, port, &authority, SECRET)];
-    plain[0].transport.send(0, &Header::new(Kind::Eager, 0, 0, 0, 0, 0), b"").unwrap();
+    plain[0]
+        .transport
+        .send(0, &Header::new(Kind::Eager, 0, 0, 0, 0, 0), b"")
+        .unwrap();
     until(&mut plain, "refusal", |s| !s[0].sink.lost.is_empty());
     ping(&mut all);
     close(all);
@@ -156,7 +168,14 @@ fn an_unreachable_peer_is_reported_with_every_address() {
         all[0].send(1, b"hello", 0);
         until(&mut all, "failure", |all| !all[0].sink.lost.is_empty());
         let reason = all[0].sink.lost[0].1.clone();
-        for part in ["rank 1 (host host-1 of site site-1)", "rank 0 (host host-0", &format!("127.0.0.1:{closed} ("), "[::1]:", "localhost (not an address", "Check that"] {
+        for part in [
+            "rank 1 (host host-1 of site site-1)",
+            "rank 0 (host host-0",
+            &format!("127.0.0.1:{closed} ("),
+            "[::1]:",
+            "localhost (not an address",
+            "Check that",
+        ] {
             assert!(reason.contains(part), "{part} is missing: {reason}");
         }
         let refused = all[0].transport.send(1, &Header::new(Kind::Eager, 0, 0, 0, 0, 0), b"");
@@ -171,8 +190,12 @@ fn the_address_that_works_is_found_among_others() {
         // Before the right one: an address nobody has on this network (documentation range), and one where others listen.
         let other = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
         let listeners = [Listener::bind(None).unwrap(), Listener::bind(None).unwrap()];
-        let table = Arc::new(places(&[listeners[0].port(), listeners[1].port()], &["127.0.0.9", "127.0.0.1"]));
-        let each = |(rank, listener)| Process::of(start(config(rank as u32, &table, way, &authority, listener)).unwrap());
+        let table = Arc::new(places(
+            &[listeners[0].port(), listeners[1].port()],
+            &["127.0.0.9", "127.0.0.1"],
+        ));
+        let each =
+            |(rank, listener)| Process::of(start(config(rank as u32, &table, way, &authority, listener)).unwrap());
         let mut all: Vec<Process> = listeners.into_iter().enumerate().map(each).collect();
         ping(&mut all);
         close(all);
@@ -186,13 +209,20 @@ fn peers_may_begin_late() {
     let listeners = [Listener::bind(None).unwrap(), Listener::bind(None).unwrap()];
     let table = Arc::new(places(&[listeners[0].port(), listeners[1].port()], &["127.0.0.1"]));
     let [a, b] = listeners;
-    let mut all = vec![Process::of(start(config(0, &table, Reach::Tls, &authority, a)).unwrap())];
+    let mut all = vec![Process::of(
+        start(config(0, &table, Reach::Tls, &authority, a)).unwrap(),
+    )];
     all[0].send(1, b"early", 0);
     for _ in 0..20 {
         all[0].poll();
         std::thread::sleep(Duration::from_millis(5));
     }
-    all.push(Process::of(start(Config { ..config(1, &table, Reach::Tls, &authority, b) }).unwrap()));
+    all.push(Process::of(
+        start(Config {
+            ..config(1, &table, Reach::Tls, &authority, b)
+        })
+        .unwrap(),
+    ));
     until(&mut all, "the early frame", |all| all[1].sink.frames.len() == 1);
     close(all);
 }

@@ -12,6 +12,16 @@ use isthmus_wire::frame::{Header, Kind};
 const WAYS: [Reach; 2] = [Reach::Tcp, Reach::Tls];
 
 #[test]
+fn both_do_what_every_transport_must_do() {
+    for way in WAYS {
+        isthmus_transport::conformance::check(|| {
+            let mut ends = job(2, way).into_iter().map(|p| p.transport);
+            [ends.next().unwrap(), ends.next().unwrap()]
+        });
+    }
+}
+
+#[test]
 fn frames_arrive_once_whole_and_in_order() {
     for way in WAYS {
         let mut all = job(2, way);
@@ -38,10 +48,14 @@ fn both_dial_at_once_and_get_one_connection() {
             let mut all = job(2, way);
             all[0].send(1, b"from 0", 0);
             all[1].send(0, b"from 1", 0);
-            until(&mut all, "a frame each", |all| all.iter().all(|p| p.sink.frames.len() == 1));
+            until(&mut all, "a frame each", |all| {
+                all.iter().all(|p| p.sink.frames.len() == 1)
+            });
             all[1].send(0, b"again", 0);
             all[0].send(1, b"again", 0);
-            until(&mut all, "a second frame each", |all| all.iter().all(|p| p.sink.frames.len() == 2));
+            until(&mut all, "a second frame each", |all| {
+                all.iter().all(|p| p.sink.frames.len() == 2)
+            });
             close(all);
         }
     }
@@ -57,13 +71,21 @@ fn everybody_talks_to_everybody() {
                 all[from as usize].send(to, &from.to_le_bytes(), to as i32);
             }
         }
-        until(&mut all, "a frame from each", |all| all.iter().all(|p| p.sink.frames.len() == n as usize - 1));
+        until(&mut all, "a frame from each", |all| {
+            all.iter().all(|p| p.sink.frames.len() == n as usize - 1)
+        });
         for process in &all {
             let mut from: Vec<_> = process.sink.frames.iter().map(|f| f.0).collect();
             from.sort_unstable();
             from.dedup();
             assert_eq!(from.len(), n as usize - 1);
-            assert!(process.sink.frames.iter().all(|(peer, _, payload)| payload[..] == peer.to_le_bytes()));
+            assert!(
+                process
+                    .sink
+                    .frames
+                    .iter()
+                    .all(|(peer, _, payload)| payload[..] == peer.to_le_bytes())
+            );
         }
         close(all);
     }
@@ -82,13 +104,20 @@ fn bulk_goes_from_memory_to_memory_in_both_directions() {
         }
         for me in 0..2 {
             let peer = 1 - me as u32;
-            all[me].transport.send_bulk(peer, 7, reading(&sources[me]), length as u64, 99).unwrap();
+            all[me]
+                .transport
+                .send_bulk(peer, 7, reading(&sources[me]), length as u64, 99)
+                .unwrap();
             all[me].send(peer, b"a word in between", 5);
         }
         until(&mut all, "bulk both ways", |all| {
-            all.iter().all(|p| p.sink.received.len() == 1 && p.sink.sent.len() == 1 && p.sink.frames.len() == 1)
+            all.iter()
+                .all(|p| p.sink.received.len() == 1 && p.sink.sent.len() == 1 && p.sink.frames.len() == 1)
         });
-        assert!(targets[0] == sources[1] && targets[1] == sources[0], "{way:?}: the data differ");
+        assert!(
+            targets[0] == sources[1] && targets[1] == sources[0],
+            "{way:?}: the data differ"
+        );
         assert_eq!((all[0].sink.received[0], all[0].sink.sent[0]), ((1, 7), (1, 99)));
         close(all);
     }
@@ -101,7 +130,9 @@ fn a_posted_receive_is_read_in_place() {
     let mut target = vec![0; data.len()];
     all[1].sink.place = Some(writing(&mut target));
     all[0].send(1, &data, 1);
-    until(&mut all, "the payload", |all| all[1].sink.placed == 1 || all[1].sink.frames.len() == 1);
+    until(&mut all, "the payload", |all| {
+        all[1].sink.placed == 1 || all[1].sink.frames.len() == 1
+    });
     // Small reads ask for a place; when all was in one read there is nothing to place.
     if all[1].sink.placed == 1 {
         assert!(target == data);
@@ -114,7 +145,10 @@ fn fragments_nobody_announced_are_frames() {
     for way in WAYS {
         let mut all = job(2, way);
         let data = pattern(3_000_000, 4);
-        all[0].transport.send_bulk(1, 1234, reading(&data), data.len() as u64, 1).unwrap();
+        all[0]
+            .transport
+            .send_bulk(1, 1234, reading(&data), data.len() as u64, 1)
+            .unwrap();
         let total = |all: &[Process]| all[1].sink.frames.iter().map(|f| f.2.len()).sum::<usize>();
         until(&mut all, "all fragments", |all| total(all) == data.len());
         let mut got = vec![0; data.len()];
@@ -143,7 +177,9 @@ fn a_full_queue_refuses_and_says_when_to_go_on() {
         }
         until(&mut all, "writable", |all| all[0].sink.writable > 0);
         all[0].send(1, &payload, 0);
-        until(&mut all, "all that was taken", |all| all[1].sink.frames.len() == taken + 1);
+        until(&mut all, "all that was taken", |all| {
+            all[1].sink.frames.len() == taken + 1
+        });
         close(all);
     }
 }
@@ -161,7 +197,10 @@ fn what_was_taken_before_close_arrives() {
             closed |= a.transport.close(&mut a.sink);
             closed && b.sink.frames.len() == 20
         });
-        assert!(matches!(all[0].transport.send(1, &Header::control(Kind::Ack, 0, 0, 0), &[]), Err(SendError::Lost(_))));
+        assert!(matches!(
+            all[0].transport.send(1, &Header::control(Kind::Ack, 0, 0, 0), &[]),
+            Err(SendError::Lost(_))
+        ));
         assert_eq!(all[1].sink.lost, [], "a farewell is no loss");
         close(all);
     }

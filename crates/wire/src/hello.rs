@@ -74,7 +74,12 @@ impl Knock {
     /// Decodes; `None` when the magic bytes are others.
     pub fn decode(bytes: &[u8; KNOCK_BYTES]) -> Option<Self> {
         let (from, to) = ranks(&bytes[..16])?;
-        Some(Self { from, to, nonce: array(&bytes[16..48])?, proof: array(&bytes[48..])? })
+        Some(Self {
+            from,
+            to,
+            nonce: array(&bytes[16..48])?,
+            proof: array(&bytes[48..])?,
+        })
     }
 }
 
@@ -103,7 +108,11 @@ impl Greeting {
     /// Decodes; `None` when the magic bytes are others or the verdict is none.
     pub fn decode(bytes: &[u8; GREETING_BYTES]) -> Option<Self> {
         let (from, to) = ranks(&bytes[..16])?;
-        (bytes[16] <= USE).then_some(Self { from, to, verdict: bytes[16] })
+        (bytes[16] <= USE).then_some(Self {
+            from,
+            to,
+            verdict: bytes[16],
+        })
     }
 }
 
@@ -111,7 +120,10 @@ fn ranks(bytes: &[u8]) -> Option<(u32, u32)> {
     if bytes[..8] != MAGIC {
         return None;
     }
-    Some((u32::from_le_bytes(array(&bytes[8..12])?), u32::from_le_bytes(array(&bytes[12..16])?)))
+    Some((
+        u32::from_le_bytes(array(&bytes[8..12])?),
+        u32::from_le_bytes(array(&bytes[12..16])?),
+    ))
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
@@ -124,9 +136,18 @@ mod tests {
 
     #[test]
     fn hellos_survive_the_wire() {
-        let knock = Knock { from: 3, to: 0xffff_fffe, nonce: [7; 32], proof: [9; 32] };
+        let knock = Knock {
+            from: 3,
+            to: 0xffff_fffe,
+            nonce: [7; 32],
+            proof: [9; 32],
+        };
         assert_eq!(Knock::decode(&knock.encode()), Some(knock));
-        let greeting = Greeting { from: 1, to: 2, verdict: USE };
+        let greeting = Greeting {
+            from: 1,
+            to: 2,
+            verdict: USE,
+        };
         assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
         let mut bytes = greeting.encode();
         bytes[16] = 2;

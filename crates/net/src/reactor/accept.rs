@@ -25,7 +25,11 @@ pub(super) struct Door {
 
 impl Door {
     pub(super) fn new(listener: Listener) -> Self {
-        Self { listener, waiting: VecDeque::new(), closed_until: None }
+        Self {
+            listener,
+            waiting: VecDeque::new(),
+            closed_until: None,
+        }
     }
 
     pub(super) fn forget(&mut self, number: u64) {
@@ -50,8 +54,12 @@ impl Reactor {
     fn let_in(&mut self, handshake: Handshake) {
         let deadline = handshake.deadline;
         let number = self.slots.insert(Task::Handshake(handshake));
-        let Some(Task::Handshake(handshake)) = self.slots.get(number) else { return };
-        let watched = handshake.socket().is_some_and(|s| self.poller.add(s, number, Interest::READ).is_ok());
+        let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
+            return;
+        };
+        let watched = handshake
+            .socket()
+            .is_some_and(|s| self.poller.add(s, number, Interest::READ).is_ok());
         if !watched {
             self.slots.remove(number);
             return;
@@ -66,7 +74,13 @@ impl Reactor {
             return;
         }
         let silent = |number: &&u64| matches!(self.slots.get(**number), Some(Task::Handshake(h)) if h.silent());
-        let victim = self.door.waiting.iter().find(silent).or_else(|| self.door.waiting.front()).copied();
+        let victim = self
+            .door
+            .waiting
+            .iter()
+            .find(silent)
+            .or_else(|| self.door.waiting.front())
+            .copied();
         if let Some(number) = victim {
             self.forget(number);
         }

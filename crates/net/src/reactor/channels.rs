@@ -52,7 +52,13 @@ struct Connection {
 
 impl Channel {
     fn new() -> Self {
-        Self { state: State::Idle, outbox: Outbox::new(FRAGMENT), inbound: Inbound::new(FRAME), flow: None, connection: None }
+        Self {
+            state: State::Idle,
+            outbox: Outbox::new(FRAGMENT),
+            inbound: Inbound::new(FRAME),
+            flow: None,
+            connection: None,
+        }
     }
 }
 
@@ -81,7 +87,11 @@ impl Deliver for ToArrivals<'_> {
         self.collected(header, payload.to_vec());
     }
     fn collected(&mut self, header: &Header, payload: Vec<u8>) {
-        self.arrivals.push(Arrival::Frame { peer: self.peer, header: *header, payload });
+        self.arrivals.push(Arrival::Frame {
+            peer: self.peer,
+            header: *header,
+            payload,
+        });
     }
     fn place(&mut self, _: &Header) -> Placement {
         // Only the engine knows, and it is not here.
@@ -145,11 +155,22 @@ impl Reactor {
         let number = self.slots.insert(Task::Wide(peer));
         let channel = self.channel(peer);
         channel.state = State::Open;
-        channel.connection = Some(Connection { secure, number, watched: None, shut: false });
+        channel.connection = Some(Connection {
+            secure,
+            number,
+            watched: None,
+            shut: false,
+        });
         self.watch(peer);
         self.busy.push(peer);
-        let mut to = ToArrivals { peer, arrivals: &mut self.arrivals };
-        let fed = self.channels.get_mut(&peer).map_or(Ok(()), |c| c.inbound.feed(early, &mut to));
+        let mut to = ToArrivals {
+            peer,
+            arrivals: &mut self.arrivals,
+        };
+        let fed = self
+            .channels
+            .get_mut(&peer)
+            .map_or(Ok(()), |c| c.inbound.feed(early, &mut to));
         if let Err(violation) = fed {
             self.broken_rules(peer, &violation);
         }
@@ -158,12 +179,22 @@ impl Reactor {
 
     pub(super) fn receive(&mut self, peer: Peer) {
         for _ in 0..READS {
-            let Some(channel) = self.channels.get_mut(&peer) else { return };
-            let Some(connection) = &mut channel.connection else { return };
+            let Some(channel) = self.channels.get_mut(&peer) else {
+                return;
+            };
+            let Some(connection) = &mut channel.connection else {
+                return;
+            };
             if connection.secure.ended || self.paused {
                 break;
             }
-            let (inbound, mut to) = (&mut channel.inbound, ToArrivals { peer, arrivals: &mut self.arrivals });
+            let (inbound, mut to) = (
+                &mut channel.inbound,
+                ToArrivals {
+                    peer,
+                    arrivals: &mut self.arrivals,
+                },
+            );
             let mut violation = None;
             let read = connection.secure.read(&mut self.scratch, &mut |bytes| {
                 if violation.is_none() {
@@ -186,7 +217,9 @@ impl Reactor {
 
     /// Deals with the end of the peer's stream.
     fn received_end(&mut self, peer: Peer) {
-        let Some(channel) = self.channels.get(&peer) else { return };
+        let Some(channel) = self.channels.get(&peer) else {
+            return;
+        };
         if !channel.connection.as_ref().is_some_and(|c| c.secure.ended) {
             return;
         }
@@ -204,8 +237,12 @@ impl Reactor {
     pub(super) fn send(&mut self, peer: Peer) {
         let mut turn = TURN;
         loop {
-            let Some(channel) = self.channels.get_mut(&peer) else { return };
-            let Some(connection) = &mut channel.connection else { return };
+            let Some(channel) = self.channels.get_mut(&peer) else {
+                return;
+            };
+            let Some(connection) = &mut channel.connection else {
+                return;
+            };
             match connection.secure.flush() {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -219,16 +256,24 @@ impl Reactor {
                 break;
             }
             let before = channel.outbox.waiting();
-            let mut feed = Feed { outbox: &mut channel.outbox, sent: Vec::new() };
+            let mut feed = Feed {
+                outbox: &mut channel.outbox,
+                sent: Vec::new(),
+            };
             let written = connection.secure.write(&mut self.scratch, &mut feed);
             let sent = feed.sent;
             let gone = before - channel.outbox.waiting();
-            if let Some(flow) = channel.flow.as_ref().filter(|_| gone > 0 && channel.state != State::Farewell) {
+            if let Some(flow) = channel
+                .flow
+                .as_ref()
+                .filter(|_| gone > 0 && channel.state != State::Farewell)
+            {
                 if flow.release(gone) {
                     self.arrivals.push(Arrival::Writable { peer });
                 }
             }
-            self.arrivals.extend(sent.into_iter().map(|token| Arrival::Sent { peer, token }));
+            self.arrivals
+                .extend(sent.into_iter().map(|token| Arrival::Sent { peer, token }));
             match written {
                 Ok(n) => turn = turn.saturating_sub(n),
                 Err(e) => return self.broken(peer, &e),
@@ -240,13 +285,23 @@ impl Reactor {
 
     /// When closing: says farewell once all is sent, and ends our direction once that is sent.
     fn finish(&mut self, peer: Peer) {
-        let Some(channel) = self.channels.get_mut(&peer).filter(|_| self.closing) else { return };
-        let Some(connection) = &mut channel.connection else { return };
+        let Some(channel) = self.channels.get_mut(&peer).filter(|_| self.closing) else {
+            return;
+        };
+        let Some(connection) = &mut channel.connection else {
+            return;
+        };
         if channel.state == State::Open && channel.outbox.is_empty() {
             channel.state = State::Farewell;
             channel.outbox.push_farewell();
-            let mut feed = Feed { outbox: &mut channel.outbox, sent: Vec::new() };
-            let said = connection.secure.write(&mut self.scratch, &mut feed).and_then(|_| connection.secure.close_notify());
+            let mut feed = Feed {
+                outbox: &mut channel.outbox,
+                sent: Vec::new(),
+            };
+            let said = connection
+                .secure
+                .write(&mut self.scratch, &mut feed)
+                .and_then(|_| connection.secure.close_notify());
             if let Err(e) = said.and_then(|()| connection.secure.flush().map(|_| ())) {
                 return self.broken(peer, &e);
             }
@@ -279,9 +334,14 @@ impl Reactor {
     /// Watches for what matters now. A connection that is neither read nor written is not watched at all, for
     /// a hang-up would be reported for ever.
     fn watch(&mut self, peer: Peer) {
-        let Some(connection) = self.channels.get_mut(&peer).and_then(|c| c.connection.as_mut()) else { return };
+        let Some(connection) = self.channels.get_mut(&peer).and_then(|c| c.connection.as_mut()) else {
+            return;
+        };
         let secure = &connection.secure;
-        let interest = Interest { read: !self.paused && !secure.ended, write: secure.full() };
+        let interest = Interest {
+            read: !self.paused && !secure.ended,
+            write: secure.full(),
+        };
         let wanted = (interest.read || interest.write).then_some(interest);
         if wanted == connection.watched {
             return;
@@ -317,7 +377,10 @@ impl Reactor {
     }
 
     fn broken_rules(&mut self, peer: Peer, violation: &Violation) {
-        let reason = format!("closed the connection to {}: {violation}. The two run different versions of Isthmus, or one has a bug", self.places.name(peer));
+        let reason = format!(
+            "closed the connection to {}: {violation}. The two run different versions of Isthmus, or one has a bug",
+            self.places.name(peer)
+        );
         self.lose(peer, reason);
     }
 

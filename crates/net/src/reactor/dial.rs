@@ -47,7 +47,12 @@ impl Dial {
             tries: 0,
             outcome: "not tried".into(),
         };
-        Self { way, began, candidates: addresses.into_iter().enumerate().map(candidate).collect(), unusable }
+        Self {
+            way,
+            began,
+            candidates: addresses.into_iter().enumerate().map(candidate).collect(),
+            unusable,
+        }
     }
 
     /// The next address that has not been tried need not wait any longer.
@@ -58,7 +63,11 @@ impl Dial {
     }
 
     fn next_time(&self) -> Option<Instant> {
-        self.candidates.iter().filter(|c| c.attempt.is_none()).map(|c| c.try_at).min()
+        self.candidates
+            .iter()
+            .filter(|c| c.attempt.is_none())
+            .map(|c| c.try_at)
+            .min()
     }
 
     /// What happened, address by address.
@@ -66,20 +75,31 @@ impl Dial {
         let mut out = String::new();
         for c in &self.candidates {
             let separator = if out.is_empty() { "" } else { "; " };
-            let outcome = if c.attempt.is_some() && c.tries <= 1 { "no answer" } else { &c.outcome };
+            let outcome = if c.attempt.is_some() && c.tries <= 1 {
+                "no answer"
+            } else {
+                &c.outcome
+            };
             let _ = write!(out, "{separator}{} ({outcome})", c.address);
         }
         for text in &self.unusable {
             let separator = if out.is_empty() { "" } else { "; " };
             let _ = write!(out, "{separator}{text} (not an address, or no port)");
         }
-        if out.is_empty() { "no address of it is known".into() } else { out }
+        if out.is_empty() {
+            "no address of it is known".into()
+        } else {
+            out
+        }
     }
 
     /// The likeliest cure for what was seen.
     fn cure(&self) -> &'static str {
         let any = |word: &str| self.candidates.iter().any(|c| c.outcome.contains(word));
-        let silent = self.candidates.iter().any(|c| c.attempt.is_some() || c.outcome.contains("no answer"));
+        let silent = self
+            .candidates
+            .iter()
+            .any(|c| c.attempt.is_some() || c.outcome.contains("no answer"));
         if any("certificate") {
             "Check the clocks of both machines: certificates are valid from one hour before the job began."
         } else if any("handshake") || any("not a process of this job") {
@@ -117,7 +137,13 @@ impl Reactor {
             return self.dial_failed(peer);
         }
         let due = |c: &Candidate| c.attempt.is_none() && c.try_at <= now;
-        let due: Vec<usize> = dial.candidates.iter().enumerate().filter(|(_, c)| due(c)).map(|(i, _)| i).collect();
+        let due: Vec<usize> = dial
+            .candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| due(c))
+            .map(|(i, _)| i)
+            .collect();
         for index in due {
             self.attempt(peer, index, end);
         }
@@ -129,18 +155,24 @@ impl Reactor {
         let Some(dial) = self.dials.get_mut(&peer) else { return };
         let candidate = &mut dial.candidates[index];
         candidate.tries += 1;
-        let started = socket::connect(candidate.address).map_err(|e| e.to_string()).and_then(|socket| {
-            let number = self.slots.insert(Task::Handshake(Handshake::dial(socket, deadline, peer, index, dial.way)));
-            let Some(Task::Handshake(handshake)) = self.slots.get(number) else { return Err("bug in Isthmus".into()) };
-            let added = handshake.socket().map(|s| self.poller.add(s, number, Interest::WRITE));
-            match added {
-                Some(Ok(())) => Ok(number),
-                _ => {
-                    self.slots.remove(number);
-                    Err("the system watches no more connections".to_owned())
+        let started = socket::connect(candidate.address)
+            .map_err(|e| e.to_string())
+            .and_then(|socket| {
+                let number = self.slots.insert(Task::Handshake(Handshake::dial(
+                    socket, deadline, peer, index, dial.way,
+                )));
+                let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
+                    return Err("bug in Isthmus".into());
+                };
+                let added = handshake.socket().map(|s| self.poller.add(s, number, Interest::WRITE));
+                match added {
+                    Some(Ok(())) => Ok(number),
+                    _ => {
+                        self.slots.remove(number);
+                        Err("the system watches no more connections".to_owned())
+                    }
                 }
-            }
-        });
+            });
         match started {
             Ok(number) => candidate.attempt = Some(number),
             Err(reason) => self.attempt_failed((peer, index), &reason),
@@ -185,6 +217,7 @@ impl Reactor {
             self.lose(peer, reason);
             self.deliver();
         } else {
+            self.early.remove(&peer);
             self.link.plain(PlainEvent::Failed { peer, reason });
         }
     }

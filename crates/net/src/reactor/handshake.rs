@@ -37,7 +37,10 @@ pub(super) enum Outcome {
 pub(super) enum Proven {
     Plain(OwnedFd),
     /// `early`: what the peer sent right behind its part of the handshake.
-    Wide { secure: Box<Secure>, early: Vec<u8> },
+    Wide {
+        secure: Box<Secure>,
+        early: Vec<u8>,
+    },
 }
 
 pub(super) struct Handshake {
@@ -57,7 +60,11 @@ enum Stage {
     Answer(OwnedFd, Knocked, Part<ANSWER_BYTES>),
     Verdict(OwnedFd),
     // Both.
-    Tls { secure: Box<Secure>, early: Vec<u8>, greeted: bool },
+    Tls {
+        secure: Box<Secure>,
+        early: Vec<u8>,
+        greeted: bool,
+    },
     Over,
 }
 
@@ -100,12 +107,22 @@ fn fail<T>(reason: impl Into<String>) -> Result<T, Outcome> {
 
 impl Handshake {
     pub(super) fn accept(socket: OwnedFd, deadline: Instant) -> Self {
-        Self { deadline, dialled: None, watched: Interest::READ, stage: Stage::First(socket, Part::new()) }
+        Self {
+            deadline,
+            dialled: None,
+            watched: Interest::READ,
+            stage: Stage::First(socket, Part::new()),
+        }
     }
 
     pub(super) fn dial(socket: OwnedFd, deadline: Instant, peer: Peer, address: usize, way: Reach) -> Self {
         let stage = Stage::Connecting(socket, way);
-        Self { deadline, dialled: Some((peer, address)), watched: Interest::WRITE, stage }
+        Self {
+            deadline,
+            dialled: Some((peer, address)),
+            watched: Interest::WRITE,
+            stage,
+        }
     }
 
     /// Nothing was received yet.
@@ -115,9 +132,11 @@ impl Handshake {
 
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.stage {
-            Stage::First(s, _) | Stage::Reply(s, ..) | Stage::Connecting(s, _) | Stage::Answer(s, ..) | Stage::Verdict(s) => {
-                Some(s.as_fd())
-            }
+            Stage::First(s, _)
+            | Stage::Reply(s, ..)
+            | Stage::Connecting(s, _)
+            | Stage::Answer(s, ..)
+            | Stage::Verdict(s) => Some(s.as_fd()),
             Stage::Tls { secure, .. } => Some(secure.socket.as_fd()),
             Stage::Over => None,
         }
@@ -126,7 +145,10 @@ impl Handshake {
     pub(super) fn interest(&self) -> Interest {
         match &self.stage {
             Stage::Connecting(..) => Interest::WRITE,
-            Stage::Tls { secure, .. } => Interest { read: true, write: secure.full() },
+            Stage::Tls { secure, .. } => Interest {
+                read: true,
+                write: secure.full(),
+            },
             _ => Interest::READ,
         }
     }
@@ -155,8 +177,10 @@ impl Handshake {
         }
     }
 
-    fn connecting(&self, cx: &mut Context<'_>, socket: OwnedFd, way: Reach) -> Next {
-        let Some((peer, _)) = self.dialled else { return fail("bug in Isthmus: nobody was dialled") };
+    fn connecting(&self, cx: &Context<'_>, socket: OwnedFd, way: Reach) -> Next {
+        let Some((peer, _)) = self.dialled else {
+            return fail("bug in Isthmus: nobody was dialled");
+        };
         if let Err(e) = socket::connected(&socket) {
             return fail(text(e));
         }
@@ -172,7 +196,9 @@ impl Handshake {
     }
 
     fn answer(&self, cx: &Context<'_>, socket: OwnedFd, knocked: Knocked, mut part: Part<ANSWER_BYTES>) -> Next {
-        let Some((peer, _)) = self.dialled else { return fail(NOT_OURS) };
+        let Some((peer, _)) = self.dialled else {
+            return fail(NOT_OURS);
+        };
         if !part.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::Answer(socket, knocked, part));
         }
@@ -181,11 +207,17 @@ impl Handshake {
             return fail(NOT_OURS);
         };
         say(&socket, &reply)?;
-        if deciding { Err(Outcome::Proven(peer, Proven::Plain(socket))) } else { Ok(Stage::Verdict(socket)) }
+        if deciding {
+            Err(Outcome::Proven(peer, Proven::Plain(socket)))
+        } else {
+            Ok(Stage::Verdict(socket))
+        }
     }
 
     fn verdict(&self, cx: &Context<'_>, socket: OwnedFd) -> Next {
-        let Some((peer, _)) = self.dialled else { return fail(NOT_OURS) };
+        let Some((peer, _)) = self.dialled else {
+            return fail(NOT_OURS);
+        };
         let mut part = Part::<1>::new();
         if !part.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::Verdict(socket));
@@ -201,14 +233,27 @@ impl Handshake {
         secure.flush().map_err(broken)?;
         // What was read to recognise TLS may be all there is for now.
         if !greeted {
-            secure.go_on(cx.scratch, &mut |b| early.extend_from_slice(b)).map_err(broken)?;
+            secure
+                .go_on(cx.scratch, &mut |b| early.extend_from_slice(b))
+                .map_err(broken)?;
         }
-        while !secure.ended && early.len() < GREETING_BYTES && secure.read(cx.scratch, &mut |b| early.extend_from_slice(b)).map_err(broken)? {}
-        let Some((peer, _)) = self.dialled else { return greeting(cx, secure, early) };
+        while !secure.ended
+            && early.len() < GREETING_BYTES
+            && secure
+                .read(cx.scratch, &mut |b| early.extend_from_slice(b))
+                .map_err(broken)?
+        {}
+        let Some((peer, _)) = self.dialled else {
+            return greeting(cx, secure, early);
+        };
         if secure.open && !greeted {
             let deciding = cx.me < peer;
             let verdict = if deciding { USE } else { YOU_DECIDE };
-            let greeting = Greeting { from: cx.me, to: peer, verdict };
+            let greeting = Greeting {
+                from: cx.me,
+                to: peer,
+                verdict,
+            };
             secure.write_short(&greeting.encode()).map_err(broken)?;
             greeted = true;
             if deciding {
@@ -221,7 +266,11 @@ impl Handshake {
             }
             return Err(Outcome::Proven(peer, Proven::Wide { secure, early }));
         }
-        if secure.ended { fail(CLOSED) } else { Ok(Stage::Tls { secure, early, greeted }) }
+        if secure.ended {
+            fail(CLOSED)
+        } else {
+            Ok(Stage::Tls { secure, early, greeted })
+        }
     }
 }
 
@@ -230,10 +279,16 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
     let complete = part.read(&socket).map_err(Outcome::Failed)?;
     let seen = &part.bytes[..part.have];
     if seen.first() == Some(&TLS_HANDSHAKE) {
-        let Some(identity) = cx.identity else { return fail(NOT_OURS) };
+        let Some(identity) = cx.identity else {
+            return fail(NOT_OURS);
+        };
         socket::tune(&socket);
         let secure = Secure::accept(socket, identity.server(), seen).map_err(|e| Outcome::Failed(e.to_string()))?;
-        return Ok(Stage::Tls { secure: Box::new(secure), early: Vec::new(), greeted: false });
+        return Ok(Stage::Tls {
+            secure: Box::new(secure),
+            early: Vec::new(),
+            greeted: false,
+        });
     }
     let n = seen.len().min(MAGIC.len());
     if seen[..n] != MAGIC[..n] {
@@ -242,7 +297,9 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
     if !complete {
         return Ok(Stage::First(socket, part));
     }
-    let Some((answered, bytes)) = Answered::new(cx.prover, cx.me, &part.bytes) else { return fail(NOT_OURS) };
+    let Some((answered, bytes)) = Answered::new(cx.prover, cx.me, &part.bytes) else {
+        return fail(NOT_OURS);
+    };
     if (cx.reach)(answered.ends.from) != Reach::Tcp {
         return fail(NOT_OURS);
     }
@@ -255,7 +312,9 @@ fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<R
     if !part.read(&socket).map_err(Outcome::Failed)? {
         return Ok(Stage::Reply(socket, answered, part));
     }
-    let Some(verdict) = answered.verdict(cx.prover, &part.bytes) else { return fail(NOT_OURS) };
+    let Some(verdict) = answered.verdict(cx.prover, &part.bytes) else {
+        return fail(NOT_OURS);
+    };
     let peer = answered.ends.from;
     if settle(cx, peer, verdict)? {
         say(&socket, &[USE])?;
@@ -266,15 +325,29 @@ fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<R
 /// The first message inside TLS, at the acceptor.
 fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Next {
     if early.len() < GREETING_BYTES {
-        return if secure.ended { fail(CLOSED) } else { Ok(Stage::Tls { secure, early, greeted: false }) };
+        return if secure.ended {
+            fail(CLOSED)
+        } else {
+            Ok(Stage::Tls {
+                secure,
+                early,
+                greeted: false,
+            })
+        };
     }
     let rest = early.split_off(GREETING_BYTES);
-    let decoded = <&[u8; GREETING_BYTES]>::try_from(early.as_slice()).ok().and_then(Greeting::decode);
-    let (Some(greeting), Some(identity)) = (decoded, cx.identity) else { return fail(NOT_OURS) };
+    let decoded = <&[u8; GREETING_BYTES]>::try_from(early.as_slice())
+        .ok()
+        .and_then(Greeting::decode);
+    let (Some(greeting), Some(identity)) = (decoded, cx.identity) else {
+        return fail(NOT_OURS);
+    };
     if greeting.to != cx.me || greeting.from == cx.me || (cx.reach)(greeting.from) != Reach::Tls {
         return fail(NOT_OURS);
     }
-    identity.check(secure.peer_certificates(), greeting.from).map_err(|e| Outcome::Failed(e.to_string()))?;
+    identity
+        .check(secure.peer_certificates(), greeting.from)
+        .map_err(|e| Outcome::Failed(e.to_string()))?;
     if settle(cx, greeting.from, greeting.verdict)? {
         secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.to_string()))?;
     }
@@ -290,11 +363,17 @@ fn settle(cx: &Context<'_>, peer: Peer, verdict: u8) -> Result<bool, Outcome> {
     Ok(deciding)
 }
 
-fn dial_tls(cx: &mut Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
-    let Some(identity) = cx.identity else { return fail("this process has no certificate") };
+fn dial_tls(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
+    let Some(identity) = cx.identity else {
+        return fail("this process has no certificate");
+    };
     let name = identity.server_name(peer).map_err(|e| Outcome::Failed(e.to_string()))?;
     let secure = Secure::dial(socket, identity.client(), name).map_err(|e| Outcome::Failed(e.to_string()))?;
-    Ok(Stage::Tls { secure: Box::new(secure), early: Vec::new(), greeted: false })
+    Ok(Stage::Tls {
+        secure: Box::new(secure),
+        early: Vec::new(),
+        greeted: false,
+    })
 }
 
 /// A few bytes on a fresh connection always fit.

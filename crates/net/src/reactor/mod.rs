@@ -4,6 +4,7 @@
 mod accept;
 mod channels;
 mod dial;
+mod early;
 mod handshake;
 mod slots;
 
@@ -17,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::io::Errno;
 
 use crate::hello::Prover;
-use crate::link::{Arrival, Command, Link, PlainEvent};
+use crate::link::{Arrival, Command, Early, Link};
 use crate::places::Places;
 use crate::secure::Scratch;
 use crate::socket::{self, Interest, Poller, Ready};
@@ -26,6 +27,7 @@ use crate::start::{Config, Reach};
 use accept::Door;
 use channels::Channel;
 use dial::Dial;
+use early::Handing;
 use handshake::{Context, Handshake, Outcome, Proven};
 use slots::{BELL, LISTENER, Slots};
 
@@ -38,7 +40,13 @@ pub const HANDSHAKE_TIME: Duration = Duration::from_secs(4);
 
 /// A stranger may claim any rank; the function is only asked about those that exist.
 fn known_only(reach: ReachOf, count: usize) -> ReachOf {
-    Arc::new(move |peer| if (peer as usize) < count { reach(peer) } else { Reach::Otherwise })
+    Arc::new(move |peer| {
+        if (peer as usize) < count {
+            reach(peer)
+        } else {
+            Reach::Otherwise
+        }
+    })
 }
 
 type ReachOf = Arc<dyn Fn(Peer) -> Reach + Send + Sync>;
@@ -48,6 +56,8 @@ enum Task {
     Handshake(Handshake),
     /// The connection of a wide-area channel.
     Wide(Peer),
+    /// A plain connection on which the first frames are sent before the main thread gets it.
+    Handing(Handing),
 }
 
 pub(crate) struct Reactor {
@@ -64,6 +74,8 @@ pub(crate) struct Reactor {
     dials: FxHashMap<Peer, Dial>,
     /// Peers that have, or had, their connection: another one is refused.
     taken: FxHashSet<Peer>,
+    /// First frames of plain channels that are being dialled.
+    early: FxHashMap<Peer, Arc<Early>>,
     channels: FxHashMap<Peer, Channel>,
     /// Channels with something to send.
     busy: Vec<Peer>,
@@ -94,6 +106,7 @@ impl Reactor {
             slots: Slots::new(),
             dials: FxHashMap::default(),
             taken: FxHashSet::default(),
+            early: FxHashMap::default(),
             channels: FxHashMap::default(),
             busy: Vec::new(),
             scratch: Scratch::new(),
@@ -144,6 +157,7 @@ impl Reactor {
                     }
                     self.deliver();
                 }
+                Some(Task::Handing(_)) => self.hand_on(number),
                 // Removed by an earlier event of the same round.
                 None => {}
             },
@@ -154,10 +168,15 @@ impl Reactor {
         self.link.take_commands(commands);
         for command in commands.drain(..) {
             match command {
-                Command::Dial(peer) => self.dial(peer, Reach::Tcp),
+                Command::Dial { peer, early } => self.dial_plain(peer, early),
                 Command::Frame { flow, bytes } => self.frame(flow, bytes),
                 Command::Bulk { peer, bulk } => self.bulk(peer, bulk),
-                Command::Expect { peer, token, memory, length } => self.expect(peer, token, memory, length),
+                Command::Expect {
+                    peer,
+                    token,
+                    memory,
+                    length,
+                } => self.expect(peer, token, memory, length),
                 Command::Close => self.close(),
             }
         }
@@ -232,7 +251,9 @@ impl Reactor {
 
     /// Goes on with a handshake.
     fn handshake(&mut self, number: u64) {
-        let Some(Task::Handshake(handshake)) = self.slots.get_mut(number) else { return };
+        let Some(Task::Handshake(handshake)) = self.slots.get_mut(number) else {
+            return;
+        };
         let mut context = Context {
             me: self.me,
             prover: &self.prover,
@@ -267,7 +288,9 @@ impl Reactor {
 
     /// Removes a handshake; its socket is closed unless it was taken out. Says whom it had dialled.
     fn forget(&mut self, number: u64) -> Option<(Peer, usize)> {
-        let Some(Task::Handshake(handshake)) = self.slots.remove(number) else { return None };
+        let Some(Task::Handshake(handshake)) = self.slots.remove(number) else {
+            return None;
+        };
         if let Some(socket) = handshake.socket() {
             self.poller.remove(socket);
         }
@@ -283,11 +306,15 @@ impl Reactor {
             Proven::Plain(socket) => ("tcp", socket),
             Proven::Wide { secure, .. } => ("tls", &secure.socket),
         };
-        self.link.note_connection(format!("{way} to {} at {}", self.places.name(peer), socket::describe(socket)));
+        self.link.note_connection(format!(
+            "{way} to {} at {}",
+            self.places.name(peer),
+            socket::describe(socket)
+        ));
         match proven {
             Proven::Plain(socket) => {
                 self.poller.remove(&socket);
-                self.link.plain(PlainEvent::Connected { peer, socket });
+                self.hand_over(peer, socket);
             }
             Proven::Wide { secure, early } => {
                 self.poller.remove(&secure.socket);

@@ -15,7 +15,10 @@ pub(super) struct Slots<T> {
 
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
-        Self { entries: Vec::new(), free: Vec::new() }
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
     }
 
     pub(super) fn insert(&mut self, value: T) -> u64 {
@@ -47,7 +50,10 @@ impl<T> Slots<T> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        self.entries.iter().enumerate().filter_map(|(i, (g, v))| Some((number(i, *g), v.as_ref()?)))
+        self.entries
+            .iter()
+            .enumerate()
+            .filter_map(|(i, (g, v))| Some((number(i, *g), v.as_ref()?)))
     }
 }
 

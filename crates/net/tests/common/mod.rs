@@ -21,14 +21,26 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn places(ports: &[u16], addresses: &[&str]) -> PlaceTable {
     let count = ports.len() as u32;
-    let one = |i: u32| Subjob { name: format!("site-{i}"), lan: format!("lan-{i}"), first_rank: i, count: 1, appnum: 0 };
+    let one = |i: u32| Subjob {
+        name: format!("site-{i}"),
+        lan: format!("lan-{i}"),
+        first_rank: i,
+        count: 1,
+        appnum: 0,
+    };
     let node = |i: u32| Node {
         host: format!("host-{i}"),
         addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
         subjob: i,
         processes: 1,
     };
-    let place = |i: u32| Place { subjob: i, node: i, port: ports[i as usize], slot: 0, representation: Representation([1; 8]) };
+    let place = |i: u32| Place {
+        subjob: i,
+        node: i,
+        port: ports[i as usize],
+        slot: 0,
+        representation: Representation([1; 8]),
+    };
     PlaceTable {
         subjobs: (0..count).map(one).collect(),
         nodes: (0..count).map(node).collect(),
@@ -43,7 +55,13 @@ pub(crate) fn identity(authority: &Authority, rank: u32) -> Identity {
     Identity::new(authority.job(), rank, &key, &certificate, authority.certificate()).unwrap()
 }
 
-pub(crate) fn config(rank: Peer, table: &Arc<PlaceTable>, way: Reach, authority: &Authority, listener: Listener) -> Config {
+pub(crate) fn config(
+    rank: Peer,
+    table: &Arc<PlaceTable>,
+    way: Reach,
+    authority: &Authority,
+    listener: Listener,
+) -> Config {
     Config {
         rank,
         job: JOB.into(),
@@ -69,7 +87,10 @@ impl Process {
             (_, Some(wide)) => Box::new(wide),
             _ => panic!("no transport"),
         };
-        Self { transport, sink: Recorder::default() }
+        Self {
+            transport,
+            sink: Recorder::default(),
+        }
     }
 
     pub(crate) fn poll(&mut self) -> bool {
@@ -168,7 +189,9 @@ impl Sink for Recorder {
 
 /// Bytes that differ from place to place.
 pub(crate) fn pattern(length: usize, seed: u32) -> Vec<u8> {
-    (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 24) as u8).collect()
+    (0..length as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 24) as u8)
+        .collect()
 }
 
 pub(crate) fn reading(data: &[u8]) -> ReadMemory {
