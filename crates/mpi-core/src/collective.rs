@@ -3,7 +3,7 @@
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, Next, Request};
+use isthmus_engine::{Binding, Block, BoundBuffer, Next, Operation, Request};
 use isthmus_schedule::{Blocks, Call, counts_phase, plan};
 
 use crate::comm::Comm;
@@ -12,9 +12,15 @@ use crate::world::World;
 
 /// Starts this process's part. All members call their collective operations in the same order.
 pub fn start(world: &World, comm: &Comm, call: &Call, binding: Binding) -> Request {
+    start_as(world, comm, call, binding, world.operation(call.operation))
+}
+
+/// As [`start`], counted as another operation than the one that moves the data.
+pub(crate) fn start_as(world: &World, comm: &Comm, call: &Call, binding: Binding, operation: Operation) -> Request {
     let plan = plan(call, comm.shape(world), comm.rank());
-    let operation = world.operation(call.operation);
-    world.engine().lock().start_plan(comm.channel(), operation, comm.next_sequence(), plan, binding, None)
+    let mut engine = world.engine().lock();
+    engine.called(operation);
+    engine.start_plan(comm.channel(), operation, comm.next_sequence(), plan, binding, None)
 }
 
 /// As [`start`], for gatherv and scatterv: where processes act for others, the sizes of the others' blocks travel first.
@@ -50,5 +56,6 @@ pub fn start_with_counts(
     });
     let operation = world.operation(operation);
     let mut engine = world.engine().lock();
+    engine.called(operation);
     Ok(engine.start_plan(comm.channel(), operation, comm.next_sequence(), phase.plan, first, Some(next)))
 }

@@ -27,7 +27,7 @@ pub(crate) fn greatest(world: &World, comm: &Comm, value: u32) -> Result<u32> {
     call.in_place = true;
     call.unit_bytes = 4;
     let binding = Binding::elements(BoundBuffer::none(), BoundBuffer::one(block), datatype, reducer);
-    world.wait(collective::start(world, comm, &call, binding))?;
+    world.wait(collective::start_as(world, comm, &call, binding, world.agreement()))?;
     Ok(number(memory.content()))
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn gather_wishes(world: &World, comm: &Comm, mine: SplitWish) -> Resu
     let mut call = Call::new(Operation::Allgather, WISH as u64);
     call.in_place = true;
     let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(block));
-    world.wait(collective::start(world, comm, &call, binding))?;
+    world.wait(collective::start_as(world, comm, &call, binding, world.agreement()))?;
     Ok(memory.content().chunks_exact(WISH).map(SplitWish::decode).collect())
 }
 

@@ -80,7 +80,12 @@ impl World {
 
     /// Name of an operation for the counters.
     pub(crate) fn operation(&self, operation: schedule::Operation) -> Operation {
-        self.operations.0[operation as usize]
+        self.operations.collective[operation as usize]
+    }
+
+    /// Counts what the library sends to make communicators.
+    pub(crate) fn agreement(&self) -> Operation {
+        self.operations.agreement
     }
 
     /// MPI_COMM_WORLD.
@@ -122,7 +127,12 @@ impl World {
 }
 
 /// Names for the counters, by number of the collective.
-struct Operations([Operation; NAMES.len()]);
+struct Operations {
+    collective: [Operation; NAMES.len()],
+    agreement: Operation,
+}
+
+const AGREEMENT: &str = "communicator-setup";
 
 const NAMES: [(schedule::Operation, &str); 16] = [
     (schedule::Operation::Barrier, "barrier"),
@@ -145,8 +155,9 @@ const NAMES: [(schedule::Operation, &str); 16] = [
 
 /// Names that the counters have rows for.
 pub fn operation_names() -> &'static [&'static str] {
-    const ALL: [&str; NAMES.len() + 1] = {
-        let mut all = ["point-to-point"; NAMES.len() + 1];
+    const ALL: [&str; NAMES.len() + 2] = {
+        let mut all = ["point-to-point"; NAMES.len() + 2];
+        all[NAMES.len() + 1] = AGREEMENT;
         let mut i = 0;
         while i < NAMES.len() {
             all[i + 1] = NAMES[i].1;
@@ -164,6 +175,7 @@ impl Operations {
         for (operation, name) in NAMES {
             numbers[operation as usize] = engine.operation(name);
         }
-        Self(numbers)
+        let agreement = engine.operation(AGREEMENT);
+        Self { collective: numbers, agreement }
     }
 }

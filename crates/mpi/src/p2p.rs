@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_abi::{Count, Status};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::p2p::{self, Source as From};
-use isthmus_engine::Mode;
+use isthmus_engine::{Completion, Mode};
 
 use crate::buffer::{receiving, sending};
 use crate::c::{Out, Source, Target};
@@ -39,13 +39,8 @@ fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
     let data = sending(buffer, to.count, to.datatype)?;
     let Some(destination) = destination else { return Ok(()) };
     reserve(mode, data.length())?;
-    let world = process::world()?;
-    let pending = world.engine().lock().send(comm.channel(), destination, tag, mode, data);
-    match pending {
-        Ok(None) => Ok(()),
-        Ok(Some(request)) => world.wait(request).map(drop),
-        Err(error) => Err(Error::from(&error)),
-    }
+    let engine = process::world()?.engine();
+    engine.send(comm.channel(), destination, tag, mode, data).map_err(|error| Error::from(&error))
 }
 
 /// Buffered mode needs an attached buffer that is large enough; the copy itself is the engine's.
@@ -73,24 +68,38 @@ fn irecv(buffer: Target, from: Envelope) -> Result<Operation> {
     Ok(Operation::Receive(process::world()?.engine().lock().irecv(comm.channel(), source, tag, room)))
 }
 
-/// Waits for a receive that was just started. A truncated message still has a status.
-#[inline]
+/// Waits for a receive that was started.
 fn finish_receive(operation: Operation, status: Out<Status>) -> Result<()> {
     match operation {
-        Operation::Done(known) => give_status(status, known),
+        Operation::Done(known) => {
+            give_status(status, known);
+            Ok(())
+        }
         Operation::Other(request) | Operation::Receive(request) => {
-            let completion = process::world()?.engine().wait(|engine| engine.take(request));
-            give_status(status, receive_status(&completion));
-            if let Some(error) = &completion.error {
-                return Err(error.into());
-            }
+            received(&process::world()?.engine().wait(|engine| engine.take(request)), status)
         }
     }
-    Ok(())
 }
 
+/// Blocking receive.
+#[inline]
 fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
-    finish_receive(irecv(buffer, from)?, status)
+    let comm = comm::find(from.comm)?;
+    let tag = p2p::receive_tag(from.tag)?;
+    let source = p2p::source(comm, from.rank)?;
+    let room = receiving(buffer, from.count, from.datatype)?;
+    let From::From(source) = source else {
+        give_status(status, null_status());
+        return Ok(());
+    };
+    received(&process::world()?.engine().receive(comm.channel(), source, tag, room), status)
+}
+
+/// Gives the status of a completed receive; a truncated message has one too.
+#[inline]
+fn received(completion: &Completion, status: Out<Status>) -> Result<()> {
+    give_status(status, receive_status(completion));
+    completion.error.as_ref().map_or(Ok(()), |error| Err(error.into()))
 }
 
 fn give(comm: h::Comm, request: Out<h::Request>, start: impl FnOnce() -> Result<Operation>) -> Result<()> {
