@@ -2240,48 +2240,38 @@ EXPORT int PMPI_Get_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype or
 }
 ALIAS(PMPI_Get_c) int MPI_Get_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win);
 
+BODY int isthmus_MPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count);
 EXPORT int PMPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count)
 {
-    (void)status;
-    (void)datatype;
-    (void)count;
-    return isthmus_unsupported("MPI_Get_count", MPI_COMM_SELF);
+    return isthmus_MPI_Get_count(status, datatype, count);
 }
 ALIAS(PMPI_Get_count) int MPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count);
 
+BODY int isthmus_MPI_Get_count_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count);
 EXPORT int PMPI_Get_count_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
 {
-    (void)status;
-    (void)datatype;
-    (void)count;
-    return isthmus_unsupported("MPI_Get_count_c", MPI_COMM_SELF);
+    return isthmus_MPI_Get_count_c(status, datatype, count);
 }
 ALIAS(PMPI_Get_count_c) int MPI_Get_count_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count);
 
+BODY int isthmus_MPI_Get_elements(const MPI_Status *status, MPI_Datatype datatype, int *count);
 EXPORT int PMPI_Get_elements(const MPI_Status *status, MPI_Datatype datatype, int *count)
 {
-    (void)status;
-    (void)datatype;
-    (void)count;
-    return isthmus_unsupported("MPI_Get_elements", MPI_COMM_SELF);
+    return isthmus_MPI_Get_elements(status, datatype, count);
 }
 ALIAS(PMPI_Get_elements) int MPI_Get_elements(const MPI_Status *status, MPI_Datatype datatype, int *count);
 
+BODY int isthmus_MPI_Get_elements_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count);
 EXPORT int PMPI_Get_elements_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
 {
-    (void)status;
-    (void)datatype;
-    (void)count;
-    return isthmus_unsupported("MPI_Get_elements_c", MPI_COMM_SELF);
+    return isthmus_MPI_Get_elements_c(status, datatype, count);
 }
 ALIAS(PMPI_Get_elements_c) int MPI_Get_elements_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count);
 
+BODY int isthmus_MPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count);
 EXPORT int PMPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
 {
-    (void)status;
-    (void)datatype;
-    (void)count;
-    return isthmus_unsupported("MPI_Get_elements_x", MPI_COMM_SELF);
+    return isthmus_MPI_Get_elements_x(status, datatype, count);
 }
 ALIAS(PMPI_Get_elements_x) int MPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count);
 
@@ -3583,27 +3573,17 @@ EXPORT int PMPI_Open_port(MPI_Info info, char *port_name)
 }
 ALIAS(PMPI_Open_port) int MPI_Open_port(MPI_Info info, char *port_name);
 
+BODY int isthmus_MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize, int *position, MPI_Comm comm);
 EXPORT int PMPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize, int *position, MPI_Comm comm)
 {
-    (void)inbuf;
-    (void)incount;
-    (void)datatype;
-    (void)outbuf;
-    (void)outsize;
-    (void)position;
-    return isthmus_unsupported("MPI_Pack", comm);
+    return isthmus_MPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm);
 }
 ALIAS(PMPI_Pack) int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize, int *position, MPI_Comm comm);
 
+BODY int isthmus_MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize, MPI_Count *position, MPI_Comm comm);
 EXPORT int PMPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize, MPI_Count *position, MPI_Comm comm)
 {
-    (void)inbuf;
-    (void)incount;
-    (void)datatype;
-    (void)outbuf;
-    (void)outsize;
-    (void)position;
-    return isthmus_unsupported("MPI_Pack_c", comm);
+    return isthmus_MPI_Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm);
 }
 ALIAS(PMPI_Pack_c) int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize, MPI_Count *position, MPI_Comm comm);
 
@@ -3653,21 +3633,17 @@ EXPORT int PMPI_Pack_external_size_c(const char *datarep, MPI_Count incount, MPI
 }
 ALIAS(PMPI_Pack_external_size_c) int MPI_Pack_external_size_c(const char *datarep, MPI_Count incount, MPI_Datatype datatype, MPI_Count *size);
 
+BODY int isthmus_MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size);
 EXPORT int PMPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size)
 {
-    (void)incount;
-    (void)datatype;
-    (void)size;
-    return isthmus_unsupported("MPI_Pack_size", comm);
+    return isthmus_MPI_Pack_size(incount, datatype, comm, size);
 }
 ALIAS(PMPI_Pack_size) int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size);
 
+BODY int isthmus_MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size);
 EXPORT int PMPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size)
 {
-    (void)incount;
-    (void)datatype;
-    (void)size;
-    return isthmus_unsupported("MPI_Pack_size_c", comm);
+    return isthmus_MPI_Pack_size_c(incount, datatype, comm, size);
 }
 ALIAS(PMPI_Pack_size_c) int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size);
 
@@ -4623,27 +4599,24 @@ EXPORT int PMPI_Startall(int count, MPI_Request array_of_requests[])
 }
 ALIAS(PMPI_Startall) int MPI_Startall(int count, MPI_Request array_of_requests[]);
 
+BODY int isthmus_MPI_Status_get_error(const MPI_Status *status, int *error);
 EXPORT int PMPI_Status_get_error(const MPI_Status *status, int *error)
 {
-    (void)status;
-    (void)error;
-    return isthmus_unsupported("MPI_Status_get_error", MPI_COMM_SELF);
+    return isthmus_MPI_Status_get_error(status, error);
 }
 ALIAS(PMPI_Status_get_error) int MPI_Status_get_error(const MPI_Status *status, int *error);
 
+BODY int isthmus_MPI_Status_get_source(const MPI_Status *status, int *source);
 EXPORT int PMPI_Status_get_source(const MPI_Status *status, int *source)
 {
-    (void)status;
-    (void)source;
-    return isthmus_unsupported("MPI_Status_get_source", MPI_COMM_SELF);
+    return isthmus_MPI_Status_get_source(status, source);
 }
 ALIAS(PMPI_Status_get_source) int MPI_Status_get_source(const MPI_Status *status, int *source);
 
+BODY int isthmus_MPI_Status_get_tag(const MPI_Status *status, int *tag);
 EXPORT int PMPI_Status_get_tag(const MPI_Status *status, int *tag)
 {
-    (void)status;
-    (void)tag;
-    return isthmus_unsupported("MPI_Status_get_tag", MPI_COMM_SELF);
+    return isthmus_MPI_Status_get_tag(status, tag);
 }
 ALIAS(PMPI_Status_get_tag) int MPI_Status_get_tag(const MPI_Status *status, int *tag);
 
@@ -4654,54 +4627,45 @@ EXPORT int PMPI_Status_set_cancelled(MPI_Status *status, int flag)
 }
 ALIAS(PMPI_Status_set_cancelled) int MPI_Status_set_cancelled(MPI_Status *status, int flag);
 
+BODY int isthmus_MPI_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, int count);
 EXPORT int PMPI_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, int count)
 {
-    (void)status;
-    (void)datatype;
-    (void)count;
-    return isthmus_unsupported("MPI_Status_set_elements", MPI_COMM_SELF);
+    return isthmus_MPI_Status_set_elements(status, datatype, count);
 }
 ALIAS(PMPI_Status_set_elements) int MPI_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, int count);
 
+BODY int isthmus_MPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
 EXPORT int PMPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
 {
-    (void)status;
-    (void)datatype;
-    (void)count;
-    return isthmus_unsupported("MPI_Status_set_elements_c", MPI_COMM_SELF);
+    return isthmus_MPI_Status_set_elements_c(status, datatype, count);
 }
 ALIAS(PMPI_Status_set_elements_c) int MPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
 
+BODY int isthmus_MPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
 EXPORT int PMPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
 {
-    (void)status;
-    (void)datatype;
-    (void)count;
-    return isthmus_unsupported("MPI_Status_set_elements_x", MPI_COMM_SELF);
+    return isthmus_MPI_Status_set_elements_x(status, datatype, count);
 }
 ALIAS(PMPI_Status_set_elements_x) int MPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
 
+BODY int isthmus_MPI_Status_set_error(MPI_Status *status, int error);
 EXPORT int PMPI_Status_set_error(MPI_Status *status, int error)
 {
-    (void)status;
-    (void)error;
-    return isthmus_unsupported("MPI_Status_set_error", MPI_COMM_SELF);
+    return isthmus_MPI_Status_set_error(status, error);
 }
 ALIAS(PMPI_Status_set_error) int MPI_Status_set_error(MPI_Status *status, int error);
 
+BODY int isthmus_MPI_Status_set_source(MPI_Status *status, int source);
 EXPORT int PMPI_Status_set_source(MPI_Status *status, int source)
 {
-    (void)status;
-    (void)source;
-    return isthmus_unsupported("MPI_Status_set_source", MPI_COMM_SELF);
+    return isthmus_MPI_Status_set_source(status, source);
 }
 ALIAS(PMPI_Status_set_source) int MPI_Status_set_source(MPI_Status *status, int source);
 
+BODY int isthmus_MPI_Status_set_tag(MPI_Status *status, int tag);
 EXPORT int PMPI_Status_set_tag(MPI_Status *status, int tag)
 {
-    (void)status;
-    (void)tag;
-    return isthmus_unsupported("MPI_Status_set_tag", MPI_COMM_SELF);
+    return isthmus_MPI_Status_set_tag(status, tag);
 }
 ALIAS(PMPI_Status_set_tag) int MPI_Status_set_tag(MPI_Status *status, int tag);
 
@@ -5185,60 +5149,38 @@ EXPORT int PMPI_Topo_test(MPI_Comm comm, int *status)
 }
 ALIAS(PMPI_Topo_test) int MPI_Topo_test(MPI_Comm comm, int *status);
 
+BODY int isthmus_MPI_Type_commit(MPI_Datatype *datatype);
 EXPORT int PMPI_Type_commit(MPI_Datatype *datatype)
 {
-    (void)datatype;
-    return isthmus_unsupported("MPI_Type_commit", MPI_COMM_SELF);
+    return isthmus_MPI_Type_commit(datatype);
 }
 ALIAS(PMPI_Type_commit) int MPI_Type_commit(MPI_Datatype *datatype);
 
+BODY int isthmus_MPI_Type_contiguous(int count, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_contiguous(int count, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_contiguous", MPI_COMM_SELF);
+    return isthmus_MPI_Type_contiguous(count, oldtype, newtype);
 }
 ALIAS(PMPI_Type_contiguous) int MPI_Type_contiguous(int count, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_contiguous_c(MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_contiguous_c(MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_contiguous_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_contiguous_c(count, oldtype, newtype);
 }
 ALIAS(PMPI_Type_contiguous_c) int MPI_Type_contiguous_c(MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_darray(int size, int rank, int ndims, const int array_of_gsizes[], const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_darray(int size, int rank, int ndims, const int array_of_gsizes[], const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)size;
-    (void)rank;
-    (void)ndims;
-    (void)array_of_gsizes;
-    (void)array_of_distribs;
-    (void)array_of_dargs;
-    (void)array_of_psizes;
-    (void)order;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_darray", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_darray) int MPI_Type_create_darray(int size, int rank, int ndims, const int array_of_gsizes[], const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_darray_c(int size, int rank, int ndims, const MPI_Count array_of_gsizes[], const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_darray_c(int size, int rank, int ndims, const MPI_Count array_of_gsizes[], const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)size;
-    (void)rank;
-    (void)ndims;
-    (void)array_of_gsizes;
-    (void)array_of_distribs;
-    (void)array_of_dargs;
-    (void)array_of_psizes;
-    (void)order;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_darray_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_darray_c) int MPI_Type_create_darray_c(int size, int rank, int ndims, const MPI_Count array_of_gsizes[], const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
@@ -5268,199 +5210,136 @@ EXPORT int PMPI_Type_create_f90_real(int p, int r, MPI_Datatype *newtype)
 }
 ALIAS(PMPI_Type_create_f90_real) int MPI_Type_create_f90_real(int p, int r, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_hindexed(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_hindexed(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)array_of_blocklengths;
-    (void)array_of_displacements;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_hindexed", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_hindexed) int MPI_Type_create_hindexed(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_hindexed_block(int count, int blocklength, const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_hindexed_block(int count, int blocklength, const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)blocklength;
-    (void)array_of_displacements;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_hindexed_block", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_hindexed_block(count, blocklength, array_of_displacements, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_hindexed_block) int MPI_Type_create_hindexed_block(int count, int blocklength, const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_hindexed_block_c(MPI_Count count, MPI_Count blocklength, const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_hindexed_block_c(MPI_Count count, MPI_Count blocklength, const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)blocklength;
-    (void)array_of_displacements;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_hindexed_block_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_hindexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_hindexed_block_c) int MPI_Type_create_hindexed_block_c(MPI_Count count, MPI_Count blocklength, const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_hindexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_hindexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)array_of_blocklengths;
-    (void)array_of_displacements;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_hindexed_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_hindexed_c) int MPI_Type_create_hindexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)blocklength;
-    (void)stride;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_hvector", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_hvector) int MPI_Type_create_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_hvector_c(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_hvector_c(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)blocklength;
-    (void)stride;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_hvector_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_hvector_c(count, blocklength, stride, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_hvector_c) int MPI_Type_create_hvector_c(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_indexed_block(int count, int blocklength, const int array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_indexed_block(int count, int blocklength, const int array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)blocklength;
-    (void)array_of_displacements;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_indexed_block", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_indexed_block(count, blocklength, array_of_displacements, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_indexed_block) int MPI_Type_create_indexed_block(int count, int blocklength, const int array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_indexed_block_c(MPI_Count count, MPI_Count blocklength, const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_indexed_block_c(MPI_Count count, MPI_Count blocklength, const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)blocklength;
-    (void)array_of_displacements;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_indexed_block_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_indexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_indexed_block_c) int MPI_Type_create_indexed_block_c(MPI_Count count, MPI_Count blocklength, const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_keyval(MPI_Type_copy_attr_function *type_copy_attr_fn, MPI_Type_delete_attr_function *type_delete_attr_fn, int *type_keyval, void *extra_state);
 EXPORT int PMPI_Type_create_keyval(MPI_Type_copy_attr_function *type_copy_attr_fn, MPI_Type_delete_attr_function *type_delete_attr_fn, int *type_keyval, void *extra_state)
 {
-    (void)type_copy_attr_fn;
-    (void)type_delete_attr_fn;
-    (void)type_keyval;
-    (void)extra_state;
-    return isthmus_unsupported("MPI_Type_create_keyval", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_keyval(type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state);
 }
 ALIAS(PMPI_Type_create_keyval) int MPI_Type_create_keyval(MPI_Type_copy_attr_function *type_copy_attr_fn, MPI_Type_delete_attr_function *type_delete_attr_fn, int *type_keyval, void *extra_state);
 
+BODY int isthmus_MPI_Type_create_resized(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_resized(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype *newtype)
 {
-    (void)oldtype;
-    (void)lb;
-    (void)extent;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_resized", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_resized(oldtype, lb, extent, newtype);
 }
 ALIAS(PMPI_Type_create_resized) int MPI_Type_create_resized(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_resized_c(MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_resized_c(MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype *newtype)
 {
-    (void)oldtype;
-    (void)lb;
-    (void)extent;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_resized_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_resized_c(oldtype, lb, extent, newtype);
 }
 ALIAS(PMPI_Type_create_resized_c) int MPI_Type_create_resized_c(MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_struct(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_struct(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)array_of_blocklengths;
-    (void)array_of_displacements;
-    (void)array_of_types;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_struct", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype);
 }
 ALIAS(PMPI_Type_create_struct) int MPI_Type_create_struct(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_struct_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_struct_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)array_of_blocklengths;
-    (void)array_of_displacements;
-    (void)array_of_types;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_struct_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_struct_c(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype);
 }
 ALIAS(PMPI_Type_create_struct_c) int MPI_Type_create_struct_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_subarray(int ndims, const int array_of_sizes[], const int array_of_subsizes[], const int array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_subarray(int ndims, const int array_of_sizes[], const int array_of_subsizes[], const int array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)ndims;
-    (void)array_of_sizes;
-    (void)array_of_subsizes;
-    (void)array_of_starts;
-    (void)order;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_subarray", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_subarray) int MPI_Type_create_subarray(int ndims, const int array_of_sizes[], const int array_of_subsizes[], const int array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_subarray_c(int ndims, const MPI_Count array_of_sizes[], const MPI_Count array_of_subsizes[], const MPI_Count array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_subarray_c(int ndims, const MPI_Count array_of_sizes[], const MPI_Count array_of_subsizes[], const MPI_Count array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)ndims;
-    (void)array_of_sizes;
-    (void)array_of_subsizes;
-    (void)array_of_starts;
-    (void)order;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_subarray_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, newtype);
 }
 ALIAS(PMPI_Type_create_subarray_c) int MPI_Type_create_subarray_c(int ndims, const MPI_Count array_of_sizes[], const MPI_Count array_of_subsizes[], const MPI_Count array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_delete_attr(MPI_Datatype datatype, int type_keyval);
 EXPORT int PMPI_Type_delete_attr(MPI_Datatype datatype, int type_keyval)
 {
-    (void)datatype;
-    (void)type_keyval;
-    return isthmus_unsupported("MPI_Type_delete_attr", MPI_COMM_SELF);
+    return isthmus_MPI_Type_delete_attr(datatype, type_keyval);
 }
 ALIAS(PMPI_Type_delete_attr) int MPI_Type_delete_attr(MPI_Datatype datatype, int type_keyval);
 
+BODY int isthmus_MPI_Type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_dup", MPI_COMM_SELF);
+    return isthmus_MPI_Type_dup(oldtype, newtype);
 }
 ALIAS(PMPI_Type_dup) int MPI_Type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_free(MPI_Datatype *datatype);
 EXPORT int PMPI_Type_free(MPI_Datatype *datatype)
 {
-    (void)datatype;
-    return isthmus_unsupported("MPI_Type_free", MPI_COMM_SELF);
+    return isthmus_MPI_Type_free(datatype);
 }
 ALIAS(PMPI_Type_free) int MPI_Type_free(MPI_Datatype *datatype);
 
+BODY int isthmus_MPI_Type_free_keyval(int *type_keyval);
 EXPORT int PMPI_Type_free_keyval(int *type_keyval)
 {
-    (void)type_keyval;
-    return isthmus_unsupported("MPI_Type_free_keyval", MPI_COMM_SELF);
+    return isthmus_MPI_Type_free_keyval(type_keyval);
 }
 ALIAS(PMPI_Type_free_keyval) int MPI_Type_free_keyval(int *type_keyval);
 
@@ -5471,208 +5350,150 @@ EXPORT MPI_Datatype PMPI_Type_fromint(int datatype)
 }
 ALIAS(PMPI_Type_fromint) MPI_Datatype MPI_Type_fromint(int datatype);
 
+BODY int isthmus_MPI_Type_get_attr(MPI_Datatype datatype, int type_keyval, void *attribute_val, int *flag);
 EXPORT int PMPI_Type_get_attr(MPI_Datatype datatype, int type_keyval, void *attribute_val, int *flag)
 {
-    (void)datatype;
-    (void)type_keyval;
-    (void)attribute_val;
-    (void)flag;
-    return isthmus_unsupported("MPI_Type_get_attr", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_attr(datatype, type_keyval, attribute_val, flag);
 }
 ALIAS(PMPI_Type_get_attr) int MPI_Type_get_attr(MPI_Datatype datatype, int type_keyval, void *attribute_val, int *flag);
 
+BODY int isthmus_MPI_Type_get_contents(MPI_Datatype datatype, int max_integers, int max_addresses, int max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Datatype array_of_datatypes[]);
 EXPORT int PMPI_Type_get_contents(MPI_Datatype datatype, int max_integers, int max_addresses, int max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Datatype array_of_datatypes[])
 {
-    (void)datatype;
-    (void)max_integers;
-    (void)max_addresses;
-    (void)max_datatypes;
-    (void)array_of_integers;
-    (void)array_of_addresses;
-    (void)array_of_datatypes;
-    return isthmus_unsupported("MPI_Type_get_contents", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes, array_of_integers, array_of_addresses, array_of_datatypes);
 }
 ALIAS(PMPI_Type_get_contents) int MPI_Type_get_contents(MPI_Datatype datatype, int max_integers, int max_addresses, int max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Datatype array_of_datatypes[]);
 
+BODY int isthmus_MPI_Type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses, MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Count array_of_large_counts[], MPI_Datatype array_of_datatypes[]);
 EXPORT int PMPI_Type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses, MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Count array_of_large_counts[], MPI_Datatype array_of_datatypes[])
 {
-    (void)datatype;
-    (void)max_integers;
-    (void)max_addresses;
-    (void)max_large_counts;
-    (void)max_datatypes;
-    (void)array_of_integers;
-    (void)array_of_addresses;
-    (void)array_of_large_counts;
-    (void)array_of_datatypes;
-    return isthmus_unsupported("MPI_Type_get_contents_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_contents_c(datatype, max_integers, max_addresses, max_large_counts, max_datatypes, array_of_integers, array_of_addresses, array_of_large_counts, array_of_datatypes);
 }
 ALIAS(PMPI_Type_get_contents_c) int MPI_Type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses, MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Count array_of_large_counts[], MPI_Datatype array_of_datatypes[]);
 
+BODY int isthmus_MPI_Type_get_envelope(MPI_Datatype datatype, int *num_integers, int *num_addresses, int *num_datatypes, int *combiner);
 EXPORT int PMPI_Type_get_envelope(MPI_Datatype datatype, int *num_integers, int *num_addresses, int *num_datatypes, int *combiner)
 {
-    (void)datatype;
-    (void)num_integers;
-    (void)num_addresses;
-    (void)num_datatypes;
-    (void)combiner;
-    return isthmus_unsupported("MPI_Type_get_envelope", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner);
 }
 ALIAS(PMPI_Type_get_envelope) int MPI_Type_get_envelope(MPI_Datatype datatype, int *num_integers, int *num_addresses, int *num_datatypes, int *combiner);
 
+BODY int isthmus_MPI_Type_get_envelope_c(MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count *num_addresses, MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner);
 EXPORT int PMPI_Type_get_envelope_c(MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count *num_addresses, MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner)
 {
-    (void)datatype;
-    (void)num_integers;
-    (void)num_addresses;
-    (void)num_large_counts;
-    (void)num_datatypes;
-    (void)combiner;
-    return isthmus_unsupported("MPI_Type_get_envelope_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_envelope_c(datatype, num_integers, num_addresses, num_large_counts, num_datatypes, combiner);
 }
 ALIAS(PMPI_Type_get_envelope_c) int MPI_Type_get_envelope_c(MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count *num_addresses, MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner);
 
+BODY int isthmus_MPI_Type_get_extent(MPI_Datatype datatype, MPI_Aint *lb, MPI_Aint *extent);
 EXPORT int PMPI_Type_get_extent(MPI_Datatype datatype, MPI_Aint *lb, MPI_Aint *extent)
 {
-    (void)datatype;
-    (void)lb;
-    (void)extent;
-    return isthmus_unsupported("MPI_Type_get_extent", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_extent(datatype, lb, extent);
 }
 ALIAS(PMPI_Type_get_extent) int MPI_Type_get_extent(MPI_Datatype datatype, MPI_Aint *lb, MPI_Aint *extent);
 
+BODY int isthmus_MPI_Type_get_extent_c(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent);
 EXPORT int PMPI_Type_get_extent_c(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent)
 {
-    (void)datatype;
-    (void)lb;
-    (void)extent;
-    return isthmus_unsupported("MPI_Type_get_extent_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_extent_c(datatype, lb, extent);
 }
 ALIAS(PMPI_Type_get_extent_c) int MPI_Type_get_extent_c(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent);
 
+BODY int isthmus_MPI_Type_get_extent_x(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent);
 EXPORT int PMPI_Type_get_extent_x(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent)
 {
-    (void)datatype;
-    (void)lb;
-    (void)extent;
-    return isthmus_unsupported("MPI_Type_get_extent_x", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_extent_x(datatype, lb, extent);
 }
 ALIAS(PMPI_Type_get_extent_x) int MPI_Type_get_extent_x(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent);
 
+BODY int isthmus_MPI_Type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen);
 EXPORT int PMPI_Type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen)
 {
-    (void)datatype;
-    (void)type_name;
-    (void)resultlen;
-    return isthmus_unsupported("MPI_Type_get_name", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_name(datatype, type_name, resultlen);
 }
 ALIAS(PMPI_Type_get_name) int MPI_Type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen);
 
+BODY int isthmus_MPI_Type_get_true_extent(MPI_Datatype datatype, MPI_Aint *true_lb, MPI_Aint *true_extent);
 EXPORT int PMPI_Type_get_true_extent(MPI_Datatype datatype, MPI_Aint *true_lb, MPI_Aint *true_extent)
 {
-    (void)datatype;
-    (void)true_lb;
-    (void)true_extent;
-    return isthmus_unsupported("MPI_Type_get_true_extent", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_true_extent(datatype, true_lb, true_extent);
 }
 ALIAS(PMPI_Type_get_true_extent) int MPI_Type_get_true_extent(MPI_Datatype datatype, MPI_Aint *true_lb, MPI_Aint *true_extent);
 
+BODY int isthmus_MPI_Type_get_true_extent_c(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent);
 EXPORT int PMPI_Type_get_true_extent_c(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent)
 {
-    (void)datatype;
-    (void)true_lb;
-    (void)true_extent;
-    return isthmus_unsupported("MPI_Type_get_true_extent_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_true_extent_c(datatype, true_lb, true_extent);
 }
 ALIAS(PMPI_Type_get_true_extent_c) int MPI_Type_get_true_extent_c(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent);
 
+BODY int isthmus_MPI_Type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent);
 EXPORT int PMPI_Type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent)
 {
-    (void)datatype;
-    (void)true_lb;
-    (void)true_extent;
-    return isthmus_unsupported("MPI_Type_get_true_extent_x", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_true_extent_x(datatype, true_lb, true_extent);
 }
 ALIAS(PMPI_Type_get_true_extent_x) int MPI_Type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent);
 
+BODY int isthmus_MPI_Type_get_value_index(MPI_Datatype value_type, MPI_Datatype index_type, MPI_Datatype *pair_type);
 EXPORT int PMPI_Type_get_value_index(MPI_Datatype value_type, MPI_Datatype index_type, MPI_Datatype *pair_type)
 {
-    (void)value_type;
-    (void)index_type;
-    (void)pair_type;
-    return isthmus_unsupported("MPI_Type_get_value_index", MPI_COMM_SELF);
+    return isthmus_MPI_Type_get_value_index(value_type, index_type, pair_type);
 }
 ALIAS(PMPI_Type_get_value_index) int MPI_Type_get_value_index(MPI_Datatype value_type, MPI_Datatype index_type, MPI_Datatype *pair_type);
 
+BODY int isthmus_MPI_Type_indexed(int count, const int array_of_blocklengths[], const int array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_indexed(int count, const int array_of_blocklengths[], const int array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)array_of_blocklengths;
-    (void)array_of_displacements;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_indexed", MPI_COMM_SELF);
+    return isthmus_MPI_Type_indexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype);
 }
 ALIAS(PMPI_Type_indexed) int MPI_Type_indexed(int count, const int array_of_blocklengths[], const int array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_indexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_indexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)array_of_blocklengths;
-    (void)array_of_displacements;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_indexed_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_indexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype);
 }
 ALIAS(PMPI_Type_indexed_c) int MPI_Type_indexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_match_size(int typeclass, int size, MPI_Datatype *datatype);
 EXPORT int PMPI_Type_match_size(int typeclass, int size, MPI_Datatype *datatype)
 {
-    (void)typeclass;
-    (void)size;
-    (void)datatype;
-    return isthmus_unsupported("MPI_Type_match_size", MPI_COMM_SELF);
+    return isthmus_MPI_Type_match_size(typeclass, size, datatype);
 }
 ALIAS(PMPI_Type_match_size) int MPI_Type_match_size(int typeclass, int size, MPI_Datatype *datatype);
 
+BODY int isthmus_MPI_Type_set_attr(MPI_Datatype datatype, int type_keyval, void *attribute_val);
 EXPORT int PMPI_Type_set_attr(MPI_Datatype datatype, int type_keyval, void *attribute_val)
 {
-    (void)datatype;
-    (void)type_keyval;
-    (void)attribute_val;
-    return isthmus_unsupported("MPI_Type_set_attr", MPI_COMM_SELF);
+    return isthmus_MPI_Type_set_attr(datatype, type_keyval, attribute_val);
 }
 ALIAS(PMPI_Type_set_attr) int MPI_Type_set_attr(MPI_Datatype datatype, int type_keyval, void *attribute_val);
 
+BODY int isthmus_MPI_Type_set_name(MPI_Datatype datatype, const char *type_name);
 EXPORT int PMPI_Type_set_name(MPI_Datatype datatype, const char *type_name)
 {
-    (void)datatype;
-    (void)type_name;
-    return isthmus_unsupported("MPI_Type_set_name", MPI_COMM_SELF);
+    return isthmus_MPI_Type_set_name(datatype, type_name);
 }
 ALIAS(PMPI_Type_set_name) int MPI_Type_set_name(MPI_Datatype datatype, const char *type_name);
 
+BODY int isthmus_MPI_Type_size(MPI_Datatype datatype, int *size);
 EXPORT int PMPI_Type_size(MPI_Datatype datatype, int *size)
 {
-    (void)datatype;
-    (void)size;
-    return isthmus_unsupported("MPI_Type_size", MPI_COMM_SELF);
+    return isthmus_MPI_Type_size(datatype, size);
 }
 ALIAS(PMPI_Type_size) int MPI_Type_size(MPI_Datatype datatype, int *size);
 
+BODY int isthmus_MPI_Type_size_c(MPI_Datatype datatype, MPI_Count *size);
 EXPORT int PMPI_Type_size_c(MPI_Datatype datatype, MPI_Count *size)
 {
-    (void)datatype;
-    (void)size;
-    return isthmus_unsupported("MPI_Type_size_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_size_c(datatype, size);
 }
 ALIAS(PMPI_Type_size_c) int MPI_Type_size_c(MPI_Datatype datatype, MPI_Count *size);
 
+BODY int isthmus_MPI_Type_size_x(MPI_Datatype datatype, MPI_Count *size);
 EXPORT int PMPI_Type_size_x(MPI_Datatype datatype, MPI_Count *size)
 {
-    (void)datatype;
-    (void)size;
-    return isthmus_unsupported("MPI_Type_size_x", MPI_COMM_SELF);
+    return isthmus_MPI_Type_size_x(datatype, size);
 }
 ALIAS(PMPI_Type_size_x) int MPI_Type_size_x(MPI_Datatype datatype, MPI_Count *size);
 
@@ -5683,49 +5504,31 @@ EXPORT int PMPI_Type_toint(MPI_Datatype datatype)
 }
 ALIAS(PMPI_Type_toint) int MPI_Type_toint(MPI_Datatype datatype);
 
+BODY int isthmus_MPI_Type_vector(int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_vector(int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)blocklength;
-    (void)stride;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_vector", MPI_COMM_SELF);
+    return isthmus_MPI_Type_vector(count, blocklength, stride, oldtype, newtype);
 }
 ALIAS(PMPI_Type_vector) int MPI_Type_vector(int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_vector_c(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_vector_c(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    (void)count;
-    (void)blocklength;
-    (void)stride;
-    (void)oldtype;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_vector_c", MPI_COMM_SELF);
+    return isthmus_MPI_Type_vector_c(count, blocklength, stride, oldtype, newtype);
 }
 ALIAS(PMPI_Type_vector_c) int MPI_Type_vector_c(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount, MPI_Datatype datatype, MPI_Comm comm);
 EXPORT int PMPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount, MPI_Datatype datatype, MPI_Comm comm)
 {
-    (void)inbuf;
-    (void)insize;
-    (void)position;
-    (void)outbuf;
-    (void)outcount;
-    (void)datatype;
-    return isthmus_unsupported("MPI_Unpack", comm);
+    return isthmus_MPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm);
 }
 ALIAS(PMPI_Unpack) int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount, MPI_Datatype datatype, MPI_Comm comm);
 
+BODY int isthmus_MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm);
 EXPORT int PMPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm)
 {
-    (void)inbuf;
-    (void)insize;
-    (void)position;
-    (void)outbuf;
-    (void)outcount;
-    (void)datatype;
-    return isthmus_unsupported("MPI_Unpack_c", comm);
+    return isthmus_MPI_Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm);
 }
 ALIAS(PMPI_Unpack_c) int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm);
 

@@ -213,3 +213,10 @@ impl Source {
         Self(bytes.as_ptr().cast())
     }
 }
+
+impl Target {
+    /// Bytes of our own, which the caller keeps until the operation is complete.
+    pub(crate) fn of(bytes: &mut [u8]) -> Self {
+        Self(bytes.as_mut_ptr().cast())
+    }
+}

@@ -30,4 +30,5 @@ mod pack;
 mod probe;
 mod process;
 mod request;
+mod status;
 mod tool;

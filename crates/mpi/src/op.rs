@@ -9,7 +9,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_datatype::op::{Predefined, Spacing};
-use isthmus_datatype::{Basic, Datatype};
+use isthmus_datatype::{Basic, Datatype, Packer, Unpacker};
 use isthmus_engine::Reducer;
 
 use crate::c::{Out, Source, Target, flag};
@@ -75,17 +75,43 @@ fn predefined_reducer(op: Predefined, basic: Basic) -> Reducer {
 
 fn user_defined(user: User, datatype: &Datatype, type_handle: h::Datatype) -> Reduction {
     let offset = datatype.true_lower_bound() as isize;
+    let ty = datatype.clone();
+    // The function is told the handle, perhaps after the program has freed it.
+    let held = crate::datatype::hold(type_handle);
     let reducer = move |operand: &[u8], target: &mut [u8], elements: u64, operand_is_left: bool| {
+        let handle = held.handle();
         if operand_is_left {
-            user.apply(operand.as_ptr(), target.as_mut_ptr(), offset, elements, type_handle);
+            user.apply(operand.as_ptr(), target.as_mut_ptr(), offset, elements, handle);
         } else {
             // The function computes inout = in ∘ inout, so for target ∘ operand a copy of the operand takes the result.
             let mut result = operand.to_vec();
-            user.apply(target.as_ptr(), result.as_mut_ptr(), offset, elements, type_handle);
-            target.copy_from_slice(&result);
+            user.apply(target.as_ptr(), result.as_mut_ptr(), offset, elements, handle);
+            copy_data(&ty, elements, &result, target);
         }
     };
     Reduction { reducer: Arc::new(reducer), commutative: user.commutative }
+}
+
+/// Copies elements but not the gaps in and between them, which are the program's. Both slices begin with the first byte
+/// of data.
+fn copy_data(ty: &Datatype, elements: u64, from: &[u8], to: &mut [u8]) {
+    if ty.contiguous(elements).is_some() {
+        return to.copy_from_slice(from);
+    }
+    // The plan described the same elements to the engine before, so this cannot fail.
+    let Ok((low, high)) = ty.window(elements) else { return };
+    let origin = -ty.true_lower_bound();
+    let source = Source::of(from).offset(origin).memory(low as i64, high as i64);
+    let target = Target::of(to).offset(origin).memory(low as i64, high as i64);
+    let (Ok(mut packer), Ok(mut unpacker)) = (Packer::new(ty, elements, source), Unpacker::new(ty, elements, target))
+    else {
+        return;
+    };
+    let mut piece = [0; 4096];
+    while packer.remaining() > 0 {
+        let n = packer.pack(&mut piece);
+        unpacker.unpack(&piece[..n]);
+    }
 }
 
 impl User {

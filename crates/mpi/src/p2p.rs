@@ -14,7 +14,7 @@ use crate::buffer::{receiving, sending};
 use crate::c::{Out, Source, Target};
 use crate::call::call_on;
 use crate::request::{self, Operation, give_status, null_status, receive_status};
-use crate::{comm, process};
+use crate::{comm, datatype, process};
 
 /// A message and where it goes or comes from, as the program wrote it.
 #[derive(Clone, Copy)]
@@ -108,13 +108,17 @@ fn give(comm: h::Comm, request: Out<h::Request>, start: impl FnOnce() -> Result<
 }
 
 fn give_persistent(
-    comm: h::Comm,
+    message: Envelope,
     request: Out<h::Request>,
-    starter: impl Fn() -> Result<Operation> + Send + Sync + 'static,
+    starter: impl Fn(Envelope) -> Result<Operation> + Send + Sync + 'static,
 ) -> Result<()> {
-    comm::find(comm)?;
+    comm::find(message.comm)?;
+    datatype::find(message.datatype)?;
     request.set("request", h::MPI_REQUEST_NULL)?;
-    request.set("request", request::insert_persistent(comm, Box::new(starter)))
+    // The program may free the datatype between this call and MPI_Start.
+    let held = datatype::hold(message.datatype);
+    let starter = move || starter(Envelope { datatype: held.handle(), ..message });
+    request.set("request", request::insert_persistent(message.comm, Box::new(starter)))
 }
 
 fn sendrecv(out: (Source, Envelope), into: (Target, Envelope), status: Out<Status>) -> Result<()> {
@@ -384,7 +388,7 @@ extern "C" fn isthmus_MPI_Send_init(
 ) -> c_int {
     call_on("MPI_Send_init", comm, || {
         let to = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || isend(Mode::Standard, buf, to))
+        give_persistent(to, request, move |to| isend(Mode::Standard, buf, to))
     })
 }
 
@@ -400,7 +404,7 @@ extern "C" fn isthmus_MPI_Send_init_c(
 ) -> c_int {
     call_on("MPI_Send_init_c", comm, || {
         let to = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || isend(Mode::Standard, buf, to))
+        give_persistent(to, request, move |to| isend(Mode::Standard, buf, to))
     })
 }
 
@@ -416,7 +420,7 @@ extern "C" fn isthmus_MPI_Ssend_init(
 ) -> c_int {
     call_on("MPI_Ssend_init", comm, || {
         let to = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || isend(Mode::Synchronous, buf, to))
+        give_persistent(to, request, move |to| isend(Mode::Synchronous, buf, to))
     })
 }
 
@@ -432,7 +436,7 @@ extern "C" fn isthmus_MPI_Ssend_init_c(
 ) -> c_int {
     call_on("MPI_Ssend_init_c", comm, || {
         let to = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || isend(Mode::Synchronous, buf, to))
+        give_persistent(to, request, move |to| isend(Mode::Synchronous, buf, to))
     })
 }
 
@@ -448,7 +452,7 @@ extern "C" fn isthmus_MPI_Rsend_init(
 ) -> c_int {
     call_on("MPI_Rsend_init", comm, || {
         let to = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || isend(Mode::Standard, buf, to))
+        give_persistent(to, request, move |to| isend(Mode::Standard, buf, to))
     })
 }
 
@@ -464,7 +468,7 @@ extern "C" fn isthmus_MPI_Rsend_init_c(
 ) -> c_int {
     call_on("MPI_Rsend_init_c", comm, || {
         let to = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || isend(Mode::Standard, buf, to))
+        give_persistent(to, request, move |to| isend(Mode::Standard, buf, to))
     })
 }
 
@@ -480,7 +484,7 @@ extern "C" fn isthmus_MPI_Bsend_init(
 ) -> c_int {
     call_on("MPI_Bsend_init", comm, || {
         let to = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || isend(Mode::Buffered, buf, to))
+        give_persistent(to, request, move |to| isend(Mode::Buffered, buf, to))
     })
 }
 
@@ -496,7 +500,7 @@ extern "C" fn isthmus_MPI_Bsend_init_c(
 ) -> c_int {
     call_on("MPI_Bsend_init_c", comm, || {
         let to = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || isend(Mode::Buffered, buf, to))
+        give_persistent(to, request, move |to| isend(Mode::Buffered, buf, to))
     })
 }
 
@@ -542,7 +546,7 @@ extern "C" fn isthmus_MPI_Recv_init(
 ) -> c_int {
     call_on("MPI_Recv_init", comm, || {
         let from = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || irecv(buf, from))
+        give_persistent(from, request, move |from| irecv(buf, from))
     })
 }
 
@@ -629,7 +633,7 @@ extern "C" fn isthmus_MPI_Recv_init_c(
 ) -> c_int {
     call_on("MPI_Recv_init_c", comm, || {
         let from = Envelope { count: count.into(), datatype, rank, tag, comm };
-        give_persistent(comm, request, move || irecv(buf, from))
+        give_persistent(from, request, move |from| irecv(buf, from))
     })
 }
 

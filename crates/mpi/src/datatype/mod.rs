@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Datatypes (MPI 5.0 chapter 5).
+//!
+//! * this file: objects behind the handles;
+//! * `construct`: constructors; `query`: sizes, bounds, how a type was made; `cache`: names and attributes.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::attribute::Cache;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_datatype::{Basic, Datatype};
+
+use crate::c::Out;
+use crate::handle::{Kind, Table};
+
+mod cache;
+mod construct;
+mod query;
+
+/// What a handle names.
+pub(crate) struct Object {
+    datatype: Datatype,
+    committed: AtomicBool,
+    /// The program's reference and those of [`Hold`]s; the handle lives until the last is gone.
+    references: AtomicU32,
+    /// `None`: the initial name.
+    name: Mutex<Option<String>>,
+    attributes: Cache,
+}
+
+static DATATYPES: Table<Object> = Table::new(Kind::Datatype);
+
+/// Number of handle values that can be predefined datatypes.
+const PREDEFINED: usize = 1024;
+
+impl Object {
+    fn new(datatype: Datatype, committed: bool) -> Self {
+        Self {
+            datatype,
+            committed: AtomicBool::new(committed),
+            references: AtomicU32::new(1),
+            name: Mutex::new(None),
+            attributes: Cache::default(),
+        }
+    }
+}
+
+fn predefined(handle: usize) -> Option<&'static Object> {
+    static ALL: OnceLock<Box<[Option<Object>]>> = OnceLock::new();
+    let one = |h| Basic::from_handle(h).map(|basic| Object::new(Datatype::of(basic), true));
+    ALL.get_or_init(|| (0..PREDEFINED as u32).map(one).collect())
+        .get(handle)?
+        .as_ref()
+}
+
+#[inline]
+fn object(handle: h::Datatype) -> Result<&'static Object> {
+    let is_predefined = handle.0 < isthmus_abi::PREDEFINED_HANDLES_END;
+    match if is_predefined {
+        predefined(handle.0)
+    } else {
+        DATATYPES.get(handle.0)
+    } {
+        Some(object) => Ok(object),
+        None => not_a_datatype(handle),
+    }
+}
+
+#[cold]
+fn not_a_datatype(handle: h::Datatype) -> Result<&'static Object> {
+    if handle == h::MPI_DATATYPE_NULL {
+        fail!(abi::MPI_ERR_TYPE, "the datatype is MPI_DATATYPE_NULL");
+    }
+    fail!(abi::MPI_ERR_TYPE, "{:#x} is not the handle of a datatype", handle.0)
+}
+
+/// The datatype of a handle, for communication: it must be committed.
+#[inline]
+pub(crate) fn find(handle: h::Datatype) -> Result<&'static Datatype> {
+    let object = object(handle)?;
+    if !object.committed.load(Ordering::Relaxed) {
+        fail!(
+            abi::MPI_ERR_TYPE,
+            "the datatype is not committed; call MPI_Type_commit before it is used in communication"
+        );
+    }
+    Ok(&object.datatype)
+}
+
+/// The datatype of a handle, committed or not.
+pub(crate) fn find_any(handle: h::Datatype) -> Result<&'static Datatype> {
+    Ok(&object(handle)?.datatype)
+}
+
+/// Keeps a datatype's handle alive while an operation uses it, also after MPI_Type_free.
+pub(crate) struct Hold(h::Datatype);
+
+/// Holds a datatype. Predefined ones need no counting.
+pub(crate) fn hold(handle: h::Datatype) -> Hold {
+    if let Some(object) = DATATYPES.get(handle.0) {
+        object.references.fetch_add(1, Ordering::Relaxed);
+    }
+    Hold(handle)
+}
+
+impl Hold {
+    /// The handle, valid as long as this lives.
+    pub(crate) fn handle(&self) -> h::Datatype {
+        self.0
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        release(self.0);
+    }
+}
+
+/// Gives up one reference.
+fn release(handle: h::Datatype) {
+    let last = DATATYPES
+        .get(handle.0)
+        .is_some_and(|o| o.references.fetch_sub(1, Ordering::AcqRel) == 1);
+    if last {
+        DATATYPES.remove(handle.0);
+    }
+}
+
+/// A handle for a new datatype.
+fn insert(datatype: Datatype, committed: bool) -> h::Datatype {
+    h::Datatype(DATATYPES.insert(Object::new(datatype, committed)))
+}
+
+/// Makes a datatype; if that fails, the program's handle is MPI_DATATYPE_NULL.
+fn give(out: Out<h::Datatype>, make: impl FnOnce() -> Result<Datatype>) -> Result<()> {
+    out.set("newtype", h::MPI_DATATYPE_NULL)?;
+    out.set("newtype", insert(make()?, false))
+}
+
+fn commit(handle: h::Datatype) -> Result<()> {
+    object(handle)?.committed.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn free(out: Out<h::Datatype>) -> Result<()> {
+    let handle = out.get("datatype")?;
+    let object = object(handle)?;
+    if DATATYPES.get(handle.0).is_none() {
+        fail!(abi::MPI_ERR_TYPE, "a predefined datatype cannot be freed");
+    }
+    isthmus_core::attribute::delete_all(&object.attributes, handle.0)?;
+    release(handle);
+    out.set("datatype", h::MPI_DATATYPE_NULL)
+}
+
+fn duplicate(old: h::Datatype, new: Out<h::Datatype>) -> Result<()> {
+    new.set("newtype", h::MPI_DATATYPE_NULL)?;
+    let from = object(old)?;
+    let attributes = isthmus_core::attribute::duplicate(&from.attributes, old.0)?;
+    let copy = Object {
+        attributes: Mutex::new(attributes),
+        ..Object::new(Datatype::dup(&from.datatype), from.committed.load(Ordering::Relaxed))
+    };
+    new.set("newtype", h::Datatype(DATATYPES.insert(copy)))
+}
