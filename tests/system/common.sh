@@ -2,7 +2,8 @@
 # Sourced by the tests here: a scratch directory, the testbed or a visible skip, small checks. POSIX sh.
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d "${TMPDIR:-/tmp}/isthmus-system.XXXXXX")
+# Not below /tmp, which some tests make private to each host.
+work=$(mktemp -d "${ISTHMUS_TEST_WORK:-/var/tmp}/isthmus-system.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 cd "$work" || exit 1
