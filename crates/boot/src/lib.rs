@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod rendezvous;
-mod running;
 mod routes;
+mod running;
 
 pub use running::Running;
 

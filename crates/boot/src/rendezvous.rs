@@ -22,7 +22,9 @@ pub struct Invitation {
 impl Invitation {
     /// Reads the environment. `Ok(None)`: nobody started us, this is a world of one.
     pub fn from_environment() -> Result<Option<Self>, BootError> {
-        let Some(path) = variable("ISTHMUS_RENDEZVOUS")? else { return Ok(None) };
+        let Some(path) = variable("ISTHMUS_RENDEZVOUS")? else {
+            return Ok(None);
+        };
         let token = variable("ISTHMUS_TOKEN")?.and_then(|t| parse_token(&t));
         let index = variable("ISTHMUS_INDEX")?.and_then(|t| t.parse().ok());
         let (Some(token), Some(index)) = (token, index) else {
@@ -76,7 +78,10 @@ impl Agent {
     ) -> Result<(Self, World), BootError> {
         let stream = UnixStream::connect(&invitation.path)
             .map_err(|e| BootError::agent(format!("cannot connect to the agent at {}: {e}", invitation.path)))?;
-        let mut agent = Self { stream, deframer: Deframer::default() };
+        let mut agent = Self {
+            stream,
+            deframer: Deframer::default(),
+        };
         agent.say(&Message::Hello(Hello {
             version: VERSION,
             token: invitation.token,
@@ -94,13 +99,19 @@ impl Agent {
                 Ok((agent, *world))
             }
             Message::Abort { reason, .. } => Err(BootError::Aborted(reason)),
-            other => Err(BootError::agent(format!("unexpected answer to hello: {}", name(&other)))),
+            other => Err(BootError::agent(format!(
+                "unexpected answer to hello: {}",
+                name(&other)
+            ))),
         }
     }
 
     /// Tells the agent that the job must end.
     pub fn abort(&mut self, code: i32, reason: &str) -> Result<(), BootError> {
-        self.say(&Message::Abort { code, reason: reason.to_owned() })?;
+        self.say(&Message::Abort {
+            code,
+            reason: reason.to_owned(),
+        })?;
         // The agent ends this process; a lost agent is no reason to stay.
         let _ = self.stream.set_read_timeout(Some(Duration::from_secs(2)));
         let _ = self.hear();
@@ -113,7 +124,10 @@ impl Agent {
         match self.hear()? {
             Message::Dismissed => Ok(()),
             Message::Abort { reason, .. } => Err(BootError::Aborted(reason)),
-            other => Err(BootError::agent(format!("unexpected answer to finished: {}", name(&other)))),
+            other => Err(BootError::agent(format!(
+                "unexpected answer to finished: {}",
+                name(&other)
+            ))),
         }
     }
 
@@ -125,13 +139,20 @@ impl Agent {
 
     fn hear(&mut self) -> Result<Message, BootError> {
         loop {
-            let body = self.deframer.next_body().map_err(|e| BootError::agent(format!("malformed message: {e}")))?;
+            let body = self
+                .deframer
+                .next_body()
+                .map_err(|e| BootError::agent(format!("malformed message: {e}")))?;
             if let Some(body) = body {
                 return Message::decode(&body).map_err(|e| BootError::agent(format!("malformed message: {e}")));
             }
             let mut buffer = [0; 65536];
             match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(BootError::agent("the agent of this machine closed the connection".into())),
+                Ok(0) => {
+                    return Err(BootError::agent(
+                        "the agent of this machine closed the connection".into(),
+                    ));
+                }
                 Ok(n) => self.deframer.feed(&buffer[..n]),
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(BootError::agent(format!("the agent of this machine is gone: {e}"))),

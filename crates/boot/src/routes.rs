@@ -61,12 +61,30 @@ mod tests {
             count: 2,
             appnum: 0,
         };
-        let node = |subjob| Node { host: "h".into(), addresses: vec![], subjob, processes: 2 };
-        let place = |subjob, slot| Place { subjob, node: subjob, port: 1, slot, representation: Representation([1; 8]) };
+        let node = |subjob| Node {
+            host: "h".into(),
+            addresses: vec![],
+            subjob,
+            processes: 2,
+        };
+        let place = |subjob, slot| Place {
+            subjob,
+            node: subjob,
+            port: 1,
+            slot,
+            representation: Representation([1; 8]),
+        };
         PlaceTable {
             subjobs: vec![subjob("a", "x", 0), subjob("b", "x", 2), subjob("c", "y", 4)],
             nodes: vec![node(0), node(1), node(2)],
-            places: vec![place(0, 1), place(0, 0), place(1, 0), place(1, 1), place(2, 0), place(2, 1)],
+            places: vec![
+                place(0, 1),
+                place(0, 0),
+                place(1, 0),
+                place(1, 1),
+                place(2, 0),
+                place(2, 1),
+            ],
         }
     }
 

@@ -15,9 +15,9 @@ use isthmus_transport::Transport;
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
+use crate::BootError;
 use crate::rendezvous::{Agent, Invitation};
 use crate::routes::{Way, node_peers, reach, way};
-use crate::BootError;
 
 /// What MPI_Init makes and MPI_Finalize ends.
 pub struct Running {
@@ -47,14 +47,47 @@ impl Running {
     fn alone(threads: bool) -> Result<Self, BootError> {
         let host = host_name();
         let places = PlaceTable {
-            subjobs: vec![Subjob { name: "home".into(), lan: "home".into(), first_rank: 0, count: 1, appnum: 0 }],
-            nodes: vec![Node { host: host.clone(), addresses: vec![], subjob: 0, processes: 1 }],
-            places: vec![Place { subjob: 0, node: 0, port: 0, slot: 0, representation: representation() }],
+            subjobs: vec![Subjob {
+                name: "home".into(),
+                lan: "home".into(),
+                first_rank: 0,
+                count: 1,
+                appnum: 0,
+            }],
+            nodes: vec![Node {
+                host: host.clone(),
+                addresses: vec![],
+                subjob: 0,
+                processes: 1,
+            }],
+            places: vec![Place {
+                subjob: 0,
+                node: 0,
+                port: 0,
+                slot: 0,
+                representation: representation(),
+            }],
         };
-        let setup = Setup { me: 0, transports: vec![], routes: vec![0], levels: vec![4] };
-        let engine = Shared::new(Engine::new(setup), Policy { spare_cores: true, threads });
+        let setup = Setup {
+            me: 0,
+            transports: vec![],
+            routes: vec![0],
+            levels: vec![4],
+        };
+        let engine = Shared::new(
+            Engine::new(setup),
+            Policy {
+                spare_cores: true,
+                threads,
+            },
+        );
         let world = Arc::new(World::new(0, Arc::new(places), engine));
-        Ok(Self { world, agent: None, host, name: "this process".into() })
+        Ok(Self {
+            world,
+            agent: None,
+            host,
+            name: "this process".into(),
+        })
     }
 
     fn invited(invitation: &Invitation, threads: bool) -> Result<Self, BootError> {
@@ -70,12 +103,19 @@ impl Running {
         let (transports, hook) = transports(&world, &places, &topology, offer)?;
         let setup = Setup {
             me,
-            routes: (0..topology.size()).map(|peer| route(&transports, way(&topology, me, peer))).collect(),
-            levels: (0..topology.size()).map(|peer| topology.level_between(me, peer).index() as u8).collect(),
+            routes: (0..topology.size())
+                .map(|peer| route(&transports, way(&topology, me, peer)))
+                .collect(),
+            levels: (0..topology.size())
+                .map(|peer| topology.level_between(me, peer).index() as u8)
+                .collect(),
             transports: transports.into_iter().map(|(_, t)| t).collect(),
         };
         let node = &places.nodes[places.places[me as usize].node as usize];
-        let policy = Policy { spare_cores: cores() >= node.processes as usize, threads: threads || hook.is_some() };
+        let policy = Policy {
+            spare_cores: cores() >= node.processes as usize,
+            threads: threads || hook.is_some(),
+        };
         let host = node.host.clone();
         let name = format!("rank {me} ({} on {host})", places.subjobs[node.subjob as usize].name);
         let world = Arc::new(World::new(me, places, Shared::new(Engine::new(setup), policy)));
@@ -87,7 +127,12 @@ impl Running {
                 }
             }));
         }
-        Ok(Self { world, agent: Some(Mutex::new(agent)), host, name })
+        Ok(Self {
+            world,
+            agent: Some(Mutex::new(agent)),
+            host,
+            name,
+        })
     }
 
     /// The world.
@@ -101,13 +146,17 @@ impl Running {
     }
 
     /// Ends the job and this process. `code`: exit status of the job.
-    #[expect(clippy::exit, reason = "MPI_Abort ends the process")]
     pub fn abort(&self, code: i32, reason: &str) -> ! {
         match &self.agent {
             Some(agent) => {
                 let text = format!("{}: {reason}", self.name);
                 // Without an agent there is nobody left to tell but the person at the terminal.
-                if agent.lock().unwrap_or_else(PoisonError::into_inner).abort(code, &text).is_err() {
+                if agent
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .abort(code, &text)
+                    .is_err()
+                {
                     say(&text);
                 }
             }
@@ -135,11 +184,21 @@ impl Offer {
     fn new() -> Result<Self, BootError> {
         let reach = std::env::var("ISTHMUS_REACH").unwrap_or_default();
         if reach == "node" {
-            return Ok(Self { listener: None, key: None });
+            return Ok(Self {
+                listener: None,
+                key: None,
+            });
         }
         let listener = Listener::bind(None).map_err(|e| BootError::System(e.to_string()))?;
-        let key = if reach == "site" { None } else { Some(KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?) };
-        Ok(Self { listener: Some(listener), key })
+        let key = if reach == "site" {
+            None
+        } else {
+            Some(KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?)
+        };
+        Ok(Self {
+            listener: Some(listener),
+            key,
+        })
     }
 }
 
@@ -183,7 +242,9 @@ fn config(
     offer: Offer,
 ) -> Result<Config, BootError> {
     let Some(listener) = offer.listener else {
-        return Err(BootError::agent("the agent said that the job stays on this node, but it does not".into()));
+        return Err(BootError::agent(
+            "the agent said that the job stays on this node, but it does not".into(),
+        ));
     };
     let identity = match &offer.key {
         Some(key) if !world.certificate.is_empty() => Some(
@@ -206,7 +267,10 @@ fn config(
 }
 
 fn route(transports: &Transports, way: Way) -> u8 {
-    transports.iter().position(|(w, _)| *w == way).map_or(u8::MAX, |at| at as u8)
+    transports
+        .iter()
+        .position(|(w, _)| *w == way)
+        .map_or(u8::MAX, |at| at as u8)
 }
 
 fn cores() -> usize {

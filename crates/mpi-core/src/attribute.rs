@@ -42,7 +42,9 @@ pub struct Keys {
 impl Keys {
     /// An empty registry.
     pub const fn new() -> Self {
-        Self { table: Mutex::new(Vec::new()) }
+        Self {
+            table: Mutex::new(Vec::new()),
+        }
     }
 
     /// Makes a key.
@@ -51,14 +53,20 @@ impl Keys {
         let at = table.iter().position(Option::is_none).unwrap_or(table.len());
         let number = FIRST_USER_KEY + at as i32;
         let key = Some(Arc::new(Key { number, copy, delete }));
-        if at == table.len() { table.push(key) } else { table[at] = key }
+        if at == table.len() {
+            table.push(key)
+        } else {
+            table[at] = key
+        }
         number
     }
 
     /// The key with this number.
     pub fn find(&self, number: i32) -> Result<Arc<Key>> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = usize::try_from(number - FIRST_USER_KEY.min(number)).ok().filter(|_| number >= FIRST_USER_KEY);
+        let at = usize::try_from(number - FIRST_USER_KEY.min(number))
+            .ok()
+            .filter(|_| number >= FIRST_USER_KEY);
         match at.and_then(|at| table.get(at)).and_then(Option::as_ref) {
             Some(key) => Ok(key.clone()),
             None => fail!(abi::MPI_ERR_KEYVAL, "{number} is not a key that this program has made"),
@@ -89,7 +97,9 @@ fn locked<R>(cache: &Cache, with: impl FnOnce(&mut Attributes) -> R) -> R {
 
 /// The value for a key.
 pub fn get(cache: &Cache, number: i32) -> Option<usize> {
-    locked(cache, |a| a.values.iter().find(|(k, _)| k.number == number).map(|(_, v)| *v))
+    locked(cache, |a| {
+        a.values.iter().find(|(k, _)| k.number == number).map(|(_, v)| *v)
+    })
 }
 
 /// Sets a value; the delete callback of the key sees the old one first, and may refuse.
@@ -97,9 +107,11 @@ pub fn set(cache: &Cache, handle: usize, key: &Arc<Key>, value: usize) -> Result
     if let Some(old) = get(cache, key.number) {
         (key.delete)(handle, key.number, old)?;
     }
-    locked(cache, |a| match a.values.iter_mut().find(|(k, _)| Arc::ptr_eq(k, key)) {
-        Some((_, v)) => *v = value,
-        None => a.values.push((key.clone(), value)),
+    locked(cache, |a| {
+        match a.values.iter_mut().find(|(k, _)| Arc::ptr_eq(k, key)) {
+            Some((_, v)) => *v = value,
+            None => a.values.push((key.clone(), value)),
+        }
     });
     Ok(())
 }

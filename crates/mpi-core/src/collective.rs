@@ -34,10 +34,18 @@ pub fn start_with_counts(
 ) -> Result<Request> {
     let operation = call.operation;
     let (shape, rank) = (comm.shape(world).clone(), comm.rank());
-    let Some(phase) = counts_phase(&call, &shape, rank) else { return Ok(start(world, comm, &call, binding)) };
+    let Some(phase) = counts_phase(&call, &shape, rank) else {
+        return Ok(start(world, comm, &call, binding));
+    };
     let known: Vec<u8> = counts.iter().flat_map(|c| c.to_ne_bytes()).collect();
-    let (send, receive) = (OwnMemory::new(&known), OwnMemory::new(&vec![0; 8 * phase.receive as usize]));
-    let (count, reducer) = (Datatype::of(Basic::Uint64), std::sync::Arc::new(|_: &[u8], _: &mut [u8], _, _| {}));
+    let (send, receive) = (
+        OwnMemory::new(&known),
+        OwnMemory::new(&vec![0; 8 * phase.receive as usize]),
+    );
+    let (count, reducer) = (
+        Datatype::of(Basic::Uint64),
+        std::sync::Arc::new(|_: &[u8], _: &mut [u8], _, _| {}),
+    );
     let first = Binding::elements(
         BoundBuffer::one(Block::reading(send.lend().reading(), &count, counts.len() as u64)?),
         BoundBuffer::one(Block::writing(receive.lend(), &count, phase.receive)?),
@@ -57,5 +65,12 @@ pub fn start_with_counts(
     let operation = world.operation(operation);
     let mut engine = world.engine().lock();
     engine.called(operation);
-    Ok(engine.start_plan(comm.channel(), operation, comm.next_sequence(), phase.plan, first, Some(next)))
+    Ok(engine.start_plan(
+        comm.channel(),
+        operation,
+        comm.next_sequence(),
+        phase.plan,
+        first,
+        Some(next),
+    ))
 }

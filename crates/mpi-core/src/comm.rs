@@ -81,7 +81,8 @@ impl Comm {
 
     /// The clustering of the members, made at the first collective operation.
     pub fn shape(&self, world: &World) -> &Arc<Shape> {
-        self.shape.get_or_init(|| Arc::new(Shape::new(world.topology(), self.group.members())))
+        self.shape
+            .get_or_init(|| Arc::new(Shape::new(world.topology(), self.group.members())))
     }
 
     pub(crate) fn next_sequence(&self) -> u32 {
@@ -105,7 +106,11 @@ impl Comm {
     /// For messages: the name, or what it is.
     pub fn describe(&self) -> String {
         let name = self.name();
-        if name.is_empty() { format!("a communicator of {} processes", self.size()) } else { name }
+        if name.is_empty() {
+            format!("a communicator of {} processes", self.size())
+        } else {
+            name
+        }
     }
 
     /// What becomes of errors.
@@ -130,7 +135,8 @@ impl Comm {
 
     /// The values of MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS.
     pub fn topology_attributes(&self, world: &World) -> &TopologyAttributes {
-        self.topology.get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), self.group.members())))
+        self.topology
+            .get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), self.group.members())))
     }
 
     fn child(&self, world: &World, context: u32, group: Group) -> Option<Arc<Self>> {
@@ -146,14 +152,21 @@ impl Comm {
         let context = internal::greatest(world, self, world.free_context())?;
         match self.child(world, context, self.group.clone()) {
             Some(comm) => Ok(comm),
-            None => fail!(abi::MPI_ERR_INTERN, "the process is not a member of its own communicator"),
+            None => fail!(
+                abi::MPI_ERR_INTERN,
+                "the process is not a member of its own communicator"
+            ),
         }
     }
 
     /// MPI_Comm_create; collective over `self`. `None` for processes outside the group.
     pub fn create(&self, world: &World, group: &Group) -> Result<Option<Arc<Self>>> {
         if self.group.intersection(group).size() != group.size() {
-            fail!(abi::MPI_ERR_GROUP, "the group has members that are not in {}", self.describe());
+            fail!(
+                abi::MPI_ERR_GROUP,
+                "the group has members that are not in {}",
+                self.describe()
+            );
         }
         let context = internal::greatest(world, self, world.free_context())?;
         Ok(self.child(world, context, group.clone()))
@@ -161,7 +174,11 @@ impl Comm {
 
     /// MPI_Comm_split; collective. Processes without a colour get `None`.
     pub fn split(&self, world: &World, color: Option<i32>, key: i32) -> Result<Option<Arc<Self>>> {
-        let mine = internal::SplitWish { color, key, context: world.free_context() };
+        let mine = internal::SplitWish {
+            color,
+            key,
+            context: world.free_context(),
+        };
         let wishes = internal::gather_wishes(world, self, mine)?;
         let context = wishes.iter().map(|w| w.context).max().unwrap_or(0);
         let Some(color) = color else {
@@ -201,8 +218,14 @@ impl TopologyAttributes {
         let depths = colours.depths.iter().map(|&d| d as i32).collect();
         let colors: Box<[i32]> = colours.colours.iter().flatten().map(|&c| c as i32).collect();
         let width = colours.colours.first().map_or(0, |row| row.len());
-        let rows = (0..colours.colours.len()).map(|r| colors[r * width..].as_ptr() as usize).collect();
-        Self { depths, _colors: colors, rows }
+        let rows = (0..colours.colours.len())
+            .map(|r| colors[r * width..].as_ptr() as usize)
+            .collect();
+        Self {
+            depths,
+            _colors: colors,
+            rows,
+        }
     }
 
     /// Address of the array of depths, one per rank.
@@ -215,4 +238,3 @@ impl TopologyAttributes {
         self.rows.as_ptr() as usize
     }
 }
-

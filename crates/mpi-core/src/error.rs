@@ -19,7 +19,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of this class.
     pub fn new(class: Class, message: impl Into<String>) -> Self {
-        Self { class, message: message.into() }
+        Self {
+            class,
+            message: message.into(),
+        }
     }
 }
 

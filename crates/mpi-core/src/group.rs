@@ -29,7 +29,9 @@ pub enum Comparison {
 impl Group {
     /// The group of these ranks of MPI_COMM_WORLD, which must be distinct.
     pub fn new(members: impl Into<Arc<[u32]>>) -> Self {
-        Self { members: members.into() }
+        Self {
+            members: members.into(),
+        }
     }
 
     /// The group without members.
@@ -86,7 +88,11 @@ impl Group {
     fn member(&self, rank: i32) -> Result<u32> {
         match usize::try_from(rank).ok().and_then(|r| self.members.get(r)) {
             Some(&m) => Ok(m),
-            None => fail!(abi::MPI_ERR_RANK, "rank {rank} is not in the group, which has {} processes", self.size()),
+            None => fail!(
+                abi::MPI_ERR_RANK,
+                "rank {rank} is not in the group, which has {} processes",
+                self.size()
+            ),
         }
     }
 
@@ -100,13 +106,25 @@ impl Group {
     /// Members of `self` that are in `other`.
     pub fn intersection(&self, other: &Self) -> Self {
         let index = other.index();
-        Self::new(self.members.iter().filter(|m| index.contains_key(m)).copied().collect::<Vec<_>>())
+        Self::new(
+            self.members
+                .iter()
+                .filter(|m| index.contains_key(m))
+                .copied()
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// Members of `self` that are not in `other`.
     pub fn difference(&self, other: &Self) -> Self {
         let index = other.index();
-        Self::new(self.members.iter().filter(|m| !index.contains_key(m)).copied().collect::<Vec<_>>())
+        Self::new(
+            self.members
+                .iter()
+                .filter(|m| !index.contains_key(m))
+                .copied()
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// The group of these ranks, in this order.
@@ -141,7 +159,10 @@ pub fn ranges(triples: &[[i32; 3]], bound: usize) -> Result<Vec<i32>> {
         let (mut at, last, stride) = (i64::from(first), i64::from(last), i64::from(stride));
         while if stride > 0 { at <= last } else { at >= last } {
             if out.len() >= bound {
-                fail!(abi::MPI_ERR_RANK, "the ranges name more than the {bound} processes of the group");
+                fail!(
+                    abi::MPI_ERR_RANK,
+                    "the ranges name more than the {bound} processes of the group"
+                );
             }
             out.push(at as i32);
             at += stride;

@@ -21,7 +21,11 @@ impl Info {
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         check_key(key)?;
         if value.is_empty() || value.len() > MAX_VALUE {
-            fail!(abi::MPI_ERR_INFO_VALUE, "value of key '{key}' has {} bytes, allowed are 1 to {MAX_VALUE}", value.len());
+            fail!(
+                abi::MPI_ERR_INFO_VALUE,
+                "value of key '{key}' has {} bytes, allowed are 1 to {MAX_VALUE}",
+                value.len()
+            );
         }
         match self.entries.iter_mut().find(|(k, _)| k == key) {
             Some((_, v)) => *v = value.to_owned(),
@@ -60,14 +64,22 @@ impl Info {
     pub fn nth_key(&self, n: usize) -> Result<&str> {
         match self.entries.get(n) {
             Some((k, _)) => Ok(k),
-            None => fail!(abi::MPI_ERR_INFO_KEY, "key number {n} asked of an info object with {} keys", self.entries.len()),
+            None => fail!(
+                abi::MPI_ERR_INFO_KEY,
+                "key number {n} asked of an info object with {} keys",
+                self.entries.len()
+            ),
         }
     }
 }
 
 fn check_key(key: &str) -> Result<()> {
     if key.is_empty() || key.len() > MAX_KEY {
-        fail!(abi::MPI_ERR_INFO_KEY, "a key of {} bytes, allowed are 1 to {MAX_KEY}", key.len());
+        fail!(
+            abi::MPI_ERR_INFO_KEY,
+            "a key of {} bytes, allowed are 1 to {MAX_KEY}",
+            key.len()
+        );
     }
     Ok(())
 }
@@ -82,7 +94,10 @@ mod tests {
         info.set("b", "1").unwrap();
         info.set("a", "2").unwrap();
         info.set("b", "3").unwrap();
-        assert_eq!((info.len(), info.nth_key(0).unwrap(), info.get("b").unwrap()), (2, "b", Some("3")));
+        assert_eq!(
+            (info.len(), info.nth_key(0).unwrap(), info.get("b").unwrap()),
+            (2, "b", Some("3"))
+        );
         info.delete("b").unwrap();
         assert_eq!(info.delete("b").unwrap_err().class, abi::MPI_ERR_INFO_NOKEY);
         assert_eq!(info.set("", "x").unwrap_err().class, abi::MPI_ERR_INFO_KEY);

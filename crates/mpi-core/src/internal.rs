@@ -51,7 +51,12 @@ const WISH: usize = 16;
 
 impl SplitWish {
     fn encode(self) -> [u8; WISH] {
-        let words = [u32::from(self.color.is_some()), self.color.unwrap_or(0) as u32, self.key as u32, self.context];
+        let words = [
+            u32::from(self.color.is_some()),
+            self.color.unwrap_or(0) as u32,
+            self.key as u32,
+            self.context,
+        ];
         let mut out = [0; WISH];
         for (place, word) in out.chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
@@ -61,7 +66,11 @@ impl SplitWish {
 
     fn decode(bytes: &[u8]) -> Self {
         let word = |at: usize| bytes[4 * at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
-        Self { color: (word(0) != 0).then_some(word(1) as i32), key: word(2) as i32, context: word(3) }
+        Self {
+            color: (word(0) != 0).then_some(word(1) as i32),
+            key: word(2) as i32,
+            context: word(3),
+        }
     }
 }
 
@@ -86,7 +95,11 @@ mod tests {
     #[test]
     fn wishes_survive_the_wire() {
         for color in [None, Some(-1), Some(7)] {
-            let wish = SplitWish { color, key: -5, context: 12 };
+            let wish = SplitWish {
+                color,
+                key: -5,
+                context: 12,
+            };
             let back = SplitWish::decode(&wish.encode());
             assert_eq!((back.color, back.key, back.context), (color, -5, 12));
         }

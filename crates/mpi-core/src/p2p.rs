@@ -43,7 +43,12 @@ pub fn source(comm: &Comm, rank: i32) -> Result<Source> {
 
 #[cold]
 fn wrong_rank<T>(argument: &str, comm: &Comm, rank: i32) -> Result<T> {
-    fail!(abi::MPI_ERR_RANK, "argument {argument} is {rank}, but {} has the ranks 0 to {}", comm.describe(), comm.size() - 1)
+    fail!(
+        abi::MPI_ERR_RANK,
+        "argument {argument} is {rank}, but {} has the ranks 0 to {}",
+        comm.describe(),
+        comm.size() - 1
+    )
 }
 
 /// The tag of a send.
@@ -60,7 +65,10 @@ pub fn send_tag(tag: i32) -> Result<i32> {
 pub fn receive_tag(tag: i32) -> Result<Option<i32>> {
     match tag {
         abi::MPI_ANY_TAG => Ok(None),
-        tag if tag < 0 => fail!(abi::MPI_ERR_TAG, "argument tag is {tag}, a tag must not be negative, or be MPI_ANY_TAG"),
+        tag if tag < 0 => fail!(
+            abi::MPI_ERR_TAG,
+            "argument tag is {tag}, a tag must not be negative, or be MPI_ANY_TAG"
+        ),
         tag => Ok(Some(tag)),
     }
 }

@@ -93,7 +93,12 @@ impl World {
         self.comm_world
             .get_or_init(|| {
                 let everybody = (0..self.size()).collect::<Vec<_>>();
-                Arc::new(Comm::new(Group::new(everybody), self.rank, WORLD_CONTEXT, "MPI_COMM_WORLD"))
+                Arc::new(Comm::new(
+                    Group::new(everybody),
+                    self.rank,
+                    WORLD_CONTEXT,
+                    "MPI_COMM_WORLD",
+                ))
             })
             .clone()
     }
@@ -176,6 +181,9 @@ impl Operations {
             numbers[operation as usize] = engine.operation(name);
         }
         let agreement = engine.operation(AGREEMENT);
-        Self { collective: numbers, agreement }
+        Self {
+            collective: numbers,
+            agreement,
+        }
     }
 }

@@ -27,7 +27,10 @@ pub(crate) fn check(length: u64) -> Result<()> {
             abi::MPI_ERR_BUFFER,
             "a buffered send needs {needed} bytes, the attached buffer has {size}; attach a larger one with MPI_Buffer_attach"
         ),
-        None => fail!(abi::MPI_ERR_BUFFER, "a buffered send needs a buffer; attach one with MPI_Buffer_attach"),
+        None => fail!(
+            abi::MPI_ERR_BUFFER,
+            "a buffered send needs a buffer; attach one with MPI_Buffer_attach"
+        ),
     }
 }
 

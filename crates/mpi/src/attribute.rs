@@ -42,7 +42,14 @@ pub(crate) fn copy_closure(function: Callback, extra: Extra) -> Copy {
             let copy = unsafe { std::mem::transmute::<usize, CopyFunction>(address) };
             Box::new(move |handle, key, value| {
                 let (mut new, mut keep) = (std::ptr::null_mut::<c_void>(), 0);
-                let code = copy(handle, key, extra.0 as _, value as _, (&raw mut new).cast(), &raw mut keep);
+                let code = copy(
+                    handle,
+                    key,
+                    extra.0 as _,
+                    value as _,
+                    (&raw mut new).cast(),
+                    &raw mut keep,
+                );
                 check(code, "copy", key)?;
                 Ok((keep != 0).then_some(new as usize))
             })
@@ -64,7 +71,10 @@ fn check(code: c_int, which: &str, key: i32) -> Result<()> {
     if code == abi::MPI_SUCCESS {
         return Ok(());
     }
-    Err(Error::new(code, format!("the {which} callback of key {key} returned {code}")))
+    Err(Error::new(
+        code,
+        format!("the {which} callback of key {key} returned {code}"),
+    ))
 }
 
 /// Values of the predefined keys; a program gets pointers to them.
@@ -110,14 +120,20 @@ fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
 
 fn user_key(key: c_int) -> Result<()> {
     if (1..attribute::FIRST_USER_KEY).contains(&key) {
-        fail!(abi::MPI_ERR_KEYVAL, "{key} is a predefined key, which cannot be changed");
+        fail!(
+            abi::MPI_ERR_KEYVAL,
+            "{key} is a predefined key, which cannot be changed"
+        );
     }
     Ok(())
 }
 
 fn create_key(copy: Callback, delete: Callback, key: Out<c_int>, extra: Extra) -> Result<()> {
     key.set("keyval", abi::MPI_KEYVAL_INVALID)?;
-    key.set("keyval", COMM_KEYS.create(copy_closure(copy, extra), delete_closure(delete, extra)))
+    key.set(
+        "keyval",
+        COMM_KEYS.create(copy_closure(copy, extra), delete_closure(delete, extra)),
+    )
 }
 
 fn free_key(key: Out<c_int>) -> Result<()> {
@@ -129,12 +145,17 @@ fn free_key(key: Out<c_int>) -> Result<()> {
 
 fn set(comm: h::Comm, key: c_int, value: usize) -> Result<()> {
     user_key(key)?;
-    attribute::set(crate::comm::find(comm)?.attributes(), comm.0, &COMM_KEYS.find(key)?, value)
+    attribute::set(
+        crate::comm::find(comm)?.attributes(),
+        comm.0,
+        &COMM_KEYS.find(key)?,
+        value,
+    )
 }
 
 fn get(comm: h::Comm, key: c_int, value: Out<usize>, found: Out<c_int>) -> Result<()> {
     let object = crate::comm::find(comm)?;
-    let content = match predefined(&object, key)? {
+    let content = match predefined(object, key)? {
         Some(content) => Some(content),
         None => {
             COMM_KEYS.find(key)?;

@@ -20,13 +20,8 @@ pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
     /// Null?
-    pub(crate) fn is_null(self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
-    }
-
-    /// The pointer's value, for sentinels such as MPI_STATUS_IGNORE.
-    pub(crate) fn address(self) -> usize {
-        self.0 as usize
     }
 
     /// Writes the value; null is an error that names the argument.
@@ -65,7 +60,10 @@ impl<T> Out<T> {
             return Ok(&mut []);
         }
         if self.0.is_null() {
-            fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer, expected an array of {count}");
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument {argument} is a null pointer, expected an array of {count}"
+            );
         }
         // SAFETY: by the module's promise an array of `count` items that nobody else uses during the call.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.0, count) })
@@ -83,18 +81,16 @@ impl<T> Out<T> {
 pub(crate) struct In<T>(*const T);
 
 impl<T> In<T> {
-    /// Null?
-    pub(crate) fn is_null(self) -> bool {
-        self.0.is_null()
-    }
-
     /// The `count` items.
     pub(crate) fn slice<'a>(self, argument: &str, count: usize) -> Result<&'a [T]> {
         if count == 0 {
             return Ok(&[]);
         }
         if self.0.is_null() {
-            fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer, expected an array of {count}");
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument {argument} is a null pointer, expected an array of {count}"
+            );
         }
         // SAFETY: by the module's promise an array of `count` items.
         Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
@@ -198,7 +194,10 @@ pub(crate) fn count(argument: &str, value: impl Into<i64>) -> Result<u64> {
     let value = value.into();
     match u64::try_from(value) {
         Ok(count) => Ok(count),
-        Err(_) => fail!(abi::MPI_ERR_COUNT, "argument {argument} is {value}, a count must not be negative"),
+        Err(_) => fail!(
+            abi::MPI_ERR_COUNT,
+            "argument {argument} is {value}, a count must not be negative"
+        ),
     }
 }
 

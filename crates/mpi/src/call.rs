@@ -4,11 +4,11 @@
 use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::{Error, Result};
 use isthmus_core::errhandler::ErrorHandler;
+use isthmus_core::error::{Error, Result};
 
-use isthmus_abi::handles as h;
 use crate::process;
+use isthmus_abi::handles as h;
 
 /// Runs a body that needs MPI to be initialized and raises its error on MPI_COMM_SELF's handler
 /// (MPI 5.0 section 9.3: errors without a communicator).
@@ -42,7 +42,11 @@ pub(crate) fn raise(function: &'static str, comm: h::Comm, error: &Error) -> c_i
     match handler {
         ErrorHandler::Return => error.class,
         ErrorHandler::Fatal | ErrorHandler::Abort => {
-            let text = format!("{function} failed: {} ({})", error.message, crate::error::class_name(error.class));
+            let text = format!(
+                "{function} failed: {} ({})",
+                error.message,
+                crate::error::class_name(error.class)
+            );
             process::abort(crate::error::exit_status(error.class), &text)
         }
         ErrorHandler::User(handler) => {
@@ -56,7 +60,10 @@ pub(crate) fn raise(function: &'static str, comm: h::Comm, error: &Error) -> c_i
 /// Called by the generated shells of functions that are not implemented.
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_unsupported(function: crate::c::Text, comm: h::Comm) -> c_int {
-    let name = function.get("function", abi::MPI_ERR_INTERN).unwrap_or_default().into_owned();
+    let name = function
+        .get("function", abi::MPI_ERR_INTERN)
+        .unwrap_or_default()
+        .into_owned();
     let error = Error::new(
         abi::MPI_ERR_UNSUPPORTED_OPERATION,
         format!("{name} is not implemented in this version of Isthmus; isthmus info --functions lists what is"),

@@ -103,7 +103,9 @@ extern "C" fn isthmus_MPI_Comm_dup_with_info(comm: h::Comm, info: h::Info, new: 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_create(comm: h::Comm, group: h::Group, new: Out<h::Comm>) -> c_int {
     call_on("MPI_Comm_create", comm, || {
-        give(new, || find(comm)?.create(process::world()?, &crate::group::find(group)?))
+        give(new, || {
+            find(comm)?.create(process::world()?, &crate::group::find(group)?)
+        })
     })
 }
 
@@ -129,10 +131,12 @@ extern "C" fn isthmus_MPI_Comm_split_type(
         let by = match split_type {
             abi::MPI_COMM_TYPE_SHARED => Some(SplitBy::Node),
             abi::MPI_UNDEFINED => None,
-            abi::MPI_COMM_TYPE_HW_GUIDED | abi::MPI_COMM_TYPE_HW_UNGUIDED | abi::MPI_COMM_TYPE_RESOURCE_GUIDED => fail!(
-                abi::MPI_ERR_UNSUPPORTED_OPERATION,
-                "hardware- and resource-guided split types are not implemented yet; MPI_COMM_TYPE_SHARED is"
-            ),
+            abi::MPI_COMM_TYPE_HW_GUIDED | abi::MPI_COMM_TYPE_HW_UNGUIDED | abi::MPI_COMM_TYPE_RESOURCE_GUIDED => {
+                fail!(
+                    abi::MPI_ERR_UNSUPPORTED_OPERATION,
+                    "hardware- and resource-guided split types are not implemented yet; MPI_COMM_TYPE_SHARED is"
+                )
+            }
             other => fail!(abi::MPI_ERR_ARG, "{other} is not a split type"),
         };
         give(new, || find(comm)?.split_by(process::world()?, by, key))
@@ -166,7 +170,11 @@ extern "C" fn isthmus_MPI_Comm_set_name(comm: h::Comm, name: Text) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_get_name(comm: h::Comm, name: Out<c_char>, length: Out<c_int>) -> c_int {
     call_on("MPI_Comm_get_name", comm, || {
-        let text = if comm == h::MPI_COMM_NULL { "MPI_COMM_NULL".to_owned() } else { find(comm)?.name() };
+        let text = if comm == h::MPI_COMM_NULL {
+            "MPI_COMM_NULL".to_owned()
+        } else {
+            find(comm)?.name()
+        };
         let n = name.text("comm_name", &text, abi::MPI_MAX_OBJECT_NAME as usize)?;
         length.set("resultlen", n as c_int)
     })

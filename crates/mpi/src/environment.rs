@@ -26,7 +26,9 @@ extern "C" fn isthmus_MPI_Init_thread(
     required: c_int,
     provided: Out<c_int>,
 ) -> c_int {
-    call_anytime("MPI_Init_thread", || provided.set("provided", process::start(required)?))
+    call_anytime("MPI_Init_thread", || {
+        provided.set("provided", process::start(required)?)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -51,12 +53,16 @@ extern "C" fn isthmus_MPI_Query_thread(provided: Out<c_int>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Is_thread_main(yes: Out<c_int>) -> c_int {
-    call("MPI_Is_thread_main", || yes.set("flag", flag(process::get()?.main == std::thread::current().id())))
+    call("MPI_Is_thread_main", || {
+        yes.set("flag", flag(process::get()?.main == std::thread::current().id()))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Abort(comm: h::Comm, code: c_int) -> c_int {
-    call_on("MPI_Abort", comm, || process::abort(code, &format!("called MPI_Abort with error code {code}")))
+    call_on("MPI_Abort", comm, || {
+        process::abort(code, &format!("called MPI_Abort with error code {code}"))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -120,7 +126,9 @@ extern "C" fn isthmus_MPI_Abi_get_info(info: Out<h::Info>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Alloc_mem(size: isthmus_abi::Aint, _info: h::Info, base: Out<*mut c_void>) -> c_int {
     call("MPI_Alloc_mem", || {
-        let Ok(size) = usize::try_from(size) else { fail!(abi::MPI_ERR_ARG, "a size of {size} bytes") };
+        let Ok(size) = usize::try_from(size) else {
+            fail!(abi::MPI_ERR_ARG, "a size of {size} bytes")
+        };
         base.set("baseptr", crate::memory::allocate(size)?)
     })
 }
@@ -132,7 +140,9 @@ extern "C" fn isthmus_MPI_Free_mem(base: *mut c_void) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Get_address(location: Source, address: Out<isthmus_abi::Aint>) -> c_int {
-    call_anytime("MPI_Get_address", || address.set("address", location.address() as isthmus_abi::Aint))
+    call_anytime("MPI_Get_address", || {
+        address.set("address", location.address() as isthmus_abi::Aint)
+    })
 }
 
 #[unsafe(no_mangle)]

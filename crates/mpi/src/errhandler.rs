@@ -27,7 +27,11 @@ fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
         h::MPI_ERRHANDLER_NULL => fail!(abi::MPI_ERR_ERRHANDLER, "the error handler is MPI_ERRHANDLER_NULL"),
         _ => match HANDLERS.get(handle.0) {
             Some(handler) => ErrorHandler::User(handler.clone()),
-            None => fail!(abi::MPI_ERR_ERRHANDLER, "{:#x} is not the handle of an error handler", handle.0),
+            None => fail!(
+                abi::MPI_ERR_ERRHANDLER,
+                "{:#x} is not the handle of an error handler",
+                handle.0
+            ),
         },
     })
 }
@@ -44,12 +48,17 @@ fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
 
 fn create(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
     out.set("errhandler", h::MPI_ERRHANDLER_NULL)?;
-    let Some(function) = function else { fail!(abi::MPI_ERR_ARG, "the function is a null pointer") };
+    let Some(function) = function else {
+        fail!(abi::MPI_ERR_ARG, "the function is a null pointer")
+    };
     let call = Box::new(move |mut handle: usize, mut code: i32| {
         // SAFETY: a handler function of the program gets pointers to the handle and the code.
         unsafe { function(&raw mut handle, &raw mut code) };
     });
-    out.set("errhandler", h::Errhandler(HANDLERS.insert(Arc::new(UserHandler { call }))))
+    out.set(
+        "errhandler",
+        h::Errhandler(HANDLERS.insert(Arc::new(UserHandler { call }))),
+    )
 }
 
 #[unsafe(no_mangle)]

@@ -83,7 +83,11 @@ extern "C" fn isthmus_MPI_Error_string(code: c_int, string: Out<c_char>, length:
 fn add(class: Option<c_int>) -> c_int {
     added(|a| {
         let number = a.iter().map(|e| e.number).max().unwrap_or(abi::MPI_ERR_LASTCODE) + 1;
-        a.push(Added { number, class: class.unwrap_or(number), text: String::new() });
+        a.push(Added {
+            number,
+            class: class.unwrap_or(number),
+            text: String::new(),
+        });
         number
     })
 }
@@ -108,7 +112,12 @@ extern "C" fn isthmus_MPI_Add_error_string(code: c_int, string: Text) -> c_int {
     call_anytime("MPI_Add_error_string", || {
         let text = string.get("string", abi::MPI_ERR_ARG)?.into_owned();
         if text.len() >= abi::MPI_MAX_ERROR_STRING as usize {
-            fail!(abi::MPI_ERR_ARG, "a text of {} bytes, allowed are {}", text.len(), abi::MPI_MAX_ERROR_STRING - 1);
+            fail!(
+                abi::MPI_ERR_ARG,
+                "a text of {} bytes, allowed are {}",
+                text.len(),
+                abi::MPI_MAX_ERROR_STRING - 1
+            );
         }
         match added(|a| a.iter_mut().find(|e| e.number == code).map(|e| e.text = text)) {
             Some(()) => Ok(()),
@@ -122,7 +131,11 @@ extern "C" fn isthmus_MPI_Comm_call_errhandler(comm: h::Comm, code: c_int) -> c_
     call_on("MPI_Comm_call_errhandler", comm, || {
         crate::comm::find(comm)?;
         class_of(code)?;
-        crate::call::raise("MPI_Comm_call_errhandler", comm, &Error::new(code, "called by the program"));
+        crate::call::raise(
+            "MPI_Comm_call_errhandler",
+            comm,
+            &Error::new(code, "called by the program"),
+        );
         Ok(())
     })
 }

@@ -29,7 +29,11 @@ pub(crate) fn find(handle: h::Group) -> Result<Group> {
 
 /// A handle for a group.
 pub(crate) fn insert(group: Group) -> h::Group {
-    if group.size() == 0 { h::MPI_GROUP_EMPTY } else { h::Group(GROUPS.insert(group)) }
+    if group.size() == 0 {
+        h::MPI_GROUP_EMPTY
+    } else {
+        h::Group(GROUPS.insert(group))
+    }
 }
 
 fn give(out: Out<h::Group>, make: impl FnOnce() -> Result<Group>) -> Result<()> {
@@ -63,7 +67,9 @@ extern "C" fn isthmus_MPI_Group_rank(group: h::Group, rank: Out<c_int>) -> c_int
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_compare(a: h::Group, b: h::Group, result: Out<c_int>) -> c_int {
-    call("MPI_Group_compare", || result.set("result", comparison(find(a)?.compare(&find(b)?))))
+    call("MPI_Group_compare", || {
+        result.set("result", comparison(find(a)?.compare(&find(b)?)))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -91,25 +97,33 @@ extern "C" fn isthmus_MPI_Group_union(a: h::Group, b: h::Group, group: Out<h::Gr
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_intersection(a: h::Group, b: h::Group, group: Out<h::Group>) -> c_int {
-    call("MPI_Group_intersection", || give(group, || Ok(find(a)?.intersection(&find(b)?))))
+    call("MPI_Group_intersection", || {
+        give(group, || Ok(find(a)?.intersection(&find(b)?)))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_difference(a: h::Group, b: h::Group, group: Out<h::Group>) -> c_int {
-    call("MPI_Group_difference", || give(group, || Ok(find(a)?.difference(&find(b)?))))
+    call("MPI_Group_difference", || {
+        give(group, || Ok(find(a)?.difference(&find(b)?)))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_incl(a: h::Group, n: c_int, ranks: In<c_int>, group: Out<h::Group>) -> c_int {
     call("MPI_Group_incl", || {
-        give(group, || find(a)?.include(ranks.slice("ranks", count("n", n)? as usize)?))
+        give(group, || {
+            find(a)?.include(ranks.slice("ranks", count("n", n)? as usize)?)
+        })
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_excl(a: h::Group, n: c_int, ranks: In<c_int>, group: Out<h::Group>) -> c_int {
     call("MPI_Group_excl", || {
-        give(group, || find(a)?.exclude(ranks.slice("ranks", count("n", n)? as usize)?))
+        give(group, || {
+            find(a)?.exclude(ranks.slice("ranks", count("n", n)? as usize)?)
+        })
     })
 }
 

@@ -62,7 +62,11 @@ extern "C" fn isthmus_MPI_Info_free(info: Out<h::Info>) -> c_int {
     call_anytime("MPI_Info_free", || {
         let handle = info.get("info")?;
         if INFOS.remove(handle.0).is_none() {
-            fail!(abi::MPI_ERR_INFO, "{:#x} is not the handle of an info object that can be freed", handle.0);
+            fail!(
+                abi::MPI_ERR_INFO,
+                "{:#x} is not the handle of an info object that can be freed",
+                handle.0
+            );
         }
         info.set("info", h::MPI_INFO_NULL)
     })
@@ -115,12 +119,7 @@ extern "C" fn isthmus_MPI_Info_get(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Info_get_valuelen(
-    info: h::Info,
-    key: Text,
-    length: Out<c_int>,
-    found: Out<c_int>,
-) -> c_int {
+extern "C" fn isthmus_MPI_Info_get_valuelen(info: h::Info, key: Text, length: Out<c_int>, found: Out<c_int>) -> c_int {
     call_anytime("MPI_Info_get_valuelen", || {
         let text = lookup(info, key)?;
         found.set("flag", flag(text.is_some()))?;
@@ -150,15 +149,20 @@ extern "C" fn isthmus_MPI_Info_get_string(
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Info_get_nkeys(info: h::Info, n: Out<c_int>) -> c_int {
-    call_anytime("MPI_Info_get_nkeys", || with(info, |i| n.set("nkeys", i.len() as c_int)))
+    call_anytime("MPI_Info_get_nkeys", || {
+        with(info, |i| n.set("nkeys", i.len() as c_int))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Info_get_nthkey(info: h::Info, n: c_int, key: Out<c_char>) -> c_int {
     call_anytime("MPI_Info_get_nthkey", || {
         with(info, |i| {
-            let Ok(at) = usize::try_from(n) else { fail!(abi::MPI_ERR_ARG, "key number {n} asked for") };
-            key.text("key", i.nth_key(at)?, abi::MPI_MAX_INFO_KEY as usize).map(drop)
+            let Ok(at) = usize::try_from(n) else {
+                fail!(abi::MPI_ERR_ARG, "key number {n} asked for")
+            };
+            key.text("key", i.nth_key(at)?, abi::MPI_MAX_INFO_KEY as usize)
+                .map(drop)
         })
     })
 }

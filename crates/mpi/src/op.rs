@@ -62,8 +62,12 @@ fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
             op.name()
         )
     };
-    op.check(basic).map_err(|e| Error::new(abi::MPI_ERR_OP, e.to_string()))?;
-    Ok(Reduction { reducer: predefined_reducer(op, basic), commutative: op.commutative() })
+    op.check(basic)
+        .map_err(|e| Error::new(abi::MPI_ERR_OP, e.to_string()))?;
+    Ok(Reduction {
+        reducer: predefined_reducer(op, basic),
+        commutative: op.commutative(),
+    })
 }
 
 fn predefined_reducer(op: Predefined, basic: Basic) -> Reducer {
@@ -89,7 +93,10 @@ fn user_defined(user: User, datatype: &Datatype, type_handle: h::Datatype) -> Re
             copy_data(&ty, elements, &result, target);
         }
     };
-    Reduction { reducer: Arc::new(reducer), commutative: user.commutative }
+    Reduction {
+        reducer: Arc::new(reducer),
+        commutative: user.commutative,
+    }
 }
 
 /// Copies elements but not the gaps in and between them, which are the program's. Both slices begin with the first byte
@@ -136,8 +143,16 @@ impl User {
 
 fn create(function: Option<Function>, commute: c_int, op: Out<h::Op>) -> Result<()> {
     op.set("op", h::MPI_OP_NULL)?;
-    let Some(function) = function else { fail!(abi::MPI_ERR_ARG, "the function is a null pointer") };
-    op.set("op", h::Op(OPS.insert(User { function, commutative: commute != 0 })))
+    let Some(function) = function else {
+        fail!(abi::MPI_ERR_ARG, "the function is a null pointer")
+    };
+    op.set(
+        "op",
+        h::Op(OPS.insert(User {
+            function,
+            commutative: commute != 0,
+        })),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -164,7 +179,10 @@ extern "C" fn isthmus_MPI_Op_free(op: Out<h::Op>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Op_commutative(op: h::Op, commute: Out<c_int>) -> c_int {
     call("MPI_Op_commutative", || {
-        let predefined = u32::try_from(op.0).ok().and_then(Predefined::from_handle).map(Predefined::commutative);
+        let predefined = u32::try_from(op.0)
+            .ok()
+            .and_then(Predefined::from_handle)
+            .map(Predefined::commutative);
         match predefined.or_else(|| OPS.get(op.0).map(|user| user.commutative)) {
             Some(yes) => commute.set("commute", flag(yes)),
             None => fail!(abi::MPI_ERR_OP, "{:#x} is not the handle of an operation", op.0),
@@ -196,7 +214,9 @@ extern "C" fn isthmus_MPI_Reduce_local(
     datatype: h::Datatype,
     op: h::Op,
 ) -> c_int {
-    call("MPI_Reduce_local", || reduce_local(input, inout, count.into(), datatype, op))
+    call("MPI_Reduce_local", || {
+        reduce_local(input, inout, count.into(), datatype, op)
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -3,7 +3,6 @@
 
 use std::ffi::c_int;
 
-use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_abi::{Count, Status};
 use isthmus_core::error::{Error, Result};
@@ -40,12 +39,18 @@ fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
     let Some(destination) = destination else { return Ok(()) };
     reserve(mode, data.length())?;
     let engine = process::world()?.engine();
-    engine.send(comm.channel(), destination, tag, mode, data).map_err(|error| Error::from(&error))
+    engine
+        .send(comm.channel(), destination, tag, mode, data)
+        .map_err(|error| Error::from(&error))
 }
 
 /// Buffered mode needs an attached buffer that is large enough; the copy itself is the engine's.
 fn reserve(mode: Mode, length: u64) -> Result<()> {
-    if mode == Mode::Buffered { crate::attached::check(length) } else { Ok(()) }
+    if mode == Mode::Buffered {
+        crate::attached::check(length)
+    } else {
+        Ok(())
+    }
 }
 
 fn isend(mode: Mode, buffer: Source, to: Envelope) -> Result<Operation> {
@@ -53,10 +58,18 @@ fn isend(mode: Mode, buffer: Source, to: Envelope) -> Result<Operation> {
     let tag = p2p::send_tag(to.tag)?;
     let destination = p2p::destination(comm, to.rank)?;
     let data = sending(buffer, to.count, to.datatype)?;
-    let Some(destination) = destination else { return Ok(done()) };
+    let Some(destination) = destination else {
+        return Ok(done());
+    };
     reserve(mode, data.length())?;
     let mut engine = process::world()?.engine().lock();
-    Ok(Operation::Other(engine.isend(comm.channel(), destination, tag, mode, data)))
+    Ok(Operation::Other(engine.isend(
+        comm.channel(),
+        destination,
+        tag,
+        mode,
+        data,
+    )))
 }
 
 fn irecv(buffer: Target, from: Envelope) -> Result<Operation> {
@@ -64,8 +77,15 @@ fn irecv(buffer: Target, from: Envelope) -> Result<Operation> {
     let tag = p2p::receive_tag(from.tag)?;
     let source = p2p::source(comm, from.rank)?;
     let room = receiving(buffer, from.count, from.datatype)?;
-    let From::From(source) = source else { return Ok(Operation::Done(null_status())) };
-    Ok(Operation::Receive(process::world()?.engine().lock().irecv(comm.channel(), source, tag, room)))
+    let From::From(source) = source else {
+        return Ok(Operation::Done(null_status()));
+    };
+    Ok(Operation::Receive(process::world()?.engine().lock().irecv(
+        comm.channel(),
+        source,
+        tag,
+        room,
+    )))
 }
 
 /// Waits for a receive that was started.
@@ -92,7 +112,10 @@ fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
         give_status(status, null_status());
         return Ok(());
     };
-    received(&process::world()?.engine().receive(comm.channel(), source, tag, room), status)
+    received(
+        &process::world()?.engine().receive(comm.channel(), source, tag, room),
+        status,
+    )
 }
 
 /// Gives the status of a completed receive; a truncated message has one too.
@@ -117,7 +140,12 @@ fn give_persistent(
     request.set("request", h::MPI_REQUEST_NULL)?;
     // The program may free the datatype between this call and MPI_Start.
     let held = datatype::hold(message.datatype);
-    let starter = move || starter(Envelope { datatype: held.handle(), ..message });
+    let starter = move || {
+        starter(Envelope {
+            datatype: held.handle(),
+            ..message
+        })
+    };
     request.set("request", request::insert_persistent(message.comm, Box::new(starter)))
 }
 
@@ -132,7 +160,11 @@ fn sendrecv(out: (Source, Envelope), into: (Target, Envelope), status: Out<Statu
 fn sendrecv_replace(buffer: Target, out: Envelope, from: Envelope, status: Out<Status>) -> Result<()> {
     // Sent from a packed copy, so that the buffer is free for what arrives.
     let packed = crate::pack::packed(buffer.source(), out.count, out.datatype)?;
-    let copy = Envelope { count: packed.len() as i64, datatype: h::MPI_PACKED, ..out };
+    let copy = Envelope {
+        count: packed.len() as i64,
+        datatype: h::MPI_PACKED,
+        ..out
+    };
     sendrecv((Source::of(&packed), copy), (buffer, from), status)
 }
 
@@ -146,7 +178,17 @@ extern "C" fn isthmus_MPI_Send(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Send", comm, || {
-        send(Mode::Standard, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+        send(
+            Mode::Standard,
+            buf,
+            Envelope {
+                count: count.into(),
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+        )
     })
 }
 
@@ -160,7 +202,17 @@ extern "C" fn isthmus_MPI_Send_c(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Send_c", comm, || {
-        send(Mode::Standard, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+        send(
+            Mode::Standard,
+            buf,
+            Envelope {
+                count,
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+        )
     })
 }
 
@@ -174,7 +226,17 @@ extern "C" fn isthmus_MPI_Ssend(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Ssend", comm, || {
-        send(Mode::Synchronous, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+        send(
+            Mode::Synchronous,
+            buf,
+            Envelope {
+                count: count.into(),
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+        )
     })
 }
 
@@ -188,7 +250,17 @@ extern "C" fn isthmus_MPI_Ssend_c(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Ssend_c", comm, || {
-        send(Mode::Synchronous, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+        send(
+            Mode::Synchronous,
+            buf,
+            Envelope {
+                count,
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+        )
     })
 }
 
@@ -202,7 +274,17 @@ extern "C" fn isthmus_MPI_Rsend(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Rsend", comm, || {
-        send(Mode::Standard, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+        send(
+            Mode::Standard,
+            buf,
+            Envelope {
+                count: count.into(),
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+        )
     })
 }
 
@@ -216,7 +298,17 @@ extern "C" fn isthmus_MPI_Rsend_c(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Rsend_c", comm, || {
-        send(Mode::Standard, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+        send(
+            Mode::Standard,
+            buf,
+            Envelope {
+                count,
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+        )
     })
 }
 
@@ -230,7 +322,17 @@ extern "C" fn isthmus_MPI_Bsend(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Bsend", comm, || {
-        send(Mode::Buffered, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+        send(
+            Mode::Buffered,
+            buf,
+            Envelope {
+                count: count.into(),
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+        )
     })
 }
 
@@ -244,7 +346,17 @@ extern "C" fn isthmus_MPI_Bsend_c(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Bsend_c", comm, || {
-        send(Mode::Buffered, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+        send(
+            Mode::Buffered,
+            buf,
+            Envelope {
+                count,
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+        )
     })
 }
 
@@ -259,7 +371,13 @@ extern "C" fn isthmus_MPI_Isend(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Isend", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give(comm, request, || isend(Mode::Standard, buf, to))
     })
 }
@@ -275,7 +393,13 @@ extern "C" fn isthmus_MPI_Isend_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Isend_c", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give(comm, request, || isend(Mode::Standard, buf, to))
     })
 }
@@ -291,7 +415,13 @@ extern "C" fn isthmus_MPI_Issend(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Issend", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give(comm, request, || isend(Mode::Synchronous, buf, to))
     })
 }
@@ -307,7 +437,13 @@ extern "C" fn isthmus_MPI_Issend_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Issend_c", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give(comm, request, || isend(Mode::Synchronous, buf, to))
     })
 }
@@ -323,7 +459,13 @@ extern "C" fn isthmus_MPI_Irsend(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Irsend", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give(comm, request, || isend(Mode::Standard, buf, to))
     })
 }
@@ -339,7 +481,13 @@ extern "C" fn isthmus_MPI_Irsend_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Irsend_c", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give(comm, request, || isend(Mode::Standard, buf, to))
     })
 }
@@ -355,7 +503,13 @@ extern "C" fn isthmus_MPI_Ibsend(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Ibsend", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give(comm, request, || isend(Mode::Buffered, buf, to))
     })
 }
@@ -371,7 +525,13 @@ extern "C" fn isthmus_MPI_Ibsend_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Ibsend_c", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give(comm, request, || isend(Mode::Buffered, buf, to))
     })
 }
@@ -387,7 +547,13 @@ extern "C" fn isthmus_MPI_Send_init(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Send_init", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(to, request, move |to| isend(Mode::Standard, buf, to))
     })
 }
@@ -403,7 +569,13 @@ extern "C" fn isthmus_MPI_Send_init_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Send_init_c", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(to, request, move |to| isend(Mode::Standard, buf, to))
     })
 }
@@ -419,7 +591,13 @@ extern "C" fn isthmus_MPI_Ssend_init(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Ssend_init", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(to, request, move |to| isend(Mode::Synchronous, buf, to))
     })
 }
@@ -435,7 +613,13 @@ extern "C" fn isthmus_MPI_Ssend_init_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Ssend_init_c", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(to, request, move |to| isend(Mode::Synchronous, buf, to))
     })
 }
@@ -451,7 +635,13 @@ extern "C" fn isthmus_MPI_Rsend_init(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Rsend_init", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(to, request, move |to| isend(Mode::Standard, buf, to))
     })
 }
@@ -467,7 +657,13 @@ extern "C" fn isthmus_MPI_Rsend_init_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Rsend_init_c", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(to, request, move |to| isend(Mode::Standard, buf, to))
     })
 }
@@ -483,7 +679,13 @@ extern "C" fn isthmus_MPI_Bsend_init(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Bsend_init", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(to, request, move |to| isend(Mode::Buffered, buf, to))
     })
 }
@@ -499,7 +701,13 @@ extern "C" fn isthmus_MPI_Bsend_init_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Bsend_init_c", comm, || {
-        let to = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let to = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(to, request, move |to| isend(Mode::Buffered, buf, to))
     })
 }
@@ -515,7 +723,17 @@ extern "C" fn isthmus_MPI_Recv(
     status: Out<Status>,
 ) -> c_int {
     call_on("MPI_Recv", comm, || {
-        recv(buf, Envelope { count: count.into(), datatype, rank, tag, comm }, status)
+        recv(
+            buf,
+            Envelope {
+                count: count.into(),
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+            status,
+        )
     })
 }
 
@@ -530,7 +748,18 @@ extern "C" fn isthmus_MPI_Irecv(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Irecv", comm, || {
-        give(comm, request, || irecv(buf, Envelope { count: count.into(), datatype, rank, tag, comm }))
+        give(comm, request, || {
+            irecv(
+                buf,
+                Envelope {
+                    count: count.into(),
+                    datatype,
+                    rank,
+                    tag,
+                    comm,
+                },
+            )
+        })
     })
 }
 
@@ -545,7 +774,13 @@ extern "C" fn isthmus_MPI_Recv_init(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Recv_init", comm, || {
-        let from = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let from = Envelope {
+            count: count.into(),
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(from, request, move |from| irecv(buf, from))
     })
 }
@@ -566,8 +801,20 @@ extern "C" fn isthmus_MPI_Sendrecv(
     status: Out<Status>,
 ) -> c_int {
     call_on("MPI_Sendrecv", comm, || {
-        let out = Envelope { count: sendcount.into(), datatype: sendtype, rank: dest, tag: sendtag, comm };
-        let from = Envelope { count: recvcount.into(), datatype: recvtype, rank: source, tag: recvtag, comm };
+        let out = Envelope {
+            count: sendcount.into(),
+            datatype: sendtype,
+            rank: dest,
+            tag: sendtag,
+            comm,
+        };
+        let from = Envelope {
+            count: recvcount.into(),
+            datatype: recvtype,
+            rank: source,
+            tag: recvtag,
+            comm,
+        };
         sendrecv((sendbuf, out), (recvbuf, from), status)
     })
 }
@@ -585,8 +832,18 @@ extern "C" fn isthmus_MPI_Sendrecv_replace(
     status: Out<Status>,
 ) -> c_int {
     call_on("MPI_Sendrecv_replace", comm, || {
-        let out = Envelope { count: count.into(), datatype, rank: dest, tag: sendtag, comm };
-        let from = Envelope { rank: source, tag: recvtag, ..out };
+        let out = Envelope {
+            count: count.into(),
+            datatype,
+            rank: dest,
+            tag: sendtag,
+            comm,
+        };
+        let from = Envelope {
+            rank: source,
+            tag: recvtag,
+            ..out
+        };
         sendrecv_replace(buf, out, from, status)
     })
 }
@@ -602,7 +859,17 @@ extern "C" fn isthmus_MPI_Recv_c(
     status: Out<Status>,
 ) -> c_int {
     call_on("MPI_Recv_c", comm, || {
-        recv(buf, Envelope { count: count.into(), datatype, rank, tag, comm }, status)
+        recv(
+            buf,
+            Envelope {
+                count,
+                datatype,
+                rank,
+                tag,
+                comm,
+            },
+            status,
+        )
     })
 }
 
@@ -617,7 +884,18 @@ extern "C" fn isthmus_MPI_Irecv_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Irecv_c", comm, || {
-        give(comm, request, || irecv(buf, Envelope { count: count.into(), datatype, rank, tag, comm }))
+        give(comm, request, || {
+            irecv(
+                buf,
+                Envelope {
+                    count,
+                    datatype,
+                    rank,
+                    tag,
+                    comm,
+                },
+            )
+        })
     })
 }
 
@@ -632,7 +910,13 @@ extern "C" fn isthmus_MPI_Recv_init_c(
     request: Out<h::Request>,
 ) -> c_int {
     call_on("MPI_Recv_init_c", comm, || {
-        let from = Envelope { count: count.into(), datatype, rank, tag, comm };
+        let from = Envelope {
+            count,
+            datatype,
+            rank,
+            tag,
+            comm,
+        };
         give_persistent(from, request, move |from| irecv(buf, from))
     })
 }
@@ -653,8 +937,20 @@ extern "C" fn isthmus_MPI_Sendrecv_c(
     status: Out<Status>,
 ) -> c_int {
     call_on("MPI_Sendrecv_c", comm, || {
-        let out = Envelope { count: sendcount.into(), datatype: sendtype, rank: dest, tag: sendtag, comm };
-        let from = Envelope { count: recvcount.into(), datatype: recvtype, rank: source, tag: recvtag, comm };
+        let out = Envelope {
+            count: sendcount,
+            datatype: sendtype,
+            rank: dest,
+            tag: sendtag,
+            comm,
+        };
+        let from = Envelope {
+            count: recvcount,
+            datatype: recvtype,
+            rank: source,
+            tag: recvtag,
+            comm,
+        };
         sendrecv((sendbuf, out), (recvbuf, from), status)
     })
 }
@@ -672,8 +968,18 @@ extern "C" fn isthmus_MPI_Sendrecv_replace_c(
     status: Out<Status>,
 ) -> c_int {
     call_on("MPI_Sendrecv_replace_c", comm, || {
-        let out = Envelope { count: count.into(), datatype, rank: dest, tag: sendtag, comm };
-        let from = Envelope { rank: source, tag: recvtag, ..out };
+        let out = Envelope {
+            count,
+            datatype,
+            rank: dest,
+            tag: sendtag,
+            comm,
+        };
+        let from = Envelope {
+            rank: source,
+            tag: recvtag,
+            ..out
+        };
         sendrecv_replace(buf, out, from, status)
     })
 }

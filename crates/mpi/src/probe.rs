@@ -43,7 +43,11 @@ fn wanted(handle: h::Comm, source: c_int, tag: c_int) -> Result<Option<Wanted<'s
     let tag = p2p::receive_tag(tag)?;
     Ok(match p2p::source(comm, source)? {
         Source::Nobody => None,
-        Source::From(source) => Some(Wanted { channel: comm.channel(), source, tag }),
+        Source::From(source) => Some(Wanted {
+            channel: comm.channel(),
+            source,
+            tag,
+        }),
     })
 }
 
@@ -62,7 +66,10 @@ fn once<T>(look: impl Fn(&mut Engine) -> std::result::Result<Option<T>, EngineEr
 }
 
 fn until<T>(look: impl Fn(&mut Engine) -> std::result::Result<Option<T>, EngineError>) -> Result<T> {
-    process::world()?.engine().wait(|engine| look(engine).transpose()).map_err(failed)
+    process::world()?
+        .engine()
+        .wait(|engine| look(engine).transpose())
+        .map_err(failed)
 }
 
 #[unsafe(no_mangle)]
@@ -99,7 +106,10 @@ extern "C" fn isthmus_MPI_Iprobe(
 }
 
 fn give_message(comm: h::Comm, message: Out<h::Message>, found: MatchedMessage) -> Result<()> {
-    let matched = Matched { message: Mutex::new(Some(found)), comm };
+    let matched = Matched {
+        message: Mutex::new(Some(found)),
+        comm,
+    };
     message.set("message", h::Message(MESSAGES.insert(matched)))
 }
 
@@ -227,7 +237,9 @@ extern "C" fn isthmus_MPI_Imrecv(
     message: Out<h::Message>,
     request: Out<h::Request>,
 ) -> c_int {
-    call("MPI_Imrecv", || start_mrecv(buf, count.into(), datatype, message, request))
+    call("MPI_Imrecv", || {
+        start_mrecv(buf, count.into(), datatype, message, request)
+    })
 }
 
 #[unsafe(no_mangle)]

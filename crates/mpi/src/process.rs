@@ -75,8 +75,14 @@ pub(crate) fn was_finished() -> bool {
 /// MPI_Init: gives the granted thread level.
 pub(crate) fn start(required: c_int) -> Result<c_int> {
     let level = crate::environment::granted(required)?;
-    if PHASE.compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        fail!(abi::MPI_ERR_OTHER, "MPI_Init or MPI_Init_thread was called before; MPI is initialized once only");
+    if PHASE
+        .compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire)
+        .is_err()
+    {
+        fail!(
+            abi::MPI_ERR_OTHER,
+            "MPI_Init or MPI_Init_thread was called before; MPI is initialized once only"
+        );
     }
     install_panic_hook();
     let running = match Running::start(level >= abi::MPI_THREAD_MULTIPLE) {
@@ -89,7 +95,16 @@ pub(crate) fn start(required: c_int) -> Result<c_int> {
     forget_token();
     let (comm_world, comm_self) = (running.world().comm_world(), running.world().comm_self());
     let main = std::thread::current().id();
-    if PROCESS.set(Process { running, level, main, comm_world, comm_self }).is_err() {
+    if PROCESS
+        .set(Process {
+            running,
+            level,
+            main,
+            comm_world,
+            comm_self,
+        })
+        .is_err()
+    {
         fail!(abi::MPI_ERR_INTERN, "MPI was initialized by two threads at once");
     }
     PHASE.store(RUNNING, Ordering::Release);

@@ -50,12 +50,20 @@ struct Ended {
 
 /// A handle for an operation in flight.
 pub(crate) fn insert(comm: h::Comm, operation: Operation) -> h::Request {
-    h::Request(REQUESTS.insert(Object { state: Mutex::new(Some(operation)), starter: None, comm }))
+    h::Request(REQUESTS.insert(Object {
+        state: Mutex::new(Some(operation)),
+        starter: None,
+        comm,
+    }))
 }
 
 /// A handle for an inactive persistent operation.
 pub(crate) fn insert_persistent(comm: h::Comm, starter: Starter) -> h::Request {
-    h::Request(REQUESTS.insert(Object { state: Mutex::new(None), starter: Some(starter), comm }))
+    h::Request(REQUESTS.insert(Object {
+        state: Mutex::new(None),
+        starter: Some(starter),
+        comm,
+    }))
 }
 
 fn find(handle: h::Request) -> Result<&'static Object> {
@@ -87,7 +95,13 @@ impl Object {
     }
 
     fn end(&self, engine: &mut Engine) -> Option<Ended> {
-        let ended = |status, error| Some(Ended { status, error, comm: self.comm });
+        let ended = |status, error| {
+            Some(Ended {
+                status,
+                error,
+                comm: self.comm,
+            })
+        };
         match self.operation() {
             None => ended(Status::empty(), None),
             Some(Operation::Done(status)) => ended(status, None),
@@ -137,10 +151,16 @@ fn with_error(mut status: Status, error: c_int) -> Status {
 /// If the request is complete, ends it: the handle becomes null, or the persistent request inactive.
 fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> {
     if *slot == h::MPI_REQUEST_NULL {
-        return Ok(Some(Ended { status: Status::empty(), error: None, comm: h::MPI_COMM_SELF }));
+        return Ok(Some(Ended {
+            status: Status::empty(),
+            error: None,
+            comm: h::MPI_COMM_SELF,
+        }));
     }
     let object = find(*slot)?;
-    let Some(ended) = object.end(engine) else { return Ok(None) };
+    let Some(ended) = object.end(engine) else {
+        return Ok(None);
+    };
     if object.starter.is_some() {
         object.set(None);
     } else {
@@ -183,7 +203,9 @@ fn comm_of(slot: Out<h::Request>) -> h::Comm {
 extern "C" fn isthmus_MPI_Wait(request: Out<h::Request>, status: Out<Status>) -> c_int {
     one("MPI_Wait", status, || {
         let mut slot = request.get("request")?;
-        let ended = process::world()?.engine().wait(|engine| try_end(engine, &mut slot).transpose())?;
+        let ended = process::world()?
+            .engine()
+            .wait(|engine| try_end(engine, &mut slot).transpose())?;
         request.set("request", slot)?;
         Ok(Some(ended))
     })
@@ -227,7 +249,11 @@ fn any_active(slots: &[h::Request]) -> Result<bool> {
 }
 
 fn nothing_active() -> Ended {
-    Ended { status: Status::empty(), error: None, comm: h::MPI_COMM_SELF }
+    Ended {
+        status: Status::empty(),
+        error: None,
+        comm: h::MPI_COMM_SELF,
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -243,7 +269,9 @@ extern "C" fn isthmus_MPI_Waitany(
             index.set("index", abi::MPI_UNDEFINED)?;
             return Ok(Some(nothing_active()));
         }
-        let (at, ended) = process::world()?.engine().wait(|engine| any(engine, slots).transpose())?;
+        let (at, ended) = process::world()?
+            .engine()
+            .wait(|engine| any(engine, slots).transpose())?;
         index.set("index", at as c_int)?;
         Ok(Some(ended))
     })
@@ -268,7 +296,10 @@ extern "C" fn isthmus_MPI_Testany(
         engine.progress();
         let found = any(&mut engine, slots)?;
         done.set("flag", flag(found.is_some()))?;
-        index.set("index", found.as_ref().map_or(abi::MPI_UNDEFINED, |(at, _)| *at as c_int))?;
+        index.set(
+            "index",
+            found.as_ref().map_or(abi::MPI_UNDEFINED, |(at, _)| *at as c_int),
+        )?;
         Ok(found.map(|(_, ended)| ended))
     })
 }
@@ -291,20 +322,22 @@ impl Many {
     }
 
     fn finish(self, function: &'static str) -> c_int {
-        let Some((comm, error)) = self.first else { return abi::MPI_SUCCESS };
+        let Some((comm, error)) = self.first else {
+            return abi::MPI_SUCCESS;
+        };
         let text = format!("{} ({})", error.message, crate::error::class_name(error.class));
         crate::call::raise(function, comm, &Error::new(abi::MPI_ERR_IN_STATUS, text))
     }
 }
 
-fn all(
-    function: &'static str,
-    statuses: Out<Status>,
-    body: impl FnOnce(&mut Many) -> Result<()>,
-) -> c_int {
+fn all(function: &'static str, statuses: Out<Status>, body: impl FnOnce(&mut Many) -> Result<()>) -> c_int {
     let mut many = Many { statuses, first: None };
     let code = call(function, || body(&mut many));
-    if code == abi::MPI_SUCCESS { many.finish(function) } else { code }
+    if code == abi::MPI_SUCCESS {
+        many.finish(function)
+    } else {
+        code
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -379,7 +412,10 @@ extern "C" fn isthmus_MPI_Waitsome(
         }
         let indices = indices.slice("array_of_indices", n)?;
         let engine = process::world()?.engine();
-        found.set("outcount", engine.wait(|engine| some(engine, slots, indices, many).transpose())?)
+        found.set(
+            "outcount",
+            engine.wait(|engine| some(engine, slots, indices, many).transpose())?,
+        )
     })
 }
 
@@ -459,7 +495,10 @@ fn start(handle: h::Request) -> Result<()> {
         fail!(abi::MPI_ERR_REQUEST, "the request is not a persistent one");
     };
     if object.is_active() {
-        fail!(abi::MPI_ERR_REQUEST, "the persistent request is active already; wait for it first");
+        fail!(
+            abi::MPI_ERR_REQUEST,
+            "the persistent request is active already; wait for it first"
+        );
     }
     object.set(Some(starter()?));
     Ok(())
@@ -473,7 +512,10 @@ extern "C" fn isthmus_MPI_Start(request: Out<h::Request>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Startall(n: c_int, requests: In<h::Request>) -> c_int {
     call("MPI_Startall", || {
-        requests.slice("array_of_requests", count("count", n)? as usize)?.iter().try_for_each(|r| start(*r))
+        requests
+            .slice("array_of_requests", count("count", n)? as usize)?
+            .iter()
+            .try_for_each(|r| start(*r))
     })
 }
 

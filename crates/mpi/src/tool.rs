@@ -49,19 +49,41 @@ impl Variable {
     fn nth(index: c_int) -> Result<Self, c_int> {
         let index = usize::try_from(index).map_err(|_| abi::MPI_T_ERR_INVALID_INDEX)?;
         let per_operation = LEVELS.len() * QUANTITIES.len();
-        let operation = operation_names().get(index / per_operation).ok_or(abi::MPI_T_ERR_INVALID_INDEX)?;
+        let operation = operation_names()
+            .get(index / per_operation)
+            .ok_or(abi::MPI_T_ERR_INVALID_INDEX)?;
         let rest = index % per_operation;
-        Ok(Self { operation, level: LEVELS[rest / 2], quantity: QUANTITIES[rest % 2] })
+        Ok(Self {
+            operation,
+            level: LEVELS[rest / 2],
+            quantity: QUANTITIES[rest % 2],
+        })
     }
 
     fn name(&self) -> String {
-        let quantity = if self.quantity == Quantity::Messages { "messages" } else { "bytes" };
-        format!("isthmus_{}_{}_{quantity}", self.operation.replace('-', "_"), self.level.key())
+        let quantity = if self.quantity == Quantity::Messages {
+            "messages"
+        } else {
+            "bytes"
+        };
+        format!(
+            "isthmus_{}_{}_{quantity}",
+            self.operation.replace('-', "_"),
+            self.level.key()
+        )
     }
 
     fn description(&self) -> String {
-        let quantity = if self.quantity == Quantity::Messages { "messages" } else { "bytes of data" };
-        format!("{quantity} that this process has sent for {} across the {} level", self.operation, self.level.name())
+        let quantity = if self.quantity == Quantity::Messages {
+            "messages"
+        } else {
+            "bytes of data"
+        };
+        format!(
+            "{quantity} that this process has sent for {} across the {} level",
+            self.operation,
+            self.level.name()
+        )
     }
 
     fn value(&self, counters: &Counters) -> u64 {
@@ -69,7 +91,13 @@ impl Variable {
             .rows
             .iter()
             .find(|(name, level, _)| name == self.operation && usize::from(*level) == self.level.index());
-        row.map_or(0, |(_, _, c)| if self.quantity == Quantity::Messages { c.messages } else { c.bytes })
+        row.map_or(0, |(_, _, c)| {
+            if self.quantity == Quantity::Messages {
+                c.messages
+            } else {
+                c.bytes
+            }
+        })
     }
 }
 
@@ -258,7 +286,9 @@ extern "C" fn isthmus_MPI_T_pvar_read(
     tool(|| {
         session(pvar_session)?;
         let variable = variable(handle)?;
-        let counters = process::world().map(|w| w.engine().lock().counters()).unwrap_or_default();
+        let counters = process::world()
+            .map(|w| w.engine().lock().counters())
+            .unwrap_or_default();
         set(buffer, variable.value(&counters))
     })
 }
@@ -269,7 +299,11 @@ extern "C" fn isthmus_MPI_T_pvar_readreset(
     handle: h::TPvarHandle,
     _buffer: Out<u64>,
 ) -> c_int {
-    tool(|| session(pvar_session).and_then(|()| variable(handle)).and(Err(abi::MPI_T_ERR_PVAR_NO_ATOMIC)))
+    tool(|| {
+        session(pvar_session)
+            .and_then(|()| variable(handle))
+            .and(Err(abi::MPI_T_ERR_PVAR_NO_ATOMIC))
+    })
 }
 
 /// Read-only variables cannot be set; for all handles they are passed over.

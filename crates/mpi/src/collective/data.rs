@@ -12,7 +12,12 @@ use super::{Elements, Number, Place, Unequal};
 use crate::c::{Source, Target};
 
 pub(super) fn barrier(place: &Place) -> Result<Request> {
-    Ok(start(place.world, place.comm, &Call::new(Operation::Barrier, 0), Binding::nothing()))
+    Ok(start(
+        place.world,
+        place.comm,
+        &Call::new(Operation::Barrier, 0),
+        Binding::nothing(),
+    ))
 }
 
 pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Result<Request> {
@@ -29,8 +34,16 @@ pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Targe
     let bytes = if in_place { into.bytes()? } else { from.bytes()? };
     let mut call = Call::new(Operation::Gather, bytes);
     (call.root, call.in_place) = (root, in_place);
-    let send = if in_place { BoundBuffer::none() } else { from.reading(1)? };
-    let receive = if at_root { into.writing(place.size())? } else { BoundBuffer::none() };
+    let send = if in_place {
+        BoundBuffer::none()
+    } else {
+        from.reading(1)?
+    };
+    let receive = if at_root {
+        into.writing(place.size())?
+    } else {
+        BoundBuffer::none()
+    };
     Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
 }
 
@@ -45,7 +58,11 @@ pub(super) fn gatherv<C: Number, D: Number>(
     let in_place = at_root && from.is_in_place();
     let mut call = Call::new(Operation::Gatherv, 0);
     (call.root, call.in_place) = (root, in_place);
-    let send = if in_place { BoundBuffer::none() } else { from.reading(1)? };
+    let send = if in_place {
+        BoundBuffer::none()
+    } else {
+        from.reading(1)?
+    };
     let (receive, own) = if at_root {
         let sizes = into.sizes(place.size())?;
         let own = sizes[place.rank()];
@@ -66,8 +83,16 @@ pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Targ
     let bytes = if at_root { from.bytes()? } else { into.bytes()? };
     let mut call = Call::new(Operation::Scatter, bytes);
     (call.root, call.in_place) = (root, in_place);
-    let send = if at_root { from.reading(place.size())? } else { BoundBuffer::none() };
-    let receive = if in_place { BoundBuffer::none() } else { into.writing(1)? };
+    let send = if at_root {
+        from.reading(place.size())?
+    } else {
+        BoundBuffer::none()
+    };
+    let receive = if in_place {
+        BoundBuffer::none()
+    } else {
+        into.writing(1)?
+    };
     Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
 }
 
@@ -82,7 +107,11 @@ pub(super) fn scatterv<C: Number, D: Number>(
     let in_place = at_root && into.is_in_place();
     let mut call = Call::new(Operation::Scatterv, 0);
     (call.root, call.in_place) = (root, in_place);
-    let receive = if in_place { BoundBuffer::none() } else { into.writing(1)? };
+    let receive = if in_place {
+        BoundBuffer::none()
+    } else {
+        into.writing(1)?
+    };
     let (send, sizes) = if at_root {
         let sizes = from.sizes(place.size())?;
         call.blocks = Blocks::known(sizes.iter().copied());
@@ -97,7 +126,11 @@ pub(super) fn scatterv<C: Number, D: Number>(
 pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Request> {
     let mut call = Call::new(Operation::Allgather, into.bytes()?);
     call.in_place = from.is_in_place();
-    let send = if call.in_place { BoundBuffer::none() } else { from.reading(1)? };
+    let send = if call.in_place {
+        BoundBuffer::none()
+    } else {
+        from.reading(1)?
+    };
     let receive = into.writing(place.size())?;
     Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
 }
@@ -110,7 +143,11 @@ pub(super) fn allgatherv<C: Number, D: Number>(
     let mut call = Call::new(Operation::Allgatherv, 0);
     call.in_place = from.is_in_place();
     call.blocks = Blocks::known(into.sizes(place.size())?);
-    let send = if call.in_place { BoundBuffer::none() } else { from.reading(1)? };
+    let send = if call.in_place {
+        BoundBuffer::none()
+    } else {
+        from.reading(1)?
+    };
     let receive = into.writing(place.size())?;
     Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
 }
@@ -118,7 +155,11 @@ pub(super) fn allgatherv<C: Number, D: Number>(
 pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Request> {
     let mut call = Call::new(Operation::Alltoall, into.bytes()?);
     call.in_place = from.is_in_place();
-    let send = if call.in_place { BoundBuffer::none() } else { from.reading(place.size())? };
+    let send = if call.in_place {
+        BoundBuffer::none()
+    } else {
+        from.reading(place.size())?
+    };
     let receive = into.writing(place.size())?;
     Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
 }

@@ -58,7 +58,10 @@ struct Place {
 
 impl Place {
     fn of(handle: h::Comm) -> Result<Self> {
-        Ok(Self { world: process::world()?, comm: comm::find(handle)? })
+        Ok(Self {
+            world: process::world()?,
+            comm: comm::find(handle)?,
+        })
     }
 
     fn size(&self) -> usize {
@@ -139,7 +142,10 @@ impl Elements<Target> {
 fn total(count: u64, blocks: usize) -> Result<u64> {
     match count.checked_mul(blocks as u64) {
         Some(total) => Ok(total),
-        None => fail!(abi::MPI_ERR_COUNT, "{blocks} blocks of {count} elements are more than can be addressed"),
+        None => fail!(
+            abi::MPI_ERR_COUNT,
+            "{blocks} blocks of {count} elements are more than can be addressed"
+        ),
     }
 }
 
@@ -150,7 +156,11 @@ impl<B: Copy, C: Number, D: Number> Unequal<B, C, D> {
         let displacements = self.displacements.slice("displs", processes)?;
         let place = |(c, d): (&C, &D)| {
             let Some(at) = d.wide().checked_mul(ty.extent()) else {
-                fail!(abi::MPI_ERR_ARG, "the displacement {} leaves the address space", d.wide())
+                fail!(
+                    abi::MPI_ERR_ARG,
+                    "the displacement {} leaves the address space",
+                    d.wide()
+                )
             };
             Ok((count("counts", c.wide())?, at))
         };
@@ -161,7 +171,10 @@ impl<B: Copy, C: Number, D: Number> Unequal<B, C, D> {
     fn sizes(&self, processes: usize) -> Result<Vec<u64>> {
         let ty = datatype::find(self.datatype)?;
         let counts = self.counts.slice("counts", processes)?;
-        counts.iter().map(|c| Ok(ty.bytes(count("counts", c.wide())?)?)).collect()
+        counts
+            .iter()
+            .map(|c| Ok(ty.bytes(count("counts", c.wide())?)?))
+            .collect()
     }
 
     fn bind(&self, processes: usize, block: impl Fn(B, i64, u64, &Datatype) -> Result<Block>) -> Result<BoundBuffer> {

@@ -24,11 +24,19 @@ pub(super) struct Operands {
 
 impl Operands {
     fn send(&self, count: i64) -> Elements<Source> {
-        Elements { buffer: self.from, count, datatype: self.datatype }
+        Elements {
+            buffer: self.from,
+            count,
+            datatype: self.datatype,
+        }
     }
 
     fn receive(&self, count: i64) -> Elements<Target> {
-        Elements { buffer: self.into, count, datatype: self.datatype }
+        Elements {
+            buffer: self.into,
+            count,
+            datatype: self.datatype,
+        }
     }
 
     fn launch(&self, place: &Place, mut call: Call, send: BoundBuffer, receive: BoundBuffer) -> Result<Request> {
@@ -46,7 +54,11 @@ pub(super) fn symmetric(place: &Place, operation: Operation, operands: Operands,
     let mut call = Call::new(operation, count("count", n)?);
     let from = operands.send(n);
     call.in_place = from.is_in_place();
-    let send = if call.in_place { BoundBuffer::none() } else { from.reading(1)? };
+    let send = if call.in_place {
+        BoundBuffer::none()
+    } else {
+        from.reading(1)?
+    };
     operands.launch(place, call, send, operands.receive(n).writing(1)?)
 }
 
@@ -56,8 +68,16 @@ pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> 
     let from = operands.send(n);
     let mut call = Call::new(Operation::Reduce, count("count", n)?);
     (call.root, call.in_place) = (root, at_root && from.is_in_place());
-    let send = if call.in_place { BoundBuffer::none() } else { from.reading(1)? };
-    let receive = if at_root { operands.receive(n).writing(1)? } else { BoundBuffer::none() };
+    let send = if call.in_place {
+        BoundBuffer::none()
+    } else {
+        from.reading(1)?
+    };
+    let receive = if at_root {
+        operands.receive(n).writing(1)?
+    } else {
+        BoundBuffer::none()
+    };
     operands.launch(place, call, send, receive)
 }
 
@@ -69,12 +89,20 @@ pub(super) fn reduce_scatter_block(place: &Place, operands: Operands, n: i64) ->
         let receive = operands.receive(n).writing(place.size())?;
         return operands.launch(place, call, BoundBuffer::none(), receive);
     }
-    operands.launch(place, call, from.reading(place.size())?, operands.receive(n).writing(1)?)
+    operands.launch(
+        place,
+        call,
+        from.reading(place.size())?,
+        operands.receive(n).writing(1)?,
+    )
 }
 
 pub(super) fn reduce_scatter<C: Number>(place: &Place, operands: Operands, counts: In<C>) -> Result<Request> {
     let counts = counts.slice("recvcounts", place.size())?;
-    let sizes = counts.iter().map(|c| count("recvcounts", c.wide())).collect::<Result<Vec<u64>>>()?;
+    let sizes = counts
+        .iter()
+        .map(|c| count("recvcounts", c.wide()))
+        .collect::<Result<Vec<u64>>>()?;
     let (own, all) = (sizes[place.rank()] as i64, sizes.iter().sum::<u64>() as i64);
     let mut call = Call::new(Operation::ReduceScatter, 0);
     call.blocks = Blocks::known(sizes);
@@ -83,5 +111,10 @@ pub(super) fn reduce_scatter<C: Number>(place: &Place, operands: Operands, count
         let receive = operands.receive(all).writing(1)?;
         return operands.launch(place, call, BoundBuffer::none(), receive);
     }
-    operands.launch(place, call, operands.send(all).reading(1)?, operands.receive(own).writing(1)?)
+    operands.launch(
+        place,
+        call,
+        operands.send(all).reading(1)?,
+        operands.receive(own).writing(1)?,
+    )
 }
