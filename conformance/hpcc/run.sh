@@ -81,9 +81,11 @@ if [ ! -x "$build/hpcc" ] || [ "$(command -v "$cc")" -nt "$build/hpcc" ]; then
     unpack
     rm -rf "$build"
     cp -r "$work/source" "$build"
-    sed "s|@CC@|$cc|" "$here/Make.isthmus" >"$build/hpl/Make.isthmus"
+    renamed=
+    [ "$mpi" = mpich ] || renamed='-DMPI_Address=MPI_Get_address -DMPI_Type_struct=MPI_Type_create_struct'
+    sed "s|@CC@|$cc|; s|@RENAMED@|$renamed|" "$here/Make.isthmus" >"$build/hpl/Make.isthmus"
     say "building with $cc"
-    make -C "$build" arch=isthmus >"$work/build-$mpi.log" 2>&1 || { tail -n 20 "$work/build-$mpi.log" >&2; die "the build failed; all of it: $work/build-$mpi.log"; }
+    make -C "$build" arch=isthmus >"$work/build-$mpi.log" 2>&1 || { grep -iE -A 3 "error|undefined" "$work/build-$mpi.log" | head -n 20 >&2; die "the build failed; all of it: $work/build-$mpi.log"; }
 fi
 
 # --- the run ------------------------------------------------------------------------------------------------
