@@ -202,21 +202,20 @@ fn run(mut side: Side, plan: &Plan) {
     let medium = side.ping_pong(&vec![0; 32 << 10], plan.rounds / 2);
     let large = side.ping_pong(&vec![0; 256 << 10], plan.rounds / 5);
     let mut memory = vec![1; BULK];
-    let mut bulk: Vec<f64> = (0..7).map(|_| side.bulk(&mut memory, &plan.barrier)).collect();
-    bulk.sort_by(f64::total_cmp);
+    let bulk: Vec<f64> = (0..7).map(|_| side.bulk(&mut memory, &plan.barrier)).collect();
     if side.rank == 0 {
-        let rate = |seconds: f64| BULK as f64 * 8.0 / 1e6 / seconds;
+        let rates: Vec<String> = bulk
+            .iter()
+            .map(|t| format!("{:.0}", BULK as f64 * 8.0 / 1e6 / t))
+            .collect();
+        let (name, us) = (side.transport.name(), 1e6);
         println!(
-            "{:4} first {:.3} ms; one way 8 B {:.1} us, 32 KiB {:.1} us, 256 KiB {:.1} us; 64 MiB median {:.0} Mbit/s ({:.2} GB/s), best {:.0}, worst {:.0}",
-            side.transport.name(),
+            "{name:4} first {:.3} ms; one way 8 B {:.1} us, 32 KiB {:.1} us, 256 KiB {:.1} us; 64 MiB, one after the other: {} Mbit/s",
             first * 2e3,
-            small * 1e6,
-            medium * 1e6,
-            large * 1e6,
-            rate(bulk[3]),
-            rate(bulk[3]) / 8e3,
-            rate(bulk[0]),
-            rate(bulk[6])
+            small * us,
+            medium * us,
+            large * us,
+            rates.join(" ")
         );
     }
     while !side.transport.close(&mut side.counts) {
