@@ -5,9 +5,11 @@
 //! gives its core to others between two polls, depends on [`Policy::spare_cores`]:
 //!
 //! ```text
-//!  spare cores     poll, poll, poll ... for SPIN        then sleep
-//!  oversubscribed  poll, yield, poll, yield ... YIELDS  then sleep
+//!  spare cores     poll, poll ... SPINS times, then poll, yield, poll, yield ... for SPIN, then sleep
+//!  oversubscribed  poll, yield, poll, yield ... YIELDS times, then sleep
 //! ```
+//! Even with spare cores a thread yields soon: if somebody else's work keeps the cores busy, the process that is waited for may
+//! share this very core, and would get it only when this one sleeps. A yield costs nothing when nobody wants the core.
 //!
 //! Several threads may wait at once. The lock is free while a thread yields or sleeps. What one thread's progress completes may be
 //! what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`]; the bell is
@@ -25,12 +27,12 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{Channel, Completion, Engine, EngineError, Mode, ReceiveBuffer, SendBuffer};
 
-/// How long a thread polls without pause before it sleeps, if there are spare cores: longer than a message inside a machine takes,
-/// short enough that waiting for anything slower costs little.
-const SPIN: Duration = Duration::from_micros(50);
+/// How often a thread polls without pause, if there are spare cores: a few microseconds, what a short message on a node takes.
+const SPINS: u32 = 100;
 
-/// Polls between two looks at the clock.
-const POLLS: u32 = 32;
+/// How long a thread polls before it sleeps, if there are spare cores: longer than a message inside a machine takes,
+/// short enough that waiting for anything slower costs little.
+const SPIN: Duration = Duration::from_micros(100);
 
 /// How often a thread yields before it sleeps, if there are no spare cores: some rounds through all processes of the node.
 const YIELDS: u32 = 100;
@@ -179,12 +181,13 @@ impl Shared {
     /// After a round in which nothing happened: spins, yields or sleeps.
     fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience) -> Guard<'a> {
         if !patience.over(self.policy.spare_cores) {
-            if self.policy.spare_cores && !self.policy.threads {
+            let spin = self.policy.spare_cores && patience.rounds <= SPINS;
+            if spin && !self.policy.threads {
                 std::hint::spin_loop();
                 return guard;
             }
             drop(guard);
-            if self.policy.spare_cores { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spin { std::hint::spin_loop() } else { std::thread::yield_now() }
             return self.lock();
         }
         self.sleep(guard)
@@ -263,7 +266,7 @@ impl Patience {
         if !spare_cores {
             return self.rounds > YIELDS;
         }
-        if self.rounds % POLLS != 0 {
+        if self.rounds <= SPINS {
             return false;
         }
         let now = Instant::now();
