@@ -131,6 +131,10 @@ impl Client {
         let _ = tokio::time::timeout(LAST_WORDS, &mut self.listening).await;
         let words = self.take_complaints();
         match &self.contact {
+            Contact::Ssh(_) if self.established => Failure::new(
+                format!("the connection to its agent was lost{}", detail(status, &words)),
+                "the machine, the network or the agent went down; what ran there ends by itself",
+            ),
             Contact::Home => Failure::new(format!("its agent ended{}", detail(status, &words)), ""),
             Contact::Ssh(destination) => explain_ssh(destination, &self.command, status, &words),
         }
