@@ -20,6 +20,9 @@ use std::time::Duration;
 /// A directory younger than this may not have its lock yet.
 const SETTLING: Duration = Duration::from_secs(60);
 
+/// Longest base of the private directory, bytes: the path of a socket has at most 107, ours adds 54 at most.
+const LONGEST: usize = 53;
+
 /// The directories; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Directories {
@@ -42,7 +45,7 @@ impl Directories {
         let prefix = format!("isthmus-{user}-");
         let runtime = std::env::var_os("XDG_RUNTIME_DIR")
             .map(PathBuf::from)
-            .filter(|p| is_own_directory(p, user));
+            .filter(|p| is_own_directory(p, user) && p.as_os_str().len() <= LONGEST);
         let private = runtime.unwrap_or_else(|| PathBuf::from("/tmp"));
         let system = || Some(PathBuf::from("/dev/shm")).filter(|p| p.is_dir());
         let node = shared.or_else(system).unwrap_or_else(|| private.clone());
@@ -74,7 +77,10 @@ impl Directories {
 impl Guarded {
     fn create(base: &Path, prefix: &str) -> io::Result<Self> {
         let path = base.join(format!("{prefix}{}", hex(&random::<16>()?)));
-        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
         let lock = fs::OpenOptions::new()
             .write(true)
             .create_new(true)

@@ -318,7 +318,7 @@ impl Coallocation {
         }
         self.verdict = Some(Verdict {
             status,
-            problem: Some("interrupted".into()),
+            problem: Some(interruption(signal).to_owned()),
             hint: String::new(),
         });
         if !matches!(self.phase, Phase::Leaving { .. } | Phase::Over) {
@@ -528,6 +528,14 @@ fn list_of_ranks(ranks: &[u32]) -> String {
         if ranks.len() == 1 { "rank" } else { "ranks" },
         parts.join(", ")
     )
+}
+
+fn interruption(signal: u32) -> &'static str {
+    if signal == 13 {
+        "nobody reads the output any more"
+    } else {
+        "interrupted"
+    }
 }
 
 /// ` (SIGSEGV)` for the signals that people meet.

@@ -68,6 +68,7 @@ pub(crate) async fn run(job: Job, options: Options, console: Box<dyn Console>) -
         input_wanted: shared.options.input,
         input_credit: INPUT_WINDOW as usize,
         statistics: Statistics::default(),
+        unread: false,
         ticks: 0,
     };
     coordinator.work(&mut events).await;
@@ -152,6 +153,8 @@ struct Coordinator {
     input_wanted: bool,
     input_credit: usize,
     statistics: Statistics,
+    /// Output can no longer be printed.
+    unread: bool,
     ticks: u64,
 }
 
@@ -199,7 +202,12 @@ impl Coordinator {
             Event::Printed { site, bytes } => {
                 self.send(site, &ToAgent::OutputCredit(u32::try_from(bytes).unwrap_or(u32::MAX)));
             }
-            Event::PrintFailed => self.machine.handle_interrupt(SIGPIPE, now),
+            Event::PrintFailed => {
+                // Each further piece of output fails too; only the first is news.
+                if !std::mem::replace(&mut self.unread, true) {
+                    self.machine.handle_interrupt(SIGPIPE, now);
+                }
+            }
             Event::Interrupt(signal) => self.machine.handle_interrupt(signal, now),
         }
     }
