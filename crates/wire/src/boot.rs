@@ -175,10 +175,18 @@ impl Message {
                 certificate: r.bytes("certificate")?,
                 authority: r.bytes("authority")?,
             })),
-            3 => Self::Abort { code: r.u32("code")? as i32, reason: r.text("reason")? },
+            3 => Self::Abort {
+                code: r.u32("code")? as i32,
+                reason: r.text("reason")?,
+            },
             4 => Self::Finished(Counters::read(&mut r)?),
             5 => Self::Dismissed,
-            other => return Err(DecodeError::Invalid { field: "kind", value: u64::from(other) }),
+            other => {
+                return Err(DecodeError::Invalid {
+                    field: "kind",
+                    value: u64::from(other),
+                });
+            }
         };
         r.end()?;
         Ok(message)
@@ -201,7 +209,14 @@ impl Counters {
         let rows = r.list("rows", |r| {
             let name = r.text("operation")?;
             let level = r.u8("level")?;
-            Ok((name, level, LevelCounters { messages: r.u64("messages")?, bytes: r.u64("bytes")? }))
+            Ok((
+                name,
+                level,
+                LevelCounters {
+                    messages: r.u64("messages")?,
+                    bytes: r.u64("bytes")?,
+                },
+            ))
         })?;
         let calls = r.list("calls", |r| Ok((r.text("operation")?, r.u64("calls")?)))?;
         Ok(Self { rows, calls })
@@ -223,9 +238,19 @@ mod tests {
     #[test]
     fn messages_survive_the_wire() {
         let messages = [
-            Message::Abort { code: -3, reason: "rank 3 called MPI_Abort".into() },
+            Message::Abort {
+                code: -3,
+                reason: "rank 3 called MPI_Abort".into(),
+            },
             Message::Finished(Counters {
-                rows: vec![("bcast".into(), 0, LevelCounters { messages: 2, bytes: 2048 })],
+                rows: vec![(
+                    "bcast".into(),
+                    0,
+                    LevelCounters {
+                        messages: 2,
+                        bytes: 2048,
+                    },
+                )],
                 calls: vec![("bcast".into(), 1)],
             }),
             Message::Dismissed,

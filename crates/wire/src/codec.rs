@@ -173,7 +173,11 @@ impl<'a> Reader<'a> {
     }
     /// Ends reading: nothing may be left.
     pub fn end(self) -> Result<(), DecodeError> {
-        if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Trailing(self.0.len())) }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(DecodeError::Trailing(self.0.len()))
+        }
     }
 }
 
@@ -195,13 +199,17 @@ impl Deframer {
     }
     /// The next whole body, if it is there.
     pub fn next_body(&mut self) -> Result<Option<Vec<u8>>, DecodeError> {
-        let Some(prefix) = self.buffer.get(self.start..self.start + 4) else { return Ok(None) };
+        let Some(prefix) = self.buffer.get(self.start..self.start + 4) else {
+            return Ok(None);
+        };
         let length = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]) as usize;
         if length == 0 || length > MAX_MESSAGE {
             return Err(DecodeError::TooLong(length as u64));
         }
         let at = self.start + 4;
-        let Some(body) = self.buffer.get(at..at + length) else { return Ok(None) };
+        let Some(body) = self.buffer.get(at..at + length) else {
+            return Ok(None);
+        };
         let body = body.to_vec();
         self.start = at + length;
         if self.start > (1 << 20) {

@@ -119,14 +119,30 @@ impl std::error::Error for HeaderError {}
 impl Header {
     /// A header without flags.
     pub fn new(kind: Kind, context: u32, source: u32, tag: i32, length: u64, token: u64) -> Self {
-        Self { kind, flags: 0, context, source, tag, length, token }
+        Self {
+            kind,
+            flags: 0,
+            context,
+            source,
+            tag,
+            length,
+            token,
+        }
     }
 
     /// A header of a kind that names only requests (`Cts`, `Data`, `Ack`, `Pulled`, `Cancel`, `CancelReply`).
     pub fn control(kind: Kind, token: u64, auxiliary: u64, length: u64) -> Self {
         let context = (auxiliary & 0xffff_ffff) as u32;
         let source = (auxiliary >> 32) as u32;
-        Self { kind, flags: 0, context, source, tag: 0, length, token }
+        Self {
+            kind,
+            flags: 0,
+            context,
+            source,
+            tag: 0,
+            length,
+            token,
+        }
     }
 
     /// The eight bytes of `context` and `source` read as one number (`Cts`, `Data`).
@@ -159,9 +175,7 @@ impl Header {
 
     /// Decodes; the limits on `length` are the caller's.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderError> {
-        let u32_at = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let kind = Kind::from_code(bytes[0]).ok_or(HeaderError::UnknownKind(bytes[0]))?;
         let reserved = u16::from_le_bytes([bytes[2], bytes[3]]);
         if reserved != 0 {
@@ -189,7 +203,10 @@ mod tests {
         let header = Header::new(Kind::EagerSync, 7, 0xdead_beef, -2, 1 << 40, u64::MAX - 1);
         assert_eq!(Header::decode(&header.encode()), Ok(header));
         let cts = Header::control(Kind::Cts, 5, 0x0123_4567_89ab_cdef, 9);
-        assert_eq!(Header::decode(&cts.encode()).unwrap().auxiliary(), 0x0123_4567_89ab_cdef);
+        assert_eq!(
+            Header::decode(&cts.encode()).unwrap().auxiliary(),
+            0x0123_4567_89ab_cdef
+        );
     }
 
     #[test]

@@ -72,7 +72,11 @@ impl PlaceTable {
     /// Appends the table to a message.
     pub fn write(&self, w: &mut Writer) {
         w.list(&self.subjobs, |w, s| {
-            w.text(&s.name).text(&s.lan).u32(s.first_rank).u32(s.count).u32(s.appnum);
+            w.text(&s.name)
+                .text(&s.lan)
+                .u32(s.first_rank)
+                .u32(s.count)
+                .u32(s.appnum);
         });
         w.list(&self.nodes, |w, n| {
             w.text(&n.host).list(&n.addresses, |w, a| {
@@ -122,7 +126,10 @@ impl PlaceTable {
     }
 
     fn check(&self) -> Result<(), DecodeError> {
-        let bad = |field, value: u32| DecodeError::Invalid { field, value: u64::from(value) };
+        let bad = |field, value: u32| DecodeError::Invalid {
+            field,
+            value: u64::from(value),
+        };
         if let Some(n) = self.nodes.iter().find(|n| n.subjob as usize >= self.subjobs.len()) {
             return Err(bad("node's subjob", n.subjob));
         }
@@ -130,7 +137,9 @@ impl PlaceTable {
             if p.subjob as usize >= self.subjobs.len() {
                 return Err(bad("place's subjob", p.subjob));
             }
-            let Some(node) = self.nodes.get(p.node as usize) else { return Err(bad("place's node", p.node)) };
+            let Some(node) = self.nodes.get(p.node as usize) else {
+                return Err(bad("place's node", p.node));
+            };
             if p.slot >= node.processes {
                 return Err(bad("slot", p.slot));
             }
