@@ -5,7 +5,8 @@
  *
  *   mpibench [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
  *
- * Tests: latency and bandwidth (ping-pong of the first and the last rank), barrier, bcast, reduce, allreduce, gather,
+ * Tests: latency (half a ping-pong of the first and the last rank), bandwidth (a message
+ * from the first to the last rank and an empty answer), barrier, bcast, reduce, allreduce, gather,
  * allgather, alltoall (BYTES each rank contributes; for alltoall: to each other rank), blocked (CPU time of the last
  * rank while it waits in MPI_Recv for BYTES milliseconds). Rank 0 prints a line for each: RESULT TEST BYTES VALUE UNIT.
  *
@@ -64,33 +65,33 @@ static int repeats(double once, double budget)
     return count;
 }
 
-static void ping(int bytes, int count)
+static void ping(int bytes, int back, int count)
 {
     int last = size - 1;
     for (int i = 0; i < count; i++) {
         if (rank == 0) {
             MPI_Send(out, bytes, MPI_BYTE, last, 1, MPI_COMM_WORLD);
-            MPI_Recv(in, bytes, MPI_BYTE, last, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(in, back, MPI_BYTE, last, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else if (rank == last) {
             MPI_Recv(in, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(out, bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+            MPI_Send(out, back, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
         }
     }
 }
 
-/* Seconds one way: the median of batches. */
-static double one_way(int bytes)
+/* Seconds of an exchange: the median of batches. */
+static double exchange(int bytes, int back)
 {
     double batch[BATCHES];
     int batches = aligned ? (aligned < BATCHES ? aligned : BATCHES) : BATCHES;
-    ping(bytes, 1);
+    ping(bytes, back, 1);
     double start = now();
-    ping(bytes, 2);
+    ping(bytes, back, 2);
     int count = aligned ? 1 : repeats((now() - start) / 2, seconds / batches);
     for (int b = 0; b < batches; b++) {
         start = now();
-        ping(bytes, count);
-        batch[b] = (now() - start) / count / 2;
+        ping(bytes, back, count);
+        batch[b] = (now() - start) / count;
     }
     return median(batch, batches);
 }
@@ -195,9 +196,9 @@ static void run(char *spec)
     double value;
     const char *unit = "us";
     if (!strcmp(spec, "latency")) {
-        value = one_way(bytes) * 1e6;
+        value = exchange(bytes, bytes) / 2 * 1e6;
     } else if (!strcmp(spec, "bandwidth")) {
-        value = bytes / one_way(bytes) / 1e6;
+        value = bytes / exchange(bytes, 0) / 1e6;
         unit = "MB/s";
     } else if (!strcmp(spec, "blocked")) {
         value = blocked(bytes);
