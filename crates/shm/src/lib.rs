@@ -52,6 +52,8 @@ mod pull;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]
+mod spread;
+#[cfg(not(loom))]
 mod transport;
 
 #[cfg(not(loom))]

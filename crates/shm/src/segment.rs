@@ -4,7 +4,7 @@
 //! ```text
 //!  offset                     content
 //!  0        header, 4096 bytes: magic, layout version, job, slots, bytes per ring | joined counter
-//!  4096     block of slot 0, 1024 bytes: bell | state, process id, probe | refusals
+//!  4096     block of slot 0, 1024 bytes: bell | state, process id, probe, core | refusals
 //!  5120     block of slot 1 ...
 //!  (next multiple of 4096 after the blocks)
 //!           ring read by slot 0, written by slot 0
@@ -34,7 +34,7 @@ pub const MAX_PROCESSES: usize = 64 * WORDS;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PAGE: usize = 4096;
 const BLOCK_BYTES: usize = 1024;
 
@@ -70,6 +70,10 @@ impl Geometry {
     /// Longest payload of a frame.
     pub fn frame_bytes(&self) -> usize {
         longest_payload(self.data_bytes())
+    }
+
+    pub(crate) fn processes(&self) -> usize {
+        self.processes
     }
 
     fn data_bytes(&self) -> usize {
@@ -119,6 +123,8 @@ pub(crate) struct Block {
     pub(crate) probe_address: AtomicU64,
     /// Random bytes to be found there: a process id can mean another process in another container.
     pub(crate) probe: [AtomicU64; 2],
+    /// Core on which the process polls, counted from 1 (see `spread`).
+    pub(crate) core: AtomicU32,
     /// Bit s: slot s cannot copy out of this process's memory.
     pub(crate) refusals: [AtomicU64; WORDS],
 }

@@ -14,6 +14,7 @@ use crate::error::ShmError;
 use crate::pull::{self, Handle};
 use crate::ring::{PushError, Reader, Writer};
 use crate::segment::{Geometry, RingMemory, STATE_LEFT, STATE_PRESENT, Segment};
+use crate::spread::Spread;
 use crate::sync::Ordering;
 
 /// Rings that are looked at without being told to. More would slow down polling when nothing arrives.
@@ -41,6 +42,7 @@ pub struct ShmTransport {
     /// Bytes that have been, or will be, written into our doorbell and were not taken out.
     owed: usize,
     asleep: bool,
+    spread: Spread,
     doorbells: Doorbells,
     /// What others read to find out whether they can; at a fixed address.
     _probe: Box<[u64; 2]>,
@@ -127,6 +129,7 @@ impl ShmTransport {
             delivered: 0,
             owed: 0,
             asleep: false,
+            spread: Spread::new(processes),
             doorbells,
             _probe: probe,
             segment,
@@ -469,6 +472,11 @@ impl Transport for ShmTransport {
             any = true;
             self.report_losses(sink);
         }
+        if any {
+            self.spread.busy();
+        } else {
+            self.spread.idle(&self.segment, self.slot);
+        }
         any
     }
 
@@ -476,6 +484,7 @@ impl Transport for ShmTransport {
         self.asleep = true;
         let quiet = self.segment.block(self.slot).bell.sleep(self.links.len());
         if quiet && !self.something_waits() {
+            self.spread.sleeps(&self.segment, self.slot);
             return true;
         }
         self.disarm();
