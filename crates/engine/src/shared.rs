@@ -30,9 +30,9 @@ use crate::{Channel, Completion, Engine, EngineError, Mode, ReceiveBuffer, SendB
 /// How often a thread polls without pause, if there are spare cores: a few microseconds, what a short message on a node takes.
 const SPINS: u32 = 100;
 
-/// How long a thread polls before it sleeps, if there are spare cores: longer than a message inside a machine takes,
+/// How long a thread polls before it sleeps, if there are spare cores: longer than a message of 2 MiB inside a machine takes,
 /// short enough that waiting for anything slower costs little.
-const SPIN: Duration = Duration::from_micros(100);
+const SPIN: Duration = Duration::from_micros(200);
 
 /// How often a thread yields before it sleeps, if there are no spare cores. The message it waits for is often there after one round
 /// through the processes of the core; more rounds only take the core from those that have work. (Measured: a barrier of 8

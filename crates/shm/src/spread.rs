@@ -14,8 +14,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 use crate::segment::Segment;
 use crate::sync::Ordering;
 
-/// Polls in vain between two looks at the core: some 10 µs, longer than most answers take.
-const POLLS: u32 = 256;
+/// Polls in vain between two looks at the core: some 10 µs of waiting, in one piece or in many.
+const POLLS: u32 = 512;
 
 /// Shortest time between two moves: moving costs the contents of the caches.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -40,13 +40,7 @@ impl Spread {
         }
     }
 
-    /// Something arrived.
-    #[inline]
-    pub(crate) fn busy(&mut self) {
-        self.polls = 0;
-    }
-
-    /// Nothing arrived.
+    /// A poll found nothing.
     #[inline]
     pub(crate) fn idle(&mut self, segment: &Segment, slot: usize) {
         self.polls += 1;

@@ -472,9 +472,7 @@ impl Transport for ShmTransport {
             any = true;
             self.report_losses(sink);
         }
-        if any {
-            self.spread.busy();
-        } else {
+        if !any {
             self.spread.idle(&self.segment, self.slot);
         }
         any
