@@ -53,9 +53,15 @@ command -v "$cc" >/dev/null 2>&1 || die "$cc is not there; build first (sh scrip
 fetch() {
     # Package lists of our own: the system's usually have no deb-src, and are not ours to change.
     mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
-    key=/usr/share/keyrings/debian-archive-keyring.gpg
-    echo "deb-src [signed-by=$key] ${DEBIAN_MIRROR:-http://deb.debian.org/debian} bookworm main" >"$work/apt/sources.list"
-    set -- -q -o "Dir::Etc::sourcelist=$work/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/apt/lists" \
+    mkdir -p "$work/apt/sources"
+    # The system's own mirrors, asked for sources instead of packages.
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ ! -e "$list" ] || sed -n 's/^deb /deb-src /p' "$list" >"$work/apt/sources/$(basename "$list" .list).list"
+    done
+    for list in /etc/apt/sources.list.d/*.sources; do
+        [ ! -e "$list" ] || sed 's/^Types:.*/Types: deb-src/' "$list" >"$work/apt/sources/$(basename "$list")"
+    done
+    set -- -q -o Dir::Etc::sourcelist=- -o "Dir::Etc::sourceparts=$work/apt/sources" -o "Dir::State::lists=$work/apt/lists" \
         -o "Dir::Cache=$work/apt/cache" -o APT::Sandbox::User=root
     apt-get "$@" update >&2 || die "cannot read the package lists"
     (cd "$work" && apt-get "$@" source --download-only hpcc >&2) || say "the package is incomplete on this mirror"
