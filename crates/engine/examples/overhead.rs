@@ -98,12 +98,12 @@ fn measure(what: &str, mut once: impl FnMut()) {
     if std::env::args().nth(1).is_some_and(|only| !what.contains(&only)) {
         return;
     }
-    const TIMES: u32 = 2_000_000;
+    let times = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(2_000_000_u32);
     let mut best = f64::MAX;
     for _ in 0..5 {
         let start = Instant::now();
-        (0..TIMES).for_each(|_| once());
-        best = best.min(start.elapsed().as_nanos() as f64 / f64::from(TIMES));
+        (0..times).for_each(|_| once());
+        best = best.min(start.elapsed().as_nanos() as f64 / f64::from(times));
     }
     println!("{what}: {best:.1} ns");
 }
