@@ -35,9 +35,9 @@ const SPINS: u32 = 200;
 const SPIN: Duration = Duration::from_micros(200);
 
 /// How often a thread yields before it sleeps, if there are no spare cores. The message it waits for is often there after one round
-/// through the processes of the core; more rounds only take the core from those that have work. (Measured: a barrier of 8
-/// processes on 2 cores takes 2 to 3 times as long with 0 or with 100.)
-const YIELDS: u32 = 3;
+/// through the processes of the core. (Measured: a barrier of 8 processes on 2 cores takes up to twice as long with 1, a third
+/// longer with 3; with other work on the machine 3 to 100 are alike.)
+const YIELDS: u32 = 30;
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
 const NAP: Duration = Duration::from_secs(1);
