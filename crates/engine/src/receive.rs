@@ -34,7 +34,7 @@ impl Engine {
 
     /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before (`Shared::wait` does).
     /// Fails when nobody is left who could send it.
-    pub fn iprobe(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>) -> Result<Option<Arrived>, EngineError> {
+    pub fn iprobe(&self, channel: &Channel, from: Option<u32>, tag: Option<i32>) -> Result<Option<Arrived>, EngineError> {
         let pattern = Pattern { context: channel.context, source: from, tag };
         let Some(waiting) = self.state.matcher.find(&pattern) else {
             return self.hopeless(channel, from).map_or(Ok(None), Err);

@@ -122,6 +122,8 @@ pub(crate) struct State {
     pub(crate) work: VecDeque<Work>,
     pub(crate) table: Table,
     pub(crate) chunk: Vec<u8>,
+    /// Executions for the next operations.
+    #[expect(clippy::vec_box, reason = "they move between here and a request, and are large")]
     pub(crate) pool: Vec<Box<Execution>>,
     /// Counts what others may wait for: completions and unexpected messages.
     pub(crate) events: u64,

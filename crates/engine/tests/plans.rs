@@ -100,8 +100,8 @@ fn broadcasts_reach_everybody_in_any_layout() {
                 })
                 .collect();
             finish_all(&mut w, &requests);
-            for me in 0..count {
-                let all = content(&buffers[me], 12 * length);
+            for (me, buffer) in buffers.iter().enumerate() {
+                let all = content(buffer, 12 * length);
                 let got: Vec<u8> =
                     if scattered(me) { all.iter().step_by(2).copied().collect() } else { all[..6 * length].to_vec() };
                 assert!(got == data, "{count} {length} {me} {options:?}");

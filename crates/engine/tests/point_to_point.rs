@@ -312,7 +312,7 @@ fn random_operations(seed: u64, options: Options) {
         want.got = Some(number);
     }
     check_order(&sent, &wanted);
-    check_ends(&mut w, &sent, &wanted);
+    check_ends(&w, &sent, &wanted);
 }
 
 fn fits(want: &Wanted, message: &Sent) -> bool {
@@ -336,7 +336,7 @@ fn check_order(sent: &[Sent], wanted: &[Wanted]) {
 }
 
 /// What is left over fits nothing; sends of matched messages are complete, synchronous ones only those.
-fn check_ends(w: &mut World, sent: &[Sent], wanted: &[Wanted]) {
+fn check_ends(w: &World, sent: &[Sent], wanted: &[Wanted]) {
     let matched = |number: usize| wanted.iter().filter(|want| want.got == Some(number)).count();
     for (number, message) in sent.iter().enumerate() {
         assert!(matched(number) <= 1, "message {number} was received twice");

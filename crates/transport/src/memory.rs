@@ -171,7 +171,7 @@ impl Memory {
         Ok(())
     }
 
-    fn pop(&mut self, peer: Peer) -> Option<Frame> {
+    fn pop(&self, peer: Peer) -> Option<Frame> {
         let mut network = lock(&self.network);
         let at = peer as usize * network.count + self.me as usize;
         let frame = network.links[at].frames.pop_front()?;
