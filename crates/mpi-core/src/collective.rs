@@ -51,7 +51,8 @@ pub fn start_with_counts(
         BoundBuffer::one(Block::writing(receive.lend(), &count, phase.receive)?),
         count,
         reducer,
-    );
+    )
+    .on_any_thread();
     let units = phase.receive;
     let next: Next = Box::new(move || {
         // The memory of the first phase lives until its plan has ended: here.

@@ -26,7 +26,7 @@ pub(crate) fn greatest(world: &World, comm: &Comm, value: u32) -> Result<u32> {
     let mut call = Call::new(Operation::Allreduce, 1);
     call.in_place = true;
     call.unit_bytes = 4;
-    let binding = Binding::elements(BoundBuffer::none(), BoundBuffer::one(block), datatype, reducer);
+    let binding = Binding::elements(BoundBuffer::none(), BoundBuffer::one(block), datatype, reducer).on_any_thread();
     world.wait(collective::start_as(world, comm, &call, binding, world.agreement()))?;
     Ok(number(memory.content()))
 }

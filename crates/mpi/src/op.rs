@@ -40,6 +40,8 @@ static OPS: Table<User> = Table::new(Kind::Op);
 pub(crate) struct Reduction {
     pub(crate) reducer: Reducer,
     pub(crate) commutative: bool,
+    /// Whether the operation is a function of the program.
+    pub(crate) calls_program: bool,
 }
 
 /// The operation of a handle for elements of a datatype; refuses what the standard does not define.
@@ -67,6 +69,7 @@ fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
     Ok(Reduction {
         reducer: predefined_reducer(op, basic),
         commutative: op.commutative(),
+        calls_program: false,
     })
 }
 
@@ -96,6 +99,7 @@ fn user_defined(user: User, datatype: &Datatype, type_handle: h::Datatype) -> Re
     Reduction {
         reducer: Arc::new(reducer),
         commutative: user.commutative,
+        calls_program: true,
     }
 }
 

@@ -45,6 +45,11 @@ impl Operands {
         call.commutative = reduction.commutative;
         call.unit_bytes = ty.size();
         let binding = Binding::elements(send, receive, ty.clone(), reduction.reducer);
+        let binding = if reduction.calls_program {
+            binding
+        } else {
+            binding.on_any_thread()
+        };
         Ok(start(place.world, place.comm, &call, binding))
     }
 }
