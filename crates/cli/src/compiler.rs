@@ -89,7 +89,7 @@ impl Request {
                 "showme:incdirs" => return Self::Print(vec![tree.include()]),
                 "showme:libdirs" => return Self::Print(vec![tree.library_directory()]),
                 "showme:libs" => return Self::Print(vec!["mpi_abi".to_owned()]),
-                other => match other.strip_prefix("cc=").or(other.strip_prefix("cxx=")) {
+                other => match other.strip_prefix("cc=").or_else(|| other.strip_prefix("cxx=")) {
                     Some(name) => compiler = name.to_owned(),
                     None => rest.push(argument),
                 },
@@ -137,7 +137,7 @@ impl Tree {
         let prefix = own
             .parent()
             .and_then(Path::parent)
-            .unwrap_or(Path::new("/"))
+            .unwrap_or_else(|| Path::new("/"))
             .to_path_buf();
         let tree = Self { prefix };
         for (directory, file) in [(tree.include(), "mpi.h"), (tree.library_directory(), "libmpi_abi.so")] {

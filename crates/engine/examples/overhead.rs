@@ -24,7 +24,12 @@ impl Transport for Echo {
         "echo"
     }
     fn limits(&self, _: Peer) -> Limits {
-        Limits { frame: 4096, eager: 4096, pull: false, bulk: false }
+        Limits {
+            frame: 4096,
+            eager: 4096,
+            pull: false,
+            bulk: false,
+        }
     }
     fn send(&mut self, _: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
         if header.kind == Kind::Credit {
@@ -83,14 +88,21 @@ impl Plan for Exchange {
         &[]
     }
     fn next_step(&mut self) -> Option<Step> {
-        let data = Slice { buffer: Buffer::Recv, offset: 0, length: 0 };
+        let data = Slice {
+            buffer: Buffer::Recv,
+            offset: 0,
+            length: 0,
+        };
         self.0 += 1;
         let action = match self.0 {
             1 => Action::Send { to: 1, data, slot: 0 },
             2 => Action::Receive { from: 1, data, slot: 0 },
             _ => return None,
         };
-        Some(Step { action, after: After::NONE })
+        Some(Step {
+            action,
+            after: After::NONE,
+        })
     }
 }
 
@@ -98,7 +110,10 @@ fn measure(what: &str, mut once: impl FnMut()) {
     if std::env::args().nth(1).is_some_and(|only| !what.contains(&only)) {
         return;
     }
-    let times = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(2_000_000_u32);
+    let times = std::env::args()
+        .nth(2)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(2_000_000_u32);
     let mut best = f64::MAX;
     for _ in 0..5 {
         let start = Instant::now();
@@ -110,15 +125,38 @@ fn measure(what: &str, mut once: impl FnMut()) {
 
 fn main() {
     let header = Header::control(Kind::Ack, 0, 0, 0);
-    let echo = Echo { full: false, credit: None, header, payload: [0; 64] };
-    let setup = Setup { me: 0, transports: vec![Box::new(echo)], routes: vec![0; 2], levels: vec![4; 2] };
-    let shared = Shared::new(Engine::new(setup), Policy { spare_cores: true, threads: false });
-    let channel = Channel { context: 0, rank: 0, members: Members::Range { first: 0, count: 2 } };
+    let echo = Echo {
+        full: false,
+        credit: None,
+        header,
+        payload: [0; 64],
+    };
+    let setup = Setup {
+        me: 0,
+        transports: vec![Box::new(echo)],
+        routes: vec![0; 2],
+        levels: vec![4; 2],
+    };
+    let shared = Shared::new(
+        Engine::new(setup),
+        Policy {
+            spare_cores: true,
+            threads: false,
+        },
+    );
+    let channel = Channel {
+        context: 0,
+        rank: 0,
+        members: Members::Range { first: 0, count: 2 },
+    };
     let memory = Scratch::new(0, 64);
     let send = || SendBuffer::contiguous(memory.memory().reading(), 0, 8);
     let receive = || ReceiveBuffer::contiguous(memory.memory(), 8, 8);
     measure("send, receive (posted late), wait", || {
-        assert!(matches!(shared.lock().send(&channel, 1, 7, Mode::Standard, send()), Ok(None)));
+        assert!(matches!(
+            shared.lock().send(&channel, 1, 7, Mode::Standard, send()),
+            Ok(None)
+        ));
         let request = shared.lock().irecv(&channel, Some(1), Some(7), receive());
         shared.wait(|engine| engine.take(request));
     });
@@ -128,13 +166,17 @@ fn main() {
     });
     measure("receive, send, wait", || {
         let request = shared.lock().irecv(&channel, Some(1), Some(7), receive());
-        assert!(matches!(shared.lock().send(&channel, 1, 7, Mode::Standard, send()), Ok(None)));
+        assert!(matches!(
+            shared.lock().send(&channel, 1, 7, Mode::Standard, send()),
+            Ok(None)
+        ));
         shared.wait(|engine| engine.take(request));
     });
     measure("plan of one send and one receive, wait", || {
         let operation = isthmus_engine::Operation::POINT_TO_POINT;
-        let request =
-            shared.lock().start_plan(&channel, operation, 1, Box::new(Exchange(0)), Binding::nothing(), None);
+        let request = shared
+            .lock()
+            .start_plan(&channel, operation, 1, Box::new(Exchange(0)), Binding::nothing(), None);
         shared.wait(|engine| engine.take(request));
     });
     measure("lock and unlock", || drop(shared.lock()));

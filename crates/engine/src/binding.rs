@@ -53,12 +53,22 @@ pub struct Binding {
 impl Binding {
     /// For operations that only move data.
     pub fn bytes(send: BoundBuffer, receive: BoundBuffer) -> Self {
-        Self { send, receive, unit: Unit::Byte, calls_user: false }
+        Self {
+            send,
+            receive,
+            unit: Unit::Byte,
+            calls_user: false,
+        }
     }
 
     /// For reductions; the buffers hold elements of `datatype` in one block each.
     pub fn elements(send: BoundBuffer, receive: BoundBuffer, datatype: Datatype, reducer: Reducer) -> Self {
-        Self { send, receive, unit: Unit::Element { datatype, reducer }, calls_user: true }
+        Self {
+            send,
+            receive,
+            unit: Unit::Element { datatype, reducer },
+            calls_user: true,
+        }
     }
 
     /// The reducer never calls code of the user (predefined operations), so a transport's thread may run it while the user computes.
@@ -97,17 +107,32 @@ impl Block {
 
     /// Bytes in a row.
     pub(crate) fn plain(memory: WriteMemory, length: u64) -> Self {
-        Self { read: memory.reading(), write: Some(memory), datatype: None, length }
+        Self {
+            read: memory.reading(),
+            write: Some(memory),
+            datatype: None,
+            length,
+        }
     }
 
     fn new(read: ReadMemory, write: Option<WriteMemory>, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
         if let Some((offset, length)) = datatype.contiguous(count) {
             let (read, write) = (read.shifted(offset), write.map(|w| w.shifted(offset)));
-            return Ok(Self { read, write, datatype: None, length });
+            return Ok(Self {
+                read,
+                write,
+                datatype: None,
+                length,
+            });
         }
         // Proves that packers can be made later.
         let length = Packer::new(datatype, count, read)?.size();
-        Ok(Self { read, write, datatype: Some((datatype.clone(), count)), length })
+        Ok(Self {
+            read,
+            write,
+            datatype: Some((datatype.clone(), count)),
+            length,
+        })
     }
 
     /// Bytes of the packed stream.
@@ -159,11 +184,15 @@ fn parts(blocks: &[(u64, Block)], at: u64, length: usize, mut each: impl FnMut(&
 }
 
 pub(crate) fn read(blocks: &[(u64, Block)], at: u64, out: &mut [u8]) {
-    parts(blocks, at, out.len(), |block, inside, range| block.read(inside, &mut out[range]));
+    parts(blocks, at, out.len(), |block, inside, range| {
+        block.read(inside, &mut out[range])
+    });
 }
 
 pub(crate) fn write(blocks: &[(u64, Block)], at: u64, data: &[u8]) {
-    parts(blocks, at, data.len(), |block, inside, range| block.write(inside, &data[range]));
+    parts(blocks, at, data.len(), |block, inside, range| {
+        block.write(inside, &data[range])
+    });
 }
 
 /// Blocks one behind the other: their packed streams make up the stream of the buffer.
@@ -188,7 +217,9 @@ impl BoundBuffer {
 
     /// One block.
     pub fn one(block: Block) -> Self {
-        Self { blocks: Blocks::One(block) }
+        Self {
+            blocks: Blocks::One(block),
+        }
     }
 
     /// Several (the v and w collectives).
@@ -199,7 +230,9 @@ impl BoundBuffer {
             start += block.length;
             (at, block)
         });
-        Self { blocks: Blocks::Many(placed.collect()) }
+        Self {
+            blocks: Blocks::Many(placed.collect()),
+        }
     }
 }
 
@@ -235,14 +268,22 @@ impl BoundBuffer {
             return None;
         }
         let Some((block, at)) = self.block(at, length) else {
-            let Blocks::Many(blocks) = &self.blocks else { return None };
-            return Some(SendBuffer { form: SendForm::Blocks(blocks.clone(), at), length });
+            let Blocks::Many(blocks) = &self.blocks else {
+                return None;
+            };
+            return Some(SendBuffer {
+                form: SendForm::Blocks(blocks.clone(), at),
+                length,
+            });
         };
         match &block.datatype {
             None => Some(SendBuffer::contiguous(block.read, at as isize, length)),
             Some((datatype, count)) => {
                 let packer = Packer::new(datatype, *count, block.read).ok()?;
-                Some(SendBuffer { form: SendForm::Typed(Box::new(packer), at), length })
+                Some(SendBuffer {
+                    form: SendForm::Typed(Box::new(packer), at),
+                    length,
+                })
             }
         }
     }
@@ -256,27 +297,48 @@ impl BoundBuffer {
             return None;
         }
         let Some((block, at)) = self.block(at, length) else {
-            let Blocks::Many(blocks) = &self.blocks else { return None };
-            return Some(ReceiveBuffer { form: ReceiveForm::Blocks(blocks.clone(), at), length });
+            let Blocks::Many(blocks) = &self.blocks else {
+                return None;
+            };
+            return Some(ReceiveBuffer {
+                form: ReceiveForm::Blocks(blocks.clone(), at),
+                length,
+            });
         };
         let memory = block.write?;
         match &block.datatype {
             None => Some(ReceiveBuffer::contiguous(memory, at as isize, length)),
             Some((datatype, count)) => {
                 let unpacker = Unpacker::new(datatype, *count, memory).ok()?;
-                Some(ReceiveBuffer { form: ReceiveForm::Typed(Box::new(unpacker), at), length })
+                Some(ReceiveBuffer {
+                    form: ReceiveForm::Typed(Box::new(unpacker), at),
+                    length,
+                })
             }
         }
     }
 
     /// The memory of whole elements of the only block: `first .. first + count`, from the first byte of data to behind the last.
-    pub(crate) fn elements(&self, datatype: &Datatype, first: u64, count: u64) -> Option<(ReadMemory, Option<WriteMemory>, usize)> {
+    pub(crate) fn elements(
+        &self,
+        datatype: &Datatype,
+        first: u64,
+        count: u64,
+    ) -> Option<(ReadMemory, Option<WriteMemory>, usize)> {
         let Blocks::One(block) = &self.blocks else { return None };
         let at = i64::try_from(first).ok()?.checked_mul(datatype.extent())?;
-        let span = i64::try_from(count.checked_sub(1)?).ok()?.checked_mul(datatype.extent())?;
+        let span = i64::try_from(count.checked_sub(1)?)
+            .ok()?
+            .checked_mul(datatype.extent())?;
         // A negative extent would put later elements before earlier ones: refused.
-        let length = usize::try_from(span).ok()?.checked_add(usize::try_from(datatype.true_extent()).ok()?)?;
-        let skip = if block.datatype.is_some() { datatype.true_lower_bound() } else { 0 };
+        let length = usize::try_from(span)
+            .ok()?
+            .checked_add(usize::try_from(datatype.true_extent()).ok()?)?;
+        let skip = if block.datatype.is_some() {
+            datatype.true_lower_bound()
+        } else {
+            0
+        };
         let at = isize::try_from(at.checked_add(skip)?).ok()?;
         Some((block.read.shifted(at), block.write.map(|w| w.shifted(at)), length))
     }

@@ -46,14 +46,20 @@ pub(crate) enum ReceiveForm {
 
 impl SendBuffer {
     /// A message without data.
-    pub const EMPTY: Self = Self { form: SendForm::Contiguous(ReadMemory::EMPTY), length: 0 };
+    pub const EMPTY: Self = Self {
+        form: SendForm::Contiguous(ReadMemory::EMPTY),
+        length: 0,
+    };
 
     /// `length` bytes at `offset` from the origin: the fast way, no reference count is touched.
     /// [`Datatype::contiguous`] gives both numbers.
     #[inline]
     pub fn contiguous(memory: ReadMemory, offset: isize, length: u64) -> Self {
         let memory = if offset == 0 { memory } else { memory.shifted(offset) };
-        Self { form: SendForm::Contiguous(memory), length }
+        Self {
+            form: SendForm::Contiguous(memory),
+            length,
+        }
     }
 
     /// `count` elements; `memory` has their [window](Datatype::window).
@@ -62,7 +68,10 @@ impl SendBuffer {
             return Ok(Self::contiguous(memory, offset, length));
         }
         let packer = Packer::new(datatype, count, memory)?;
-        Ok(Self { length: packer.size(), form: SendForm::Typed(Box::new(packer), 0) })
+        Ok(Self {
+            length: packer.size(),
+            form: SendForm::Typed(Box::new(packer), 0),
+        })
     }
 
     /// Bytes of the message.
@@ -110,19 +119,28 @@ impl SendBuffer {
     pub(crate) fn into_owned(mut self) -> Self {
         let mut bytes = vec![0; self.length as usize];
         self.read(0, &mut bytes);
-        Self { form: SendForm::Owned(bytes.into()), length: self.length }
+        Self {
+            form: SendForm::Owned(bytes.into()),
+            length: self.length,
+        }
     }
 }
 
 impl ReceiveBuffer {
     /// Room for a message without data.
-    pub const EMPTY: Self = Self { form: ReceiveForm::Contiguous(WriteMemory::EMPTY), length: 0 };
+    pub const EMPTY: Self = Self {
+        form: ReceiveForm::Contiguous(WriteMemory::EMPTY),
+        length: 0,
+    };
 
     /// `length` bytes at `offset` from the origin: the fast way.
     #[inline]
     pub fn contiguous(memory: WriteMemory, offset: isize, length: u64) -> Self {
         let memory = if offset == 0 { memory } else { memory.shifted(offset) };
-        Self { form: ReceiveForm::Contiguous(memory), length }
+        Self {
+            form: ReceiveForm::Contiguous(memory),
+            length,
+        }
     }
 
     /// `count` elements; `memory` has their [window](Datatype::window).
@@ -131,7 +149,10 @@ impl ReceiveBuffer {
             return Ok(Self::contiguous(memory, offset, length));
         }
         let unpacker = Unpacker::new(datatype, count, memory)?;
-        Ok(Self { length: unpacker.size(), form: ReceiveForm::Typed(Box::new(unpacker), 0) })
+        Ok(Self {
+            length: unpacker.size(),
+            form: ReceiveForm::Typed(Box::new(unpacker), 0),
+        })
     }
 
     /// Bytes that fit.

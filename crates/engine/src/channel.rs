@@ -24,7 +24,14 @@ impl Members {
     pub fn of(peers: &[Peer]) -> Self {
         let first = peers.first().copied().unwrap_or(0);
         let consecutive = peers.iter().zip(first..).all(|(&peer, expected)| peer == expected);
-        if consecutive { Self::Range { first, count: peers.len() as u32 } } else { Self::Table(peers.into()) }
+        if consecutive {
+            Self::Range {
+                first,
+                count: peers.len() as u32,
+            }
+        } else {
+            Self::Table(peers.into())
+        }
     }
 
     /// Number of ranks.

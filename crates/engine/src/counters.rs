@@ -24,7 +24,11 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new() -> Self {
-        let mut table = Self { names: vec![], sent: vec![], calls: vec![] };
+        let mut table = Self {
+            names: vec![],
+            sent: vec![],
+            calls: vec![],
+        };
         table.operation("point-to-point");
         table
     }
@@ -62,7 +66,13 @@ impl Table {
         // Every message of the user is one call; counting it twice would cost time where it matters most.
         let sends: u64 = self.sent[0].iter().map(|c| c.messages).sum();
         let calls = std::iter::once(&sends).chain(&self.calls[1..]);
-        out.calls = self.names.iter().zip(calls).filter(|(_, n)| **n > 0).map(|(name, n)| ((*name).into(), *n)).collect();
+        out.calls = self
+            .names
+            .iter()
+            .zip(calls)
+            .filter(|(_, n)| **n > 0)
+            .map(|(name, n)| ((*name).into(), *n))
+            .collect();
         out
     }
 }

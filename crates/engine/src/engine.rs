@@ -30,7 +30,10 @@ impl Engine {
     /// An engine over these transports.
     pub fn new(setup: Setup) -> Self {
         let state = State::new(setup.me, &setup.routes, &setup.levels);
-        Self { transports: setup.transports, state }
+        Self {
+            transports: setup.transports,
+            state,
+        }
     }
 
     // ---- requests -------------------------------------------------------------------------------------------------
@@ -47,12 +50,18 @@ impl Engine {
     #[inline]
     pub fn take(&mut self, request: Request) -> Option<Completion> {
         let index = self.state.requests.index(request)?;
-        self.state.requests.slot(index).done.then(|| self.state.requests.remove(index))
+        self.state
+            .requests
+            .slot(index)
+            .done
+            .then(|| self.state.requests.remove(index))
     }
 
     /// Forgets the request; what it began goes on (MPI_Request_free).
     pub fn release(&mut self, request: Request) {
-        let Some(index) = self.state.requests.index(request) else { return };
+        let Some(index) = self.state.requests.index(request) else {
+            return;
+        };
         let slot = self.state.requests.slot_mut(index);
         slot.detached = true;
         if slot.done || matches!(slot.task, Task::User) {
@@ -62,7 +71,9 @@ impl Engine {
 
     /// Cancels a receive that has not matched yet; it completes as cancelled. Anything else goes on as if nothing had been said.
     pub fn cancel(&mut self, request: Request) {
-        let Some(index) = self.state.requests.index(request) else { return };
+        let Some(index) = self.state.requests.index(request) else {
+            return;
+        };
         if self.state.withdraw(index) {
             self.state.requests.slot_mut(index).completion.cancelled = true;
             self.state.finish(index);
@@ -77,7 +88,9 @@ impl Engine {
 
     /// Completes a request made by [`Engine::user_request`].
     pub fn complete_user(&mut self, request: Request, completion: Completion) {
-        let Some(index) = self.state.requests.index(request) else { return };
+        let Some(index) = self.state.requests.index(request) else {
+            return;
+        };
         if matches!(self.state.requests.slot(index).task, Task::User) {
             self.state.requests.slot_mut(index).completion = completion;
             self.state.finish(index);

@@ -49,7 +49,12 @@ pub enum EngineError {
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncate { source, tag, message, buffer } => write!(
+            Self::Truncate {
+                source,
+                tag,
+                message,
+                buffer,
+            } => write!(
                 f,
                 "message of {message} bytes from rank {source} with tag {tag} was truncated: the receive buffer has room for \
                  {buffer} bytes; give the receive a larger count, or find the size with MPI_Probe first"

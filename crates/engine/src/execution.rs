@@ -59,7 +59,13 @@ pub(crate) struct Execution {
 
 impl fmt::Debug for Execution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "plan at step {} with {} known and {} running", self.base, self.window.len(), self.running)
+        write!(
+            f,
+            "plan at step {} with {} known and {} running",
+            self.base,
+            self.window.len(),
+            self.running
+        )
     }
 }
 
@@ -131,7 +137,9 @@ impl Execution {
         let mut waits = 0;
         for &before in step.after.iter() {
             if before >= number {
-                return Err(EngineError::Plan { what: "a step waits for itself or for a later one" });
+                return Err(EngineError::Plan {
+                    what: "a step waits for itself or for a later one",
+                });
             }
             if before < self.base || self.window[(before - self.base) as usize].done {
                 continue;
@@ -141,7 +149,13 @@ impl Execution {
             let edge = self.edge(Edge { step: number, next });
             self.window[(before - self.base) as usize].dependents = edge;
         }
-        self.window.push_back(StepState { action: step.action, waits, dependents: NONE, request: NONE, done: false });
+        self.window.push_back(StepState {
+            action: step.action,
+            waits,
+            dependents: NONE,
+            request: NONE,
+            done: false,
+        });
         if waits == 0 {
             self.ready.push_back(number);
         }
@@ -167,7 +181,12 @@ impl Execution {
 
     /// A step that had been started is complete.
     pub(crate) fn stopped(&mut self, step: u32) {
-        let Some(state) = step.checked_sub(self.base).and_then(|i| self.window.get_mut(i as usize)) else { return };
+        let Some(state) = step
+            .checked_sub(self.base)
+            .and_then(|i| self.window.get_mut(i as usize))
+        else {
+            return;
+        };
         if state.request != NONE {
             state.request = NONE;
             self.running -= 1;
@@ -208,7 +227,11 @@ impl Execution {
         self.plan = None;
         self.next = None;
         self.ready.clear();
-        let running = self.window.iter().zip(self.base..).filter(|(state, _)| state.request != NONE);
+        let running = self
+            .window
+            .iter()
+            .zip(self.base..)
+            .filter(|(state, _)| state.request != NONE);
         running.map(|(state, step)| (step, state.request)).collect()
     }
 
@@ -229,34 +252,49 @@ impl Execution {
     fn range(&self, slice: &Slice) -> Option<(u64, u64)> {
         match &self.binding.unit {
             Unit::Byte => Some((slice.offset, slice.length)),
-            Unit::Element { datatype, .. } => {
-                Some((slice.offset.checked_mul(datatype.size())?, slice.length.checked_mul(datatype.size())?))
-            }
+            Unit::Element { datatype, .. } => Some((
+                slice.offset.checked_mul(datatype.size())?,
+                slice.length.checked_mul(datatype.size())?,
+            )),
         }
     }
 
     pub(crate) fn sending(&self, slice: &Slice) -> Result<SendBuffer, EngineError> {
-        let buffer = self.range(slice).and_then(|(at, length)| self.buffer(slice.buffer)?.sending(at, length));
-        buffer.ok_or(EngineError::Plan { what: "a step reads outside its buffer" })
+        let buffer = self
+            .range(slice)
+            .and_then(|(at, length)| self.buffer(slice.buffer)?.sending(at, length));
+        buffer.ok_or(EngineError::Plan {
+            what: "a step reads outside its buffer",
+        })
     }
 
     pub(crate) fn receiving(&self, slice: &Slice) -> Result<ReceiveBuffer, EngineError> {
-        let buffer = self.range(slice).and_then(|(at, length)| self.buffer(slice.buffer)?.receiving(at, length));
-        buffer.ok_or(EngineError::Plan { what: "a step writes outside its buffer" })
+        let buffer = self
+            .range(slice)
+            .and_then(|(at, length)| self.buffer(slice.buffer)?.receiving(at, length));
+        buffer.ok_or(EngineError::Plan {
+            what: "a step writes outside its buffer",
+        })
     }
 
     /// `target = operand ∘ target`, or the other way round.
     pub(crate) fn reduce(&self, operand: &Slice, target: &Slice, operand_is_left: bool) -> Result<(), EngineError> {
         let Unit::Element { datatype, reducer } = &self.binding.unit else {
-            return Err(EngineError::Plan { what: "a reduction step in an operation that only moves data" });
+            return Err(EngineError::Plan {
+                what: "a reduction step in an operation that only moves data",
+            });
         };
         if operand.length != target.length {
-            return Err(EngineError::Plan { what: "a reduction step with operands of different lengths" });
+            return Err(EngineError::Plan {
+                what: "a reduction step with operands of different lengths",
+            });
         }
         if operand.length == 0 || datatype.size() == 0 {
             return Ok(());
         }
-        let outside = EngineError::Plan { what: "a reduction step outside its buffers" };
+        let outside = EngineError::Plan {
+            what: "a reduction step outside its buffers",
+        };
         let find = |slice: &Slice| {
             let buffer = self.buffer(slice.buffer)?;
             let end = slice.offset.checked_add(slice.length)?.checked_mul(datatype.size())?;
@@ -265,26 +303,41 @@ impl Execution {
         let (Some((source, _, length)), Some((_, Some(mut memory), _))) = (find(operand), find(target)) else {
             return Err(outside);
         };
-        reducer(source.slice(0, length), memory.slice(0, length), operand.length, operand_is_left);
+        reducer(
+            source.slice(0, length),
+            memory.slice(0, length),
+            operand.length,
+            operand_is_left,
+        );
         Ok(())
     }
 }
 
 /// Memory for a scratch buffer.
 fn owned(unit: &Unit, units: u64) -> Result<Owned, EngineError> {
-    let impossible = |_| EngineError::Plan { what: "a scratch buffer larger than the address space" };
+    let impossible = |_| EngineError::Plan {
+        what: "a scratch buffer larger than the address space",
+    };
     match unit {
         Unit::Byte => {
-            let high = isize::try_from(units).map_err(|_| EngineError::Plan { what: "a scratch buffer larger than the address space" })?;
+            let high = isize::try_from(units).map_err(|_| EngineError::Plan {
+                what: "a scratch buffer larger than the address space",
+            })?;
             let memory = Scratch::new(0, high);
             let buffer = BoundBuffer::one(Block::plain(memory.memory(), units));
-            Ok(Owned { buffer, _memory: memory })
+            Ok(Owned {
+                buffer,
+                _memory: memory,
+            })
         }
         Unit::Element { datatype, .. } => {
             let (low, high) = datatype.window(units).map_err(impossible)?;
             let memory = Scratch::new(low, high);
             let block = Block::writing(memory.memory(), datatype, units).map_err(impossible)?;
-            Ok(Owned { buffer: BoundBuffer::one(block), _memory: memory })
+            Ok(Owned {
+                buffer: BoundBuffer::one(block),
+                _memory: memory,
+            })
         }
     }
 }

@@ -57,14 +57,18 @@ impl Engine {
 
     /// A step that was started has completed.
     pub(crate) fn step_done(&mut self, plan: Request, step: u32) {
-        let Some(index) = self.state.requests.index(plan) else { return };
+        let Some(index) = self.state.requests.index(plan) else {
+            return;
+        };
         let slot = self.state.requests.slot_mut(index);
         if self.state.foreign && matches!(&slot.task, Task::Plan(execution) if execution.calls_user()) {
             self.state.postponed.push((plan, step));
             self.state.events += 1;
             return;
         }
-        let Task::Plan(mut execution) = std::mem::replace(&mut slot.task, Task::Nothing) else { return };
+        let Task::Plan(mut execution) = std::mem::replace(&mut slot.task, Task::Nothing) else {
+            return;
+        };
         execution.stopped(step);
         self.run(index, execution);
     }
@@ -76,7 +80,12 @@ impl Engine {
             self.abort(&mut execution);
         }
         if let Err(error) = self.run_steps(index, &mut execution) {
-            self.state.requests.slot_mut(index).completion.error.get_or_insert(error);
+            self.state
+                .requests
+                .slot_mut(index)
+                .completion
+                .error
+                .get_or_insert(error);
         }
         if self.hopeless_plan(index) && !execution.aborted {
             self.abort(&mut execution);
@@ -105,7 +114,9 @@ impl Engine {
             if !execution.over() || execution.aborted {
                 return Ok(());
             }
-            let Some((plan, binding)) = execution.next.take().and_then(|next| next()) else { return Ok(()) };
+            let Some((plan, binding)) = execution.next.take().and_then(|next| next()) else {
+                return Ok(());
+            };
             execution.begin(plan, binding)?;
         }
     }
@@ -113,7 +124,9 @@ impl Engine {
     /// Errors that leave the plan nothing to go on with. (A truncated message does.)
     fn hopeless_plan(&self, index: u32) -> bool {
         let error = &self.state.requests.slot(index).completion.error;
-        error.as_ref().is_some_and(|e| !matches!(e, EngineError::Truncate { .. }))
+        error
+            .as_ref()
+            .is_some_and(|e| !matches!(e, EngineError::Truncate { .. }))
     }
 
     /// Ends what can be ended of a plan that has failed; the rest completes by itself.
@@ -136,14 +149,20 @@ impl Engine {
         match action {
             Action::Send { to, data, slot } => self.run_send(execution, to, &data, slot),
             Action::Receive { from, data, slot } => self.run_receive(index, execution, from, &data, slot),
-            Action::Reduce { operand, target, operand_is_left } => {
+            Action::Reduce {
+                operand,
+                target,
+                operand_is_left,
+            } => {
                 execution.reduce(&operand, &target, operand_is_left)?;
                 Ok(Outcome::Done)
             }
             Action::Copy { from, to } => {
                 let (mut from, mut to) = (execution.sending(&from)?, execution.receiving(&to)?);
                 if from.length() != to.length() {
-                    return Err(EngineError::Plan { what: "a copy step between slices of different lengths" });
+                    return Err(EngineError::Plan {
+                        what: "a copy step between slices of different lengths",
+                    });
                 }
                 let length = from.length();
                 transfer(&mut from, &mut to, length, chunk(&mut self.state.chunk, CHUNK));
@@ -155,14 +174,21 @@ impl Engine {
     fn run_send(&mut self, execution: &Execution, to: u32, data: &Slice, slot: u16) -> Result<Outcome, EngineError> {
         let channel = &execution.channel;
         if to >= channel.members.count() {
-            return Err(EngineError::Plan { what: "a message to a rank outside the group" });
+            return Err(EngineError::Plan {
+                what: "a message to a rank outside the group",
+            });
         }
         let buffer = execution.sending(data)?;
         let peer = channel.members.peer(to);
         let tag = execution.tag | i32::from(slot);
         let header = Header::new(Kind::Eager, channel.context + 1, channel.rank, tag, buffer.length(), 0);
         self.count(execution.operation, peer, buffer.length());
-        match self.try_send(Outbound { peer, header, mode: Mode::Standard, buffer }) {
+        match self.try_send(Outbound {
+            peer,
+            header,
+            mode: Mode::Standard,
+            buffer,
+        }) {
             Ok(()) => Ok(Outcome::Done),
             Err(_) if self.state.peers[peer as usize].lost => Err(self.state.lost_error(peer)),
             Err(outbound) => {
@@ -182,13 +208,24 @@ impl Engine {
     ) -> Result<Outcome, EngineError> {
         let channel = &execution.channel;
         if from >= channel.members.count() {
-            return Err(EngineError::Plan { what: "a message from a rank outside the group" });
+            return Err(EngineError::Plan {
+                what: "a message from a rank outside the group",
+            });
         }
         let buffer = execution.receiving(data)?;
         let tag = execution.tag | i32::from(slot);
-        let pattern = Pattern { context: channel.context + 1, source: Some(from), tag: Some(tag) };
+        let pattern = Pattern {
+            context: channel.context + 1,
+            source: Some(from),
+            tag: Some(tag),
+        };
         let peer = channel.members.peer(from);
-        let request = self.start_receive(Inbound { pattern, peer, members: None, buffer });
+        let request = self.start_receive(Inbound {
+            pattern,
+            peer,
+            members: None,
+            buffer,
+        });
         self.outcome(index, request)
     }
 

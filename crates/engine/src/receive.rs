@@ -22,25 +22,47 @@ pub(crate) struct Inbound {
 impl Engine {
     /// Starts a receive; `None` as source or tag: any.
     pub fn irecv(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Request {
-        let pattern = Pattern { context: channel.context, source: from, tag };
+        let pattern = Pattern {
+            context: channel.context,
+            source: from,
+            tag,
+        };
         let (peer, members) = match from {
             Some(rank) => (channel.members.peer(rank), None),
             None => (NONE, Some(channel.members.clone())),
         };
-        let index = self.start_receive(Inbound { pattern, peer, members, buffer });
+        let index = self.start_receive(Inbound {
+            pattern,
+            peer,
+            members,
+            buffer,
+        });
         self.work();
         self.state.requests.name(index)
     }
 
     /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before (`Shared::wait` does).
     /// Fails when nobody is left who could send it.
-    pub fn iprobe(&self, channel: &Channel, from: Option<u32>, tag: Option<i32>) -> Result<Option<Arrived>, EngineError> {
-        let pattern = Pattern { context: channel.context, source: from, tag };
+    pub fn iprobe(
+        &self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+    ) -> Result<Option<Arrived>, EngineError> {
+        let pattern = Pattern {
+            context: channel.context,
+            source: from,
+            tag,
+        };
         let Some(waiting) = self.state.matcher.find(&pattern) else {
             return self.hopeless(channel, from).map_or(Ok(None), Err);
         };
         let found = self.state.matcher.look(waiting);
-        Ok(found.map(|(envelope, message)| Arrived { source: envelope.source, tag: envelope.tag, bytes: message.bytes }))
+        Ok(found.map(|(envelope, message)| Arrived {
+            source: envelope.source,
+            tag: envelope.tag,
+            bytes: message.bytes,
+        }))
     }
 
     /// As [`Engine::iprobe`], and takes the message off the queue: only [`Engine::imrecv`] can receive it then.
@@ -50,11 +72,19 @@ impl Engine {
         from: Option<u32>,
         tag: Option<i32>,
     ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
-        let pattern = Pattern { context: channel.context, source: from, tag };
+        let pattern = Pattern {
+            context: channel.context,
+            source: from,
+            tag,
+        };
         let Some((envelope, message)) = self.state.matcher.take(&pattern) else {
             return self.hopeless(channel, from).map_or(Ok(None), Err);
         };
-        let arrived = Arrived { source: envelope.source, tag: envelope.tag, bytes: message.bytes };
+        let arrived = Arrived {
+            source: envelope.source,
+            tag: envelope.tag,
+            bytes: message.bytes,
+        };
         let taken = &mut self.state.taken;
         let at = taken.iter().position(Option::is_none).unwrap_or(taken.len());
         if at == taken.len() {
@@ -68,10 +98,18 @@ impl Engine {
     /// A message that does not exist (received already) gives a request that has failed.
     pub fn imrecv(&mut self, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
         let taken = self.state.taken.get_mut(message.0 as usize).and_then(Option::take);
-        let index = self.state.requests.insert(Task::Receive(ReceiveTask::new(buffer, NONE, None)));
+        let index = self
+            .state
+            .requests
+            .insert(Task::Receive(ReceiveTask::new(buffer, NONE, None)));
         match taken {
             Some((envelope, message)) => self.deliver(index, &envelope, message),
-            None => self.state.fail(index, EngineError::Misuse { what: "this matched message has been received already" }),
+            None => self.state.fail(
+                index,
+                EngineError::Misuse {
+                    what: "this matched message has been received already",
+                },
+            ),
         }
         self.work();
         self.state.requests.name(index)
@@ -83,18 +121,30 @@ impl Engine {
             return None;
         }
         match from.map(|rank| channel.members.peer(rank)) {
-            Some(peer) => self.state.peers[peer as usize].lost.then(|| self.state.lost_error(peer)),
+            Some(peer) => self.state.peers[peer as usize]
+                .lost
+                .then(|| self.state.lost_error(peer)),
             None => self.lost_member(&channel.members),
         }
     }
 
     fn lost_member(&self, members: &Members) -> Option<EngineError> {
-        let lost = self.state.reasons.keys().copied().find(|&peer| members.contains(peer))?;
+        let lost = self
+            .state
+            .reasons
+            .keys()
+            .copied()
+            .find(|&peer| members.contains(peer))?;
         Some(self.state.lost_error(lost))
     }
 
     pub(crate) fn start_receive(&mut self, inbound: Inbound) -> u32 {
-        let Inbound { pattern, peer, members, buffer } = inbound;
+        let Inbound {
+            pattern,
+            peer,
+            members,
+            buffer,
+        } = inbound;
         let task = ReceiveTask::new(buffer, peer, members);
         let index = self.state.requests.insert(Task::Receive(task));
         if let Some((envelope, message)) = self.state.matcher.take(&pattern) {
@@ -113,11 +163,15 @@ impl Engine {
 
     /// Fails a receive whose sender is lost.
     fn fail_hopeless(&mut self, index: u32) -> bool {
-        let Some(task) = self.state.requests.receive(index) else { return false };
+        let Some(task) = self.state.requests.receive(index) else {
+            return false;
+        };
         let (peer, members) = (task.peer, task.members.clone());
         let error = match members {
             Some(members) => self.lost_member(&members),
-            None => self.state.peers[peer as usize].lost.then(|| self.state.lost_error(peer)),
+            None => self.state.peers[peer as usize]
+                .lost
+                .then(|| self.state.lost_error(peer)),
         };
         let Some(error) = error else { return false };
         self.state.fail(index, error);
@@ -127,12 +181,17 @@ impl Engine {
     /// Gives a message that waited to a receive.
     fn deliver(&mut self, index: u32, envelope: &Envelope, message: Message) {
         self.state.unkeep(&message);
-        self.state.settle(message.peer, message.kept(), if message.offered() { 0 } else { message.token });
+        self.state.settle(
+            message.peer,
+            message.kept(),
+            if message.offered() { 0 } else { message.token },
+        );
         match message.content {
             Content::Inline(bytes) => self.state.fill(index, envelope, &bytes[..message.bytes as usize]),
             Content::Kept(bytes) => self.state.fill(index, envelope, &bytes),
             Content::Offered(handle) => {
-                self.state.answer(index, message.peer, envelope, message.bytes, message.token, handle);
+                self.state
+                    .answer(index, message.peer, envelope, message.bytes, message.token, handle);
             }
             Content::Local(send) => {
                 let wanted = self.state.matched(index, envelope, message.bytes);
@@ -144,8 +203,11 @@ impl Engine {
     /// Answers the request to send that the receive has matched: pulls the data, or asks for them.
     pub(crate) fn answer(&mut self, index: u32) {
         let request = self.state.requests.token(index);
-        let Some(task) = self.state.requests.receive(index) else { return };
-        let ReceiveStage::Answering { token, handle } = std::mem::replace(&mut task.stage, ReceiveStage::Streaming) else {
+        let Some(task) = self.state.requests.receive(index) else {
+            return;
+        };
+        let ReceiveStage::Answering { token, handle } = std::mem::replace(&mut task.stage, ReceiveStage::Streaming)
+        else {
             return;
         };
         let (peer, wanted) = (task.peer, task.wanted);
@@ -174,7 +236,9 @@ impl Engine {
 
     /// Lets the transport write data frames straight to the buffer, if both can.
     fn expect(&mut self, index: u32, peer: Peer, request: u64, wanted: u64) {
-        let Some(task) = self.state.requests.receive(index) else { return };
+        let Some(task) = self.state.requests.receive(index) else {
+            return;
+        };
         if let Some(memory) = task.buffer.memory().filter(|_| wanted > 0) {
             let route = self.state.peers[peer as usize].route;
             // When it does not, data frames come to `place` or `frame`.
@@ -184,7 +248,9 @@ impl Engine {
 
     /// Copies the message out of the sender's memory.
     fn pull(&mut self, index: u32, handle: &[u8]) -> Result<bool, SendError> {
-        let Some(task) = self.state.requests.receive(index) else { return Ok(false) };
+        let Some(task) = self.state.requests.receive(index) else {
+            return Ok(false);
+        };
         let transport = &mut self.transports[self.state.peers[task.peer as usize].route as usize];
         match task.buffer.memory() {
             Some(memory) => transport.pull(task.peer, handle, 0, memory, task.wanted),
@@ -203,6 +269,13 @@ impl Message {
 impl ReceiveTask {
     fn new(buffer: ReceiveBuffer, peer: Peer, members: Option<Members>) -> Self {
         // The stage is set when the receive is posted or matches.
-        Self { buffer, stage: ReceiveStage::Streaming, peer, members, wanted: 0, got: 0 }
+        Self {
+            buffer,
+            stage: ReceiveStage::Streaming,
+            peer,
+            members,
+            wanted: 0,
+            got: 0,
+        }
     }
 }

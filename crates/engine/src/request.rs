@@ -19,7 +19,10 @@ impl Request {
 
     /// The reverse; whether it names anything, the engine finds out when it is used.
     pub fn from_raw(raw: u64) -> Self {
-        Self { index: raw as u32, generation: (raw >> 32) as u32 }
+        Self {
+            index: raw as u32,
+            generation: (raw >> 32) as u32,
+        }
     }
 }
 

@@ -68,7 +68,10 @@ pub(crate) struct ReceiveTask {
 pub(crate) enum ReceiveStage {
     Posted(Posted),
     /// Matched a request to send of this token, with this handle.
-    Answering { token: u64, handle: Box<[u8]> },
+    Answering {
+        token: u64,
+        handle: Box<[u8]>,
+    },
     /// Data frames arrive.
     Streaming,
     /// An eager message is being read into the buffer.
@@ -105,13 +108,24 @@ impl Requests {
             return index;
         }
         let completion = Completion::default();
-        self.slots.push(Slot { generation: 1, done: false, detached: false, owner: NONE, step: 0, completion, task });
+        self.slots.push(Slot {
+            generation: 1,
+            done: false,
+            detached: false,
+            owner: NONE,
+            step: 0,
+            completion,
+            task,
+        });
         (self.slots.len() - 1) as u32
     }
 
     #[inline]
     pub(crate) fn name(&self, index: u32) -> Request {
-        Request { index, generation: self.slots[index as usize].generation }
+        Request {
+            index,
+            generation: self.slots[index as usize].generation,
+        }
     }
 
     #[inline]

@@ -146,7 +146,12 @@ impl Engine {
 
     /// A request for a message that cannot leave at once.
     pub(crate) fn start_send(&mut self, outbound: Outbound) -> u32 {
-        let Outbound { peer, header, mode, buffer } = outbound;
+        let Outbound {
+            peer,
+            header,
+            mode,
+            buffer,
+        } = outbound;
         let buffered = mode == Mode::Buffered;
         let buffer = if buffered { buffer.into_owned() } else { buffer };
         let task = SendTask {
@@ -209,12 +214,16 @@ impl Engine {
     /// Tries to send the first frame of a message.
     fn first_frame(&mut self, index: u32) -> First {
         let token = self.state.requests.token(index);
-        let Some(task) = self.state.requests.send(index) else { return First::Done };
+        let Some(task) = self.state.requests.send(index) else {
+            return First::Done;
+        };
         let peer = &mut self.state.peers[task.peer as usize];
         let transport = &mut self.transports[peer.route as usize];
         let limits = transport.limits(task.peer);
         let length = task.header.length;
-        let Some(kind) = first_frame(facts(task, &limits), &peer.account) else { return First::Blocked };
+        let Some(kind) = first_frame(facts(task, &limits), &peer.account) else {
+            return First::Blocked;
+        };
         let mut header = task.header;
         header.kind = kind;
         let handle;
@@ -235,7 +244,11 @@ impl Engine {
             Ok(()) => {
                 peer.account.sent(if kind == Kind::Rts { 0 } else { length });
                 task.stage = SendStage::Waiting;
-                if kind == Kind::Eager { First::Done } else { First::Waiting }
+                if kind == Kind::Eager {
+                    First::Done
+                } else {
+                    First::Waiting
+                }
             }
             Err(SendError::WouldBlock) => First::Blocked,
             Err(SendError::Lost(reason)) => {
@@ -267,7 +280,9 @@ impl Engine {
     /// The receiver wants the data of this send.
     pub(crate) fn start_data(&mut self, index: u32) {
         let token = self.state.requests.token(index);
-        let Some(task) = self.state.requests.send(index) else { return };
+        let Some(task) = self.state.requests.send(index) else {
+            return;
+        };
         let peer = task.peer;
         let transport = &mut self.transports[self.state.peers[peer as usize].route as usize];
         task.stage = SendStage::Streaming;
@@ -334,7 +349,9 @@ impl Engine {
 
     /// Sends the next data frame of a message; true if it was the last.
     fn fragment(&mut self, index: u32, route: usize) -> Result<bool, SendError> {
-        let Some(task) = self.state.requests.send(index) else { return Ok(true) };
+        let Some(task) = self.state.requests.send(index) else {
+            return Ok(true);
+        };
         let transport = &mut self.transports[route];
         let limit = transport.limits(task.peer).frame.min(CHUNK) as u64;
         let length = limit.min(task.wanted - task.sent);
@@ -358,7 +375,12 @@ impl Engine {
         if let Some(index) = self.state.matcher.arrive(&envelope) {
             let wanted = self.state.matched(index, &envelope, outbound.buffer.length());
             if let Some(task) = self.state.requests.receive(index) {
-                transfer(&mut outbound.buffer, &mut task.buffer, wanted, chunk(&mut self.state.chunk, CHUNK));
+                transfer(
+                    &mut outbound.buffer,
+                    &mut task.buffer,
+                    wanted,
+                    chunk(&mut self.state.chunk, CHUNK),
+                );
             }
             self.state.finish(index);
             return Ok(());
@@ -371,7 +393,12 @@ impl Engine {
         }
         let bytes = chunk(&mut self.state.chunk, length as usize);
         outbound.buffer.read(0, bytes);
-        let message = Message { peer: me, bytes: length, token: 0, content: Content::keep(bytes) };
+        let message = Message {
+            peer: me,
+            bytes: length,
+            token: 0,
+            content: Content::keep(bytes),
+        };
         self.state.matcher.keep(envelope, message);
         Ok(())
     }
@@ -379,19 +406,33 @@ impl Engine {
     /// No receive of this process matches yet: the message waits in its buffer.
     fn offer_to_self(&mut self, index: u32) {
         let me = self.state.me;
-        let Some(task) = self.state.requests.send(index) else { return };
+        let Some(task) = self.state.requests.send(index) else {
+            return;
+        };
         task.stage = SendStage::Waiting;
-        let message = Message { peer: me, bytes: task.header.length, token: 0, content: Content::Local(index) };
+        let message = Message {
+            peer: me,
+            bytes: task.header.length,
+            token: 0,
+            content: Content::Local(index),
+        };
         let envelope = envelope(&task.header);
         self.state.matcher.keep(envelope, message);
     }
 
     /// A receive has matched a message in a buffer of this process.
     pub(crate) fn receive_from_self(&mut self, send: u32, receive: u32, wanted: u64) {
-        let Some(task) = self.state.requests.send(send) else { return };
+        let Some(task) = self.state.requests.send(send) else {
+            return;
+        };
         let mut buffer = std::mem::replace(&mut task.buffer, SendBuffer::EMPTY);
         if let Some(task) = self.state.requests.receive(receive) {
-            transfer(&mut buffer, &mut task.buffer, wanted, chunk(&mut self.state.chunk, CHUNK));
+            transfer(
+                &mut buffer,
+                &mut task.buffer,
+                wanted,
+                chunk(&mut self.state.chunk, CHUNK),
+            );
         }
         self.state.finish(send);
         self.state.finish(receive);
@@ -403,7 +444,9 @@ impl Engine {
             self.forget(index);
             return true;
         }
-        let Some(task) = self.state.requests.send(index) else { return false };
+        let Some(task) = self.state.requests.send(index) else {
+            return false;
+        };
         if matches!(task.stage, SendStage::Streaming | SendStage::Bulk) {
             return false;
         }
@@ -427,12 +470,21 @@ impl Engine {
 #[inline]
 fn outbound(channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Outbound {
     let header = Header::new(Kind::Eager, channel.context, channel.rank, tag, buffer.length(), 0);
-    Outbound { peer: channel.members.peer(to), header, mode, buffer }
+    Outbound {
+        peer: channel.members.peer(to),
+        header,
+        mode,
+        buffer,
+    }
 }
 
 #[inline]
 fn envelope(header: &Header) -> isthmus_protocol::matching::Envelope {
-    isthmus_protocol::matching::Envelope { context: header.context, source: header.source, tag: header.tag }
+    isthmus_protocol::matching::Envelope {
+        context: header.context,
+        source: header.source,
+        tag: header.tag,
+    }
 }
 
 fn facts(task: &SendTask, limits: &Limits) -> Facts {

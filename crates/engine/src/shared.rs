@@ -120,15 +120,29 @@ impl Drop for After<'_> {
 impl Shared {
     /// Takes the engine.
     pub fn new(engine: Engine, policy: Policy) -> Self {
-        let inner = Inner { engine, sleepers: 0, descriptors: None };
-        Self { inner: Mutex::new(inner), policy, due: AtomicBool::new(false), bell: Bell::default() }
+        let inner = Inner {
+            engine,
+            sleepers: 0,
+            descriptors: None,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            policy,
+            due: AtomicBool::new(false),
+            bell: Bell::default(),
+        }
     }
 
     /// The engine, for a short moment.
     #[inline]
     pub fn lock(&self) -> Guard<'_> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        Guard { events: inner.engine.state.events, inner, shared: self, _after: After(self) }
+        Guard {
+            events: inner.engine.state.events,
+            inner,
+            shared: self,
+            _after: After(self),
+        }
     }
 
     /// Makes progress until `check` gives something. `check` is called with the engine before the first round of progress and after
@@ -140,11 +154,21 @@ impl Shared {
 
     /// A blocking send: [`Engine::send`] and the wait that may follow, under one lock.
     #[inline]
-    pub fn send(&self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Result<(), EngineError> {
+    pub fn send(
+        &self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        mode: Mode,
+        buffer: SendBuffer,
+    ) -> Result<(), EngineError> {
         let mut guard = self.lock();
         match guard.send(channel, to, tag, mode, buffer)? {
             None => Ok(()),
-            Some(request) => self.wait_on(guard, |engine| engine.take(request)).error.map_or(Ok(()), Err),
+            Some(request) => self
+                .wait_on(guard, |engine| engine.take(request))
+                .error
+                .map_or(Ok(()), Err),
         }
     }
 
@@ -189,7 +213,11 @@ impl Shared {
                 return guard;
             }
             drop(guard);
-            if spin { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spin {
+                std::hint::spin_loop()
+            } else {
+                std::thread::yield_now()
+            }
             return self.lock();
         }
         self.sleep(guard)
@@ -213,7 +241,11 @@ impl Shared {
         guard.inner.engine.disarm();
         guard.inner.sleepers -= 1;
         // The transports are not armed any more: the other sleepers must arm them again.
-        if guard.inner.sleepers > 0 { self.bell.ring() } else { self.bell.silence() }
+        if guard.inner.sleepers > 0 {
+            self.bell.ring()
+        } else {
+            self.bell.silence()
+        }
         guard
     }
 

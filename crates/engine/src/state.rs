@@ -198,13 +198,20 @@ impl State {
     }
 
     pub(crate) fn lost_error(&self, peer: Peer) -> EngineError {
-        let reason = self.reasons.get(&peer).cloned().unwrap_or_else(|| "the connection is gone".into());
+        let reason = self
+            .reasons
+            .get(&peer)
+            .cloned()
+            .unwrap_or_else(|| "the connection is gone".into());
         EngineError::PeerLost { peer, reason }
     }
 
     /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
     fn broken(&mut self, peer: Peer, what: &str) {
-        self.work.push_back(Work::Lost(peer, format!("it broke the message protocol: {what}").into()));
+        self.work.push_back(Work::Lost(
+            peer,
+            format!("it broke the message protocol: {what}").into(),
+        ));
     }
 
     /// Notes in the completion what the receive has matched; returns the bytes that will be delivered.
@@ -220,7 +227,12 @@ impl State {
         slot.completion.bytes = wanted;
         if message > room {
             let (source, tag) = (envelope.source, envelope.tag);
-            slot.completion.error = Some(EngineError::Truncate { source, tag, message, buffer: room });
+            slot.completion.error = Some(EngineError::Truncate {
+                source,
+                tag,
+                message,
+                buffer: room,
+            });
         }
         wanted
     }
@@ -242,15 +254,25 @@ impl State {
             return;
         }
         if let Some(cost) = self.peers[peer as usize].account.matched(kept) {
-            self.work.push_back(Work::Control(peer, Header::control(Kind::Credit, 0, 0, cost)));
+            self.work
+                .push_back(Work::Control(peer, Header::control(Kind::Credit, 0, 0, cost)));
         }
         if acknowledge != 0 {
-            self.work.push_back(Work::Control(peer, Header::control(Kind::Ack, acknowledge, 0, 0)));
+            self.work
+                .push_back(Work::Control(peer, Header::control(Kind::Ack, acknowledge, 0, 0)));
         }
     }
 
     /// The receive has matched a message that waits at its sender.
-    pub(crate) fn answer(&mut self, index: u32, peer: Peer, envelope: &Envelope, message: u64, token: u64, handle: Box<[u8]>) {
+    pub(crate) fn answer(
+        &mut self,
+        index: u32,
+        peer: Peer,
+        envelope: &Envelope,
+        message: u64,
+        token: u64,
+        handle: Box<[u8]>,
+    ) {
         self.matched(index, envelope, message);
         if let Some(task) = self.requests.receive(index) {
             task.peer = peer;
@@ -272,7 +294,12 @@ impl State {
 
     fn keep(&mut self, peer: Peer, header: &Header, content: Content) {
         self.events += 1;
-        let message = Message { peer, bytes: header.length, token: header.token, content };
+        let message = Message {
+            peer,
+            bytes: header.length,
+            token: header.token,
+            content,
+        };
         if !self.peers[peer as usize].account.hold(message.kept()) {
             return self.broken(peer, "it sent more unexpected messages than it had credit for");
         }
@@ -293,7 +320,10 @@ impl State {
     /// Our send that a control frame of the peer names. One that has failed in the meantime has none; that is no mistake of the peer.
     fn waiting_send(&mut self, peer: Peer, token: u64) -> Option<u32> {
         let index = self.requests.index(Request::from_raw(token))?;
-        let right = self.requests.send(index).is_some_and(|task| task.peer == peer && task.stage == SendStage::Waiting);
+        let right = self
+            .requests
+            .send(index)
+            .is_some_and(|task| task.peer == peer && task.stage == SendStage::Waiting);
         if !right {
             self.broken(peer, "an answer to a message that did not wait for one");
         }
@@ -301,14 +331,20 @@ impl State {
     }
 
     fn cleared(&mut self, peer: Peer, header: &Header) {
-        let Some(index) = self.waiting_send(peer, header.token) else { return };
+        let Some(index) = self.waiting_send(peer, header.token) else {
+            return;
+        };
         let Some(task) = self.requests.send(index) else { return };
         if header.length > task.header.length {
             return self.broken(peer, "clear to send for more than was offered");
         }
         task.receiver = header.auxiliary();
         task.wanted = header.length;
-        if header.length == 0 { self.finish(index) } else { self.work.push_back(Work::Data(index)) }
+        if header.length == 0 {
+            self.finish(index)
+        } else {
+            self.work.push_back(Work::Data(index))
+        }
     }
 
     fn acknowledged(&mut self, peer: Peer, header: &Header) {
@@ -321,12 +357,17 @@ impl State {
     fn streaming(&mut self, peer: Peer, header: &Header) -> Option<u32> {
         let index = self.requests.index(Request::from_raw(header.token))?;
         let task = self.requests.receive(index)?;
-        let fits = header.auxiliary().checked_add(header.length).is_some_and(|end| end <= task.wanted);
+        let fits = header
+            .auxiliary()
+            .checked_add(header.length)
+            .is_some_and(|end| end <= task.wanted);
         (task.peer == peer && matches!(task.stage, ReceiveStage::Streaming) && fits).then_some(index)
     }
 
     fn data(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        let Some(index) = self.streaming(peer, header) else { return self.broken(peer, "data that nobody asked for") };
+        let Some(index) = self.streaming(peer, header) else {
+            return self.broken(peer, "data that nobody asked for");
+        };
         if let Some(task) = self.requests.receive(index) {
             task.buffer.write(header.auxiliary(), payload);
         }
@@ -334,7 +375,9 @@ impl State {
     }
 
     fn arrived(&mut self, index: u32, bytes: u64) {
-        let Some(task) = self.requests.receive(index) else { return };
+        let Some(task) = self.requests.receive(index) else {
+            return;
+        };
         task.got += bytes;
         if task.got >= task.wanted {
             self.finish(index);
@@ -344,9 +387,16 @@ impl State {
     /// Memory for an eager message that a posted receive can take as it is.
     fn place_eager(&mut self, peer: Peer, header: &Header) -> Placement {
         let envelope = envelope(header);
-        let Some((posted, &index)) = self.matcher.expect(&envelope) else { return Placement::Collect };
-        let fitting = self.requests.receive(index).filter(|task| task.buffer.length() >= header.length);
-        let Some(memory) = fitting.and_then(|task| task.buffer.memory()) else { return Placement::Collect };
+        let Some((posted, &index)) = self.matcher.expect(&envelope) else {
+            return Placement::Collect;
+        };
+        let fitting = self
+            .requests
+            .receive(index)
+            .filter(|task| task.buffer.length() >= header.length);
+        let Some(memory) = fitting.and_then(|task| task.buffer.memory()) else {
+            return Placement::Collect;
+        };
         self.matcher.cancel(posted);
         self.matched(index, &envelope, header.length);
         if let Some(task) = self.requests.receive(index) {
@@ -360,7 +410,11 @@ impl State {
 
 #[inline]
 fn envelope(header: &Header) -> Envelope {
-    Envelope { context: header.context, source: header.source, tag: header.tag }
+    Envelope {
+        context: header.context,
+        source: header.source,
+        tag: header.tag,
+    }
 }
 
 impl Sink for State {
@@ -373,7 +427,10 @@ impl Sink for State {
             Kind::Ack | Kind::Pulled => self.acknowledged(peer, header),
             // Sends are never cancelled here; a peer that asks is told so.
             Kind::Cancel => {
-                self.work.push_back(Work::Control(peer, Header::control(Kind::CancelReply, header.token, 0, 0)));
+                self.work.push_back(Work::Control(
+                    peer,
+                    Header::control(Kind::CancelReply, header.token, 0, 0),
+                ));
             }
             Kind::CancelReply => self.broken(peer, "an answer to a question that was not asked"),
             Kind::Credit => {
@@ -392,7 +449,9 @@ impl Sink for State {
             Kind::Eager | Kind::EagerSync => self.place_eager(peer, header),
             Kind::Data => {
                 let index = self.streaming(peer, header);
-                let memory = index.and_then(|i| self.requests.receive(i)).and_then(|task| task.buffer.memory());
+                let memory = index
+                    .and_then(|i| self.requests.receive(i))
+                    .and_then(|task| task.buffer.memory());
                 let at = header.auxiliary() as isize;
                 memory.map_or(Placement::Collect, |m| Placement::Into(m.shifted(at)))
             }
@@ -413,15 +472,23 @@ impl Sink for State {
     }
 
     fn received(&mut self, peer: Peer, token: u64) {
-        let Some(index) = self.requests.index(Request::from_raw(token)) else { return };
+        let Some(index) = self.requests.index(Request::from_raw(token)) else {
+            return;
+        };
         if self.requests.receive(index).is_some_and(|task| task.peer == peer) {
             self.finish(index);
         }
     }
 
     fn sent(&mut self, peer: Peer, token: u64) {
-        let Some(index) = self.requests.index(Request::from_raw(token)) else { return };
-        if self.requests.send(index).is_some_and(|task| task.peer == peer && task.stage == SendStage::Bulk) {
+        let Some(index) = self.requests.index(Request::from_raw(token)) else {
+            return;
+        };
+        if self
+            .requests
+            .send(index)
+            .is_some_and(|task| task.peer == peer && task.stage == SendStage::Bulk)
+        {
             self.finish(index);
         }
     }
@@ -464,8 +531,12 @@ impl State {
 
     /// A receive leaves the queue of posted ones, if it is there.
     pub(crate) fn withdraw(&mut self, index: u32) -> bool {
-        let Some(task) = self.requests.receive(index) else { return false };
-        let ReceiveStage::Posted(posted) = task.stage else { return false };
+        let Some(task) = self.requests.receive(index) else {
+            return false;
+        };
+        let ReceiveStage::Posted(posted) = task.stage else {
+            return false;
+        };
         self.matcher.cancel(posted).is_some()
     }
 
@@ -476,4 +547,3 @@ impl State {
         }
     }
 }
-

@@ -30,8 +30,14 @@ impl Plan for Script {
 }
 
 fn script(scratch: &[u64], steps: Vec<(Action, &[u32])>) -> Box<dyn Plan> {
-    let steps = steps.into_iter().map(|(action, after)| Step { action, after: after.iter().copied().collect() });
-    Box::new(Script { scratch: scratch.into(), steps: steps.collect::<Vec<_>>().into_iter() })
+    let steps = steps.into_iter().map(|(action, after)| Step {
+        action,
+        after: after.iter().copied().collect(),
+    });
+    Box::new(Script {
+        scratch: scratch.into(),
+        steps: steps.collect::<Vec<_>>().into_iter(),
+    })
 }
 
 fn slice(buffer: Buffer, offset: u64, length: u64) -> Slice {
@@ -102,8 +108,11 @@ fn broadcasts_reach_everybody_in_any_layout() {
             finish_all(&mut w, &requests);
             for (me, buffer) in buffers.iter().enumerate() {
                 let all = content(buffer, 12 * length);
-                let got: Vec<u8> =
-                    if scattered(me) { all.iter().step_by(2).copied().collect() } else { all[..6 * length].to_vec() };
+                let got: Vec<u8> = if scattered(me) {
+                    all.iter().step_by(2).copied().collect()
+                } else {
+                    all[..6 * length].to_vec()
+                };
                 assert!(got == data, "{count} {length} {me} {options:?}");
             }
         }
@@ -112,7 +121,10 @@ fn broadcasts_reach_everybody_in_any_layout() {
 
 /// x -> a x + b modulo 2^32: composing such maps is associative and not commutative.
 fn compose(left: (u32, u32), right: (u32, u32)) -> (u32, u32) {
-    (right.0.wrapping_mul(left.0), right.0.wrapping_mul(left.1).wrapping_add(right.1))
+    (
+        right.0.wrapping_mul(left.0),
+        right.0.wrapping_mul(left.1).wrapping_add(right.1),
+    )
 }
 
 const EXTENT: usize = 16;
@@ -146,8 +158,12 @@ fn reducer() -> Reducer {
 
 fn store(memory: &Scratch, i: usize, (a, b): (u32, u32)) {
     let mut memory = memory.memory();
-    memory.slice((i * EXTENT + 4) as isize, 4).copy_from_slice(&b.to_ne_bytes());
-    memory.slice((i * EXTENT + 8) as isize, 4).copy_from_slice(&a.to_ne_bytes());
+    memory
+        .slice((i * EXTENT + 4) as isize, 4)
+        .copy_from_slice(&b.to_ne_bytes());
+    memory
+        .slice((i * EXTENT + 8) as isize, 4)
+        .copy_from_slice(&a.to_ne_bytes());
 }
 
 fn load(memory: &Scratch, i: usize) -> (u32, u32) {
@@ -158,7 +174,11 @@ fn load(memory: &Scratch, i: usize) -> (u32, u32) {
 #[test]
 fn reductions_keep_the_order_of_ranks_with_gaps_in_the_data() {
     for options in kinds() {
-        for (operation, in_place) in [(Operation::Allreduce, false), (Operation::Allreduce, true), (Operation::Scan, false)] {
+        for (operation, in_place) in [
+            (Operation::Allreduce, false),
+            (Operation::Allreduce, true),
+            (Operation::Scan, false),
+        ] {
             for (count, elements) in [(1, 3), (2, 1), (6, 5), (5, 700), (3, 30_000)] {
                 reduction(options, operation, in_place, count, elements);
             }
@@ -172,14 +192,18 @@ fn reduction(options: Options, operation: Operation, in_place: bool, count: usiz
     (call.commutative, call.in_place, call.unit_bytes) = (false, in_place, 8);
     let value = |me: usize, i: usize| ((2 * (me * 7 + i) + 3) as u32, (me * 1000 + i) as u32);
     let room = (elements * EXTENT) as isize;
-    let memories: Vec<_> = (0..count).map(|_| (Scratch::new(0, room), Scratch::new(0, room))).collect();
+    let memories: Vec<_> = (0..count)
+        .map(|_| (Scratch::new(0, room), Scratch::new(0, room)))
+        .collect();
     let requests: Vec<_> = (0..count)
         .map(|me| {
             let (send, receive) = &memories[me];
             for i in 0..elements {
                 store(if in_place { receive } else { send }, i, value(me, i));
             }
-            let block = |m: &Scratch| BoundBuffer::one(Block::writing(m.memory(), &affine(), elements as u64).expect("a block"));
+            let block = |m: &Scratch| {
+                BoundBuffer::one(Block::writing(m.memory(), &affine(), elements as u64).expect("a block"))
+            };
             let sending = if in_place { block(receive) } else { block(send) };
             let binding = Binding::elements(sending, block(receive), affine(), reducer());
             start(&mut w, me, plan(&call, &shape(count as u32), me as u32), binding, None)
@@ -190,7 +214,11 @@ fn reduction(options: Options, operation: Operation, in_place: bool, count: usiz
         for i in 0..elements {
             let last = if operation == Operation::Scan { me } else { count - 1 };
             let expected = (1..=last).fold(value(0, i), |left, rank| compose(left, value(rank, i)));
-            assert_eq!(load(result, i), expected, "{operation:?} of {count}, element {i} at {me}");
+            assert_eq!(
+                load(result, i),
+                expected,
+                "{operation:?} of {count}, element {i} at {me}"
+            );
         }
     }
 }
@@ -230,7 +258,10 @@ fn unequal_blocks_go_to_their_places() {
             let all = content(result, 2 * column(me).sum::<usize>());
             for from in 0..count {
                 let at: usize = (from + 1..count).map(|later| 2 * size(later, me)).sum();
-                assert!(all[at..at + size(from, me)] == pattern(10 * from + me, size(from, me)), "{from} to {me}");
+                assert!(
+                    all[at..at + size(from, me)] == pattern(10 * from + me, size(from, me)),
+                    "{from} to {me}"
+                );
             }
         }
     }
@@ -248,10 +279,15 @@ fn barriers_of_many_processes_end_together() {
             let begin = |w: &mut World, me: usize| {
                 start(w, me, plan(&call, &shape(count), me as u32), Binding::nothing(), None)
             };
-            let mut requests: Vec<_> = (0..count as usize).map(|me| (me != late).then(|| begin(&mut w, me))).collect();
+            let mut requests: Vec<_> = (0..count as usize)
+                .map(|me| (me != late).then(|| begin(&mut w, me)))
+                .collect();
             (0..200).for_each(|_| w.poll());
             for (me, request) in requests.iter().enumerate() {
-                assert!(request.is_none_or(|r| w.engines[me].test(r).is_none()), "process {me} did not wait for {late}");
+                assert!(
+                    request.is_none_or(|r| w.engines[me].test(r).is_none()),
+                    "process {me} did not wait for {late}"
+                );
             }
             requests[late] = Some(begin(&mut w, late));
             for (me, request) in requests.iter().enumerate() {
@@ -268,7 +304,10 @@ fn a_plan_can_be_followed_by_another_one() {
     let target = Scratch::new(0, 8);
     let binding = || Binding::bytes(BoundBuffer::none(), BoundBuffer::one(bytes(&target, 8)));
     let copy = |from, to| {
-        let action = Action::Copy { from: slice(Buffer::Recv, from, 2), to: slice(Buffer::Recv, to, 2) };
+        let action = Action::Copy {
+            from: slice(Buffer::Recv, from, 2),
+            to: slice(Buffer::Recv, to, 2),
+        };
         script(&[], vec![(action, &[])])
     };
     target.memory().slice(0, 2).copy_from_slice(b"ab");
@@ -286,20 +325,40 @@ fn steps_wait_for_those_they_name_and_scratch_is_zeroed() {
         let data = memory(&pattern(1, 600));
         let total = 300_u32;
         // Process 1 relays 300 messages through a ring of scratch: more steps than the window holds.
-        let send = |i: u32| Action::Send { to: 1, data: slice(Buffer::Send, 2 * u64::from(i), 2), slot: (i % 8) as u16 };
+        let send = |i: u32| Action::Send {
+            to: 1,
+            data: slice(Buffer::Send, 2 * u64::from(i), 2),
+            slot: (i % 8) as u16,
+        };
         let first = script(&[], (0..total).map(|i| (send(i), &[][..])).collect());
         let mut steps = vec![];
         for i in 0..total {
             let place = slice(Buffer::Scratch(0), 2 * u64::from(i % 4), 2);
             let before = if i >= 4 { vec![2 * (i - 4) + 1] } else { vec![] };
-            steps.push((Action::Receive { from: 0, data: place, slot: (i % 8) as u16 }, before));
-            steps.push((Action::Copy { from: place, to: slice(Buffer::Recv, 2 * u64::from(i), 2) }, vec![2 * i]));
+            steps.push((
+                Action::Receive {
+                    from: 0,
+                    data: place,
+                    slot: (i % 8) as u16,
+                },
+                before,
+            ));
+            steps.push((
+                Action::Copy {
+                    from: place,
+                    to: slice(Buffer::Recv, 2 * u64::from(i), 2),
+                },
+                vec![2 * i],
+            ));
         }
         let steps = steps.iter().map(|(action, after)| (*action, &after[..])).collect();
         let second = script(&[8], steps);
         let sending = Binding::bytes(BoundBuffer::one(bytes(&data, 600)), BoundBuffer::none());
         let receiving = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(bytes(&target, 600)));
-        let requests = [start(&mut w, 0, first, sending, None), start(&mut w, 1, second, receiving, None)];
+        let requests = [
+            start(&mut w, 0, first, sending, None),
+            start(&mut w, 1, second, receiving, None),
+        ];
         finish_all(&mut w, &requests);
         assert!(content(&target, 600) == pattern(1, 600));
     }
@@ -309,10 +368,36 @@ fn steps_wait_for_those_they_name_and_scratch_is_zeroed() {
 fn a_plan_that_breaks_its_rules_is_refused() {
     let target = Scratch::new(0, 8);
     let broken: [Vec<(Action, &[u32])>; 4] = [
-        vec![(Action::Copy { from: slice(Buffer::Recv, 0, 4), to: slice(Buffer::Recv, 6, 4) }, &[])],
-        vec![(Action::Copy { from: slice(Buffer::Recv, 0, 2), to: slice(Buffer::Scratch(3), 0, 2) }, &[])],
-        vec![(Action::Send { to: 9, data: slice(Buffer::Recv, 0, 2), slot: 0 }, &[])],
-        vec![(Action::Send { to: 0, data: slice(Buffer::Recv, 0, 2), slot: 0 }, &[0])],
+        vec![(
+            Action::Copy {
+                from: slice(Buffer::Recv, 0, 4),
+                to: slice(Buffer::Recv, 6, 4),
+            },
+            &[],
+        )],
+        vec![(
+            Action::Copy {
+                from: slice(Buffer::Recv, 0, 2),
+                to: slice(Buffer::Scratch(3), 0, 2),
+            },
+            &[],
+        )],
+        vec![(
+            Action::Send {
+                to: 9,
+                data: slice(Buffer::Recv, 0, 2),
+                slot: 0,
+            },
+            &[],
+        )],
+        vec![(
+            Action::Send {
+                to: 0,
+                data: slice(Buffer::Recv, 0, 2),
+                slot: 0,
+            },
+            &[0],
+        )],
     ];
     for steps in broken {
         let mut w = world(2, Options::default());
@@ -328,7 +413,15 @@ fn a_lost_member_ends_the_operation() {
     let mut w = world(count, Options::default());
     let call = Call::new(Operation::Barrier, 0);
     let requests: Vec<_> = (0..3)
-        .map(|me| start(&mut w, me, plan(&call, &shape(count), me as u32), Binding::nothing(), None))
+        .map(|me| {
+            start(
+                &mut w,
+                me,
+                plan(&call, &shape(count), me as u32),
+                Binding::nothing(),
+                None,
+            )
+        })
         .collect();
     (0..50).for_each(|_| w.poll());
     w.switch.kill(3, "it crashed");
@@ -337,7 +430,10 @@ fn a_lost_member_ends_the_operation() {
     for (me, &request) in requests.iter().enumerate() {
         match w.engines[me].take(request) {
             Some(done) => {
-                assert!(matches!(done.error, Some(EngineError::PeerLost { peer: 3, .. })), "{done:?} at {me}");
+                assert!(
+                    matches!(done.error, Some(EngineError::PeerLost { peer: 3, .. })),
+                    "{done:?} at {me}"
+                );
                 lost += 1;
             }
             // It waits for somebody who has given up; it learns that when that process ends.

@@ -32,9 +32,8 @@ fn one_message(options: Options, length: usize, mode: Mode, early: bool, to: u32
     let source = memory(&data);
     let target = Scratch::new(0, length as isize + 10);
     let room = length as u64 + 10;
-    let post = |w: &mut World| {
-        w.engines[to as usize].irecv(&channel(0, to, 2), Some(0), Some(5), receiving(&target, room))
-    };
+    let post =
+        |w: &mut World| w.engines[to as usize].irecv(&channel(0, to, 2), Some(0), Some(5), receiving(&target, room));
     let posted = early.then(|| post(&mut w));
     let sent = w.engines[0].isend(&channel(0, 0, 2), to, 5, mode, sending(&source, length as u64));
     if mode == Mode::Buffered {
@@ -45,12 +44,21 @@ fn one_message(options: Options, length: usize, mode: Mode, early: bool, to: u32
         for _ in 0..30 {
             w.poll();
         }
-        assert!(mode != Mode::Synchronous || w.engines[0].test(sent).is_none(), "complete before it matched");
+        assert!(
+            mode != Mode::Synchronous || w.engines[0].test(sent).is_none(),
+            "complete before it matched"
+        );
     }
     let posted = posted.unwrap_or_else(|| post(&mut w));
     let received = w.finish(to as usize, posted);
-    assert_eq!((received.source, received.tag, received.bytes, received.error), (0, 5, length as u64, None));
-    assert!(content(&target, length) == data, "{options:?} {length} {mode:?} {early}");
+    assert_eq!(
+        (received.source, received.tag, received.bytes, received.error),
+        (0, 5, length as u64, None)
+    );
+    assert!(
+        content(&target, length) == data,
+        "{options:?} {length} {mode:?} {early}"
+    );
     assert_eq!(w.finish(0, sent).error, None);
     w.close();
 }
@@ -81,7 +89,11 @@ fn data_in_pieces_arrive() {
             w.finish(1, sent);
             let (was, is) = (content(&source, 16 * count), content(&target, 16 * count));
             for i in 0..count {
-                assert_eq!(was[16 * i..16 * i + 8], is[16 * i..16 * i + 8], "element {i} of {count}");
+                assert_eq!(
+                    was[16 * i..16 * i + 8],
+                    is[16 * i..16 * i + 8],
+                    "element {i} of {count}"
+                );
                 assert_eq!(is[16 * i + 8..16 * i + 16], [0; 8], "gap {i}");
             }
         }
@@ -97,15 +109,25 @@ fn a_message_that_is_too_long_is_truncated() {
                 let source = memory(&pattern(2, length));
                 let target = Scratch::new(0, length as isize);
                 let c = channel(2, to, 2);
-                let post = |w: &mut World| {
-                    w.engines[to as usize].irecv(&c, Some(0), Some(1), receiving(&target, room as u64))
-                };
+                let post =
+                    |w: &mut World| w.engines[to as usize].irecv(&c, Some(0), Some(1), receiving(&target, room as u64));
                 let posted = early.then(|| post(&mut w));
-                let sent = w.engines[0].isend(&channel(2, 0, 2), to, 1, Mode::Standard, sending(&source, length as u64));
+                let sent = w.engines[0].isend(
+                    &channel(2, 0, 2),
+                    to,
+                    1,
+                    Mode::Standard,
+                    sending(&source, length as u64),
+                );
                 w.poll();
                 let posted = posted.unwrap_or_else(|| post(&mut w));
                 let received = w.finish(to as usize, posted);
-                let error = EngineError::Truncate { source: 0, tag: 1, message: length as u64, buffer: room as u64 };
+                let error = EngineError::Truncate {
+                    source: 0,
+                    tag: 1,
+                    message: length as u64,
+                    buffer: room as u64,
+                };
                 assert_eq!(received.error, Some(error));
                 assert_eq!(content(&target, room), pattern(2, length)[..room]);
                 assert_eq!(content(&target, length)[room..], vec![0; length - room]);
@@ -124,7 +146,15 @@ fn probes_find_and_take_messages() {
         let data = [pattern(1, 100), pattern(2, 5000)];
         let sources = [memory(&data[0]), memory(&data[1])];
         let sends: Vec<_> = (0..2)
-            .map(|i| w.engines[0].isend(&c0, 1, i as i32, Mode::Standard, sending(&sources[i], data[i].len() as u64)))
+            .map(|i| {
+                w.engines[0].isend(
+                    &c0,
+                    1,
+                    i as i32,
+                    Mode::Standard,
+                    sending(&sources[i], data[i].len() as u64),
+                )
+            })
             .collect();
         assert_eq!(w.engines[1].iprobe(&c1, Some(0), Some(9)), Ok(None));
         let (message, arrived) = loop {
@@ -134,8 +164,15 @@ fn probes_find_and_take_messages() {
             }
         };
         assert_eq!((arrived.source, arrived.tag, arrived.bytes), (0, 1, 5000));
-        assert_eq!(w.engines[1].iprobe(&c1, None, Some(1)), Ok(None), "a taken message is not found again");
-        let first = w.engines[1].iprobe(&c1, None, None).expect("nobody is lost").expect("the first message");
+        assert_eq!(
+            w.engines[1].iprobe(&c1, None, Some(1)),
+            Ok(None),
+            "a taken message is not found again"
+        );
+        let first = w.engines[1]
+            .iprobe(&c1, None, None)
+            .expect("nobody is lost")
+            .expect("the first message");
         assert_eq!((first.tag, first.bytes), (0, 100));
         let targets = [Scratch::new(0, 100), Scratch::new(0, 5000)];
         let taken = w.engines[1].imrecv(message, receiving(&targets[1], 5000));
@@ -162,7 +199,9 @@ fn a_receive_can_be_cancelled_until_it_matches() {
     w.engines[1].cancel(cancelled);
     assert!(w.finish(1, cancelled).cancelled);
     let source = memory(b"12345678");
-    w.engines[0].send(&c0, 1, 1, Mode::Standard, sending(&source, 8)).expect("nobody is lost");
+    w.engines[0]
+        .send(&c0, 1, 1, Mode::Standard, sending(&source, 8))
+        .expect("nobody is lost");
     w.poll();
     w.engines[1].cancel(kept);
     let completion = w.finish(1, kept);
@@ -173,18 +212,30 @@ fn a_receive_can_be_cancelled_until_it_matches() {
 
 #[test]
 fn unexpected_messages_take_bounded_memory() {
-    let mut w = world(2, Options { queue: 1 << 20, ..Options::default() });
+    let mut w = world(
+        2,
+        Options {
+            queue: 1 << 20,
+            ..Options::default()
+        },
+    );
     let (c0, c1) = (channel(0, 0, 2), channel(0, 1, 2));
     let source = memory(&pattern(1, 10_000));
     let mut requests = vec![];
     let mut left = 0;
     for i in 0..2000 {
-        match w.engines[0].send(&c0, 1, i, Mode::Standard, sending(&source, 10_000)).expect("nobody is lost") {
+        match w.engines[0]
+            .send(&c0, 1, i, Mode::Standard, sending(&source, 10_000))
+            .expect("nobody is lost")
+        {
             None => left += 1,
             Some(request) => requests.push(request),
         }
     }
-    assert!(left * 10_000 <= isthmus_protocol::credit::WINDOW as i32 && left > 100, "{left} left at once");
+    assert!(
+        left * 10_000 <= isthmus_protocol::credit::WINDOW as i32 && left > 100,
+        "{left} left at once"
+    );
     w.poll();
     let target = Scratch::new(0, 10_000);
     for i in (0..2000).rev() {
@@ -201,7 +252,10 @@ fn unexpected_messages_take_bounded_memory() {
 fn whoever_waits_for_a_lost_peer_is_told() {
     let mut w = world(3, Options::default());
     let c = channel(0, 0, 3);
-    let others = Channel { members: isthmus_engine::Members::Range { first: 0, count: 2 }, ..channel(2, 0, 2) };
+    let others = Channel {
+        members: isthmus_engine::Members::Range { first: 0, count: 2 },
+        ..channel(2, 0, 2)
+    };
     let source = memory(&pattern(0, 100_000));
     let target = Scratch::new(0, 8);
     let doomed = [
@@ -217,11 +271,21 @@ fn whoever_waits_for_a_lost_peer_is_told() {
     w.switch.kill(2, "host lab3 does not answer");
     for request in doomed {
         let error = w.finish(0, request).error.expect("an error");
-        assert_eq!(error, EngineError::PeerLost { peer: 2, reason: "host lab3 does not answer".into() });
+        assert_eq!(
+            error,
+            EngineError::PeerLost {
+                peer: 2,
+                reason: "host lab3 does not answer".into()
+            }
+        );
     }
     let late = w.engines[0].isend(&c, 2, 0, Mode::Standard, sending(&source, 8));
     assert!(w.finish(0, late).error.is_some());
-    assert!(w.engines[0].send(&c, 2, 0, Mode::Standard, sending(&source, 8)).is_err());
+    assert!(
+        w.engines[0]
+            .send(&c, 2, 0, Mode::Standard, sending(&source, 8))
+            .is_err()
+    );
     assert!(w.engines[0].iprobe(&c, Some(2), None).is_err());
     assert!(fine.iter().all(|&request| w.engines[0].test(request).is_none()));
     w.engines[1].isend(&channel(0, 1, 3), 0, 0, Mode::Standard, sending(&source, 8));
@@ -242,7 +306,10 @@ fn counters_count_user_messages() {
     }
     let rows = w.engines[0].counters().rows;
     assert_eq!(rows.len(), 1);
-    assert_eq!((rows[0].0.as_str(), rows[0].1, rows[0].2.messages, rows[0].2.bytes), ("point-to-point", 4, 2, 100_008));
+    assert_eq!(
+        (rows[0].0.as_str(), rows[0].1, rows[0].2.messages, rows[0].2.bytes),
+        ("point-to-point", 4, 2, 100_008)
+    );
 }
 
 struct Sent {
@@ -287,7 +354,15 @@ fn random_operations(seed: u64, options: Options) {
                 let tag = random.below(3) as i32;
                 let buffer = sending(&memory, data.len() as u64);
                 let request = w.engines[a as usize].isend(&channel(context, a, count), b, tag, mode, buffer);
-                sent.push(Sent { source: a, to: b, context, tag, data, request, _memory: memory });
+                sent.push(Sent {
+                    source: a,
+                    to: b,
+                    context,
+                    tag,
+                    data,
+                    request,
+                    _memory: memory,
+                });
             }
             2 | 3 => {
                 let from = (random.below(3) > 0).then_some(b);
@@ -295,19 +370,35 @@ fn random_operations(seed: u64, options: Options) {
                 let memory = Scratch::new(0, ROOM as isize);
                 let buffer = receiving(&memory, ROOM as u64);
                 let request = w.engines[a as usize].irecv(&channel(context, a, count), from, tag, buffer);
-                wanted.push(Wanted { at: a, context, from, tag, request, memory, got: None });
+                wanted.push(Wanted {
+                    at: a,
+                    context,
+                    from,
+                    tag,
+                    request,
+                    memory,
+                    got: None,
+                });
             }
             _ => (0..random.below(4)).for_each(|_| w.poll()),
         }
     }
     (0..5000).for_each(|_| w.poll());
     for want in &mut wanted {
-        let Some(done) = w.engines[want.at as usize].take(want.request) else { continue };
+        let Some(done) = w.engines[want.at as usize].take(want.request) else {
+            continue;
+        };
         let number = content(&want.memory, 8);
         let number = u64::from_le_bytes(number.try_into().expect("8 bytes")) as usize;
         let message = &sent[number];
-        assert_eq!((done.source, done.tag, done.bytes), (message.source, message.tag, message.data.len() as u64));
-        assert!(content(&want.memory, message.data.len()) == message.data, "data of message {number}");
+        assert_eq!(
+            (done.source, done.tag, done.bytes),
+            (message.source, message.tag, message.data.len() as u64)
+        );
+        assert!(
+            content(&want.memory, message.data.len()) == message.data,
+            "data of message {number}"
+        );
         assert!(fits(want, message));
         want.got = Some(number);
     }
@@ -329,7 +420,10 @@ fn check_order(sent: &[Sent], wanted: &[Wanted]) {
         for (earlier, message) in sent[..number].iter().enumerate() {
             if message.source == sent[number].source && fits(want, message) {
                 let taken = wanted[..posted].iter().any(|other| other.got == Some(earlier));
-                assert!(taken, "receive {posted} took message {number} and passed over {earlier}");
+                assert!(
+                    taken,
+                    "receive {posted} took message {number} and passed over {earlier}"
+                );
             }
         }
     }
@@ -341,10 +435,16 @@ fn check_ends(w: &World, sent: &[Sent], wanted: &[Wanted]) {
     for (number, message) in sent.iter().enumerate() {
         assert!(matched(number) <= 1, "message {number} was received twice");
         if matched(number) == 1 {
-            assert!(w.engines[message.source as usize].test(message.request).is_some(), "send {number} is not complete");
+            assert!(
+                w.engines[message.source as usize].test(message.request).is_some(),
+                "send {number} is not complete"
+            );
         } else {
             let left = wanted.iter().filter(|want| want.got.is_none());
-            assert!(!left.clone().any(|want| fits(want, message)), "message {number} fits a receive that waits");
+            assert!(
+                !left.clone().any(|want| fits(want, message)),
+                "message {number} fits a receive that waits"
+            );
         }
     }
 }
@@ -353,7 +453,13 @@ fn check_ends(w: &World, sent: &[Sent], wanted: &[Wanted]) {
 fn random_operations_follow_the_rules_of_matching() {
     for seed in 1..=20 {
         for options in kinds() {
-            random_operations(seed, Options { seed: options.seed * seed, ..options });
+            random_operations(
+                seed,
+                Options {
+                    seed: options.seed * seed,
+                    ..options
+                },
+            );
         }
     }
 }

@@ -12,7 +12,11 @@ use isthmus_engine::{Engine, Mode, Policy, Shared};
 use isthmus_transport::memory::Options;
 
 fn processes(count: u32, options: Options, policy: Policy) -> Vec<Arc<Shared>> {
-    world(count, options).engines.into_iter().map(|engine| Arc::new(Shared::new(engine, policy))).collect()
+    world(count, options)
+        .engines
+        .into_iter()
+        .map(|engine| Arc::new(Shared::new(engine, policy)))
+        .collect()
 }
 
 fn policies() -> [Policy; 4] {
@@ -22,7 +26,13 @@ fn policies() -> [Policy; 4] {
 
 fn send(shared: &Shared, from: u32, to: u32, tag: i32, bytes: &[u8]) {
     let source = memory(bytes);
-    let sent = shared.lock().send(&channel(0, from, 2), to, tag, Mode::Standard, sending(&source, bytes.len() as u64));
+    let sent = shared.lock().send(
+        &channel(0, from, 2),
+        to,
+        tag,
+        Mode::Standard,
+        sending(&source, bytes.len() as u64),
+    );
     if let Some(request) = sent.expect("nobody is lost") {
         assert_eq!(shared.wait(|engine| engine.take(request)).error, None);
     }
@@ -30,7 +40,12 @@ fn send(shared: &Shared, from: u32, to: u32, tag: i32, bytes: &[u8]) {
 
 fn receive(shared: &Shared, at: u32, from: u32, tag: i32, length: usize) -> Vec<u8> {
     let target = Scratch::new(0, length as isize);
-    let request = shared.lock().irecv(&channel(0, at, 2), Some(from), Some(tag), receiving(&target, length as u64));
+    let request = shared.lock().irecv(
+        &channel(0, at, 2),
+        Some(from),
+        Some(tag),
+        receiving(&target, length as u64),
+    );
     let done = shared.wait(|engine| engine.take(request));
     assert_eq!((done.bytes, done.error), (length as u64, None));
     content(&target, length)
@@ -39,7 +54,16 @@ fn receive(shared: &Shared, at: u32, from: u32, tag: i32, length: usize) -> Vec<
 #[test]
 fn messages_wake_sleepers() {
     for policy in policies() {
-        let both = processes(2, Options { bulk: true, place: 1000, queue: 4, ..Options::default() }, policy);
+        let both = processes(
+            2,
+            Options {
+                bulk: true,
+                place: 1000,
+                queue: 4,
+                ..Options::default()
+            },
+            policy,
+        );
         std::thread::scope(|scope| {
             for me in 0..2_u32 {
                 let shared = both[me as usize].clone();
@@ -66,7 +90,14 @@ fn messages_wake_sleepers() {
 #[test]
 fn threads_of_one_process_wait_for_different_things() {
     for spare_cores in [true, false] {
-        let both = processes(2, Options::default(), Policy { spare_cores, threads: true });
+        let both = processes(
+            2,
+            Options::default(),
+            Policy {
+                spare_cores,
+                threads: true,
+            },
+        );
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 for me in 0..2_u32 {
@@ -93,12 +124,23 @@ fn threads_of_one_process_wait_for_different_things() {
 
 #[test]
 fn a_request_completed_by_another_thread_wakes_its_waiter() {
-    let shared = processes(1, Options::default(), Policy { spare_cores: false, threads: true }).remove(0);
+    let shared = processes(
+        1,
+        Options::default(),
+        Policy {
+            spare_cores: false,
+            threads: true,
+        },
+    )
+    .remove(0);
     let request = shared.lock().user_request();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| shared.wait(|engine| engine.take(request)));
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let completion = isthmus_engine::Completion { bytes: 7, ..Default::default() };
+        let completion = isthmus_engine::Completion {
+            bytes: 7,
+            ..Default::default()
+        };
         shared.lock().complete_user(request, completion);
         assert_eq!(waiter.join().expect("the waiter").bytes, 7);
     });
@@ -107,11 +149,22 @@ fn a_request_completed_by_another_thread_wakes_its_waiter() {
 /// A transport's thread makes progress for a program that computes: a long message completes without a call of MPI.
 #[test]
 fn a_transports_thread_makes_progress() {
-    let both = processes(2, Options::default(), Policy { spare_cores: true, threads: true });
+    let both = processes(
+        2,
+        Options::default(),
+        Policy {
+            spare_cores: true,
+            threads: true,
+        },
+    );
     let source = memory(&pattern(1, 300_000));
     let target = Scratch::new(0, 300_000);
-    let sent = both[0].lock().isend(&channel(0, 0, 2), 1, 0, Mode::Standard, sending(&source, 300_000));
-    let posted = both[1].lock().irecv(&channel(0, 1, 2), Some(0), Some(0), receiving(&target, 300_000));
+    let sent = both[0]
+        .lock()
+        .isend(&channel(0, 0, 2), 1, 0, Mode::Standard, sending(&source, 300_000));
+    let posted = both[1]
+        .lock()
+        .irecv(&channel(0, 1, 2), Some(0), Some(0), receiving(&target, 300_000));
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for shared in &both {

@@ -29,7 +29,11 @@ pub struct Facts {
 #[inline]
 pub fn first_frame(facts: Facts, account: &Account) -> Option<Kind> {
     if facts.bytes <= facts.eager.min(facts.frame) && account.allows_eager(facts.bytes) {
-        return Some(if facts.synchronous { Kind::EagerSync } else { Kind::Eager });
+        return Some(if facts.synchronous {
+            Kind::EagerSync
+        } else {
+            Kind::Eager
+        });
     }
     account.allows_request().then_some(Kind::Rts)
 }
@@ -40,17 +44,36 @@ mod tests {
 
     #[test]
     fn long_messages_ask_first() {
-        let facts = Facts { bytes: 4096, synchronous: false, eager: 4096, frame: 65536 };
+        let facts = Facts {
+            bytes: 4096,
+            synchronous: false,
+            eager: 4096,
+            frame: 65536,
+        };
         let account = Account::default();
         assert_eq!(first_frame(facts, &account), Some(Kind::Eager));
-        assert_eq!(first_frame(Facts { synchronous: true, ..facts }, &account), Some(Kind::EagerSync));
+        assert_eq!(
+            first_frame(
+                Facts {
+                    synchronous: true,
+                    ..facts
+                },
+                &account
+            ),
+            Some(Kind::EagerSync)
+        );
         assert_eq!(first_frame(Facts { bytes: 4097, ..facts }, &account), Some(Kind::Rts));
         assert_eq!(first_frame(Facts { frame: 4000, ..facts }, &account), Some(Kind::Rts));
     }
 
     #[test]
     fn without_credit_messages_ask_or_wait() {
-        let facts = Facts { bytes: 100, synchronous: false, eager: 4096, frame: 65536 };
+        let facts = Facts {
+            bytes: 100,
+            synchronous: false,
+            eager: 4096,
+            frame: 65536,
+        };
         let mut account = Account::default();
         account.sent(crate::credit::WINDOW);
         assert_eq!(first_frame(facts, &account), Some(Kind::Rts));

@@ -101,7 +101,9 @@ mod tests {
             data += 1000;
         }
         assert!(data <= WINDOW && sender.allows_request());
-        let requests = (0..).take_while(|_| sender.allows_request().then(|| sender.sent(0)).is_some()).count();
+        let requests = (0..)
+            .take_while(|_| sender.allows_request().then(|| sender.sent(0)).is_some())
+            .count();
         assert!((requests as u64) * ENVELOPE_COST <= LIMIT);
         assert!(!sender.credited(u64::MAX));
     }

@@ -12,7 +12,10 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE };
+    pub(crate) const EMPTY: Self = Self {
+        first: NONE,
+        last: NONE,
+    };
 }
 
 /// Place of an item in one chain.
@@ -23,7 +26,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    const UNLINKED: Self = Self { next: NONE, previous: NONE };
+    const UNLINKED: Self = Self {
+        next: NONE,
+        previous: NONE,
+    };
 }
 
 /// An item that can be in `N` chains at once.
@@ -44,7 +50,11 @@ pub(crate) struct Slab<T, const N: usize> {
 
 impl<T, const N: usize> Slab<T, N> {
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::new(), free: NONE, count: 0 }
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            count: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -55,13 +65,19 @@ impl<T, const N: usize> Slab<T, N> {
     pub(crate) fn insert(&mut self, item: T) -> u32 {
         self.count += 1;
         if self.free == NONE {
-            self.entries.push(Entry { item: Some(item), links: [Link::UNLINKED; N] });
+            self.entries.push(Entry {
+                item: Some(item),
+                links: [Link::UNLINKED; N],
+            });
             return (self.entries.len() - 1) as u32;
         }
         let at = self.free;
         let entry = &mut self.entries[at as usize];
         self.free = entry.links[0].next;
-        *entry = Entry { item: Some(item), links: [Link::UNLINKED; N] };
+        *entry = Entry {
+            item: Some(item),
+            links: [Link::UNLINKED; N],
+        };
         at
     }
 
@@ -93,7 +109,10 @@ impl<T, const N: usize> Slab<T, N> {
     /// Appends the item to the chain.
     #[inline]
     pub(crate) fn append(&mut self, at: u32, chain: usize, ends: &mut Ends) {
-        self.entries[at as usize].links[chain] = Link { next: NONE, previous: ends.last };
+        self.entries[at as usize].links[chain] = Link {
+            next: NONE,
+            previous: ends.last,
+        };
         match ends.last {
             NONE => ends.first = at,
             last => self.entries[last as usize].links[chain].next = at,

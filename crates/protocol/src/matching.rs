@@ -47,7 +47,11 @@ impl Pattern {
 
     #[inline]
     fn exact(&self) -> Option<Envelope> {
-        Some(Envelope { context: self.context, source: self.source?, tag: self.tag? })
+        Some(Envelope {
+            context: self.context,
+            source: self.source?,
+            tag: self.tag?,
+        })
     }
 }
 
@@ -141,12 +145,17 @@ impl<R, M> Matcher<R, M> {
     #[inline]
     pub fn post(&mut self, pattern: Pattern, what: R) -> Posted {
         self.number += 1;
-        let at = self.receives.insert(Receive { pattern, number: self.number, what });
+        let at = self.receives.insert(Receive {
+            pattern,
+            number: self.number,
+            what,
+        });
         if let Some(envelope) = pattern.exact() {
             self.receives.append(at, 0, self.exact.of_mut(hash(&envelope)));
         } else {
             self.wild_count += 1;
-            self.receives.append(at, 0, self.wild.of_mut(mix(pattern.context.into())));
+            self.receives
+                .append(at, 0, self.wild.of_mut(mix(pattern.context.into())));
         }
         if self.receives.len() > 2 * self.exact.count() && self.exact.count() < MOST_BINS {
             self.rehash_receives();
@@ -207,8 +216,10 @@ impl<R, M> Matcher<R, M> {
     /// Takes a message that was found out of the queue.
     pub fn remove(&mut self, waiting: Waiting) -> Option<(Envelope, M)> {
         let envelope = self.messages.get(waiting.0)?.envelope;
-        self.messages.unlink(waiting.0, ENVELOPE, self.by_envelope.of_mut(hash(&envelope)));
-        self.messages.unlink(waiting.0, CONTEXT, self.by_context.of_mut(mix(envelope.context.into())));
+        self.messages
+            .unlink(waiting.0, ENVELOPE, self.by_envelope.of_mut(hash(&envelope)));
+        self.messages
+            .unlink(waiting.0, CONTEXT, self.by_context.of_mut(mix(envelope.context.into())));
         self.messages.remove(waiting.0).map(|m| (m.envelope, m.what))
     }
 
@@ -230,7 +241,11 @@ impl<R, M> Matcher<R, M> {
             return NONE;
         }
         let exact = self.first_exact(message);
-        if self.wild_count == 0 { exact } else { self.older(exact, self.first_wild(message)) }
+        if self.wild_count == 0 {
+            exact
+        } else {
+            self.older(exact, self.first_wild(message))
+        }
     }
 
     #[inline]
@@ -258,7 +273,13 @@ impl<R, M> Matcher<R, M> {
 
     fn older(&self, a: u32, b: u32) -> u32 {
         match (self.receives.get(a), self.receives.get(b)) {
-            (Some(x), Some(y)) => if x.number < y.number { a } else { b },
+            (Some(x), Some(y)) => {
+                if x.number < y.number {
+                    a
+                } else {
+                    b
+                }
+            }
             (Some(_), None) => a,
             _ => b,
         }
@@ -271,14 +292,17 @@ impl<R, M> Matcher<R, M> {
             self.receives.unlink(at, 0, self.exact.of_mut(hash(&envelope)));
         } else {
             self.wild_count -= 1;
-            self.receives.unlink(at, 0, self.wild.of_mut(mix(pattern.context.into())));
+            self.receives
+                .unlink(at, 0, self.wild.of_mut(mix(pattern.context.into())));
         }
         self.receives.remove(at).map(|r| r.what)
     }
 
     fn link_message(&mut self, at: u32, envelope: &Envelope) {
-        self.messages.append(at, ENVELOPE, self.by_envelope.of_mut(hash(envelope)));
-        self.messages.append(at, CONTEXT, self.by_context.of_mut(mix(envelope.context.into())));
+        self.messages
+            .append(at, ENVELOPE, self.by_envelope.of_mut(hash(envelope)));
+        self.messages
+            .append(at, CONTEXT, self.by_context.of_mut(mix(envelope.context.into())));
     }
 
     fn rehash_receives(&mut self) {
@@ -296,7 +320,8 @@ impl<R, M> Matcher<R, M> {
         let old = std::mem::replace(&mut self.by_envelope, grown);
         for at in chains(&old, &self.messages, ENVELOPE) {
             if let Some(envelope) = self.messages.get(at).map(|m| m.envelope) {
-                self.messages.append(at, ENVELOPE, self.by_envelope.of_mut(hash(&envelope)));
+                self.messages
+                    .append(at, ENVELOPE, self.by_envelope.of_mut(hash(&envelope)));
             }
         }
     }

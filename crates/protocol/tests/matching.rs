@@ -120,19 +120,38 @@ proptest! {
 #[test]
 fn order_survives_growth() {
     let mut matcher = Matcher::<u32, u32>::new();
-    let envelope = |i: u32| Envelope { context: 0, source: i % 1000, tag: 7 };
+    let envelope = |i: u32| Envelope {
+        context: 0,
+        source: i % 1000,
+        tag: 7,
+    };
     for i in 0..50_000 {
         let e = envelope(i);
-        matcher.post(Pattern { context: 0, source: Some(e.source), tag: Some(7) }, i);
+        matcher.post(
+            Pattern {
+                context: 0,
+                source: Some(e.source),
+                tag: Some(7),
+            },
+            i,
+        );
     }
     assert!((0..50_000).all(|i| matcher.arrive(&envelope(i)) == Some(i)));
     for i in 0..50_000 {
         matcher.keep(envelope(i), i);
     }
-    let any = Pattern { context: 0, source: None, tag: None };
+    let any = Pattern {
+        context: 0,
+        source: None,
+        tag: None,
+    };
     for i in 0..50_000 {
         let e = envelope(i);
-        let exact = Pattern { context: 0, source: Some(e.source), tag: Some(7) };
+        let exact = Pattern {
+            context: 0,
+            source: Some(e.source),
+            tag: Some(7),
+        };
         let found = matcher.take(if i % 2 == 0 { &exact } else { &any });
         assert_eq!(found.map(|(_, name)| name), Some(i));
     }

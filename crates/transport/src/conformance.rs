@@ -42,12 +42,21 @@ struct Seen {
 
 impl Sink for Seen {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        assert_eq!(header.payload_bytes(), payload.len() as u64, "a frame must come with its whole payload");
+        assert_eq!(
+            header.payload_bytes(),
+            payload.len() as u64,
+            "a frame must come with its whole payload"
+        );
         self.frames.push_back((peer, *header, payload.to_vec()));
     }
     fn place(&mut self, _peer: Peer, header: &Header) -> Placement {
-        let at = if header.kind == Kind::Data { header.auxiliary() as isize } else { 0 };
-        self.place.map_or(Placement::Collect, |memory| Placement::Into(memory.shifted(at)))
+        let at = if header.kind == Kind::Data {
+            header.auxiliary() as isize
+        } else {
+            0
+        };
+        self.place
+            .map_or(Placement::Collect, |memory| Placement::Into(memory.shifted(at)))
     }
     fn placed(&mut self, _peer: Peer, header: &Header) {
         self.placed.push(*header);
@@ -71,7 +80,10 @@ struct Bench {
 
 impl Bench {
     fn new(ends: Pair) -> Self {
-        Self { ends, seen: [Seen::default(), Seen::default()] }
+        Self {
+            ends,
+            seen: [Seen::default(), Seen::default()],
+        }
     }
 
     fn poll(&mut self) -> bool {
@@ -98,10 +110,12 @@ impl Bench {
 
     fn send(&mut self, from: usize, header: &Header, payload: &[u8]) {
         let to = 1 - from as Peer;
-        self.until("a frame to be taken", |bench| match bench.ends[from].send(to, header, payload) {
-            Ok(()) => true,
-            Err(SendError::WouldBlock) => false,
-            Err(SendError::Lost(reason)) => panic!("the peer was lost: {reason}"),
+        self.until("a frame to be taken", |bench| {
+            match bench.ends[from].send(to, header, payload) {
+                Ok(()) => true,
+                Err(SendError::WouldBlock) => false,
+                Err(SendError::Lost(reason)) => panic!("the peer was lost: {reason}"),
+            }
         });
     }
 
@@ -114,7 +128,9 @@ impl Bench {
 }
 
 fn pattern(seed: usize, length: usize) -> Vec<u8> {
-    (0..length).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed.wrapping_mul(97)) as u8).collect()
+    (0..length)
+        .map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed.wrapping_mul(97)) as u8)
+        .collect()
 }
 
 fn eager(number: usize, length: usize) -> Header {
@@ -125,7 +141,27 @@ fn frames_arrive_once_whole_and_in_order(ends: Pair) {
     let limit = ends[0].limits(1).frame;
     assert!(limit >= 4096, "Limits::frame must be at least 4096");
     let mut bench = Bench::new(ends);
-    let sizes = [0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 511, 512, 1000, 4095, 4096, limit - 1, limit];
+    let sizes = [
+        0,
+        1,
+        7,
+        8,
+        9,
+        31,
+        32,
+        33,
+        63,
+        64,
+        65,
+        100,
+        511,
+        512,
+        1000,
+        4095,
+        4096,
+        limit - 1,
+        limit,
+    ];
     for round in 0..3 {
         for (i, &length) in sizes.iter().enumerate() {
             let payload = pattern(i + round, length);
@@ -191,7 +227,14 @@ fn handles_travel_with_requests(ends: Pair) {
         bench.send(0, &header, &pattern(size, size));
         assert_eq!(bench.next(1), (header, pattern(size, size)));
     }
-    for kind in [Kind::Cts, Kind::Ack, Kind::Pulled, Kind::Cancel, Kind::CancelReply, Kind::Credit] {
+    for kind in [
+        Kind::Cts,
+        Kind::Ack,
+        Kind::Pulled,
+        Kind::Cancel,
+        Kind::CancelReply,
+        Kind::Credit,
+    ] {
         let header = Header::control(kind, u64::MAX, 1 << 60, 1 << 50);
         bench.send(1, &header, &[]);
         assert_eq!(bench.next(0), (header, vec![]));
@@ -219,10 +262,16 @@ fn collect_data(bench: &mut Bench, token: u64, memory: &mut WriteMemory, length:
         let seen = &mut bench.seen[1];
         while let Some((_, header, payload)) = seen.frames.pop_front() {
             assert_eq!((header.kind, header.token), (Kind::Data, token));
-            memory.slice(header.auxiliary() as isize, payload.len()).copy_from_slice(&payload);
+            memory
+                .slice(header.auxiliary() as isize, payload.len())
+                .copy_from_slice(&payload);
             got += payload.len();
         }
-        got += seen.placed.drain(..).map(|header| header.length as usize).sum::<usize>();
+        got += seen
+            .placed
+            .drain(..)
+            .map(|header| header.length as usize)
+            .sum::<usize>();
         got >= length || seen.received.contains(&token)
     });
 }
@@ -265,10 +314,14 @@ fn bulk_data_arrive(ends: Pair) {
             bench.ends[1].expect(0, token, target.memory(), LONG as u64);
         }
         bench.until("bulk to be taken", |bench| {
-            bench.ends[0].send_bulk(1, token, source.memory().reading(), LONG as u64, 1000 + token).is_ok()
+            bench.ends[0]
+                .send_bulk(1, token, source.memory().reading(), LONG as u64, 1000 + token)
+                .is_ok()
         });
         collect_data(&mut bench, token, &mut target.memory(), LONG);
-        bench.until("the memory to be free", |bench| bench.seen[0].sent.contains(&(1000 + token)));
+        bench.until("the memory to be free", |bench| {
+            bench.seen[0].sent.contains(&(1000 + token))
+        });
         assert!(target.memory().slice(0, LONG) == &data[..], "bulk data differ");
     }
     bench.send(0, &eager(1, 3), &[1, 2, 3]);
@@ -286,7 +339,10 @@ fn data_can_be_pulled(ends: Pair) {
     assert!(handle.len() <= 255, "a handle has at most 255 bytes");
     let target = Scratch::new(0, LONG as isize);
     match bench.ends[1].pull(0, &handle, 100, target.memory(), (LONG - 100) as u64) {
-        Ok(true) => assert!(target.memory().slice(0, LONG - 100) == &data[100..], "pulled data differ"),
+        Ok(true) => assert!(
+            target.memory().slice(0, LONG - 100) == &data[100..],
+            "pulled data differ"
+        ),
         Ok(false) => {}
         Err(error) => panic!("pull failed: {error:?}"),
     }
@@ -339,7 +395,10 @@ fn closing_pushes_everything_out(ends: Pair) {
             }
             bench.ends[1].poll(seen);
         }
-        let (_, header, payload) = seen.frames.pop_front().expect("a frame that was taken before the end arrives");
+        let (_, header, payload) = seen
+            .frames
+            .pop_front()
+            .expect("a frame that was taken before the end arrives");
         assert_eq!((header, payload), (eager(i, 1000), pattern(i, 1000)));
     }
 }
@@ -354,8 +413,19 @@ mod tests {
         let options = Options::default();
         for options in [
             options,
-            Options { pull: true, bulk: true, place: 1024, ..options },
-            Options { seed: 7, queue: 3, bulk: true, frame: 5000, ..options },
+            Options {
+                pull: true,
+                bulk: true,
+                place: 1024,
+                ..options
+            },
+            Options {
+                seed: 7,
+                queue: 3,
+                bulk: true,
+                frame: 5000,
+                ..options
+            },
         ] {
             check(|| {
                 let (ends, _) = network(2, options).expect("eventfd");

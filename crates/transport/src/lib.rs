@@ -109,7 +109,14 @@ pub trait Transport: Send {
     fn handle(&mut self, peer: Peer, memory: ReadMemory, length: u64) -> Vec<u8>;
 
     /// Copies `memory.len()` bytes at `offset` of the sender's memory named by `handle` to here. `Ok(false)`: not possible after all (send `Cts` instead).
-    fn pull(&mut self, peer: Peer, handle: &[u8], offset: u64, memory: WriteMemory, length: u64) -> Result<bool, SendError>;
+    fn pull(
+        &mut self,
+        peer: Peer,
+        handle: &[u8],
+        offset: u64,
+        memory: WriteMemory,
+        length: u64,
+    ) -> Result<bool, SendError>;
 
     /// Moves what can be moved without waiting and reports arrivals. Returns true if anything happened.
     fn poll(&mut self, sink: &mut dyn Sink) -> bool;

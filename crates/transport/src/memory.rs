@@ -36,7 +36,15 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { frame: 65536, eager: 16384, pull: false, bulk: false, place: usize::MAX, queue: 1024, seed: 0 }
+        Self {
+            frame: 65536,
+            eager: 16384,
+            pull: false,
+            bulk: false,
+            place: usize::MAX,
+            queue: 1024,
+            seed: 0,
+        }
     }
 }
 
@@ -115,8 +123,9 @@ pub fn network(count: u32, options: Options) -> std::io::Result<(Vec<Memory>, Sw
         next_handle: 1,
     };
     let network = Arc::new(Mutex::new(network));
-    let bells: Result<Vec<_>, _> =
-        (0..count).map(|_| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)).collect();
+    let bells: Result<Vec<_>, _> = (0..count)
+        .map(|_| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
+        .collect();
     let bells = Arc::new(bells?);
     let endpoint = |me: usize| Memory {
         me: me as Peer,
@@ -126,9 +135,14 @@ pub fn network(count: u32, options: Options) -> std::io::Result<(Vec<Memory>, Sw
         bulks: VecDeque::new(),
         expected: HashMap::new(),
         reported: vec![false; count],
-        random: options.seed.wrapping_add((me as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        random: options
+            .seed
+            .wrapping_add((me as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     };
-    Ok(((0..count).map(endpoint).collect(), Switch(network.clone(), bells.clone())))
+    Ok((
+        (0..count).map(endpoint).collect(),
+        Switch(network.clone(), bells.clone()),
+    ))
 }
 
 fn lock(network: &Mutex<Network>) -> MutexGuard<'_, Network> {
@@ -187,7 +201,11 @@ impl Memory {
             let Some(mut bulk) = self.bulks.pop_front() else { break };
             let length = (bulk.length - bulk.sent).min(self.options.frame as u64);
             let header = Header::control(Kind::Data, bulk.token, bulk.sent, length);
-            let sent = self.push(bulk.peer, &header, bulk.memory.slice(bulk.sent as isize, length as usize));
+            let sent = self.push(
+                bulk.peer,
+                &header,
+                bulk.memory.slice(bulk.sent as isize, length as usize),
+            );
             any |= sent.is_ok();
             match sent {
                 Ok(()) => bulk.sent += length,
@@ -207,7 +225,10 @@ impl Memory {
     fn deliver(&mut self, peer: Peer, (header, payload): Frame, sink: &mut dyn Sink) {
         if header.kind == Kind::Data {
             if let Some(expected) = self.expected.get_mut(&(peer, header.token)) {
-                expected.memory.slice(header.auxiliary() as isize, payload.len()).copy_from_slice(&payload);
+                expected
+                    .memory
+                    .slice(header.auxiliary() as isize, payload.len())
+                    .copy_from_slice(&payload);
                 expected.got += header.length;
                 if expected.got >= expected.length {
                     self.expected.remove(&(peer, header.token));
@@ -266,7 +287,11 @@ impl Transport for Memory {
     }
 
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
-        assert_eq!(payload.len() as u64, header.payload_bytes(), "payload and header disagree");
+        assert_eq!(
+            payload.len() as u64,
+            header.payload_bytes(),
+            "payload and header disagree"
+        );
         assert!(payload.len() <= self.options.frame, "payload above the limit");
         self.push(peer, header, payload)
     }
@@ -280,7 +305,14 @@ impl Transport for Memory {
         sent_token: u64,
     ) -> Result<(), SendError> {
         assert!(self.options.bulk, "send_bulk without Limits::bulk");
-        self.bulks.push_back(Bulk { peer, token, memory, length, sent: 0, sent_token });
+        self.bulks.push_back(Bulk {
+            peer,
+            token,
+            memory,
+            length,
+            sent: 0,
+            sent_token,
+        });
         Ok(())
     }
 
@@ -316,8 +348,12 @@ impl Transport for Memory {
             return Err(SendError::Lost(reason.clone()));
         }
         let name = <[u8; 8]>::try_from(handle).map(u64::from_le_bytes).unwrap_or_default();
-        let Some((source, _)) = network.handles.remove(&name).filter(|_| !impossible) else { return Ok(false) };
-        memory.slice(0, length as usize).copy_from_slice(source.slice(offset as isize, length as usize));
+        let Some((source, _)) = network.handles.remove(&name).filter(|_| !impossible) else {
+            return Ok(false);
+        };
+        memory
+            .slice(0, length as usize)
+            .copy_from_slice(source.slice(offset as isize, length as usize));
         Ok(true)
     }
 

@@ -40,12 +40,20 @@ pub(crate) fn world(count: u32, options: Options) -> World {
             levels: vec![4; count as usize],
         })
     };
-    World { engines: (0..).zip(ends).map(engine).collect(), switch, random: Random(options.seed) }
+    World {
+        engines: (0..).zip(ends).map(engine).collect(),
+        switch,
+        random: Random(options.seed),
+    }
 }
 
 /// MPI_COMM_WORLD of `count` processes as `rank` sees it.
 pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
-    Channel { context, rank, members: Members::Range { first: 0, count } }
+    Channel {
+        context,
+        rank,
+        members: Members::Range { first: 0, count },
+    }
 }
 
 impl World {
@@ -99,18 +107,44 @@ pub(crate) fn receiving(scratch: &Scratch, length: u64) -> ReceiveBuffer {
 }
 
 pub(crate) fn pattern(seed: usize, length: usize) -> Vec<u8> {
-    (0..length).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed.wrapping_mul(97)) as u8).collect()
+    (0..length)
+        .map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed.wrapping_mul(97)) as u8)
+        .collect()
 }
 
 /// Networks of all kinds.
 pub(crate) fn kinds() -> Vec<Options> {
-    let plain = Options { frame: 4096, eager: 1024, ..Options::default() };
+    let plain = Options {
+        frame: 4096,
+        eager: 1024,
+        ..Options::default()
+    };
     vec![
         plain,
         Options { pull: true, ..plain },
-        Options { bulk: true, place: 512, ..plain },
-        Options { seed: 1, queue: 2, ..plain },
-        Options { seed: 2, queue: 4, pull: true, place: 100, ..plain },
-        Options { seed: 3, queue: 3, bulk: true, place: 1, ..plain },
+        Options {
+            bulk: true,
+            place: 512,
+            ..plain
+        },
+        Options {
+            seed: 1,
+            queue: 2,
+            ..plain
+        },
+        Options {
+            seed: 2,
+            queue: 4,
+            pull: true,
+            place: 100,
+            ..plain
+        },
+        Options {
+            seed: 3,
+            queue: 3,
+            bulk: true,
+            place: 1,
+            ..plain
+        },
     ]
 }
