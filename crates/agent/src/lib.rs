@@ -33,6 +33,10 @@ use tokio::time::Instant;
 /// An agent that has heard nothing from its coordinator for so long ends the job at its machine.
 pub const SILENCE: Duration = Duration::from_secs(60);
 
+/// Silence is counted in steps that this process has lived through, not by the clock: when the whole machine stood still
+/// (suspended, overloaded), what arrived meanwhile is looked at before the job is given up.
+const STEP: Duration = Duration::from_secs(2);
+
 /// Events that may wait; whoever makes more of them waits too.
 const QUEUE: usize = 256;
 
@@ -132,23 +136,28 @@ struct Agent {
 
 impl Agent {
     async fn work(&mut self) -> End {
-        let mut heard = Instant::now();
+        let (mut silent, mut counted) = (Duration::ZERO, Instant::now());
         loop {
+            if counted.elapsed() >= STEP {
+                (silent, counted) = (silent + STEP, Instant::now());
+            }
+            if silent > SILENCE {
+                return End::Lost;
+            }
             let event = match self.events.try_recv() {
                 Ok(event) => event,
                 Err(_) => {
                     // Nothing more for the moment: what has been collected goes out as one message.
                     self.flush();
-                    match tokio::time::timeout_at(heard + SILENCE, self.events.recv()).await {
+                    match tokio::time::timeout(STEP, self.events.recv()).await {
                         Ok(Some(event)) => event,
-                        Ok(None) | Err(_) => return End::Lost,
+                        Ok(None) => return End::Lost,
+                        Err(_) => continue,
                     }
                 }
             };
             if matches!(event, Event::FromCoordinator(_)) {
-                heard = Instant::now();
-            } else if heard.elapsed() > SILENCE {
-                return End::Lost;
+                silent = Duration::ZERO;
             }
             if let Some(end) = self.handle(event) {
                 return end;

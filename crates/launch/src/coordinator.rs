@@ -22,6 +22,9 @@ const TICK: Duration = Duration::from_millis(500);
 const PING_TICKS: u64 = 10;
 /// A site from which nothing was heard for so long is lost.
 const SILENCE: Duration = Duration::from_secs(60);
+/// The same in ticks. Silence is counted in ticks that this process has lived through, not by the clock: when the whole machine
+/// stood still (suspended, overloaded), what arrived meanwhile is looked at before anybody is given up.
+const SILENT_TICKS: u32 = (SILENCE.as_millis() / TICK.as_millis()) as u32;
 /// Exit status when the reader of our output is gone, as a shell tells it of SIGPIPE.
 const SIGPIPE: u32 = 13;
 
@@ -125,7 +128,7 @@ fn start_sites(
         Link {
             commands,
             open: true,
-            heard: None,
+            silent: None,
         }
     });
     sites.collect()
@@ -135,8 +138,8 @@ fn start_sites(
 struct Link {
     commands: mpsc::UnboundedSender<Vec<u8>>,
     open: bool,
-    /// When the agent was last heard, once it runs.
-    heard: Option<Instant>,
+    /// Ticks since the agent was last heard, once it runs.
+    silent: Option<u32>,
 }
 
 struct Coordinator {
@@ -161,6 +164,7 @@ struct Coordinator {
 impl Coordinator {
     async fn work(&mut self, events: &mut mpsc::UnboundedReceiver<Event>) {
         let mut ticker = tokio::time::interval(TICK);
+        ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         self.show_progress();
         while !self.machine.is_over() {
             let deadline = self.machine.deadline().map(|d| self.began + d);
@@ -216,13 +220,13 @@ impl Coordinator {
         match event {
             SiteEvent::Progress => self.machine.handle_staging(site, now),
             SiteEvent::Hello(hello) => {
-                self.links[site].heard = Some(Instant::now());
+                self.links[site].silent = Some(0);
                 self.machine.handle_staging(site, now);
                 self.arrivals[site].host = hello.host;
                 self.arrivals[site].addresses = hello.addresses;
             }
             SiteEvent::Message(message) => {
-                self.links[site].heard = Some(Instant::now());
+                self.links[site].silent = Some(0);
                 self.handle_message(site, message, now);
             }
             SiteEvent::Notice(text) => {
@@ -354,8 +358,11 @@ impl Coordinator {
         }
         let now = self.began.elapsed();
         for site in 0..self.links.len() {
-            let link = &self.links[site];
-            if link.open && link.heard.is_some_and(|heard| heard.elapsed() > SILENCE) {
+            let link = &mut self.links[site];
+            if let Some(ticks) = &mut link.silent {
+                *ticks += 1;
+            }
+            if link.open && link.silent.is_some_and(|ticks| ticks > SILENT_TICKS) {
                 let problem = format!("nothing was heard from its agent for {} s", SILENCE.as_secs());
                 self.links[site].open = false;
                 self.machine
