@@ -181,6 +181,9 @@ fn tcp_rate(bed: &Testbed, time: Duration) -> Result<f64, Error> {
     let stream = near
         .in_network(|| TcpStream::connect_timeout(&address, Duration::from_secs(5)))?
         .map_err(failed())?;
+    stream
+        .set_write_timeout(Some(Duration::from_secs(5)))
+        .map_err(failed())?;
     let (inbound, _) = listener.accept().map_err(failed())?;
     let measured = std::thread::scope(|scope| {
         scope.spawn(move || pour(stream, WARM_UP + time));

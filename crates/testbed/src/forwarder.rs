@@ -48,15 +48,26 @@ pub(crate) struct Direction {
 #[derive(Debug)]
 pub(crate) struct Forwarder {
     threads: Vec<JoinHandle<()>>,
-    stop: Arc<OwnedFd>,
+    stop: Arc<Stop>,
     directions: Vec<Arc<Direction>>,
     realtime: bool,
+}
+
+/// The end of the threads: a word for those that work, a bell for those that sleep.
+#[derive(Debug)]
+struct Stop {
+    asked: AtomicBool,
+    bell: OwnedFd,
 }
 
 impl Forwarder {
     /// Starts forwarding between `devices`, one for each site in order.
     pub(crate) fn start(devices: Vec<OwnedFd>, topology: &Topology, tap: Option<&Tap>) -> Result<Self, Error> {
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(Error::call("make an eventfd"))?);
+        let bell = eventfd(0, EventfdFlags::CLOEXEC).map_err(Error::call("make an eventfd"))?;
+        let stop = Arc::new(Stop {
+            asked: AtomicBool::new(false),
+            bell,
+        });
         let devices = Arc::new(devices);
         let sites = devices.len();
         let (ids, started) = mpsc::channel();
@@ -140,8 +151,9 @@ impl Forwarder {
 
 impl Drop for Forwarder {
     fn drop(&mut self) {
+        self.stop.asked.store(true, Ordering::Relaxed);
         // An eventfd that is full is as readable as one that was just written.
-        let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.stop.bell, &1u64.to_ne_bytes());
         for thread in self.threads.drain(..) {
             // A panic has been reported by the thread itself.
             let _ = thread.join();
@@ -262,7 +274,7 @@ struct Open {
 struct Port {
     from: usize,
     devices: Arc<Vec<OwnedFd>>,
-    stop: Arc<OwnedFd>,
+    stop: Arc<Stop>,
     lines: Vec<Option<Line>>,
     tap: Option<Tap>,
     quiet_since: u64,
@@ -271,12 +283,12 @@ struct Port {
 impl Port {
     fn run(mut self) {
         let mut buffer = vec![0; packet::MAX_FRAME];
-        loop {
+        while !self.stop.asked.load(Ordering::Relaxed) {
             let more = self.read_some(&mut buffer);
             let now = monotonic();
             self.deliver(now);
-            if !more && self.rest(now) {
-                return;
+            if !more {
+                self.rest(now);
             }
         }
     }
@@ -314,8 +326,8 @@ impl Port {
         }
     }
 
-    /// Sleeps until there is something to do, or returns at once to spin; true when it is time to end.
-    fn rest(&self, now: u64) -> bool {
+    /// Sleeps until there is something to do, or returns at once to spin.
+    fn rest(&self, now: u64) {
         let next = self
             .lines
             .iter()
@@ -327,26 +339,22 @@ impl Port {
         let quiet = now.saturating_sub(self.quiet_since) > QUIET;
         match wait {
             None => self.sleep(None),
-            Some(wait) if quiet && wait <= SPIN => {
-                std::hint::spin_loop();
-                false
-            }
+            Some(wait) if quiet && wait <= SPIN => std::hint::spin_loop(),
             Some(wait) => self.sleep(Some(if quiet { wait - SPIN } else { wait })),
         }
     }
 
-    fn sleep(&self, nanos: Option<u64>) -> bool {
+    fn sleep(&self, nanos: Option<u64>) {
         let timeout = nanos.map(|n| Timespec {
             tv_sec: (n / 1_000_000_000) as i64,
             tv_nsec: (n % 1_000_000_000) as _,
         });
         let mut fds = [
             PollFd::from_borrowed_fd(self.devices[self.from].as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.stop.bell.as_fd(), PollFlags::IN),
         ];
         // An interrupted or failed wait only means to look again.
         let _ = poll(&mut fds, timeout.as_ref());
-        !fds[1].revents().is_empty()
     }
 }
 

@@ -62,7 +62,8 @@ impl StateDir {
         }
         ssh::private_dir(&path)?;
         let lock = File::create(path.join("lock")).map_err(Error::system("make the lock of a testbed"))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(Error::call("lock a testbed"))?;
+        // Waits at most for somebody who is just looking whether it is locked.
+        flock(&lock, FlockOperation::LockExclusive).map_err(Error::call("lock a testbed"))?;
         Ok(Self { path, _lock: lock })
     }
 
