@@ -86,7 +86,11 @@ impl Side {
 fn main() {
     let mut arguments = std::env::args().skip(1);
     match arguments.next() {
-        Some(directory) => run(Path::new(&directory), 1),
+        Some(directory) => {
+            // A measurement that is interrupted must not leave its other half polling for ever.
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).unwrap();
+            run(Path::new(&directory), 1);
+        }
         None => parent(),
     }
 }
