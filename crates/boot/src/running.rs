@@ -99,6 +99,7 @@ impl Running {
         let port = offer.listener.as_ref().map_or(0, Listener::port);
         let (agent, mut world) = Agent::join(invitation, port, representation(), request)?;
         let places = Arc::new(std::mem::take(&mut world.places));
+        like_us(&places)?;
         let (me, topology) = (world.rank, Topology::new(&places));
         let (transports, hook) = transports(&world, &places, &topology, offer)?;
         let setup = Setup {
@@ -277,6 +278,19 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+/// Data are not converted yet between machines that represent them differently, so such a job must not begin.
+fn like_us(places: &PlaceTable) -> Result<(), BootError> {
+    let own = representation();
+    let Some(rank) = places.places.iter().position(|p| p.representation != own) else {
+        return Ok(());
+    };
+    let host = &places.nodes[places.places[rank].node as usize].host;
+    Err(BootError::System(format!(
+        "rank {rank} on {host} represents data differently (byte order or sizes of types) from this machine, and conversion \
+         is not implemented in this version of Isthmus; run the job on machines of one kind"
+    )))
+}
+
 fn representation() -> Representation {
     Representation(isthmus_datatype::local_representation())
 }
@@ -295,5 +309,44 @@ fn print_counters(counters: &Counters) {
         for (operation, calls) in &counters.calls {
             say(&format!("{operation}: {calls} calls"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_that_represent_data_differently_are_refused_by_name() {
+        let node = Node {
+            host: "stranger".into(),
+            addresses: vec![],
+            subjob: 0,
+            processes: 1,
+        };
+        let subjob = Subjob {
+            name: "s".into(),
+            lan: "s".into(),
+            first_rank: 0,
+            count: 1,
+            appnum: 0,
+        };
+        let place = |representation| Place {
+            subjob: 0,
+            node: 0,
+            port: 0,
+            slot: 0,
+            representation,
+        };
+        let table = |representation| PlaceTable {
+            subjobs: vec![subjob.clone()],
+            nodes: vec![node.clone()],
+            places: vec![place(representation)],
+        };
+        assert!(like_us(&table(representation())).is_ok());
+        let mut other = representation();
+        other.0[0] = 3 - other.0[0];
+        let error = like_us(&table(other)).unwrap_err().to_string();
+        assert!(error.contains("rank 0 on stranger"), "{error}");
     }
 }
