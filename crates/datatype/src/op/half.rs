@@ -11,7 +11,7 @@ pub(super) struct Half(pub(super) u16);
 impl Half {
     pub(super) fn wide(self) -> f32 {
         let sign = if self.0 & 0x8000 == 0 { 1.0 } else { -1.0 };
-        let (exponent, mantissa) = (i32::from(self.0 >> 10 & 0x1f), f32::from(self.0 & 0x3ff));
+        let (exponent, mantissa) = (i32::from((self.0 >> 10) & 0x1f), f32::from(self.0 & 0x3ff));
         sign * match exponent {
             0 => mantissa * (-24f32).exp2(),
             0x1f if mantissa == 0.0 => f32::INFINITY,
