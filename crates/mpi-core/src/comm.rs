@@ -13,10 +13,13 @@ use crate::errhandler::ErrorHandler;
 use crate::error::Result;
 use crate::fail;
 use crate::group::Group;
+use crate::info::Info;
+use crate::inter::{Inter, Joint};
 use crate::internal;
+use crate::topology::Neighbours;
 use crate::world::World;
 
-/// An intracommunicator.
+/// An intracommunicator or an intercommunicator.
 pub struct Comm {
     group: Group,
     channel: Channel,
@@ -27,6 +30,9 @@ pub struct Comm {
     name: Mutex<String>,
     handler: Mutex<ErrorHandler>,
     attributes: Cache,
+    hints: Mutex<Info>,
+    inter: Option<Inter>,
+    neighbours: Option<Arc<Neighbours>>,
 }
 
 /// How MPI_Comm_split_type groups.
@@ -48,6 +54,9 @@ impl Comm {
             name: Mutex::new(name.to_owned()),
             handler: Mutex::new(ErrorHandler::default()),
             attributes: Cache::default(),
+            hints: Mutex::default(),
+            inter: None,
+            neighbours: None,
         }
     }
 
@@ -57,13 +66,45 @@ impl Comm {
         self.channel.rank
     }
 
-    /// Number of processes.
+    /// Number of processes of the (local) group.
     #[inline]
     pub fn size(&self) -> u32 {
         self.group.size() as u32
     }
 
-    /// The members.
+    /// Number of processes that a rank in a message may name: of the remote group of an intercommunicator, else of the group.
+    #[inline]
+    pub fn peers(&self) -> u32 {
+        self.channel.members.count()
+    }
+
+    /// The remote group, if this is an intercommunicator.
+    pub fn remote(&self) -> Option<&Group> {
+        self.inter.as_ref().map(|inter| &inter.remote)
+    }
+
+    /// Both groups of an intercommunicator as one.
+    pub fn joint(&self) -> Option<&Joint> {
+        self.inter.as_ref().map(|inter| &inter.joint)
+    }
+
+    /// Internal intracommunicator of the local group of an intercommunicator.
+    pub fn local(&self) -> Option<&Arc<Self>> {
+        self.inter.as_ref().map(|inter| &inter.local)
+    }
+
+    /// The neighbours of this process, if the communicator has a process topology.
+    pub fn neighbours(&self) -> Option<Arc<Neighbours>> {
+        self.neighbours.clone()
+    }
+
+    /// The value of an info hint.
+    pub fn hint(&self, key: &str) -> Option<String> {
+        let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        hints.get(key).ok().flatten().map(str::to_owned)
+    }
+
+    /// The members of the (local) group.
     pub fn group(&self) -> &Group {
         &self.group
     }

@@ -12,6 +12,8 @@ pub mod errhandler;
 pub mod error;
 pub mod group;
 pub mod info;
+pub mod inter;
 mod internal;
 pub mod p2p;
+pub mod topology;
 pub mod world;

@@ -15,7 +15,7 @@ pub const MAX_TAG: i32 = i32::MAX;
 #[inline]
 pub fn destination(comm: &Comm, rank: i32) -> Result<Option<u32>> {
     match u32::try_from(rank) {
-        Ok(rank) if rank < comm.size() => Ok(Some(rank)),
+        Ok(rank) if rank < comm.peers() => Ok(Some(rank)),
         _ if rank == abi::MPI_PROC_NULL => Ok(None),
         _ => wrong_rank("dest", comm, rank),
     }
@@ -34,7 +34,7 @@ pub enum Source {
 #[inline]
 pub fn source(comm: &Comm, rank: i32) -> Result<Source> {
     match u32::try_from(rank) {
-        Ok(rank) if rank < comm.size() => Ok(Source::From(Some(rank))),
+        Ok(rank) if rank < comm.peers() => Ok(Source::From(Some(rank))),
         _ if rank == abi::MPI_ANY_SOURCE => Ok(Source::From(None)),
         _ if rank == abi::MPI_PROC_NULL => Ok(Source::Nobody),
         _ => wrong_rank("source", comm, rank),
@@ -45,9 +45,9 @@ pub fn source(comm: &Comm, rank: i32) -> Result<Source> {
 fn wrong_rank<T>(argument: &str, comm: &Comm, rank: i32) -> Result<T> {
     fail!(
         abi::MPI_ERR_RANK,
-        "argument {argument} is {rank}, but {} has the ranks 0 to {}",
+        "argument {argument} is {rank}, but the ranks of {} are 0 to {}",
         comm.describe(),
-        comm.size() - 1
+        i64::from(comm.peers()) - 1
     )
 }
 
