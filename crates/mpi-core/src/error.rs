@@ -24,6 +24,30 @@ impl Error {
             message: message.into(),
         }
     }
+
+    /// The same error as the program knows it: where the sentence speaks of an argument, that is called `argument` there.
+    #[must_use]
+    pub fn about(self, argument: &str) -> Self {
+        let rest = self.message.strip_prefix("argument ").and_then(|m| m.split_once(' '));
+        let message = match rest {
+            Some((_, rest)) => format!("argument {argument} {rest}"),
+            None => format!("argument {argument}: {}", self.message),
+        };
+        Self { message, ..self }
+    }
+}
+
+/// Naming the argument in the error of a room that does not know what the program calls it.
+pub trait About {
+    /// See [`Error::about`].
+    #[must_use]
+    fn about(self, argument: &str) -> Self;
+}
+
+impl<T> About for Result<T> {
+    fn about(self, argument: &str) -> Self {
+        self.map_err(|error| error.about(argument))
+    }
 }
 
 impl std::fmt::Display for Error {
@@ -40,4 +64,20 @@ macro_rules! fail {
     ($class:expr, $($text:tt)*) => {
         return Err($crate::error::Error::new($class, format!($($text)*)))
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_gets_the_name_that_the_program_knows() {
+        let error = Error::new(1, "argument datatype is MPI_DATATYPE_NULL").about("sendtype");
+        assert_eq!(error.message, "argument sendtype is MPI_DATATYPE_NULL");
+        let error: Result<()> = Err(Error::new(1, "too large"));
+        assert_eq!(
+            error.about("count").map_err(|e| e.message),
+            Err("argument count: too large".to_owned())
+        );
+    }
 }

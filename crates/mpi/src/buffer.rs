@@ -7,6 +7,7 @@ use isthmus_datatype::Datatype;
 use isthmus_engine::{Block, ReceiveBuffer, SendBuffer};
 
 use crate::c::{Source, Target, count};
+use crate::check;
 use crate::datatype::find;
 
 /// Data to send.
@@ -15,10 +16,12 @@ pub(crate) fn sending(buffer: Source, n: i64, datatype: h::Datatype) -> Result<S
     let n = count("count", n)?;
     let ty = find(datatype)?;
     if let Some((offset, length)) = ty.contiguous(n) {
+        check::buffer("buf", buffer.address(), offset as i64, length)?;
         let memory = buffer.memory(offset as i64, offset as i64 + length as i64);
         return Ok(SendBuffer::contiguous(memory, offset, length));
     }
     let (low, high) = ty.window(n)?;
+    check::buffer("buf", buffer.address(), low as i64, (high - low) as u64)?;
     Ok(SendBuffer::typed(buffer.memory(low as i64, high as i64), ty, n)?)
 }
 
@@ -28,21 +31,25 @@ pub(crate) fn receiving(buffer: Target, n: i64, datatype: h::Datatype) -> Result
     let n = count("count", n)?;
     let ty = find(datatype)?;
     if let Some((offset, length)) = ty.contiguous(n) {
+        check::buffer("buf", buffer.address(), offset as i64, length)?;
         let memory = buffer.memory(offset as i64, offset as i64 + length as i64);
         return Ok(ReceiveBuffer::contiguous(memory, offset, length));
     }
     let (low, high) = ty.window(n)?;
+    check::buffer("buf", buffer.address(), low as i64, (high - low) as u64)?;
     Ok(ReceiveBuffer::typed(buffer.memory(low as i64, high as i64), ty, n)?)
 }
 
 /// A block of a collective operation that is only read.
 pub(crate) fn reading(buffer: Source, n: u64, ty: &Datatype) -> Result<Block> {
     let (low, high) = ty.window(n)?;
+    check::buffer("buf", buffer.address(), low as i64, (high - low) as u64)?;
     Ok(Block::reading(buffer.memory(low as i64, high as i64), ty, n)?)
 }
 
 /// A block of a collective operation that is written.
 pub(crate) fn writing(buffer: Target, n: u64, ty: &Datatype) -> Result<Block> {
     let (low, high) = ty.window(n)?;
+    check::buffer("buf", buffer.address(), low as i64, (high - low) as u64)?;
     Ok(Block::writing(buffer.memory(low as i64, high as i64), ty, n)?)
 }

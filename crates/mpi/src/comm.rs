@@ -27,8 +27,12 @@ pub(crate) fn find(handle: h::Comm) -> Result<&'static Comm> {
         h::MPI_COMM_SELF => Ok(&process::get()?.comm_self),
         _ => match COMMS.get(handle.0) {
             Some(comm) => Ok(comm),
-            None if handle == h::MPI_COMM_NULL => fail!(abi::MPI_ERR_COMM, "the communicator is MPI_COMM_NULL"),
-            None => fail!(abi::MPI_ERR_COMM, "{:#x} is not the handle of a communicator", handle.0),
+            None if handle == h::MPI_COMM_NULL => fail!(abi::MPI_ERR_COMM, "argument comm is MPI_COMM_NULL"),
+            None => fail!(
+                abi::MPI_ERR_COMM,
+                "argument comm is {:#x}, which is not the handle of a communicator",
+                handle.0
+            ),
         },
     }
 }

@@ -24,12 +24,12 @@ fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
         h::MPI_ERRORS_ARE_FATAL => ErrorHandler::Fatal,
         h::MPI_ERRORS_ABORT => ErrorHandler::Abort,
         h::MPI_ERRORS_RETURN => ErrorHandler::Return,
-        h::MPI_ERRHANDLER_NULL => fail!(abi::MPI_ERR_ERRHANDLER, "the error handler is MPI_ERRHANDLER_NULL"),
+        h::MPI_ERRHANDLER_NULL => fail!(abi::MPI_ERR_ERRHANDLER, "argument errhandler is MPI_ERRHANDLER_NULL"),
         _ => match HANDLERS.get(handle.0) {
             Some(handler) => ErrorHandler::User(handler.clone()),
             None => fail!(
                 abi::MPI_ERR_ERRHANDLER,
-                "{:#x} is not the handle of an error handler",
+                "argument errhandler is {:#x}, which is not the handle of an error handler",
                 handle.0
             ),
         },
@@ -49,7 +49,7 @@ fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
 fn create(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
     out.set("errhandler", h::MPI_ERRHANDLER_NULL)?;
     let Some(function) = function else {
-        fail!(abi::MPI_ERR_ARG, "the function is a null pointer")
+        fail!(abi::MPI_ERR_ARG, "argument comm_errhandler_fn is a null pointer")
     };
     let call = Box::new(move |mut handle: usize, mut code: i32| {
         // SAFETY: a handler function of the program gets pointers to the handle and the code.

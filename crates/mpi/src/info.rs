@@ -35,8 +35,12 @@ fn with<R>(handle: h::Info, body: impl FnOnce(&mut Info) -> Result<R>) -> Result
     }
     match INFOS.get(handle.0) {
         Some(info) => body(&mut info.lock().unwrap_or_else(PoisonError::into_inner)),
-        None if handle == h::MPI_INFO_NULL => fail!(abi::MPI_ERR_INFO, "the info object is MPI_INFO_NULL"),
-        None => fail!(abi::MPI_ERR_INFO, "{:#x} is not the handle of an info object", handle.0),
+        None if handle == h::MPI_INFO_NULL => fail!(abi::MPI_ERR_INFO, "argument info is MPI_INFO_NULL"),
+        None => fail!(
+            abi::MPI_ERR_INFO,
+            "argument info is {:#x}, which is not the handle of an info object",
+            handle.0
+        ),
     }
 }
 
@@ -64,7 +68,7 @@ extern "C" fn isthmus_MPI_Info_free(info: Out<h::Info>) -> c_int {
         if INFOS.remove(handle.0).is_none() {
             fail!(
                 abi::MPI_ERR_INFO,
-                "{:#x} is not the handle of an info object that can be freed",
+                "argument info is {:#x}, which is not the handle of an info object that can be freed",
                 handle.0
             );
         }

@@ -5,6 +5,7 @@
 //! here, `isthmus_MPI_X`, if there is one. A body checks, converts once, calls the rooms below, and reports: no policy.
 //!
 //! * [`c`]: arguments as C passes them, the only file that turns pointers into values;
+//! * [`check`]: checks that can be switched off;
 //! * [`handle`]: handles of objects made at run time; [`call`]: what surrounds every body;
 //! * one file per chapter's noun for the rest.
 
@@ -13,6 +14,7 @@ mod attribute;
 mod buffer;
 mod c;
 mod call;
+mod check;
 mod collective;
 mod comm;
 mod datatype;

@@ -51,8 +51,12 @@ pub(crate) fn find(handle: h::Op, datatype: &Datatype, type_handle: h::Datatype)
     }
     match OPS.get(handle.0) {
         Some(user) => Ok(user_defined(*user, datatype, type_handle)),
-        None if handle == h::MPI_OP_NULL => fail!(abi::MPI_ERR_OP, "the operation is MPI_OP_NULL"),
-        None => fail!(abi::MPI_ERR_OP, "{:#x} is not the handle of an operation", handle.0),
+        None if handle == h::MPI_OP_NULL => fail!(abi::MPI_ERR_OP, "argument op is MPI_OP_NULL"),
+        None => fail!(
+            abi::MPI_ERR_OP,
+            "argument op is {:#x}, which is not the handle of an operation",
+            handle.0
+        ),
     }
 }
 
@@ -60,7 +64,7 @@ fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
     let Some(basic) = datatype.basic() else {
         fail!(
             abi::MPI_ERR_OP,
-            "{} is defined for predefined datatypes only; make an operation for this datatype with MPI_Op_create",
+            "argument op is {}, which is defined for predefined datatypes only; make an operation for this datatype with MPI_Op_create",
             op.name()
         )
     };

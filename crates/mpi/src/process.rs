@@ -85,6 +85,7 @@ pub(crate) fn start(required: c_int) -> Result<c_int> {
         );
     }
     install_panic_hook();
+    crate::check::read_environment();
     let running = match Running::start(level >= abi::MPI_THREAD_MULTIPLE) {
         Ok(running) => running,
         Err(error) => {

@@ -69,7 +69,11 @@ pub(crate) fn insert_persistent(comm: h::Comm, starter: Starter) -> h::Request {
 fn find(handle: h::Request) -> Result<&'static Object> {
     match REQUESTS.get(handle.0) {
         Some(object) => Ok(object),
-        None => fail!(abi::MPI_ERR_REQUEST, "{:#x} is not the handle of a request", handle.0),
+        None => fail!(
+            abi::MPI_ERR_REQUEST,
+            "argument request is {:#x}, which is not the handle of a request",
+            handle.0
+        ),
     }
 }
 

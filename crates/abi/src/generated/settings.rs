@@ -125,4 +125,12 @@ pub const SETTINGS: &[Setting] = &[
         scope: "launcher",
         help: "directory of the libmpi_abi.so.1 that processes get",
     },
+    Setting {
+        name: "ISTHMUS_CHECK",
+        unit: "flag",
+        default: "1",
+        reason: "an erroneous call is told with function, argument and reason instead of ending in a crash",
+        scope: "library",
+        help: "0 leaves out the checks of arguments that cost time: null buffers, datatypes that are not committed, overlapping buffers",
+    },
 ];
