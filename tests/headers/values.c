@@ -12,6 +12,7 @@ FIXED(error_is_third, offsetof(MPI_Status, MPI_ERROR) == 8);
 FIXED(handles_are_pointers, sizeof(MPI_Comm) == sizeof(void *));
 FIXED(aint_is_as_wide_as_a_pointer, sizeof(MPI_Aint) == sizeof(void *));
 FIXED(counts_have_64_bits, sizeof(MPI_Count) == 8 && sizeof(MPI_Offset) == 8);
+FIXED(fortran_handles_are_ints, sizeof(MPI_Fint) == sizeof(int));
 FIXED(any_source, MPI_ANY_SOURCE == -1);
 FIXED(proc_null, MPI_PROC_NULL == -3);
 FIXED(thread_levels_rise, MPI_THREAD_SINGLE < MPI_THREAD_FUNNELED && MPI_THREAD_SERIALIZED < MPI_THREAD_MULTIPLE);
@@ -37,6 +38,7 @@ int main(int argc, char **argv)
     MPI_Comm_copy_attr_function *function = MPI_COMM_DUP_FN;
     MPI_Comm_errhandler_fn *handler = NULL;
     int key = MPICHX_TOPOLOGY_DEPTHS, other = MPICHX_TOPOLOGY_COLORS;
+    MPI_Comm (*from_fortran)(MPI_Fint) = MPI_Comm_f2c;
     double value = 0, sum = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_create_keyval(copy, MPI_COMM_NULL_DELETE_FN, &key, NULL);
@@ -44,5 +46,5 @@ int main(int argc, char **argv)
     MPI_Reduce(MPI_IN_PLACE, &sum, 1, type, op, 0, comm);
     PMPI_Recv(&value, 1, type, MPI_ANY_SOURCE, MPI_ANY_TAG, comm, MPI_STATUS_IGNORE);
     MPI_Pcontrol(1, handler);
-    return comm == MPI_COMM_NULL;
+    return from_fortran(MPI_Comm_c2f(comm)) == MPI_COMM_NULL;
 }

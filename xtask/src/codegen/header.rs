@@ -42,8 +42,23 @@ pub(crate) fn generate(spec: &Spec) -> String {
     callbacks(&mut out, spec);
     constants(&mut out, spec);
     prototypes(&mut out, spec);
+    fortran_handles(&mut out, spec);
     out.push_str(TAIL);
     out
+}
+
+/// Fortran handles for C programs that were written before the ABI, which has `MPI_X_toint` and `MPI_X_fromint` in their place
+/// (MPI 5.0 section 19.3.4): names for these, so that the library exports nothing but the ABI.
+fn fortran_handles(out: &mut String, spec: &Spec) {
+    out.push_str("\n/* Fortran handles (MPI 5.0 section 19.3.4). Not part of the ABI: other names for what is. */\n");
+    out.push_str("#if !defined(ISTHMUS_STRICT_ABI)\ntypedef int MPI_Fint;\n");
+    for object in spec.functions.iter().filter_map(|f| f.name.strip_suffix("_toint")) {
+        for prefix in ["", "P"] {
+            let _ = writeln!(out, "#define {prefix}{object}_c2f {prefix}{object}_toint");
+            let _ = writeln!(out, "#define {prefix}{object}_f2c {prefix}{object}_fromint");
+        }
+    }
+    out.push_str("#endif\n");
 }
 
 fn types(out: &mut String, spec: &Spec) {
