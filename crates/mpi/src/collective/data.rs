@@ -21,7 +21,7 @@ pub(super) fn barrier(place: &Place) -> Result<Request> {
 }
 
 pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Result<Request> {
-    let mut call = Call::new(Operation::Bcast, data.bytes()?);
+    let mut call = Call::new(Operation::Bcast, data.bytes(place)?);
     call.root = place.root(root)?;
     let binding = Binding::bytes(BoundBuffer::none(), data.writing(1)?);
     Ok(start(place.world, place.comm, &call, binding))
@@ -31,7 +31,7 @@ pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Targe
     let root = place.root(root)?;
     let at_root = root == place.comm.rank();
     let in_place = at_root && from.is_in_place();
-    let bytes = if in_place { into.bytes()? } else { from.bytes()? };
+    let bytes = if in_place { into.bytes(place)? } else { from.bytes(place)? };
     let mut call = Call::new(Operation::Gather, bytes);
     (call.root, call.in_place) = (root, in_place);
     let send = if in_place {
@@ -64,12 +64,12 @@ pub(super) fn gatherv<C: Number, D: Number>(
         from.reading(1)?
     };
     let (receive, own) = if at_root {
-        let sizes = into.sizes(place.size())?;
+        let sizes = into.sizes(place)?;
         let own = sizes[place.rank()];
         call.blocks = Blocks::known(sizes);
         (into.writing(place.size())?, own)
     } else {
-        let own = from.bytes()?;
+        let own = from.bytes(place)?;
         call.blocks = Blocks::Own(own);
         (BoundBuffer::none(), own)
     };
@@ -80,7 +80,7 @@ pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Targ
     let root = place.root(root)?;
     let at_root = root == place.comm.rank();
     let in_place = at_root && into.is_in_place();
-    let bytes = if at_root { from.bytes()? } else { into.bytes()? };
+    let bytes = if at_root { from.bytes(place)? } else { into.bytes(place)? };
     let mut call = Call::new(Operation::Scatter, bytes);
     (call.root, call.in_place) = (root, in_place);
     let send = if at_root {
@@ -113,18 +113,18 @@ pub(super) fn scatterv<C: Number, D: Number>(
         into.writing(1)?
     };
     let (send, sizes) = if at_root {
-        let sizes = from.sizes(place.size())?;
+        let sizes = from.sizes(place)?;
         call.blocks = Blocks::known(sizes.iter().copied());
         (from.reading(place.size())?, sizes)
     } else {
-        call.blocks = Blocks::Own(into.bytes()?);
+        call.blocks = Blocks::Own(into.bytes(place)?);
         (BoundBuffer::none(), Vec::new())
     };
     start_with_counts(place.world, place.comm, call, Binding::bytes(send, receive), &sizes)
 }
 
 pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Request> {
-    let mut call = Call::new(Operation::Allgather, into.bytes()?);
+    let mut call = Call::new(Operation::Allgather, into.bytes(place)?);
     call.in_place = from.is_in_place();
     let send = if call.in_place {
         BoundBuffer::none()
@@ -142,7 +142,7 @@ pub(super) fn allgatherv<C: Number, D: Number>(
 ) -> Result<Request> {
     let mut call = Call::new(Operation::Allgatherv, 0);
     call.in_place = from.is_in_place();
-    call.blocks = Blocks::known(into.sizes(place.size())?);
+    call.blocks = Blocks::known(into.sizes(place)?);
     let send = if call.in_place {
         BoundBuffer::none()
     } else {
@@ -153,7 +153,7 @@ pub(super) fn allgatherv<C: Number, D: Number>(
 }
 
 pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Request> {
-    let mut call = Call::new(Operation::Alltoall, into.bytes()?);
+    let mut call = Call::new(Operation::Alltoall, into.bytes(place)?);
     call.in_place = from.is_in_place();
     let send = if call.in_place {
         BoundBuffer::none()
@@ -171,13 +171,13 @@ pub(super) fn alltoallv<C: Number, D: Number>(
 ) -> Result<Request> {
     let mut call = Call::new(Operation::Alltoallv, 0);
     call.in_place = from.buffer.address() == isthmus_abi::constants::MPI_IN_PLACE;
-    call.receive_blocks = Blocks::known(into.sizes(place.size())?);
+    call.receive_blocks = Blocks::known(into.sizes(place)?);
     let send = if call.in_place {
         // In place what is sent has the shape of what is received (MPI 5.0 section 6.8).
         call.blocks = call.receive_blocks.clone();
         BoundBuffer::none()
     } else {
-        call.blocks = Blocks::known(from.sizes(place.size())?);
+        call.blocks = Blocks::known(from.sizes(place)?);
         from.reading(place.size())?
     };
     let receive = into.writing(place.size())?;

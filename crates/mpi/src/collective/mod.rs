@@ -72,6 +72,11 @@ impl Place {
         self.comm.rank() as usize
     }
 
+    /// Bytes of the packed stream of `count` elements as it travels in this communicator.
+    fn bytes(&self, ty: &Datatype, count: u64) -> Result<u64> {
+        Ok(ty.bytes(count)?)
+    }
+
     /// The root argument of a rooted operation.
     fn root(&self, root: c_int) -> Result<u32> {
         match u32::try_from(root) {
@@ -108,10 +113,10 @@ impl<B> Elements<B> {
         Ok((count("count", self.count)?, datatype::find(self.datatype)?))
     }
 
-    /// Bytes of one block's packed stream.
-    fn bytes(&self) -> Result<u64> {
+    /// Bytes of one block's packed stream as it travels.
+    fn bytes(&self, place: &Place) -> Result<u64> {
         let (count, ty) = self.parts()?;
-        Ok(ty.bytes(count)?)
+        place.bytes(ty, count)
     }
 }
 
@@ -167,13 +172,14 @@ impl<B: Copy, C: Number, D: Number> Unequal<B, C, D> {
         counts.iter().zip(displacements).map(place).collect()
     }
 
-    /// Bytes of the packed stream of each block.
-    fn sizes(&self, processes: usize) -> Result<Vec<u64>> {
+    /// Bytes of the packed stream of each block as it travels.
+    fn sizes(&self, place: &Place) -> Result<Vec<u64>> {
+        let processes = place.size();
         let ty = datatype::find(self.datatype)?;
         let counts = self.counts.slice("counts", processes)?;
         counts
             .iter()
-            .map(|c| Ok(ty.bytes(count("counts", c.wide())?)?))
+            .map(|c| place.bytes(ty, count("counts", c.wide())?))
             .collect()
     }
 
