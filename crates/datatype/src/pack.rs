@@ -85,7 +85,7 @@ impl Packer {
 }
 
 /// Writes a packed stream to elements in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Unpacker {
     cursor: Cursor,
     memory: WriteMemory,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! User memory with a datatype: what a message is read from and written to.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -9,13 +11,13 @@ use isthmus_datatype::{Datatype, Packer, TypeError, Unpacker};
 use crate::binding::{self, Block};
 
 /// Data to send.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SendBuffer {
     pub(crate) form: SendForm,
     pub(crate) length: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum SendForm {
     /// From the origin on.
     Contiguous(ReadMemory),
@@ -23,18 +25,26 @@ pub(crate) enum SendForm {
     Typed(Box<Packer>, u64),
     /// The stream of several blocks from a byte on.
     Blocks(Arc<[(u64, Block)]>, u64),
-    /// A copy of our own (buffered mode).
-    Owned(Box<[u8]>),
+    /// A copy of our own (buffered mode), and what it is charged to.
+    Owned(
+        Box<[u8]>,
+        #[expect(dead_code, reason = "only dropped, with the copy")] Option<Charge>,
+    ),
+    /// Data of buffered mode before they are copied.
+    Charged(Box<(Self, Charge)>),
 }
 
+/// Something that lives as long as the engine keeps a copy of a message: what the copy takes of an attached buffer.
+pub type Charge = Arc<dyn Any + Send + Sync>;
+
 /// Memory to receive into.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ReceiveBuffer {
     pub(crate) form: ReceiveForm,
     pub(crate) length: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ReceiveForm {
     /// From the origin on.
     Contiguous(WriteMemory),
@@ -80,6 +90,14 @@ impl SendBuffer {
         self.length
     }
 
+    /// The same message for [`Mode::Buffered`](crate::Mode::Buffered): `charge` is dropped when no copy is kept (any more).
+    pub fn charged(self, charge: Charge) -> Self {
+        Self {
+            form: SendForm::Charged(Box::new((self.form, charge))),
+            length: self.length,
+        }
+    }
+
     /// Memory whose first `length` bytes are the message.
     #[inline]
     pub(crate) fn memory(&self) -> Option<ReadMemory> {
@@ -92,37 +110,60 @@ impl SendBuffer {
     /// The bytes `at .. at + length` of the message, if they lie in one piece.
     #[inline]
     pub(crate) fn piece(&self, at: u64, length: usize) -> Option<&[u8]> {
-        match &self.form {
-            SendForm::Contiguous(memory) => Some(memory.slice(at as isize, length)),
-            SendForm::Owned(bytes) => bytes.get(at as usize..at as usize + length),
-            _ => None,
-        }
+        self.form.piece(at, length)
     }
 
     /// Reads the bytes of the message from `at` on.
     pub(crate) fn read(&mut self, at: u64, out: &mut [u8]) {
-        match &mut self.form {
-            SendForm::Typed(packer, start) => {
+        self.form.read(at, out);
+    }
+
+    /// The same message in memory of our own.
+    pub fn into_owned(mut self) -> Self {
+        let mut bytes = vec![0; self.length as usize];
+        self.read(0, &mut bytes);
+        let charge = match self.form {
+            SendForm::Charged(both) => Some(both.1),
+            _ => None,
+        };
+        Self {
+            form: SendForm::Owned(bytes.into(), charge),
+            length: self.length,
+        }
+    }
+}
+
+impl SendForm {
+    #[inline]
+    fn piece(&self, at: u64, length: usize) -> Option<&[u8]> {
+        match self {
+            Self::Contiguous(memory) => Some(memory.slice(at as isize, length)),
+            Self::Owned(bytes, _) => bytes.get(at as usize..at as usize + length),
+            Self::Charged(both) => both.0.piece(at, length),
+            Self::Typed(..) | Self::Blocks(..) => None,
+        }
+    }
+
+    fn read(&mut self, at: u64, out: &mut [u8]) {
+        match self {
+            Self::Typed(packer, start) => {
                 packer.seek(*start + at);
                 packer.pack(out);
             }
-            SendForm::Blocks(blocks, start) => binding::read(blocks, *start + at, out),
-            SendForm::Contiguous(_) | SendForm::Owned(_) => {
+            Self::Blocks(blocks, start) => binding::read(blocks, *start + at, out),
+            Self::Charged(both) => both.0.read(at, out),
+            Self::Contiguous(_) | Self::Owned(..) => {
                 if let Some(piece) = self.piece(at, out.len()) {
                     out.copy_from_slice(piece);
                 }
             }
         }
     }
+}
 
-    /// The same message in memory of our own.
-    pub(crate) fn into_owned(mut self) -> Self {
-        let mut bytes = vec![0; self.length as usize];
-        self.read(0, &mut bytes);
-        Self {
-            form: SendForm::Owned(bytes.into()),
-            length: self.length,
-        }
+impl fmt::Debug for SendBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SendBuffer of {} bytes", self.length)
     }
 }
 

@@ -116,6 +116,12 @@ impl Engine {
 
     // ---- progress -------------------------------------------------------------------------------------------------
 
+    /// Changes whenever a request completes or a message arrives that nobody waits for: what others may wait for.
+    #[inline]
+    pub fn events(&self) -> u64 {
+        self.state.events
+    }
+
     /// Moves everything that can be moved without waiting; true if anything happened.
     #[inline]
     pub fn progress(&mut self) -> bool {

@@ -23,7 +23,7 @@ mod shared;
 mod state;
 
 pub use binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
-pub use buffer::{ReceiveBuffer, SendBuffer};
+pub use buffer::{Charge, ReceiveBuffer, SendBuffer};
 pub use channel::{Channel, Members};
 pub use counters::Operation;
 pub use engine::{Engine, Setup};

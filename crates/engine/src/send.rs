@@ -505,7 +505,7 @@ pub(crate) fn chunk(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
 }
 
 fn first_payload<'a>(buffer: &'a mut SendBuffer, memory: &'a mut Vec<u8>, length: u64) -> &'a [u8] {
-    if matches!(buffer.form, SendForm::Contiguous(_) | SendForm::Owned(_)) {
+    if matches!(buffer.form, SendForm::Contiguous(_) | SendForm::Owned(..)) {
         return buffer.piece(0, length as usize).unwrap_or_default();
     }
     let chunk = chunk(memory, length as usize);

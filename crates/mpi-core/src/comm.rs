@@ -8,6 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_engine::{Channel, Members};
 use isthmus_topology::{Colours, Shape};
 
+use crate::attached::Attachment;
 use crate::attribute::{Attributes, Cache};
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
@@ -30,6 +31,7 @@ pub struct Comm {
     name: Mutex<String>,
     handler: Mutex<ErrorHandler>,
     attributes: Cache,
+    buffer: Attachment,
     hints: Mutex<Info>,
     inter: Option<Inter>,
     neighbours: Option<Arc<Neighbours>>,
@@ -54,6 +56,7 @@ impl Comm {
             name: Mutex::new(name.to_owned()),
             handler: Mutex::new(ErrorHandler::default()),
             attributes: Cache::default(),
+            buffer: Attachment::new(),
             hints: Mutex::default(),
             inter: None,
             neighbours: None,
@@ -162,6 +165,11 @@ impl Comm {
     /// Sets what becomes of errors.
     pub fn set_error_handler(&self, handler: ErrorHandler) {
         *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = handler;
+    }
+
+    /// Where a buffer of buffered mode can be attached.
+    pub fn buffer(&self) -> &Attachment {
+        &self.buffer
     }
 
     /// Cached attributes.

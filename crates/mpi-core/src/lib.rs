@@ -5,6 +5,7 @@
 //! exists: callbacks come as closures, user memory as values, errors leave as [`error::Error`].
 #![forbid(unsafe_code)]
 
+pub mod attached;
 pub mod attribute;
 pub mod collective;
 pub mod comm;

@@ -539,16 +539,17 @@ EXPORT int PMPI_Buffer_detach_c(void *buffer_addr, MPI_Count *size)
 }
 ALIAS(PMPI_Buffer_detach_c) int MPI_Buffer_detach_c(void *buffer_addr, MPI_Count *size);
 
+BODY int isthmus_MPI_Buffer_flush(void);
 EXPORT int PMPI_Buffer_flush(void)
 {
-    return isthmus_unsupported("MPI_Buffer_flush", MPI_COMM_SELF);
+    return isthmus_MPI_Buffer_flush();
 }
 ALIAS(PMPI_Buffer_flush) int MPI_Buffer_flush(void);
 
+BODY int isthmus_MPI_Buffer_iflush(MPI_Request *request);
 EXPORT int PMPI_Buffer_iflush(MPI_Request *request)
 {
-    (void)request;
-    return isthmus_unsupported("MPI_Buffer_iflush", MPI_COMM_SELF);
+    return isthmus_MPI_Buffer_iflush(request);
 }
 ALIAS(PMPI_Buffer_iflush) int MPI_Buffer_iflush(MPI_Request *request);
 
@@ -649,19 +650,17 @@ EXPORT int PMPI_Comm_accept(const char *port_name, MPI_Info info, int root, MPI_
 }
 ALIAS(PMPI_Comm_accept) int MPI_Comm_accept(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm);
 
+BODY int isthmus_MPI_Comm_attach_buffer(MPI_Comm comm, void *buffer, int size);
 EXPORT int PMPI_Comm_attach_buffer(MPI_Comm comm, void *buffer, int size)
 {
-    (void)buffer;
-    (void)size;
-    return isthmus_unsupported("MPI_Comm_attach_buffer", comm);
+    return isthmus_MPI_Comm_attach_buffer(comm, buffer, size);
 }
 ALIAS(PMPI_Comm_attach_buffer) int MPI_Comm_attach_buffer(MPI_Comm comm, void *buffer, int size);
 
+BODY int isthmus_MPI_Comm_attach_buffer_c(MPI_Comm comm, void *buffer, MPI_Count size);
 EXPORT int PMPI_Comm_attach_buffer_c(MPI_Comm comm, void *buffer, MPI_Count size)
 {
-    (void)buffer;
-    (void)size;
-    return isthmus_unsupported("MPI_Comm_attach_buffer_c", comm);
+    return isthmus_MPI_Comm_attach_buffer_c(comm, buffer, size);
 }
 ALIAS(PMPI_Comm_attach_buffer_c) int MPI_Comm_attach_buffer_c(MPI_Comm comm, void *buffer, MPI_Count size);
 
@@ -737,19 +736,17 @@ EXPORT int PMPI_Comm_delete_attr(MPI_Comm comm, int comm_keyval)
 }
 ALIAS(PMPI_Comm_delete_attr) int MPI_Comm_delete_attr(MPI_Comm comm, int comm_keyval);
 
+BODY int isthmus_MPI_Comm_detach_buffer(MPI_Comm comm, void *buffer_addr, int *size);
 EXPORT int PMPI_Comm_detach_buffer(MPI_Comm comm, void *buffer_addr, int *size)
 {
-    (void)buffer_addr;
-    (void)size;
-    return isthmus_unsupported("MPI_Comm_detach_buffer", comm);
+    return isthmus_MPI_Comm_detach_buffer(comm, buffer_addr, size);
 }
 ALIAS(PMPI_Comm_detach_buffer) int MPI_Comm_detach_buffer(MPI_Comm comm, void *buffer_addr, int *size);
 
+BODY int isthmus_MPI_Comm_detach_buffer_c(MPI_Comm comm, void *buffer_addr, MPI_Count *size);
 EXPORT int PMPI_Comm_detach_buffer_c(MPI_Comm comm, void *buffer_addr, MPI_Count *size)
 {
-    (void)buffer_addr;
-    (void)size;
-    return isthmus_unsupported("MPI_Comm_detach_buffer_c", comm);
+    return isthmus_MPI_Comm_detach_buffer_c(comm, buffer_addr, size);
 }
 ALIAS(PMPI_Comm_detach_buffer_c) int MPI_Comm_detach_buffer_c(MPI_Comm comm, void *buffer_addr, MPI_Count *size);
 
@@ -774,9 +771,10 @@ EXPORT int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newco
 }
 ALIAS(PMPI_Comm_dup_with_info) int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm);
 
+BODY int isthmus_MPI_Comm_flush_buffer(MPI_Comm comm);
 EXPORT int PMPI_Comm_flush_buffer(MPI_Comm comm)
 {
-    return isthmus_unsupported("MPI_Comm_flush_buffer", comm);
+    return isthmus_MPI_Comm_flush_buffer(comm);
 }
 ALIAS(PMPI_Comm_flush_buffer) int MPI_Comm_flush_buffer(MPI_Comm comm);
 
@@ -860,10 +858,10 @@ EXPORT int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newc
 }
 ALIAS(PMPI_Comm_idup_with_info) int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request);
 
+BODY int isthmus_MPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request);
 EXPORT int PMPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request)
 {
-    (void)request;
-    return isthmus_unsupported("MPI_Comm_iflush_buffer", comm);
+    return isthmus_MPI_Comm_iflush_buffer(comm, request);
 }
 ALIAS(PMPI_Comm_iflush_buffer) int MPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request);
 
@@ -2359,21 +2357,17 @@ EXPORT int PMPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges)
 }
 ALIAS(PMPI_Graphdims_get) int MPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges);
 
+BODY int isthmus_MPI_Grequest_complete(MPI_Request request);
 EXPORT int PMPI_Grequest_complete(MPI_Request request)
 {
-    (void)request;
-    return isthmus_unsupported("MPI_Grequest_complete", MPI_COMM_SELF);
+    return isthmus_MPI_Grequest_complete(request);
 }
 ALIAS(PMPI_Grequest_complete) int MPI_Grequest_complete(MPI_Request request);
 
+BODY int isthmus_MPI_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn, MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request);
 EXPORT int PMPI_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn, MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request)
 {
-    (void)query_fn;
-    (void)free_fn;
-    (void)cancel_fn;
-    (void)extra_state;
-    (void)request;
-    return isthmus_unsupported("MPI_Grequest_start", MPI_COMM_SELF);
+    return isthmus_MPI_Grequest_start(query_fn, free_fn, cancel_fn, extra_state, request);
 }
 ALIAS(PMPI_Grequest_start) int MPI_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn, MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request);
 
@@ -3109,65 +3103,31 @@ EXPORT int PMPI_Isend_c(const void *buf, MPI_Count count, MPI_Datatype datatype,
 }
 ALIAS(PMPI_Isend_c) int MPI_Isend_c(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
+BODY int isthmus_MPI_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request);
 EXPORT int PMPI_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
-    (void)sendbuf;
-    (void)sendcount;
-    (void)sendtype;
-    (void)dest;
-    (void)sendtag;
-    (void)recvbuf;
-    (void)recvcount;
-    (void)recvtype;
-    (void)source;
-    (void)recvtag;
-    (void)request;
-    return isthmus_unsupported("MPI_Isendrecv", comm);
+    return isthmus_MPI_Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 ALIAS(PMPI_Isendrecv) int MPI_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request);
 
+BODY int isthmus_MPI_Isendrecv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request);
 EXPORT int PMPI_Isendrecv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
-    (void)sendbuf;
-    (void)sendcount;
-    (void)sendtype;
-    (void)dest;
-    (void)sendtag;
-    (void)recvbuf;
-    (void)recvcount;
-    (void)recvtype;
-    (void)source;
-    (void)recvtag;
-    (void)request;
-    return isthmus_unsupported("MPI_Isendrecv_c", comm);
+    return isthmus_MPI_Isendrecv_c(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 ALIAS(PMPI_Isendrecv_c) int MPI_Isendrecv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request);
 
+BODY int isthmus_MPI_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request);
 EXPORT int PMPI_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)dest;
-    (void)sendtag;
-    (void)source;
-    (void)recvtag;
-    (void)request;
-    return isthmus_unsupported("MPI_Isendrecv_replace", comm);
+    return isthmus_MPI_Isendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 ALIAS(PMPI_Isendrecv_replace) int MPI_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request);
 
+BODY int isthmus_MPI_Isendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request);
 EXPORT int PMPI_Isendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)dest;
-    (void)sendtag;
-    (void)source;
-    (void)recvtag;
-    (void)request;
-    return isthmus_unsupported("MPI_Isendrecv_replace_c", comm);
+    return isthmus_MPI_Isendrecv_replace_c(buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 ALIAS(PMPI_Isendrecv_replace_c) int MPI_Isendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request);
 
@@ -4056,35 +4016,24 @@ EXPORT int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *s
 }
 ALIAS(PMPI_Request_get_status) int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status);
 
+BODY int isthmus_MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses);
 EXPORT int PMPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses)
 {
-    (void)count;
-    (void)array_of_requests;
-    (void)flag;
-    (void)array_of_statuses;
-    return isthmus_unsupported("MPI_Request_get_status_all", MPI_COMM_SELF);
+    return isthmus_MPI_Request_get_status_all(count, array_of_requests, flag, array_of_statuses);
 }
 ALIAS(PMPI_Request_get_status_all) int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses);
 
+BODY int isthmus_MPI_Request_get_status_any(int count, const MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status *status);
 EXPORT int PMPI_Request_get_status_any(int count, const MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status *status)
 {
-    (void)count;
-    (void)array_of_requests;
-    (void)indx;
-    (void)flag;
-    (void)status;
-    return isthmus_unsupported("MPI_Request_get_status_any", MPI_COMM_SELF);
+    return isthmus_MPI_Request_get_status_any(count, array_of_requests, indx, flag, status);
 }
 ALIAS(PMPI_Request_get_status_any) int MPI_Request_get_status_any(int count, const MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status *status);
 
+BODY int isthmus_MPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int *outcount, int array_of_indices[], MPI_Status *array_of_statuses);
 EXPORT int PMPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int *outcount, int array_of_indices[], MPI_Status *array_of_statuses)
 {
-    (void)incount;
-    (void)array_of_requests;
-    (void)outcount;
-    (void)array_of_indices;
-    (void)array_of_statuses;
-    return isthmus_unsupported("MPI_Request_get_status_some", MPI_COMM_SELF);
+    return isthmus_MPI_Request_get_status_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 ALIAS(PMPI_Request_get_status_some) int MPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int *outcount, int array_of_indices[], MPI_Status *array_of_statuses);
 

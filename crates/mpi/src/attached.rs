@@ -1,74 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The buffer of buffered mode (MPI 5.0 section 3.6). The library keeps copies by itself; what the program attaches
-//! says how much it may have under way, and is given back on detach.
+//! Buffers of buffered mode (MPI 5.0 section 3.6), attached to the process or to a communicator.
 
 use std::ffi::c_int;
-use std::sync::{Mutex, PoisonError};
 
 use isthmus_abi::Count;
 use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::attached::Attachment;
+use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
+use isthmus_engine::Charge;
 
-use crate::c::{Out, Target};
-use crate::call::call;
+use crate::c::{Out, Target, count};
+use crate::call::{call, call_on};
+use crate::entry::entry;
+use crate::request::{self, Operation};
+use crate::{comm, process};
 
-/// Address and bytes.
-static ATTACHED: Mutex<Option<(usize, u64)>> = Mutex::new(None);
+/// The buffer of the process.
+static PROCESS: Attachment = Attachment::new();
 
-/// Would a message of this length fit?
-pub(crate) fn check(length: u64) -> Result<()> {
-    let attached = *ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
-    let needed = length + abi::MPI_BSEND_OVERHEAD as u64;
-    match attached {
-        Some((address, _)) if address == abi::MPI_BUFFER_AUTOMATIC => Ok(()),
-        Some((_, size)) if needed <= size => Ok(()),
-        Some((_, size)) => fail!(
-            abi::MPI_ERR_BUFFER,
-            "a buffered send needs {needed} bytes, the attached buffer has {size}; attach a larger one with MPI_Buffer_attach"
-        ),
+const THE_PROCESS: &str = "the process";
+
+/// Charges a message to the buffer of its communicator, or else to that of the process.
+pub(crate) fn charge(comm: &Comm, length: u64) -> Result<Charge> {
+    let own = comm.buffer().charge(length, || comm.describe());
+    match own.or_else(|| PROCESS.charge(length, || THE_PROCESS.to_owned())) {
+        Some(charge) => charge,
         None => fail!(
             abi::MPI_ERR_BUFFER,
-            "a buffered send needs a buffer; attach one with MPI_Buffer_attach"
+            "a buffered send of {length} bytes needs a buffer, but none is attached to {} or to the process; attach one with \
+             MPI_Buffer_attach or MPI_Comm_attach_buffer",
+            comm.describe()
         ),
     }
 }
 
-fn attach(buffer: Target, size: i64) -> Result<()> {
-    let size = crate::c::count("size", size)?;
-    let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
-    if attached.is_some() {
-        fail!(abi::MPI_ERR_BUFFER, "a buffer is attached already; detach it first");
+/// Something that a buffer is attached to, with its description.
+pub(crate) struct Holder<'a>(pub(crate) &'a Attachment, pub(crate) String);
+
+impl Holder<'static> {
+    fn process() -> Self {
+        Self(&PROCESS, THE_PROCESS.to_owned())
     }
-    *attached = Some((buffer.address(), size));
-    Ok(())
+
+    fn comm(handle: h::Comm) -> Result<Self> {
+        let comm = comm::find(handle)?;
+        Ok(Self(comm.buffer(), comm.describe()))
+    }
 }
 
-fn detach(buffer: Out<usize>) -> Result<u64> {
-    let Some((address, size)) = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-        fail!(abi::MPI_ERR_BUFFER, "no buffer is attached");
-    };
-    // The engine keeps copies in memory of its own, so the program's memory is free at once.
-    buffer.set("buffer_addr", address)?;
-    Ok(size)
+impl Holder<'_> {
+    pub(crate) fn attach(&self, buffer: Target, size: i64) -> Result<()> {
+        let automatic = buffer.address() == abi::MPI_BUFFER_AUTOMATIC;
+        let size = if automatic { 0 } else { count("size", size)? };
+        self.0.attach(buffer.address(), size, &self.1)
+    }
+
+    /// Gives address and bytes when every message has left. `convert` makes the size what the program expects.
+    pub(crate) fn detach<N>(
+        &self,
+        buffer: Out<usize>,
+        size: Out<N>,
+        convert: impl FnOnce(u64) -> Option<N>,
+    ) -> Result<()> {
+        let (address, bytes, rest) = self.0.detach(&self.1)?;
+        process::world()?.engine().wait(|_| rest.is_complete().then_some(()));
+        buffer.set("buffer_addr", address)?;
+        match convert(bytes) {
+            Some(bytes) => size.set("size", bytes),
+            None => fail!(
+                abi::MPI_ERR_ARG,
+                "the detached buffer has {bytes} bytes, more than an int holds; use the function that ends with _c"
+            ),
+        }
+    }
+
+    pub(crate) fn flush(&self) -> Result<()> {
+        if let Some(flush) = self.0.flush() {
+            process::world()?.engine().wait(|_| flush.is_complete().then_some(()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn iflush(&self, comm: h::Comm, request: Out<h::Request>) -> Result<()> {
+        let operation = match self.0.flush() {
+            Some(flush) => Operation::Flush(flush),
+            None => Operation::Done(isthmus_abi::Status::empty()),
+        };
+        request.set("request", request::insert(comm, operation))
+    }
+}
+
+entry! {
+    isthmus_MPI_Buffer_attach<c_int>, isthmus_MPI_Buffer_attach_c<Count>:
+    (buffer: Target, size: N) => Holder::process().attach(buffer, size.into())
+}
+
+entry! {
+    isthmus_MPI_Buffer_detach<c_int>, isthmus_MPI_Buffer_detach_c<Count>:
+    (buffer: Out<usize>, size: Out<N>) => Holder::process().detach(buffer, size, |n| N::try_from(n).ok())
+}
+
+entry! {
+    isthmus_MPI_Comm_attach_buffer<c_int>, isthmus_MPI_Comm_attach_buffer_c<Count>:
+    (comm: h::Comm, buffer: Target, size: N) on comm => Holder::comm(comm)?.attach(buffer, size.into())
+}
+
+entry! {
+    isthmus_MPI_Comm_detach_buffer<c_int>, isthmus_MPI_Comm_detach_buffer_c<Count>:
+    (comm: h::Comm, buffer: Out<usize>, size: Out<N>) on comm =>
+    Holder::comm(comm)?.detach(buffer, size, |n| N::try_from(n).ok())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Buffer_attach(buffer: Target, size: c_int) -> c_int {
-    call("MPI_Buffer_attach", || attach(buffer, size.into()))
+extern "C" fn isthmus_MPI_Buffer_flush() -> c_int {
+    call("MPI_Buffer_flush", || Holder::process().flush())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Buffer_attach_c(buffer: Target, size: Count) -> c_int {
-    call("MPI_Buffer_attach_c", || attach(buffer, size))
+extern "C" fn isthmus_MPI_Buffer_iflush(request: Out<h::Request>) -> c_int {
+    call("MPI_Buffer_iflush", || {
+        Holder::process().iflush(h::MPI_COMM_SELF, request)
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Buffer_detach(buffer: Out<usize>, size: Out<c_int>) -> c_int {
-    call("MPI_Buffer_detach", || size.set("size", detach(buffer)? as c_int))
+extern "C" fn isthmus_MPI_Comm_flush_buffer(comm: h::Comm) -> c_int {
+    call_on("MPI_Comm_flush_buffer", comm, || Holder::comm(comm)?.flush())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Buffer_detach_c(buffer: Out<usize>, size: Out<Count>) -> c_int {
-    call("MPI_Buffer_detach_c", || size.set("size", detach(buffer)? as Count))
+extern "C" fn isthmus_MPI_Comm_iflush_buffer(comm: h::Comm, request: Out<h::Request>) -> c_int {
+    call_on("MPI_Comm_iflush_buffer", comm, || {
+        Holder::comm(comm)?.iflush(comm, request)
+    })
 }

@@ -7,6 +7,7 @@ use isthmus_abi::constants as abi;
 use isthmus_core::errhandler::ErrorHandler;
 use isthmus_core::error::{Error, Result};
 
+use crate::comm::Held;
 use crate::process;
 use isthmus_abi::handles as h;
 
@@ -39,6 +40,17 @@ pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result
 #[cold]
 pub(crate) fn raise(function: &'static str, comm: h::Comm, error: &Error) -> c_int {
     let (comm, handler) = crate::comm::handler_of(comm);
+    raise_to(function, comm, handler, error)
+}
+
+/// The same for a communicator that may have been freed meanwhile.
+#[cold]
+pub(crate) fn raise_on(function: &'static str, comm: &Held, error: &Error) -> c_int {
+    let (comm, handler) = comm.handler();
+    raise_to(function, comm, handler, error)
+}
+
+fn raise_to(function: &'static str, comm: usize, handler: ErrorHandler, error: &Error) -> c_int {
     match handler {
         ErrorHandler::Return => error.class,
         ErrorHandler::Fatal | ErrorHandler::Abort => {

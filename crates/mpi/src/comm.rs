@@ -37,6 +37,45 @@ pub(crate) fn find(handle: h::Comm) -> Result<&'static Comm> {
     }
 }
 
+/// A communicator that an operation keeps, also after MPI_Comm_free.
+#[derive(Clone)]
+pub(crate) struct Held {
+    handle: h::Comm,
+    /// `None`: a predefined one, or none.
+    comm: Option<Arc<Comm>>,
+}
+
+impl Held {
+    /// Keeps the communicator of a handle.
+    pub(crate) fn of(handle: h::Comm) -> Self {
+        Self {
+            handle,
+            comm: COMMS.get(handle.0).cloned(),
+        }
+    }
+
+    /// The handle that the program used.
+    pub(crate) fn handle(&self) -> h::Comm {
+        self.handle
+    }
+
+    /// The communicator.
+    pub(crate) fn get(&self) -> Result<&Comm> {
+        match &self.comm {
+            Some(comm) => Ok(comm),
+            None => find(self.handle),
+        }
+    }
+
+    /// Its handler for errors, and the handle that it is told.
+    pub(crate) fn handler(&self) -> (usize, ErrorHandler) {
+        match &self.comm {
+            Some(comm) => (self.handle.0, comm.error_handler()),
+            None => handler_of(self.handle),
+        }
+    }
+}
+
 /// The handler for errors on a communicator, and the handle that it is told. Before MPI_Init and with a wrong handle
 /// the handler of MPI_COMM_SELF decides (MPI 5.0 section 9.3), which is initially to end the job.
 pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {

@@ -18,6 +18,7 @@ mod check;
 mod collective;
 mod comm;
 mod datatype;
+mod entry;
 mod environment;
 mod errhandler;
 mod error;

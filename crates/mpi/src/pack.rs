@@ -16,14 +16,6 @@ use crate::call::call_on;
 use crate::collective::Number;
 use crate::datatype::find_any;
 
-/// The packed bytes of a buffer.
-pub(crate) fn packed(buffer: Source, n: i64, datatype: h::Datatype) -> Result<Vec<u8>> {
-    let mut packer = packer(buffer, n, datatype)?;
-    let mut bytes = vec![0; packer.size() as usize];
-    packer.pack(&mut bytes);
-    Ok(bytes)
-}
-
 fn packer(buffer: Source, n: i64, datatype: h::Datatype) -> Result<Packer> {
     let n = count("count", n)?;
     let ty = find_any(datatype)?;

@@ -14,9 +14,10 @@ use isthmus_engine::{Arrived, Channel, Engine, EngineError, MatchedMessage};
 
 use crate::buffer::receiving;
 use crate::c::{Out, Target, flag};
-use crate::call::{call, call_on};
+use crate::call::call_on;
+use crate::entry::entry;
 use crate::handle::{Kind, Table};
-use crate::request::{self, Operation, give_status, null_status, receive_status};
+use crate::request::{self, Operation, give_status, null_status};
 use crate::{comm, process};
 
 /// A message taken off the queue.
@@ -182,17 +183,7 @@ fn mrecv(
     message: Out<h::Message>,
     status: Out<Status>,
 ) -> Result<()> {
-    match imrecv(buffer, count, datatype, message)?.1 {
-        Operation::Done(known) => give_status(status, known),
-        Operation::Receive(request) | Operation::Other(request) => {
-            let completion = process::world()?.engine().wait(|engine| engine.take(request));
-            give_status(status, receive_status(&completion));
-            if let Some(error) = &completion.error {
-                return Err(error.into());
-            }
-        }
-    }
-    Ok(())
+    request::finish(&imrecv(buffer, count, datatype, message)?.1, status)
 }
 
 fn start_mrecv(
@@ -207,48 +198,14 @@ fn start_mrecv(
     request.set("request", request::insert(comm, operation))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Mrecv(
-    buf: Target,
-    count: c_int,
-    datatype: h::Datatype,
-    message: Out<h::Message>,
-    status: Out<Status>,
-) -> c_int {
-    call("MPI_Mrecv", || mrecv(buf, count.into(), datatype, message, status))
+entry! {
+    isthmus_MPI_Mrecv<c_int>, isthmus_MPI_Mrecv_c<Count>:
+    (buf: Target, count: N, datatype: h::Datatype, message: Out<h::Message>, status: Out<Status>) =>
+    mrecv(buf, count.into(), datatype, message, status)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Mrecv_c(
-    buf: Target,
-    count: Count,
-    datatype: h::Datatype,
-    message: Out<h::Message>,
-    status: Out<Status>,
-) -> c_int {
-    call("MPI_Mrecv_c", || mrecv(buf, count, datatype, message, status))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Imrecv(
-    buf: Target,
-    count: c_int,
-    datatype: h::Datatype,
-    message: Out<h::Message>,
-    request: Out<h::Request>,
-) -> c_int {
-    call("MPI_Imrecv", || {
-        start_mrecv(buf, count.into(), datatype, message, request)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Imrecv_c(
-    buf: Target,
-    count: Count,
-    datatype: h::Datatype,
-    message: Out<h::Message>,
-    request: Out<h::Request>,
-) -> c_int {
-    call("MPI_Imrecv_c", || start_mrecv(buf, count, datatype, message, request))
+entry! {
+    isthmus_MPI_Imrecv<c_int>, isthmus_MPI_Imrecv_c<Count>:
+    (buf: Target, count: N, datatype: h::Datatype, message: Out<h::Message>, request: Out<h::Request>) =>
+    start_mrecv(buf, count.into(), datatype, message, request)
 }

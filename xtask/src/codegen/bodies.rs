@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which functions have a body: a search for `extern "C" fn isthmus_MPI_X(` in `crates/mpi/src`.
+//! Which functions have a body: a search in `crates/mpi/src` for `extern "C" fn isthmus_MPI_X(` and, in invocations of the macro
+//! `entry!`, for `isthmus_MPI_X<T>, isthmus_MPI_Y<T>: (`.
 
 use std::collections::BTreeSet;
 
 use crate::spec::{Function, Spec};
 use crate::tree::{self, Result};
 
-const MARK: &str = "extern \"C\" fn isthmus_MPI_";
+const MARK: &str = "isthmus_MPI_";
 
 /// Names (`MPI_X`) of the functions that have a body. A body that is no function of the ABI, that stands twice or
 /// that has another number of parameters is an error.
@@ -14,21 +15,33 @@ pub(crate) fn find(spec: &Spec) -> Result<BTreeSet<String>> {
     let mut bodies = BTreeSet::new();
     for path in tree::files("crates/mpi/src", ".rs")? {
         let text = tree::read(&path)?;
-        for (position, _) in text.match_indices(MARK) {
-            let after = &text[position + MARK.len()..];
-            let end = after
-                .find('(')
-                .ok_or_else(|| format!("{path}: a body without parameters at its end"))?;
-            let name = format!("MPI_{}", &after[..end]);
+        for (name, parameters) in definitions(&text) {
             let function = spec.functions.iter().find(|f| f.name == name);
             let function = function.ok_or_else(|| format!("{path}: {name} is no function of the ABI"))?;
-            check_arity(&path, function, &after[end..])?;
+            check_arity(&path, function, parameters)?;
             if !bodies.insert(name.clone()) {
                 return Err(format!("{path}: a second body of {name}"));
             }
         }
     }
     Ok(bodies)
+}
+
+/// Each function that the text defines, with what begins with its parameter list.
+fn definitions(text: &str) -> impl Iterator<Item = (String, &str)> {
+    text.match_indices(MARK).filter_map(|(position, _)| {
+        let line = text[..position].lines().next_back().unwrap_or_default();
+        let after = &text[position + MARK.len()..];
+        let end = after.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+        let written_out = text[..position].ends_with("extern \"C\" fn ");
+        let in_macro = after[end..].starts_with('<') && !line.trim_start().starts_with("//");
+        let list = match (written_out, in_macro) {
+            (true, _) => end,
+            (_, true) => after.find('(')?,
+            _ => return None,
+        };
+        Some((format!("MPI_{}", &after[..end]), &after[list..]))
+    })
 }
 
 fn check_arity(path: &str, function: &Function, text: &str) -> Result<()> {
@@ -66,6 +79,17 @@ fn parameter_count(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_forms_are_found() {
+        let text = "extern \"C\" fn isthmus_MPI_A(\n  a: T) {\nentry! {\n isthmus_MPI_B<c_int, 1>, isthmus_MPI_C<Count, 2>:\n (a: N) on a\n\
+                    // isthmus_MPI_D<T>: (\n isthmus_MPI_A();";
+        let found: Vec<_> = definitions(text)
+            .map(|(name, list)| (name, parameter_count(list)))
+            .collect();
+        let expected = ["MPI_A", "MPI_B", "MPI_C"].map(|name| (name.to_owned(), 1));
+        assert_eq!(found, expected);
+    }
 
     #[test]
     fn parameters_are_counted() {

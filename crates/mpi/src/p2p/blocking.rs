@@ -8,373 +8,43 @@ use isthmus_abi::{Count, Status};
 use isthmus_engine::Mode;
 
 use crate::c::{Out, Source, Target};
-use crate::call::call_on;
+use crate::entry::entry;
 use crate::p2p::{Envelope, recv, send, sendrecv, sendrecv_replace};
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Send(
-    buf: Source,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Send", comm, || {
-        send(
-            Mode::Standard,
-            buf,
-            Envelope {
-                count: count.into(),
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-        )
-    })
+// Ready mode gains nothing here.
+entry! {
+    isthmus_MPI_Send<c_int, Mode::Standard>, isthmus_MPI_Send_c<Count, Mode::Standard>,
+    isthmus_MPI_Ssend<c_int, Mode::Synchronous>, isthmus_MPI_Ssend_c<Count, Mode::Synchronous>,
+    isthmus_MPI_Rsend<c_int, Mode::Standard>, isthmus_MPI_Rsend_c<Count, Mode::Standard>,
+    isthmus_MPI_Bsend<c_int, Mode::Buffered>, isthmus_MPI_Bsend_c<Count, Mode::Buffered>:
+    (buf: Source, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm) on comm: Mode =>
+    send(VARIANT, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Send_c(
-    buf: Source,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Send_c", comm, || {
-        send(
-            Mode::Standard,
-            buf,
-            Envelope {
-                count,
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-        )
-    })
+entry! {
+    isthmus_MPI_Recv<c_int>, isthmus_MPI_Recv_c<Count>:
+    (buf: Target, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, status: Out<Status>) on comm =>
+    recv(buf, Envelope { count: count.into(), datatype, rank, tag, comm }, status)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Ssend(
-    buf: Source,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Ssend", comm, || {
-        send(
-            Mode::Synchronous,
-            buf,
-            Envelope {
-                count: count.into(),
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Ssend_c(
-    buf: Source,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Ssend_c", comm, || {
-        send(
-            Mode::Synchronous,
-            buf,
-            Envelope {
-                count,
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Rsend(
-    buf: Source,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Rsend", comm, || {
-        send(
-            Mode::Standard,
-            buf,
-            Envelope {
-                count: count.into(),
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Rsend_c(
-    buf: Source,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Rsend_c", comm, || {
-        send(
-            Mode::Standard,
-            buf,
-            Envelope {
-                count,
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Bsend(
-    buf: Source,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Bsend", comm, || {
-        send(
-            Mode::Buffered,
-            buf,
-            Envelope {
-                count: count.into(),
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Bsend_c(
-    buf: Source,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Bsend_c", comm, || {
-        send(
-            Mode::Buffered,
-            buf,
-            Envelope {
-                count,
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Recv(
-    buf: Target,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    status: Out<Status>,
-) -> c_int {
-    call_on("MPI_Recv", comm, || {
-        recv(
-            buf,
-            Envelope {
-                count: count.into(),
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-            status,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Sendrecv(
-    sendbuf: Source,
-    sendcount: c_int,
-    sendtype: h::Datatype,
-    dest: c_int,
-    sendtag: c_int,
-    recvbuf: Target,
-    recvcount: c_int,
-    recvtype: h::Datatype,
-    source: c_int,
-    recvtag: c_int,
-    comm: h::Comm,
-    status: Out<Status>,
-) -> c_int {
-    call_on("MPI_Sendrecv", comm, || {
-        let out = Envelope {
-            count: sendcount.into(),
-            datatype: sendtype,
-            rank: dest,
-            tag: sendtag,
-            comm,
-        };
-        let from = Envelope {
-            count: recvcount.into(),
-            datatype: recvtype,
-            rank: source,
-            tag: recvtag,
-            comm,
-        };
+entry! {
+    isthmus_MPI_Sendrecv<c_int>, isthmus_MPI_Sendrecv_c<Count>:
+    (sendbuf: Source, sendcount: N, sendtype: h::Datatype, dest: c_int, sendtag: c_int,
+     recvbuf: Target, recvcount: N, recvtype: h::Datatype, source: c_int, recvtag: c_int,
+     comm: h::Comm, status: Out<Status>) on comm =>
+    {
+        let out = Envelope { count: sendcount.into(), datatype: sendtype, rank: dest, tag: sendtag, comm };
+        let from = Envelope { count: recvcount.into(), datatype: recvtype, rank: source, tag: recvtag, comm };
         sendrecv((sendbuf, out), (recvbuf, from), status)
-    })
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Sendrecv_replace(
-    buf: Target,
-    count: c_int,
-    datatype: h::Datatype,
-    dest: c_int,
-    sendtag: c_int,
-    source: c_int,
-    recvtag: c_int,
-    comm: h::Comm,
-    status: Out<Status>,
-) -> c_int {
-    call_on("MPI_Sendrecv_replace", comm, || {
-        let out = Envelope {
-            count: count.into(),
-            datatype,
-            rank: dest,
-            tag: sendtag,
-            comm,
-        };
-        let from = Envelope {
-            rank: source,
-            tag: recvtag,
-            ..out
-        };
-        sendrecv_replace(buf, out, from, status)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Recv_c(
-    buf: Target,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    status: Out<Status>,
-) -> c_int {
-    call_on("MPI_Recv_c", comm, || {
-        recv(
-            buf,
-            Envelope {
-                count,
-                datatype,
-                rank,
-                tag,
-                comm,
-            },
-            status,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Sendrecv_c(
-    sendbuf: Source,
-    sendcount: Count,
-    sendtype: h::Datatype,
-    dest: c_int,
-    sendtag: c_int,
-    recvbuf: Target,
-    recvcount: Count,
-    recvtype: h::Datatype,
-    source: c_int,
-    recvtag: c_int,
-    comm: h::Comm,
-    status: Out<Status>,
-) -> c_int {
-    call_on("MPI_Sendrecv_c", comm, || {
-        let out = Envelope {
-            count: sendcount,
-            datatype: sendtype,
-            rank: dest,
-            tag: sendtag,
-            comm,
-        };
-        let from = Envelope {
-            count: recvcount,
-            datatype: recvtype,
-            rank: source,
-            tag: recvtag,
-            comm,
-        };
-        sendrecv((sendbuf, out), (recvbuf, from), status)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Sendrecv_replace_c(
-    buf: Target,
-    count: Count,
-    datatype: h::Datatype,
-    dest: c_int,
-    sendtag: c_int,
-    source: c_int,
-    recvtag: c_int,
-    comm: h::Comm,
-    status: Out<Status>,
-) -> c_int {
-    call_on("MPI_Sendrecv_replace_c", comm, || {
-        let out = Envelope {
-            count,
-            datatype,
-            rank: dest,
-            tag: sendtag,
-            comm,
-        };
-        let from = Envelope {
-            rank: source,
-            tag: recvtag,
-            ..out
-        };
-        sendrecv_replace(buf, out, from, status)
-    })
+entry! {
+    isthmus_MPI_Sendrecv_replace<c_int>, isthmus_MPI_Sendrecv_replace_c<Count>:
+    (buf: Target, count: N, datatype: h::Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
+     comm: h::Comm, status: Out<Status>) on comm =>
+    {
+        let out = Envelope { count: count.into(), datatype, rank: dest, tag: sendtag, comm };
+        sendrecv_replace(buf, out, Envelope { rank: source, tag: recvtag, ..out }, status)
+    }
 }

@@ -5,14 +5,16 @@ use std::ffi::c_int;
 
 use isthmus_abi::Status;
 use isthmus_abi::handles as h;
+use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::p2p::{self, Source as From};
-use isthmus_engine::{Completion, Mode};
+use isthmus_engine::{Completion, Mode, ReceiveBuffer, SendBuffer};
 
 use crate::buffer::{receiving, sending};
 use crate::c::{Out, Source, Target};
+use crate::comm::Held;
 use crate::request::{self, Operation, give_status, null_status, receive_status};
-use crate::{comm, datatype, process};
+use crate::{attached, comm, process};
 
 mod blocking;
 mod nonblocking;
@@ -28,97 +30,113 @@ struct Envelope {
     comm: h::Comm,
 }
 
-fn done() -> Operation {
-    Operation::Done(Status::empty())
+/// A send with its arguments checked.
+struct Outbound<'a> {
+    comm: &'a Comm,
+    to: u32,
+    tag: i32,
+    data: SendBuffer,
+}
+
+/// A receive with its arguments checked.
+struct Inbound<'a> {
+    comm: &'a Comm,
+    source: Option<u32>,
+    tag: Option<i32>,
+    room: ReceiveBuffer,
+}
+
+/// Checks the arguments of a send; `None`: to MPI_PROC_NULL.
+#[inline]
+fn outbound(buffer: Source, to: Envelope) -> Result<Option<Outbound<'static>>> {
+    let comm = comm::find(to.comm)?;
+    let tag = p2p::send_tag(to.tag)?;
+    let destination = p2p::destination(comm, to.rank)?;
+    let data = sending(buffer, to.count, to.datatype)?;
+    Ok(destination.map(|to| Outbound { comm, to, tag, data }))
+}
+
+/// Checks the arguments of a receive; `None`: from MPI_PROC_NULL.
+#[inline]
+fn inbound(buffer: Target, from: Envelope) -> Result<Option<Inbound<'static>>> {
+    let comm = comm::find(from.comm)?;
+    let tag = p2p::receive_tag(from.tag)?;
+    let source = p2p::source(comm, from.rank)?;
+    let room = receiving(buffer, from.count, from.datatype)?;
+    Ok(match source {
+        From::Nobody => None,
+        From::From(source) => Some(Inbound {
+            comm,
+            source,
+            tag,
+            room,
+        }),
+    })
+}
+
+impl Outbound<'_> {
+    /// In buffered mode the message must fit into an attached buffer; the copy itself is the engine's.
+    #[inline]
+    fn charged(mut self, mode: Mode) -> Result<Self> {
+        if mode == Mode::Buffered {
+            let charge = attached::charge(self.comm, self.data.length())?;
+            self.data = self.data.charged(charge);
+        }
+        Ok(self)
+    }
+
+    fn start(self, mode: Mode) -> Result<isthmus_engine::Request> {
+        let message = self.charged(mode)?;
+        let mut engine = process::world()?.engine().lock();
+        Ok(engine.isend(message.comm.channel(), message.to, message.tag, mode, message.data))
+    }
+}
+
+impl Inbound<'_> {
+    fn start(self) -> Result<Operation> {
+        let mut engine = process::world()?.engine().lock();
+        let request = engine.irecv(self.comm.channel(), self.source, self.tag, self.room);
+        Ok(Operation::Receive(request))
+    }
 }
 
 /// Blocking send.
 #[inline]
 fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
-    let comm = comm::find(to.comm)?;
-    let tag = p2p::send_tag(to.tag)?;
-    let destination = p2p::destination(comm, to.rank)?;
-    let data = sending(buffer, to.count, to.datatype)?;
-    let Some(destination) = destination else { return Ok(()) };
-    reserve(mode, data.length())?;
-    let engine = process::world()?.engine();
-    engine
-        .send(comm.channel(), destination, tag, mode, data)
+    let Some(message) = outbound(buffer, to)? else {
+        return Ok(());
+    };
+    let message = message.charged(mode)?;
+    process::world()?
+        .engine()
+        .send(message.comm.channel(), message.to, message.tag, mode, message.data)
         .map_err(|error| Error::from(&error))
 }
 
-/// Buffered mode needs an attached buffer that is large enough; the copy itself is the engine's.
-fn reserve(mode: Mode, length: u64) -> Result<()> {
-    if mode == Mode::Buffered {
-        crate::attached::check(length)
-    } else {
-        Ok(())
+fn isend(mode: Mode, buffer: Source, to: Envelope) -> Result<Operation> {
+    match outbound(buffer, to)? {
+        Some(message) => message.start(mode).map(Operation::Send),
+        None => Ok(Operation::Done(Status::empty())),
     }
 }
 
-fn isend(mode: Mode, buffer: Source, to: Envelope) -> Result<Operation> {
-    let comm = comm::find(to.comm)?;
-    let tag = p2p::send_tag(to.tag)?;
-    let destination = p2p::destination(comm, to.rank)?;
-    let data = sending(buffer, to.count, to.datatype)?;
-    let Some(destination) = destination else {
-        return Ok(done());
-    };
-    reserve(mode, data.length())?;
-    let mut engine = process::world()?.engine().lock();
-    Ok(Operation::Other(engine.isend(
-        comm.channel(),
-        destination,
-        tag,
-        mode,
-        data,
-    )))
-}
-
 fn irecv(buffer: Target, from: Envelope) -> Result<Operation> {
-    let comm = comm::find(from.comm)?;
-    let tag = p2p::receive_tag(from.tag)?;
-    let source = p2p::source(comm, from.rank)?;
-    let room = receiving(buffer, from.count, from.datatype)?;
-    let From::From(source) = source else {
-        return Ok(Operation::Done(null_status()));
-    };
-    Ok(Operation::Receive(process::world()?.engine().lock().irecv(
-        comm.channel(),
-        source,
-        tag,
-        room,
-    )))
-}
-
-/// Waits for a receive that was started.
-fn finish_receive(operation: Operation, status: Out<Status>) -> Result<()> {
-    match operation {
-        Operation::Done(known) => {
-            give_status(status, known);
-            Ok(())
-        }
-        Operation::Other(request) | Operation::Receive(request) => {
-            received(&process::world()?.engine().wait(|engine| engine.take(request)), status)
-        }
+    match inbound(buffer, from)? {
+        Some(message) => message.start(),
+        None => Ok(Operation::Done(null_status())),
     }
 }
 
 /// Blocking receive.
 #[inline]
 fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
-    let comm = comm::find(from.comm)?;
-    let tag = p2p::receive_tag(from.tag)?;
-    let source = p2p::source(comm, from.rank)?;
-    let room = receiving(buffer, from.count, from.datatype)?;
-    let From::From(source) = source else {
+    let Some(message) = inbound(buffer, from)? else {
         give_status(status, null_status());
         return Ok(());
     };
-    received(
-        &process::world()?.engine().receive(comm.channel(), source, tag, room),
-        status,
-    )
+    let engine = process::world()?.engine();
+    let completion = engine.receive(message.comm.channel(), message.source, message.tag, message.room);
+    received(&completion, status)
 }
 
 /// Gives the status of a completed receive; a truncated message has one too.
@@ -133,40 +151,74 @@ fn give(comm: h::Comm, request: Out<h::Request>, start: impl FnOnce() -> Result<
     request.set("request", request::insert(comm, start()?))
 }
 
-fn give_persistent(
-    message: Envelope,
-    request: Out<h::Request>,
-    starter: impl Fn(Envelope) -> Result<Operation> + Send + Sync + 'static,
-) -> Result<()> {
-    comm::find(message.comm)?;
-    datatype::find(message.datatype)?;
+/// A persistent send. Everything is checked and looked up here, once: the program may free communicator and datatype before
+/// MPI_Start.
+fn send_init(mode: Mode, buffer: Source, to: Envelope, request: Out<h::Request>) -> Result<()> {
     request.set("request", h::MPI_REQUEST_NULL)?;
-    // The program may free the datatype between this call and MPI_Start.
-    let held = datatype::hold(message.datatype);
-    let starter = move || {
-        starter(Envelope {
-            datatype: held.handle(),
-            ..message
-        })
+    let message = outbound(buffer, to)?.map(|m| (m.to, m.tag, m.data));
+    let held = Held::of(to.comm);
+    let starter = move || match &message {
+        Some((to, tag, data)) => {
+            let message = Outbound {
+                comm: held.get()?,
+                to: *to,
+                tag: *tag,
+                data: data.clone(),
+            };
+            message.start(mode).map(Operation::Send)
+        }
+        None => Ok(Operation::Done(Status::empty())),
     };
-    request.set("request", request::insert_persistent(message.comm, Box::new(starter)))
+    request.set("request", request::insert_persistent(to.comm, Box::new(starter)))
+}
+
+/// A persistent receive.
+fn recv_init(buffer: Target, from: Envelope, request: Out<h::Request>) -> Result<()> {
+    request.set("request", h::MPI_REQUEST_NULL)?;
+    let message = inbound(buffer, from)?.map(|m| (m.source, m.tag, m.room));
+    let held = Held::of(from.comm);
+    let starter = move || match &message {
+        Some((source, tag, room)) => {
+            let message = Inbound {
+                comm: held.get()?,
+                source: *source,
+                tag: *tag,
+                room: room.clone(),
+            };
+            message.start()
+        }
+        None => Ok(Operation::Done(null_status())),
+    };
+    request.set("request", request::insert_persistent(from.comm, Box::new(starter)))
+}
+
+/// Starts a receive and a send; all arguments are checked before either begins.
+fn isendrecv(out: (Source, Envelope), into: (Target, Envelope)) -> Result<Operation> {
+    start_both(outbound(out.0, out.1)?, inbound(into.0, into.1)?)
+}
+
+fn isendrecv_replace(buffer: Target, out: Envelope, from: Envelope) -> Result<Operation> {
+    let message = outbound(buffer.source(), out)?.map(|message| Outbound {
+        // Sent from a copy, so that the buffer is free for what arrives.
+        data: message.data.into_owned(),
+        ..message
+    });
+    start_both(message, inbound(buffer, from)?)
+}
+
+fn start_both(message: Option<Outbound<'_>>, room: Option<Inbound<'_>>) -> Result<Operation> {
+    let receive = match room {
+        Some(room) => room.start()?,
+        None => Operation::Done(null_status()),
+    };
+    let send = message.map(|message| message.start(Mode::Standard)).transpose()?;
+    Ok(Operation::Pair(send, Box::new(receive)))
 }
 
 fn sendrecv(out: (Source, Envelope), into: (Target, Envelope), status: Out<Status>) -> Result<()> {
-    let receive = irecv(into.0, into.1)?;
-    if let Operation::Other(request) = isend(Mode::Standard, out.0, out.1)? {
-        process::world()?.wait(request)?;
-    }
-    finish_receive(receive, status)
+    request::finish(&isendrecv(out, into)?, status)
 }
 
 fn sendrecv_replace(buffer: Target, out: Envelope, from: Envelope, status: Out<Status>) -> Result<()> {
-    // Sent from a packed copy, so that the buffer is free for what arrives.
-    let packed = crate::pack::packed(buffer.source(), out.count, out.datatype)?;
-    let copy = Envelope {
-        count: packed.len() as i64,
-        datatype: h::MPI_PACKED,
-        ..out
-    };
-    sendrecv((Source::of(&packed), copy), (buffer, from), status)
+    request::finish(&isendrecv_replace(buffer, out, from)?, status)
 }

@@ -8,233 +8,45 @@ use isthmus_abi::handles as h;
 use isthmus_engine::Mode;
 
 use crate::c::{Out, Source, Target};
-use crate::call::call_on;
-use crate::p2p::{Envelope, give, irecv, isend};
+use crate::entry::entry;
+use crate::p2p::{Envelope, give, irecv, isend, isendrecv, isendrecv_replace};
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Isend(
-    buf: Source,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Isend", comm, || {
-        let to = Envelope {
-            count: count.into(),
-            datatype,
-            rank,
-            tag,
-            comm,
-        };
-        give(comm, request, || isend(Mode::Standard, buf, to))
-    })
+entry! {
+    isthmus_MPI_Isend<c_int, Mode::Standard>, isthmus_MPI_Isend_c<Count, Mode::Standard>,
+    isthmus_MPI_Issend<c_int, Mode::Synchronous>, isthmus_MPI_Issend_c<Count, Mode::Synchronous>,
+    isthmus_MPI_Irsend<c_int, Mode::Standard>, isthmus_MPI_Irsend_c<Count, Mode::Standard>,
+    isthmus_MPI_Ibsend<c_int, Mode::Buffered>, isthmus_MPI_Ibsend_c<Count, Mode::Buffered>:
+    (buf: Source, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
+    on comm: Mode =>
+    give(comm, request, || isend(VARIANT, buf, Envelope { count: count.into(), datatype, rank, tag, comm }))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Isend_c(
-    buf: Source,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Isend_c", comm, || {
-        let to = Envelope {
-            count,
-            datatype,
-            rank,
-            tag,
-            comm,
-        };
-        give(comm, request, || isend(Mode::Standard, buf, to))
-    })
+entry! {
+    isthmus_MPI_Irecv<c_int>, isthmus_MPI_Irecv_c<Count>:
+    (buf: Target, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
+    on comm =>
+    give(comm, request, || irecv(buf, Envelope { count: count.into(), datatype, rank, tag, comm }))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Issend(
-    buf: Source,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Issend", comm, || {
-        let to = Envelope {
-            count: count.into(),
-            datatype,
-            rank,
-            tag,
-            comm,
-        };
-        give(comm, request, || isend(Mode::Synchronous, buf, to))
-    })
+entry! {
+    isthmus_MPI_Isendrecv<c_int>, isthmus_MPI_Isendrecv_c<Count>:
+    (sendbuf: Source, sendcount: N, sendtype: h::Datatype, dest: c_int, sendtag: c_int,
+     recvbuf: Target, recvcount: N, recvtype: h::Datatype, source: c_int, recvtag: c_int,
+     comm: h::Comm, request: Out<h::Request>) on comm =>
+    {
+        let out = Envelope { count: sendcount.into(), datatype: sendtype, rank: dest, tag: sendtag, comm };
+        let from = Envelope { count: recvcount.into(), datatype: recvtype, rank: source, tag: recvtag, comm };
+        give(comm, request, || isendrecv((sendbuf, out), (recvbuf, from)))
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Issend_c(
-    buf: Source,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Issend_c", comm, || {
-        let to = Envelope {
-            count,
-            datatype,
-            rank,
-            tag,
-            comm,
-        };
-        give(comm, request, || isend(Mode::Synchronous, buf, to))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Irsend(
-    buf: Source,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Irsend", comm, || {
-        let to = Envelope {
-            count: count.into(),
-            datatype,
-            rank,
-            tag,
-            comm,
-        };
-        give(comm, request, || isend(Mode::Standard, buf, to))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Irsend_c(
-    buf: Source,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Irsend_c", comm, || {
-        let to = Envelope {
-            count,
-            datatype,
-            rank,
-            tag,
-            comm,
-        };
-        give(comm, request, || isend(Mode::Standard, buf, to))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Ibsend(
-    buf: Source,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Ibsend", comm, || {
-        let to = Envelope {
-            count: count.into(),
-            datatype,
-            rank,
-            tag,
-            comm,
-        };
-        give(comm, request, || isend(Mode::Buffered, buf, to))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Ibsend_c(
-    buf: Source,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Ibsend_c", comm, || {
-        let to = Envelope {
-            count,
-            datatype,
-            rank,
-            tag,
-            comm,
-        };
-        give(comm, request, || isend(Mode::Buffered, buf, to))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Irecv(
-    buf: Target,
-    count: c_int,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Irecv", comm, || {
-        give(comm, request, || {
-            irecv(
-                buf,
-                Envelope {
-                    count: count.into(),
-                    datatype,
-                    rank,
-                    tag,
-                    comm,
-                },
-            )
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Irecv_c(
-    buf: Target,
-    count: Count,
-    datatype: h::Datatype,
-    rank: c_int,
-    tag: c_int,
-    comm: h::Comm,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Irecv_c", comm, || {
-        give(comm, request, || {
-            irecv(
-                buf,
-                Envelope {
-                    count,
-                    datatype,
-                    rank,
-                    tag,
-                    comm,
-                },
-            )
-        })
-    })
+entry! {
+    isthmus_MPI_Isendrecv_replace<c_int>, isthmus_MPI_Isendrecv_replace_c<Count>:
+    (buf: Target, count: N, datatype: h::Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
+     comm: h::Comm, request: Out<h::Request>) on comm =>
+    {
+        let out = Envelope { count: count.into(), datatype, rank: dest, tag: sendtag, comm };
+        let from = Envelope { rank: source, tag: recvtag, ..out };
+        give(comm, request, || isendrecv_replace(buf, out, from))
+    }
 }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Entry bodies that differ in little: in the type of their counts (`int` or `MPI_Count`) and in one value.
+
+/// Functions with the same parameters and the same body.
+///
+/// ```ignore
+/// entry! {
+///     isthmus_MPI_Send<c_int, Mode::Standard>, isthmus_MPI_Send_c<Count, Mode::Standard>:
+///     (buf: Source, count: N, comm: h::Comm) on comm: Mode => send(VARIANT, buf, count.into())
+/// }
+/// ```
+/// In parameters and body `N` is the type in the brackets and `VARIANT` the value there, of the type after `on …:`; value and
+/// type may be left out. The body is a `Result<()>` whose error goes to the handler of the communicator after `on` (without
+/// `on`: of MPI_COMM_SELF). `cargo xtask codegen` reads the names off the invocations.
+macro_rules! entry {
+    ($($name:ident<$number:ty, $variant:path>),+ : $parameters:tt on $comm:ident : $kind:ty => $body:expr) => {
+        $(crate::entry::entry! { @one $name, $number, (const VARIANT: $kind = $variant;), $parameters, call_on($comm), $body })+
+    };
+    ($($name:ident<$number:ty>),+ : $parameters:tt on $comm:ident => $body:expr) => {
+        $(crate::entry::entry! { @one $name, $number, (), $parameters, call_on($comm), $body })+
+    };
+    ($($name:ident<$number:ty>),+ : $parameters:tt => $body:expr) => {
+        $(crate::entry::entry! { @one $name, $number, (), $parameters, call(), $body })+
+    };
+    (@one $name:ident, $number:ty, ($($variant:item)?), $parameters:tt, $call:ident($($comm:ident)?), $body:expr) => {
+        const _: () = {
+            type N = $number;
+            $($variant)?
+            #[unsafe(no_mangle)]
+            extern "C" fn $name $parameters -> std::ffi::c_int {
+                crate::call::$call(crate::entry::name(stringify!($name)), $($comm,)? || $body)
+            }
+        };
+    };
+}
+
+pub(crate) use entry;
+
+/// `MPI_X` of `isthmus_MPI_X`.
+pub(crate) const fn name(body: &'static str) -> &'static str {
+    body.split_at("isthmus_".len()).1
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waiting for requests and testing them (MPI 5.0 sections 3.7.3 and 3.7.5).
+
+use std::ffi::c_int;
+
+use isthmus_abi::Status;
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::error::{Error, Result};
+use isthmus_engine::Engine;
+
+use super::{Ended, give_status, is_active, try_end, with_error};
+use crate::c::{Out, count, flag};
+use crate::call::{call, raise_on};
+use crate::comm::Held;
+use crate::process;
+
+/// Hands an ended request's status to the program and its error to the communicator's handler.
+fn report(function: &'static str, ended: Ended, status: Out<Status>) -> c_int {
+    let (known, error) = ended.settle();
+    give_status(status, known);
+    match error {
+        None => abi::MPI_SUCCESS,
+        Some((comm, error)) => raise_on(function, &comm, &error),
+    }
+}
+
+/// Runs a body that may end one request.
+fn one(function: &'static str, status: Out<Status>, body: impl FnOnce() -> Result<Option<Ended>>) -> c_int {
+    let mut ended = None;
+    let code = call(function, || {
+        ended = body()?;
+        Ok(())
+    });
+    ended.map_or(code, |ended| report(function, ended, status))
+}
+
+/// Waits until `look` finds something; it is asked again only when something has completed.
+fn until<T>(mut look: impl FnMut(&mut Engine) -> Result<Option<T>>) -> Result<T> {
+    let mut seen = None;
+    process::world()?.engine().wait(|engine| {
+        let events = engine.events();
+        if seen == Some(events) {
+            return None;
+        }
+        seen = Some(events);
+        look(engine).transpose()
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Wait(request: Out<h::Request>, status: Out<Status>) -> c_int {
+    one("MPI_Wait", status, || {
+        let mut slot = request.get("request")?;
+        let ended = process::world()?
+            .engine()
+            .wait(|engine| try_end(engine, &mut slot).transpose())?;
+        request.set("request", slot)?;
+        Ok(Some(ended))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Test(request: Out<h::Request>, done: Out<c_int>, status: Out<Status>) -> c_int {
+    one("MPI_Test", status, || {
+        let mut slot = request.get("request")?;
+        let mut engine = process::world()?.engine().lock();
+        let mut ended = try_end(&mut engine, &mut slot)?;
+        if ended.is_none() {
+            engine.progress();
+            ended = try_end(&mut engine, &mut slot)?;
+        }
+        request.set("request", slot)?;
+        done.set("flag", flag(ended.is_some()))?;
+        Ok(ended)
+    })
+}
+
+/// The first of the requests that is complete, ended.
+fn any(engine: &mut Engine, slots: &mut [h::Request]) -> Result<Option<(usize, Ended)>> {
+    for (at, slot) in slots.iter_mut().enumerate() {
+        if is_active(*slot)? {
+            if let Some(ended) = try_end(engine, slot)? {
+                return Ok(Some((at, ended)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn any_active(slots: &[h::Request]) -> Result<bool> {
+    for slot in slots {
+        if is_active(*slot)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Waitany(
+    n: c_int,
+    requests: Out<h::Request>,
+    index: Out<c_int>,
+    status: Out<Status>,
+) -> c_int {
+    one("MPI_Waitany", status, || {
+        let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
+        if !any_active(slots)? {
+            index.set("index", abi::MPI_UNDEFINED)?;
+            return Ok(Some(Ended::NOTHING));
+        }
+        let (at, ended) = until(|engine| any(engine, slots))?;
+        index.set("index", at as c_int)?;
+        Ok(Some(ended))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Testany(
+    n: c_int,
+    requests: Out<h::Request>,
+    index: Out<c_int>,
+    done: Out<c_int>,
+    status: Out<Status>,
+) -> c_int {
+    one("MPI_Testany", status, || {
+        let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
+        if !any_active(slots)? {
+            index.set("index", abi::MPI_UNDEFINED)?;
+            done.set("flag", flag(true))?;
+            return Ok(Some(Ended::NOTHING));
+        }
+        let mut engine = process::world()?.engine().lock();
+        engine.progress();
+        let found = any(&mut engine, slots)?;
+        done.set("flag", flag(found.is_some()))?;
+        index.set(
+            "index",
+            found.as_ref().map_or(abi::MPI_UNDEFINED, |(at, _)| *at as c_int),
+        )?;
+        Ok(found.map(|(_, ended)| ended))
+    })
+}
+
+/// Puts the statuses of several requests. Their MPI_ERROR is set if, and only if, one has failed (MPI 5.0 section 3.2.5).
+pub(super) struct Many {
+    statuses: Out<Status>,
+    put: usize,
+    first: Option<(Held, Error)>,
+}
+
+impl Many {
+    fn put(&mut self, ended: Ended) {
+        let (status, error) = ended.settle();
+        self.put_outcome(status, error);
+    }
+
+    pub(super) fn put_outcome(&mut self, status: Status, error: Option<(Held, Error)>) {
+        let at = self.put;
+        self.put += 1;
+        let class = error.as_ref().map_or(abi::MPI_SUCCESS, |(_, e)| e.class);
+        if !self.statuses.is_null() {
+            if error.is_some() && self.first.is_none() {
+                self.mark_successes(at);
+            }
+            let place = self.statuses.at(at);
+            if self.first.is_some() || error.is_some() {
+                place.put(with_error(status, class));
+            } else {
+                give_status(place, status);
+            }
+        }
+        if self.first.is_none() {
+            self.first = error;
+        }
+    }
+
+    /// The statuses before the first error.
+    fn mark_successes(&self, count: usize) {
+        for at in 0..count {
+            let place = self.statuses.at(at);
+            if let Ok(status) = place.get("array_of_statuses") {
+                place.put(with_error(status, abi::MPI_SUCCESS));
+            }
+        }
+    }
+
+    fn finish(self, function: &'static str) -> c_int {
+        let Some((comm, error)) = self.first else {
+            return abi::MPI_SUCCESS;
+        };
+        let text = format!("{} ({})", error.message, crate::error::class_name(error.class));
+        raise_on(function, &comm, &Error::new(abi::MPI_ERR_IN_STATUS, text))
+    }
+}
+
+pub(super) fn all(function: &'static str, statuses: Out<Status>, body: impl FnOnce(&mut Many) -> Result<()>) -> c_int {
+    let mut many = Many {
+        statuses,
+        put: 0,
+        first: None,
+    };
+    let code = call(function, || body(&mut many));
+    if code == abi::MPI_SUCCESS {
+        many.finish(function)
+    } else {
+        code
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Waitall(n: c_int, requests: Out<h::Request>, statuses: Out<Status>) -> c_int {
+    all("MPI_Waitall", statuses, |many| {
+        let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
+        let engine = process::world()?.engine();
+        for slot in slots {
+            many.put(engine.wait(|engine| try_end(engine, slot).transpose())?);
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Testall(
+    n: c_int,
+    requests: Out<h::Request>,
+    done: Out<c_int>,
+    statuses: Out<Status>,
+) -> c_int {
+    all("MPI_Testall", statuses, |many| {
+        let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
+        let mut engine = process::world()?.engine().lock();
+        engine.progress();
+        for slot in slots.iter() {
+            if *slot != h::MPI_REQUEST_NULL && !super::find(*slot)?.is_complete(&engine) {
+                return done.set("flag", flag(false));
+            }
+        }
+        let mut ended = Vec::with_capacity(slots.len());
+        for slot in slots.iter_mut() {
+            ended.extend(try_end(&mut engine, slot)?);
+        }
+        drop(engine);
+        ended.into_iter().for_each(|ended| many.put(ended));
+        done.set("flag", flag(true))
+    })
+}
+
+/// All of the requests that are complete, ended; `None`: not one.
+fn some(engine: &mut Engine, slots: &mut [h::Request]) -> Result<Option<Vec<(usize, Ended)>>> {
+    let mut found = Vec::new();
+    for (at, slot) in slots.iter_mut().enumerate() {
+        if is_active(*slot)? {
+            if let Some(ended) = try_end(engine, slot)? {
+                found.push((at, ended));
+            }
+        }
+    }
+    Ok((!found.is_empty()).then_some(found))
+}
+
+/// The arguments of MPI_Waitsome and MPI_Testsome.
+struct Selection<'a> {
+    slots: &'a mut [h::Request],
+    outcount: Out<c_int>,
+    indices: Out<c_int>,
+    many: &'a mut Many,
+}
+
+impl Selection<'_> {
+    fn run(self, find: impl FnOnce(&mut [h::Request]) -> Result<Vec<(usize, Ended)>>) -> Result<()> {
+        if !any_active(self.slots)? {
+            return self.outcount.set("outcount", abi::MPI_UNDEFINED);
+        }
+        let indices = self.indices.slice("array_of_indices", self.slots.len())?;
+        let found = find(self.slots)?;
+        self.outcount.set("outcount", found.len() as c_int)?;
+        for ((at, ended), index) in found.into_iter().zip(indices) {
+            *index = at as c_int;
+            self.many.put(ended);
+        }
+        Ok(())
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Waitsome(
+    n: c_int,
+    requests: Out<h::Request>,
+    outcount: Out<c_int>,
+    indices: Out<c_int>,
+    statuses: Out<Status>,
+) -> c_int {
+    all("MPI_Waitsome", statuses, |many| {
+        let slots = requests.slice("array_of_requests", count("incount", n)? as usize)?;
+        let selection = Selection {
+            slots,
+            outcount,
+            indices,
+            many,
+        };
+        selection.run(|slots| until(|engine| some(engine, slots)))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Testsome(
+    n: c_int,
+    requests: Out<h::Request>,
+    outcount: Out<c_int>,
+    indices: Out<c_int>,
+    statuses: Out<Status>,
+) -> c_int {
+    all("MPI_Testsome", statuses, |many| {
+        let slots = requests.slice("array_of_requests", count("incount", n)? as usize)?;
+        let selection = Selection {
+            slots,
+            outcount,
+            indices,
+            many,
+        };
+        selection.run(|slots| {
+            let mut engine = process::world()?.engine().lock();
+            engine.progress();
+            Ok(some(&mut engine, slots)?.unwrap_or_default())
+        })
+    })
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Starting, cancelling and freeing requests (MPI 5.0 sections 3.7.3, 3.8.4 and 3.9).
+
+use std::ffi::c_int;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+
+use super::{Operation, REQUESTS, Role, comm_of, find};
+use crate::c::{In, Out, count};
+use crate::call::{call, call_on};
+use crate::process;
+
+fn start(handle: h::Request) -> Result<()> {
+    let object = find(handle)?;
+    let Role::Persistent(starter) = &object.role else {
+        fail!(
+            abi::MPI_ERR_REQUEST,
+            "the request is not a persistent one; only what an MPI_..._init function made can be started"
+        );
+    };
+    let mut state = object.state();
+    if state.is_some() {
+        fail!(
+            abi::MPI_ERR_REQUEST,
+            "the persistent request is active already; wait for it first"
+        );
+    }
+    *state = Some(starter()?);
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Start(request: Out<h::Request>) -> c_int {
+    call_on("MPI_Start", comm_of(request), || start(request.get("request")?))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Startall(n: c_int, requests: In<h::Request>) -> c_int {
+    call("MPI_Startall", || {
+        requests
+            .slice("array_of_requests", count("count", n)? as usize)?
+            .iter()
+            .try_for_each(|r| start(*r))
+    })
+}
+
+fn free(request: Out<h::Request>) -> Result<()> {
+    let handle = request.get("request")?;
+    let object = find(handle)?;
+    request.set("request", h::MPI_REQUEST_NULL)?;
+    if let Role::Generalized(callbacks) = &object.role {
+        // It lives until the program says that the operation is complete.
+        return if callbacks.clone().set_freed() {
+            super::generalized::remove(handle)
+        } else {
+            Ok(())
+        };
+    }
+    if let Some(operation) = &*object.state() {
+        operation.release(&mut process::world()?.engine().lock());
+    }
+    REQUESTS.remove(handle.0);
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Request_free(request: Out<h::Request>) -> c_int {
+    call_on("MPI_Request_free", comm_of(request), || free(request))
+}
+
+fn cancel(handle: h::Request) -> Result<()> {
+    let object = find(handle)?;
+    if let Role::Generalized(callbacks) = &object.role {
+        return callbacks.cancel();
+    }
+    let state = object.state();
+    match &*state {
+        Some(Operation::Send(r) | Operation::Receive(r)) => process::world()?.engine().lock().cancel(*r),
+        // Complete already.
+        Some(Operation::Done(_)) => {}
+        Some(Operation::Other(_) | Operation::Pair(..) | Operation::Flush(_)) => fail!(
+            abi::MPI_ERR_REQUEST,
+            "only sends, receives and generalized requests can be cancelled; this is a request of another kind"
+        ),
+        None => fail!(abi::MPI_ERR_REQUEST, "the persistent request is not active"),
+    }
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Cancel(request: Out<h::Request>) -> c_int {
+    call_on("MPI_Cancel", comm_of(request), || cancel(request.get("request")?))
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests (MPI 5.0 sections 3.7, 3.9, 4.2 and 13.2).
+//!
+//! * this file: objects behind the handles, and how one ends;
+//! * `completion`: waiting and testing; `query`: asking without ending; `control`: starting, cancelling, freeing;
+//! * `generalized`: operations of the program; `partitioned`: messages in parts.
+//!
+//! Callbacks of the program are never called while the engine is locked: what is found complete under the lock becomes an
+//! [`Ended`], which is settled afterwards.
+
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isthmus_abi::Status;
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::attached::Flush;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_engine::{Completion, Engine};
+
+use crate::c::Out;
+use crate::comm::Held;
+use crate::handle::{Kind, Table};
+use crate::process;
+use generalized::Callbacks;
+
+mod completion;
+mod control;
+mod generalized;
+mod query;
+
+/// What starts a persistent operation.
+pub(crate) type Starter = Box<dyn Fn() -> Result<Operation> + Send + Sync>;
+
+/// An operation as it was started.
+#[derive(Clone)]
+pub(crate) enum Operation {
+    /// In flight, a send: its status is empty, but for cancelling.
+    Send(isthmus_engine::Request),
+    /// In flight, a receive: its completion has source, tag and bytes.
+    Receive(isthmus_engine::Request),
+    /// In flight, a collective operation: its status is empty, and it cannot be cancelled.
+    Other(isthmus_engine::Request),
+    /// A send (if it did not complete at once) and a receive; the status is that of the receive.
+    Pair(Option<isthmus_engine::Request>, Box<Self>),
+    /// Messages that shall leave an attached buffer.
+    Flush(Flush),
+    /// Complete, with this status.
+    Done(Status),
+}
+
+/// What kind of request it is.
+enum Role {
+    /// Gone when it is complete.
+    Once,
+    /// Started again and again.
+    Persistent(Starter),
+    /// An operation of the program.
+    Generalized(Arc<Callbacks>),
+}
+
+/// What a request handle names.
+struct Object {
+    /// `None`: inactive.
+    state: Mutex<Option<Operation>>,
+    role: Role,
+    /// Communicator whose error handler hears of errors.
+    comm: Held,
+}
+
+static REQUESTS: Table<Object> = Table::new(Kind::Request);
+
+/// A completed request: its status, what went wrong and who hears of it.
+struct Ended {
+    status: Status,
+    error: Option<(Held, Error)>,
+    /// Callbacks that have something to say about the status.
+    callbacks: Option<Arc<Callbacks>>,
+}
+
+fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Request {
+    h::Request(REQUESTS.insert(Object {
+        state: Mutex::new(state),
+        role,
+        comm: Held::of(comm),
+    }))
+}
+
+/// A handle for an operation in flight.
+pub(crate) fn insert(comm: h::Comm, operation: Operation) -> h::Request {
+    insert_object(comm, Some(operation), Role::Once)
+}
+
+/// Waits for an operation that has no handle. A truncated message has a status too.
+pub(crate) fn finish(operation: &Operation, status: Out<Status>) -> Result<()> {
+    let wait = |engine: &mut Engine| operation.is_complete(engine).then(|| operation.take(engine));
+    let (known, error) = process::world()?.engine().wait(wait);
+    give_status(status, known);
+    error.map_or(Ok(()), Err)
+}
+
+/// A handle for an inactive persistent operation.
+pub(crate) fn insert_persistent(comm: h::Comm, starter: Starter) -> h::Request {
+    insert_object(comm, None, Role::Persistent(starter))
+}
+
+fn find(handle: h::Request) -> Result<&'static Object> {
+    match REQUESTS.get(handle.0) {
+        Some(object) => Ok(object),
+        None if handle == h::MPI_REQUEST_NULL => fail!(abi::MPI_ERR_REQUEST, "argument request is MPI_REQUEST_NULL"),
+        None => fail!(
+            abi::MPI_ERR_REQUEST,
+            "argument request is {:#x}, which is not the handle of a request",
+            handle.0
+        ),
+    }
+}
+
+/// The communicator that a request belongs to, for errors.
+fn comm_of(slot: Out<h::Request>) -> h::Comm {
+    let object = slot.get("request").ok().and_then(|handle| REQUESTS.get(handle.0));
+    object.map_or(h::MPI_COMM_SELF, |o| o.comm.handle())
+}
+
+impl Operation {
+    fn is_complete(&self, engine: &Engine) -> bool {
+        match self {
+            Self::Send(r) | Self::Receive(r) | Self::Other(r) => engine.test(*r).is_some(),
+            Self::Pair(send, receive) => send.is_none_or(|r| engine.test(r).is_some()) && receive.is_complete(engine),
+            Self::Flush(flush) => flush.is_complete(),
+            Self::Done(_) => true,
+        }
+    }
+
+    /// Status and error of a complete operation, which stays.
+    fn look(&self, engine: &Engine) -> (Status, Option<Error>) {
+        let of = |r| engine.test(r).cloned().unwrap_or_default();
+        match self {
+            Self::Send(r) | Self::Other(r) => send_outcome(&of(*r)),
+            Self::Receive(r) => receive_outcome(&of(*r)),
+            Self::Pair(send, receive) => pair(send.map(of), receive.look(engine)),
+            Self::Flush(_) => (Status::empty(), None),
+            Self::Done(status) => (*status, None),
+        }
+    }
+
+    /// As [`Operation::look`]; the engine forgets the operation.
+    fn take(&self, engine: &mut Engine) -> (Status, Option<Error>) {
+        match self {
+            Self::Send(r) | Self::Other(r) => send_outcome(&engine.take(*r).unwrap_or_default()),
+            Self::Receive(r) => receive_outcome(&engine.take(*r).unwrap_or_default()),
+            Self::Pair(send, receive) => {
+                let sent = send.and_then(|r| engine.take(r));
+                pair(sent, receive.take(engine))
+            }
+            Self::Flush(_) | Self::Done(_) => self.look(engine),
+        }
+    }
+
+    /// Lets it go on without anybody who waits (MPI_Request_free).
+    fn release(&self, engine: &mut Engine) {
+        match self {
+            Self::Send(r) | Self::Receive(r) | Self::Other(r) => engine.release(*r),
+            Self::Pair(send, receive) => {
+                if let Some(r) = send {
+                    engine.release(*r);
+                }
+                receive.release(engine);
+            }
+            Self::Flush(_) | Self::Done(_) => {}
+        }
+    }
+}
+
+fn send_outcome(completion: &Completion) -> (Status, Option<Error>) {
+    let mut status = Status::empty();
+    status.set_cancelled(completion.cancelled);
+    (status, completion.error.as_ref().map(Error::from))
+}
+
+fn receive_outcome(completion: &Completion) -> (Status, Option<Error>) {
+    (receive_status(completion), completion.error.as_ref().map(Error::from))
+}
+
+fn pair(sent: Option<Completion>, received: (Status, Option<Error>)) -> (Status, Option<Error>) {
+    let failed = sent.and_then(|c| c.error.as_ref().map(Error::from));
+    (received.0, failed.or(received.1))
+}
+
+impl Object {
+    fn state(&self) -> MutexGuard<'_, Option<Operation>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Active requests take part in waiting; inactive persistent ones count as complete with an empty status.
+    fn is_active(&self) -> bool {
+        self.state().is_some()
+    }
+
+    fn is_complete(&self, engine: &Engine) -> bool {
+        self.state()
+            .as_ref()
+            .is_none_or(|operation| operation.is_complete(engine))
+    }
+
+    /// If the operation is complete, the engine forgets it and a persistent request becomes inactive.
+    fn end(&self, engine: &mut Engine) -> Option<Ended> {
+        let mut state = self.state();
+        if !state.as_ref().is_none_or(|operation| operation.is_complete(engine)) {
+            return None;
+        }
+        let taken = state.take().map(|operation| operation.take(engine));
+        let (status, error) = taken.unwrap_or_else(|| (Status::empty(), None));
+        Some(Ended {
+            status,
+            error: error.map(|e| (self.comm.clone(), e)),
+            callbacks: None,
+        })
+    }
+}
+
+impl Ended {
+    const NOTHING: Self = Self {
+        status: Status::empty(),
+        error: None,
+        callbacks: None,
+    };
+
+    /// Calls the program's callbacks; the engine is not locked.
+    fn settle(mut self) -> (Status, Option<(Held, Error)>) {
+        if let Some(callbacks) = self.callbacks {
+            let asked = callbacks.query(&mut self.status).and_then(|()| callbacks.free());
+            self.error = asked.err().map(|error| (Held::of(h::MPI_COMM_SELF), error));
+        }
+        (self.status, self.error)
+    }
+}
+
+/// Status of a completed receive.
+pub(crate) fn receive_status(completion: &Completion) -> Status {
+    if completion.cancelled {
+        let mut status = Status::empty();
+        status.set_cancelled(true);
+        return status;
+    }
+    Status::new(completion.source as c_int, completion.tag, completion.bytes as i64)
+}
+
+/// Status of a receive from MPI_PROC_NULL.
+pub(crate) fn null_status() -> Status {
+    Status::new(abi::MPI_PROC_NULL, abi::MPI_ANY_TAG, 0)
+}
+
+/// Copies source, tag and the library's part; MPI_ERROR is left as it is (MPI 5.0 section 3.2.5).
+pub(crate) fn give_status(out: Out<Status>, status: Status) {
+    if !out.is_null() {
+        let error = out.get("status").map_or(0, |old| old.error);
+        out.put(with_error(status, error));
+    }
+}
+
+fn with_error(mut status: Status, error: c_int) -> Status {
+    status.error = error;
+    status
+}
+
+/// If the request is complete, ends it: the handle becomes null, or the persistent request inactive.
+fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> {
+    if *slot == h::MPI_REQUEST_NULL {
+        return Ok(Some(Ended::NOTHING));
+    }
+    let object = find(*slot)?;
+    let Some(mut ended) = object.end(engine) else {
+        return Ok(None);
+    };
+    if !matches!(object.role, Role::Persistent(_)) {
+        if let Some(Object {
+            role: Role::Generalized(callbacks),
+            ..
+        }) = REQUESTS.remove(slot.0)
+        {
+            ended.callbacks = Some(callbacks);
+        }
+        *slot = h::MPI_REQUEST_NULL;
+    }
+    Ok(Some(ended))
+}
+
+fn is_active(slot: h::Request) -> Result<bool> {
+    Ok(slot != h::MPI_REQUEST_NULL && find(slot)?.is_active())
+}
