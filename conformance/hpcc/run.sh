@@ -8,6 +8,9 @@
 # (--local: all on this machine, no testbed) and checks what the benchmark says about itself. Everything is made
 # below target/hpcc; the package lists are private to it, the system's are not touched.
 set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+program=hpcc
+. "$here/../common.sh"
 
 mpi=isthmus ranks=4 rtt=40ms rate=200mbit wide=1
 while [ $# -gt 0 ]; do
@@ -17,74 +20,26 @@ while [ $# -gt 0 ]; do
     --rtt) rtt=$2; shift ;;
     --rate) rate=$2; shift ;;
     --local) wide= ;;
-    *) sed -n '3,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) usage ;;
     esac
     shift
 done
-here=$(cd "$(dirname "$0")" && pwd)
-top=$(cd "$here/../.." && pwd)
-work=${HPCC_WORK:-$top/target/hpcc}
-bin=${ISTHMUS_BIN:-$top/build/bin}
 case $mpi in
 isthmus) cc=$bin/mpicc ;;
 mpich) cc=mpicc.mpich ;;
 openmpi) cc=mpicc.openmpi ;;
-*) echo "hpcc: no MPI named \"$mpi\" (isthmus, mpich, openmpi)" >&2; exit 2 ;;
+*) die "no MPI named \"$mpi\" (isthmus, mpich, openmpi)" ;;
 esac
 
-say() { echo "hpcc: $*" >&2; }
-die() { say "$*"; exit 1; }
-
-# --- what is needed -----------------------------------------------------------------------------------------
-need() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
-missing=
 need gcc gcc
 need make make
 need dpkg-source dpkg-dev
-[ -e "$(gcc -print-file-name=libblas.so 2>/dev/null)" ] || missing="$missing libblas-dev"
-if [ -n "$missing" ]; then
-    [ "$(id -u)" = 0 ] || die "missing:$missing; run: sudo apt-get install -y$missing"
-    # shellcheck disable=SC2086 # a list of package names
-    apt-get install -y -q $missing >&2 || { apt-get update -q >&2 && apt-get install -y -q $missing >&2; } || die "cannot install$missing"
-fi
-command -v "$cc" >/dev/null 2>&1 || die "$cc is not there; build first (sh scripts/demo.sh) or name the directory in ISTHMUS_BIN"
-
-# --- the source package -------------------------------------------------------------------------------------
-fetch() {
-    # Package lists of our own: the system's usually have no deb-src, and are not ours to change.
-    mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
-    mkdir -p "$work/apt/sources"
-    # The system's own mirrors, asked for sources instead of packages.
-    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-        [ ! -e "$list" ] || sed -n 's/^deb /deb-src /p' "$list" >"$work/apt/sources/$(basename "$list" .list).list"
-    done
-    for list in /etc/apt/sources.list.d/*.sources; do
-        [ ! -e "$list" ] || sed 's/^Types:.*/Types: deb-src/' "$list" >"$work/apt/sources/$(basename "$list")"
-    done
-    set -- -q -o Dir::Etc::sourcelist=- -o "Dir::Etc::sourceparts=$work/apt/sources" -o "Dir::State::lists=$work/apt/lists" \
-        -o "Dir::Cache=$work/apt/cache" -o APT::Sandbox::User=root
-    apt-get "$@" update >&2 || die "cannot read the package lists"
-    (cd "$work" && apt-get "$@" source --download-only hpcc >&2) || say "the package is incomplete on this mirror"
-}
-unpack() {
-    rm -rf "$work/source"
-    dsc=$(ls "$work"/hpcc_*.dsc 2>/dev/null | head -n 1)
-    [ -n "$dsc" ] || die "the source package hpcc cannot be had"
-    if dpkg-source --no-check -x "$dsc" "$work/source" >&2 2>/dev/null; then return; fi
-    # Without Debian's packaging the benchmark itself is the same; its checksum is in the .dsc.
-    say "Debian's changes are missing (packaging only); using the original archive alone"
-    rm -rf "$work/source"
-    mkdir -p "$work/source"
-    original=$(ls "$work"/hpcc_*.orig.tar.* | head -n 1)
-    sum=$(sha256sum "$original" | cut -d ' ' -f 1)
-    grep -q "$sum.*$(basename "$original")" "$dsc" || die "$(basename "$original") is damaged"
-    tar -xf "$original" -C "$work/source" --strip-components 1
-}
-mkdir -p "$work"
-[ -n "$(ls "$work"/hpcc_*.orig.tar.* 2>/dev/null)" ] || fetch
+need_file "$(gcc -print-file-name=libblas.so 2>/dev/null)" libblas-dev
+install_missing
+need_mpicc "$cc"
 build=$work/build-$mpi
 if [ ! -x "$build/hpcc" ] || [ "$(command -v "$cc")" -nt "$build/hpcc" ]; then
-    unpack
+    debian_source hpcc
     rm -rf "$build"
     cp -r "$work/source" "$build"
     renamed=

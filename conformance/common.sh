@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the drivers of foreign programs share. Sourced with `program` set: the name in messages and of the directory
+# below target/ in which everything is made.
+
+top=$(cd "$here/../.." && pwd)
+work=${CONFORMANCE_WORK:-$top/target}/$program
+bin=${ISTHMUS_BIN:-$top/build/bin}
+
+say() { echo "$program: $*" >&2; }
+die() { say "$*"; exit 1; }
+# Prints the usage: the comment at the head of the script that calls.
+usage() { sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2; }
+
+# --- what is needed -----------------------------------------------------------------------------------------
+missing=
+# need COMMAND PACKAGE
+need() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
+# need_file FILE PACKAGE
+need_file() { [ -e "$1" ] || missing="$missing $2"; }
+install_missing() {
+    [ -n "$missing" ] || return 0
+    [ "$(id -u)" = 0 ] || die "missing:$missing; run: sudo apt-get install -y$missing"
+    # shellcheck disable=SC2086 # a list of package names
+    apt-get install -y -q $missing >&2 || { apt-get update -q >&2 && apt-get install -y -q $missing >&2; } || die "cannot install$missing"
+}
+need_mpicc() {
+    command -v "$1" >/dev/null 2>&1 || die "$1 is not there; build first (sh scripts/demo.sh) or name the directory in ISTHMUS_BIN"
+}
+
+# --- Debian's source packages -------------------------------------------------------------------------------
+# With package lists of our own: the system's usually have no deb-src, and are not ours to change.
+fetch() {
+    mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial" "$work/apt/sources"
+    # The system's own mirrors, asked for sources instead of packages.
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ ! -e "$list" ] || sed -n 's/^deb /deb-src /p' "$list" >"$work/apt/sources/$(basename "$list" .list).list"
+    done
+    for list in /etc/apt/sources.list.d/*.sources; do
+        [ ! -e "$list" ] || sed 's/^Types:.*/Types: deb-src/' "$list" >"$work/apt/sources/$(basename "$list")"
+    done
+    package=$1
+    set -- -q -o Dir::Etc::sourcelist=- -o "Dir::Etc::sourceparts=$work/apt/sources" -o "Dir::State::lists=$work/apt/lists" \
+        -o "Dir::Cache=$work/apt/cache" -o APT::Sandbox::User=root
+    apt-get "$@" update >&2 || die "cannot read the package lists"
+    (cd "$work" && apt-get "$@" source --download-only "$package" >&2) || say "the package is incomplete on this mirror"
+}
+# debian_source PACKAGE: its source in $work/source.
+debian_source() {
+    mkdir -p "$work"
+    [ -n "$(ls "$work/$1"_*.orig.tar.* 2>/dev/null)" ] || fetch "$1"
+    rm -rf "$work/source"
+    dsc=$(ls "$work/$1"_*.dsc 2>/dev/null | head -n 1)
+    [ -n "$dsc" ] || die "the source package $1 cannot be had"
+    if dpkg-source --no-check -x "$dsc" "$work/source" >&2 2>/dev/null; then return; fi
+    # Without Debian's packaging the program itself is the same; its checksum is in the .dsc.
+    say "Debian's changes are missing (packaging only); using the original archive alone"
+    rm -rf "$work/source"
+    mkdir -p "$work/source"
+    original=$(ls "$work/$1"_*.orig.tar.* | head -n 1)
+    sum=$(sha256sum "$original" | cut -d ' ' -f 1)
+    grep -q "$sum.*$(basename "$original")" "$dsc" || die "$(basename "$original") is damaged"
+    tar -xf "$original" -C "$work/source" --strip-components 1
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The MPICH project's test suite against Isthmus.
+#
+#   MPICH_SUITE=RUNNER sh conformance/mpich/run.sh [--sites] [--rtt TIME] [--baseline TSV] [--dirs A,B] [RUNNER OPTION...]
+#
+# RUNNER is a script that builds and runs the suite (Debian's source package of mpich has it under test/mpi) with any mpicc and
+# mpiexec: options --mpicc --mpiexec --mpifort --dirs --only-passing --timeout --out; one row per test in --out: directory, test,
+# ranks, arguments, result (pass, fail ...). --sites: the ranks are spread over two testbed sites. --baseline: only the tests that passed there.
+# Tests listed in skips.tsv count as skipped, with the reason given there. Exit status 0: all others passed.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+program=mpich-suite
+. "$here/../common.sh"
+
+sites= rtt=2ms baseline= dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,topo,threads,part,session,mpi_t
+while [ $# -gt 0 ]; do
+    case $1 in
+    --sites) sites=-sites ;;
+    --rtt) rtt=$2; shift ;;
+    --baseline) baseline=$2; shift ;;
+    --dirs) dirs=$2; shift ;;
+    *) break ;;
+    esac
+    shift
+done
+[ -n "${MPICH_SUITE:-}" ] || usage
+need gcc gcc
+need python3 python3
+install_missing
+need_mpicc "$bin/mpicc"
+mkdir -p "$work"
+results=$work/results$sites.tsv
+export ISTHMUS_BIN="$bin"
+set -- --mpicc "$bin/mpicc" --mpifort none --dirs "$dirs" --timeout 60 --out "$results" ${baseline:+--only-passing "$baseline"} "$@"
+if [ -n "$sites" ]; then
+    "$MPICH_SUITE" --mpiexec "$bin/mpiexec" --build-only "$@" >&2 || true
+    set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate 1gbit -- "$MPICH_SUITE" --mpiexec "$here/../spread" "$@"
+else
+    set -- "$MPICH_SUITE" --mpiexec "$bin/mpiexec" "$@"
+fi
+"$@" </dev/null >&2 || true
+[ -s "$results" ] || die "the runner left no results"
+awk -F '\t' -f "$here/verdict.awk" "$here/skips.tsv" "$results"
