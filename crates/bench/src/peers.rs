@@ -6,9 +6,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
+use crate::sets::Run;
 
-/// The program that measures; compiled once for each library.
-const PROGRAM: &str = include_str!("../../../bench/mpibench.c");
+/// A program that measures; compiled once for each library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// Messages, collectives, waiting.
+    Messages,
+    /// Data in pieces.
+    Datatypes,
+}
+
+impl Program {
+    const ALL: [Self; 2] = [Self::Messages, Self::Datatypes];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Messages => "mpibench",
+            Self::Datatypes => "datatypes",
+        }
+    }
+
+    fn source(self) -> &'static str {
+        match self {
+            Self::Messages => include_str!("../../../bench/mpibench.c"),
+            Self::Datatypes => include_str!("../../../bench/datatypes.c"),
+        }
+    }
+}
 
 /// How a library is told about ranks and hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +44,15 @@ enum Family {
     OpenMpi5,
 }
 
-/// A library that was found here and compiled the program.
+/// A library that was found here and compiled the programs.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) version: String,
     family: Family,
     launcher: PathBuf,
-    pub(crate) program: PathBuf,
+    /// Where the programs are.
+    directory: PathBuf,
 }
 
 /// A place where a library may be.
@@ -37,14 +63,16 @@ struct Candidate {
     launcher: PathBuf,
 }
 
-/// Finds what is here, ours first, and compiles the program with each.
+/// Finds what is here, ours first, and compiles the programs with each.
 pub(crate) fn find(bin: &Path, environments: &Path, work: &Path, only: &[String]) -> Result<Vec<Peer>, Error> {
     fs::create_dir_all(work).map_err(Error::system(format!("make {}", work.display())))?;
     let work = work
         .canonicalize()
         .map_err(Error::system(format!("find {}", work.display())))?;
-    let source = work.join("mpibench.c");
-    fs::write(&source, PROGRAM).map_err(Error::system(format!("write {}", source.display())))?;
+    for program in Program::ALL {
+        let source = work.join(program.name()).with_extension("c");
+        fs::write(&source, program.source()).map_err(Error::system(format!("write {}", source.display())))?;
+    }
     let candidates = candidates(bin, environments);
     let known = || candidates.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
     for name in only {
@@ -61,7 +89,7 @@ pub(crate) fn find(bin: &Path, environments: &Path, work: &Path, only: &[String]
         if !only.is_empty() && !only.iter().any(|name| name == candidate.name) {
             continue;
         }
-        match candidate.build(&source, &work) {
+        match candidate.build(&work) {
             Ok(peer) => peers.push(peer),
             Err(reason) => eprintln!("{:<10} not here: {reason}", candidate.name),
         }
@@ -116,25 +144,19 @@ fn candidates(bin: &Path, environments: &Path) -> Vec<Candidate> {
 }
 
 impl Candidate {
-    fn build(&self, source: &Path, work: &Path) -> Result<Peer, String> {
+    fn build(&self, work: &Path) -> Result<Peer, String> {
         for tool in [&self.compiler, &self.launcher] {
             if !tool.exists() {
                 return Err(format!("no {}", tool.display()));
             }
         }
-        let program = work.join(format!("mpibench-{}", self.name));
-        let output = Command::new(&self.compiler)
-            .args(["-O2", "-o"])
-            .arg(&program)
-            .arg(source)
-            .output();
-        let output = output.map_err(|error| error.to_string())?;
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr)
-                .lines()
-                .take(4)
-                .collect::<Vec<_>>()
-                .join("; "));
+        let directory = work.join(self.name);
+        fs::create_dir_all(&directory).map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+        for program in Program::ALL {
+            self.compile(
+                &work.join(program.name()).with_extension("c"),
+                &directory.join(program.name()),
+            )?;
         }
         let version = self.version();
         Ok(Peer {
@@ -142,8 +164,22 @@ impl Candidate {
             version,
             family: self.family,
             launcher: self.launcher.clone(),
-            program,
+            directory,
         })
+    }
+
+    fn compile(&self, source: &Path, program: &Path) -> Result<(), String> {
+        let output = Command::new(&self.compiler)
+            .args(["-O2", "-o"])
+            .arg(program)
+            .arg(source)
+            .output()
+            .map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(said.lines().take(4).collect::<Vec<_>>().join("; "))
     }
 
     /// What the launcher says about itself, in one line.
@@ -167,22 +203,23 @@ impl Candidate {
 }
 
 impl Peer {
-    /// A job of `ranks` ranks on this machine.
-    pub(crate) fn local(&self, ranks: usize, arguments: &[&str]) -> Command {
+    /// A job on this machine.
+    pub(crate) fn local(&self, run: &Run) -> Command {
         let mut command = self.launcher();
         if self.family == Family::Isthmus {
             command.arg("run");
         }
         command
-            .args(["-n", &ranks.to_string()])
-            .arg(&self.program)
-            .args(arguments);
+            .args(["-n", &run.ranks.to_string()])
+            .arg(self.directory.join(run.program.name()))
+            .args(run.arguments);
         command
     }
 
-    /// A job of `each` ranks on each of two hosts, started on the first.
-    pub(crate) fn wide(&self, hosts: [&str; 2], each: usize, arguments: &[&str]) -> Command {
+    /// A job with half of its ranks on each of two hosts, started on the first.
+    pub(crate) fn wide(&self, hosts: [&str; 2], run: &Run) -> Command {
         let mut command = self.launcher();
+        let each = run.ranks / 2;
         let total = (each * 2).to_string();
         let [near, far] = hosts;
         let pair = format!("{near}:{each},{far}:{each}");
@@ -220,7 +257,7 @@ impl Peer {
                 &total,
             ]),
         };
-        command.arg(&self.program).args(arguments);
+        command.arg(self.directory.join(run.program.name())).args(run.arguments);
         command
     }
 
@@ -255,20 +292,25 @@ mod tests {
             version: String::new(),
             family,
             launcher: "run".into(),
-            program: "prog".into(),
+            directory: "here".into(),
+        };
+        let run = |ranks, arguments| Run {
+            program: Program::Messages,
+            ranks,
+            arguments,
         };
         assert_eq!(
-            words(&peer(Family::Isthmus).local(2, &["barrier"])),
-            "run -n 2 prog barrier"
+            words(&peer(Family::Isthmus).local(&run(2, &["barrier"]))),
+            "run -n 2 here/mpibench barrier"
         );
         assert_eq!(
-            words(&peer(Family::Isthmus).wide(["a1", "b1"], 4, &[])),
-            "run --site home:4 --site b1:4 prog"
+            words(&peer(Family::Isthmus).wide(["a1", "b1"], &run(8, &[]))),
+            "run --site home:4 --site b1:4 here/mpibench"
         );
         assert_eq!(
-            words(&peer(Family::Mpich).wide(["a1", "b1"], 4, &[])),
-            "-launcher ssh -hosts a1:4,b1:4 -n 8 prog"
+            words(&peer(Family::Mpich).wide(["a1", "b1"], &run(8, &[]))),
+            "-launcher ssh -hosts a1:4,b1:4 -n 8 here/mpibench"
         );
-        assert!(words(&peer(Family::OpenMpi4).local(8, &[])).starts_with("--oversubscribe"));
+        assert!(words(&peer(Family::OpenMpi4).local(&run(8, &[]))).starts_with("--oversubscribe"));
     }
 }

@@ -108,13 +108,16 @@ impl Samples {
         self.distrusted.insert(set.to_owned(), reason.to_owned());
     }
 
+    /// The values of all libraries for a test.
+    pub(crate) fn line(&self, set: &str, ranks: usize, test: &str, bytes: u64) -> Option<&BTreeMap<String, Vec<f64>>> {
+        let is_it = |k: &Key| k.set == set && k.ranks == ranks && k.test == test && k.bytes == bytes;
+        self.lines.iter().find(|(k, _)| is_it(k)).map(|(_, values)| values)
+    }
+
     /// The values of `peer` for a test, all rounds; empty when there are none.
     pub(crate) fn of(&self, set: &str, ranks: usize, test: &str, bytes: u64, peer: &str) -> &[f64] {
-        let line = self
-            .lines
-            .iter()
-            .find(|(k, _)| k.set == set && k.ranks == ranks && k.test == test && k.bytes == bytes);
-        line.and_then(|(_, values)| values.get(peer)).map_or(&[], Vec::as_slice)
+        let values = self.line(set, ranks, test, bytes);
+        values.and_then(|values| values.get(peer)).map_or(&[], Vec::as_slice)
     }
 }
 

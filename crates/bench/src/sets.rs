@@ -2,12 +2,15 @@
 //! What is measured: named sets of runs of the benchmark program.
 
 use crate::error::Error;
+use crate::peers::Program;
 
 /// A named set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Set {
     /// One machine: ping-pong of two ranks, collectives of eight.
     Local,
+    /// One machine: data in pieces packed, unpacked and sent between two ranks.
+    Datatypes,
     /// Two sites: ping-pong of one rank each, collectives of four each.
     Wide,
     /// Init and Finalize of 64 ranks.
@@ -19,15 +22,17 @@ pub(crate) enum Set {
 /// One job.
 #[derive(Debug)]
 pub(crate) struct Run {
+    pub(crate) program: Program,
     /// Ranks of the whole job; over two sites half of them at each.
     pub(crate) ranks: usize,
-    /// Arguments of the benchmark program; none measures the time of the whole job.
+    /// Arguments of the program; none measures the time of the whole job.
     pub(crate) arguments: &'static [&'static str],
 }
 
 /// More ranks than processors only with short messages: some libraries need seconds for each long one then.
 const LOCAL: [Run; 3] = [
     Run {
+        program: Program::Messages,
         ranks: 2,
         arguments: &[
             "-t",
@@ -42,6 +47,7 @@ const LOCAL: [Run; 3] = [
         ],
     },
     Run {
+        program: Program::Messages,
         ranks: 2,
         arguments: &[
             "-t",
@@ -53,6 +59,7 @@ const LOCAL: [Run; 3] = [
         ],
     },
     Run {
+        program: Program::Messages,
         ranks: 8,
         arguments: &[
             "-t",
@@ -66,12 +73,59 @@ const LOCAL: [Run; 3] = [
     },
 ];
 
+/// A job for each kind of layout, so that libraries follow each other closely.
+const DATATYPES: [Run; 6] = [
+    datatypes(&[
+        "vector/8:32768",
+        "vector/32:32768",
+        "vector/256:32768",
+        "vector/4096:32768",
+    ]),
+    datatypes(&[
+        "vector/8:4194304",
+        "vector/32:4194304",
+        "vector/256:4194304",
+        "vector/4096:4194304",
+    ]),
+    datatypes(&[
+        "nested/8:32768",
+        "nested/64:32768",
+        "nested/8:4194304",
+        "nested/64:4194304",
+    ]),
+    datatypes(&[
+        "indexed/8:32768",
+        "indexed/256:32768",
+        "indexed/8:4194304",
+        "indexed/256:4194304",
+    ]),
+    datatypes(&["struct:32768", "struct:4194304"]),
+    datatypes(&[
+        "xface:32768",
+        "yface:32768",
+        "zface:32768",
+        "xface:4194304",
+        "yface:4194304",
+        "zface:4194304",
+    ]),
+];
+
+const fn datatypes(arguments: &'static [&'static str]) -> Run {
+    Run {
+        program: Program::Datatypes,
+        ranks: 2,
+        arguments,
+    }
+}
+
 const WIDE: [Run; 2] = [
     Run {
+        program: Program::Messages,
         ranks: 2,
         arguments: &["-a", "7", "latency:8", "-a", "3", "bandwidth:67108864"],
     },
     Run {
+        program: Program::Messages,
         ranks: 8,
         arguments: &[
             "-a",
@@ -88,16 +142,18 @@ const WIDE: [Run; 2] = [
 ];
 
 const STARTUP: [Run; 1] = [Run {
+    program: Program::Messages,
     ranks: 64,
     arguments: &[],
 }];
 const BLOCKED: [Run; 1] = [Run {
+    program: Program::Messages,
     ranks: 2,
     arguments: &["blocked:10000"],
 }];
 
 impl Set {
-    const ALL: [Self; 4] = [Self::Local, Self::Wide, Self::Startup, Self::Blocked];
+    const ALL: [Self; 5] = [Self::Local, Self::Datatypes, Self::Wide, Self::Startup, Self::Blocked];
 
     /// The sets with these names, or all of them.
     pub(crate) fn named(names: &[String]) -> Result<Vec<Self>, Error> {
@@ -116,6 +172,7 @@ impl Set {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
+            Self::Datatypes => "datatypes",
             Self::Wide => "wide",
             Self::Startup => "startup",
             Self::Blocked => "blocked",
@@ -125,6 +182,7 @@ impl Set {
     pub(crate) fn runs(self) -> &'static [Run] {
         match self {
             Self::Local => &LOCAL,
+            Self::Datatypes => &DATATYPES,
             Self::Wide => &WIDE,
             Self::Startup => &STARTUP,
             Self::Blocked => &BLOCKED,
@@ -159,7 +217,12 @@ mod tests {
     fn names_find_sets() {
         let names = |list: &[&str]| Set::named(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&["wide", "local"]).unwrap(), [Set::Wide, Set::Local]);
-        assert_eq!(names(&["all"]).unwrap().len(), 4);
-        assert!(names(&["lokal"]).unwrap_err().to_string().contains("local, wide"));
+        assert_eq!(names(&["all"]).unwrap().len(), 5);
+        assert!(
+            names(&["lokal"])
+                .unwrap_err()
+                .to_string()
+                .contains("local, datatypes, wide")
+        );
     }
 }
