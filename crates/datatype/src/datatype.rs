@@ -4,10 +4,10 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::basic::{ALL, Basic};
-use crate::bounds::{Bounds, Gatherer};
+use crate::bounds::Bounds;
 use crate::contents::{Combiner, Contents};
 use crate::error::{TypeError, narrow};
-use crate::layout::{self, Placed};
+use crate::layout::{self, Nest, Placed};
 use crate::signature::Signature;
 
 /// An MPI datatype: immutable, cheap to clone.
@@ -19,6 +19,8 @@ struct Inner {
     basic: Option<Basic>,
     bounds: Bounds,
     layout: Option<Placed>,
+    /// The layout as a nest, for messages of several elements; made when the first one needs it.
+    nest: OnceLock<Arc<Nest>>,
     signature: Signature,
     contents: Contents,
 }
@@ -58,6 +60,7 @@ impl Datatype {
             basic: Some(basic),
             bounds,
             layout: parts.finish().ok().flatten(),
+            nest: OnceLock::new(),
             signature: Signature::of(basic),
             contents: Contents::new(Combiner::Named, vec![], vec![], vec![]),
         }))
@@ -71,6 +74,7 @@ impl Datatype {
             basic: None,
             bounds,
             layout,
+            nest: OnceLock::new(),
             signature,
             contents,
         }))
@@ -83,6 +87,7 @@ impl Datatype {
             basic: inner.basic,
             bounds: inner.bounds,
             layout: inner.layout.clone(),
+            nest: OnceLock::new(),
             signature: inner.signature.clone(),
             contents: inner.contents.clone().large(),
         }))
@@ -100,7 +105,10 @@ impl Datatype {
 
     /// Bytes of data in `count` elements.
     pub fn bytes(&self, count: u64) -> Result<u64, TypeError> {
-        narrow(i128::from(count) * i128::from(self.size()), "size").map(|bytes| bytes as u64)
+        match count.checked_mul(self.size()) {
+            Some(bytes) if i64::try_from(bytes).is_ok() => Ok(bytes),
+            _ => Err(TypeError::Overflow { quantity: "size" }),
+        }
     }
 
     /// Distance between consecutive elements, bytes.
@@ -148,10 +156,21 @@ impl Datatype {
     /// The bytes `low .. high` from the origin that `count` elements touch: what the constructors of
     /// [`raw`](crate::raw) values want.
     pub fn window(&self, count: u64) -> Result<(isize, isize), TypeError> {
-        let mut all = Gatherer::default();
-        all.block(0, count, &self.0.bounds)?;
-        let bounds = all.finish(false)?;
-        Ok((bounds.true_lower as isize, bounds.true_upper as isize))
+        if count == 1 {
+            return Ok((self.true_lower_bound() as isize, self.0.bounds.true_upper as isize));
+        }
+        if count == 0 || self.size() == 0 {
+            return Ok((0, 0));
+        }
+        self.bytes(count)?;
+        let Bounds {
+            true_lower, true_upper, ..
+        } = self.0.bounds;
+        let last = i128::from(count - 1) * i128::from(self.extent());
+        let low = narrow(i128::from(true_lower) + last.min(0), "true lower bound")?;
+        let high = narrow(i128::from(true_upper) + last.max(0), "true upper bound")?;
+        narrow(i128::from(high) - i128::from(low), "extent")?;
+        Ok((low as isize, high as isize))
     }
 
     /// If the data of `count` elements lie in one piece and in order: its offset from the origin and its length. No data: (0, 0).
@@ -172,8 +191,13 @@ impl Datatype {
 
     /// The layout of `count` elements, for packers.
     pub(crate) fn repeated(&self, count: u64) -> Result<Option<Placed>, TypeError> {
+        if count == 1 {
+            return Ok(self.layout().cloned());
+        }
         self.window(count)?;
-        Ok(self.layout().and_then(|one| layout::repeat(count, self.extent(), one)))
+        let nest = |one: &layout::Layout| self.0.nest.get_or_init(|| Nest::of_one(one)).clone();
+        let repeated = |one| layout::repeat_with(count, self.extent(), one, nest);
+        Ok(self.layout().and_then(repeated))
     }
 
     pub(crate) fn layout(&self) -> Option<&Placed> {

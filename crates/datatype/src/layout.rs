@@ -189,6 +189,16 @@ impl Placed {
 
 /// `count` times `body`, `stride` bytes apart. `count * size` must fit 63 bits (the caller has checked it).
 pub(crate) fn repeat(count: u64, stride: i64, body: &Placed) -> Option<Placed> {
+    repeat_with(count, stride, body, Nest::of_one)
+}
+
+/// As [`repeat`]; `nest` makes a nest of the layout when one is needed, or has one already.
+pub(crate) fn repeat_with(
+    count: u64,
+    stride: i64,
+    body: &Placed,
+    nest: impl FnOnce(&Layout) -> Arc<Nest>,
+) -> Option<Placed> {
     if count == 0 {
         return None;
     }
@@ -225,7 +235,7 @@ pub(crate) fn repeat(count: u64, stride: i64, body: &Placed) -> Option<Placed> {
         inner => Layout::Repeat {
             count,
             stride,
-            nest: Arc::new(Nest::of_one(inner)),
+            nest: nest(inner),
         },
     };
     Some(Placed {
@@ -343,16 +353,9 @@ impl Nest {
             );
         }
         starts.push(size);
-        let length = parts[0].layout.run();
-        let rows = parts.iter().all(|p| p.layout.run().is_some());
-        let equal = length.filter(|_| parts.iter().all(|p| p.layout.run() == length));
-        let body = if rows {
-            let lengths = equal.map_or_else(|| Lengths::Various(starts.into()), Lengths::Equal);
-            Body::Rows(Rows {
-                offsets: parts.iter().map(|p| p.offset).collect(),
-                lengths,
-                span,
-            })
+        let body = if parts.iter().all(|p| p.layout.run().is_some()) {
+            let (offsets, lengths) = rows(&parts, starts);
+            Body::Rows(Rows { offsets, lengths, span })
         } else {
             Body::Sequence(
                 parts
@@ -366,7 +369,7 @@ impl Nest {
     }
 
     /// A layout as a nest, to be repeated.
-    fn of_one(layout: &Layout) -> Self {
+    pub(crate) fn of_one(layout: &Layout) -> Arc<Self> {
         let mut parts = Vec::new();
         if layout.runs() > FEW || layout.each(0, &mut |part| parts.push(part)).is_err() {
             parts = vec![Placed {
@@ -374,7 +377,7 @@ impl Nest {
                 layout: layout.clone(),
             }];
         }
-        Self::of(parts)
+        Arc::new(Self::of(parts))
     }
 
     /// Gives each part, moved by `by`.
@@ -393,4 +396,38 @@ impl Nest {
         }
         Ok(())
     }
+}
+
+/// Offsets and lengths of parts that are all runs. Many short runs whose lengths differ are cut to one length if that does not make
+/// many more of them: a loop over equal runs needs no decision for each.
+fn rows(parts: &[Placed], starts: Vec<u64>) -> (Box<[i64]>, Lengths) {
+    let lengths = || starts.windows(2).map(|pair| pair[1] - pair[0]);
+    let (common, longest) = lengths().fold((0, 0), |(common, longest), n| (divisor(common, n), n.max(longest)));
+    let size = starts.last().copied().unwrap_or(0);
+    let count = parts.len() as u64;
+    if longest == common {
+        return (parts.iter().map(|p| p.offset).collect(), Lengths::Equal(common));
+    }
+    if count <= FEW || common < 4 || size / common > 2 * count {
+        return (
+            parts.iter().map(|p| p.offset).collect(),
+            Lengths::Various(starts.into()),
+        );
+    }
+    let cut = |(part, length): (&Placed, u64)| {
+        let offset = part.offset;
+        (0..length).step_by(common as usize).map(move |at| offset + at as i64)
+    };
+    (
+        parts.iter().zip(lengths()).flat_map(cut).collect(),
+        Lengths::Equal(common),
+    )
+}
+
+/// Greatest common divisor.
+fn divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }

@@ -9,9 +9,17 @@
 //! `origin` is the address that MPI calls the buffer; data may lie before it (negative displacements),
 //! so a value carries the window `[low, high)` relative to it that the datatype and count can touch.
 
+mod copy;
+mod own;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x87;
+
 use std::ops::Range;
 
-use crate::layout::{Lengths, Rows};
+pub use own::OwnMemory;
+
+use self::copy::{Pack, Unpack};
+use crate::layout::Rows;
 
 /// Memory that an operation may read.
 #[derive(Clone, Copy, Debug)]
@@ -37,49 +45,6 @@ unsafe impl Send for WriteMemory {}
 unsafe impl Sync for ReadMemory {}
 // SAFETY: writing needs `&mut self` or a copy that the promise makes unique to the operation.
 unsafe impl Sync for WriteMemory {}
-
-/// Zeroed memory of the library's own, for intermediate results; aligned to 16 bytes as C's `malloc` does.
-///
-/// The values that [`Scratch::memory`] gives must not be used after the `Scratch` is gone: whoever owns it keeps it until every
-/// operation on that memory has completed. It is the same promise that the constructors of the other values ask of their
-/// caller; it is written here because the owner (the engine) has no unsafe code of its own.
-#[derive(Debug)]
-pub struct Scratch {
-    origin: *mut u8,
-    low: isize,
-    high: isize,
-    /// Owns what `origin` points into; never touched through this.
-    _bytes: Vec<u128>,
-}
-
-// SAFETY: the memory belongs to the value; the addresses into it are used as the documentation demands.
-unsafe impl Send for Scratch {}
-
-impl Scratch {
-    /// The bytes `low .. high` around an origin, which is aligned to 16 bytes.
-    pub fn new(low: isize, high: isize) -> Self {
-        assert!(low <= high, "scratch memory of negative size");
-        let pad = low.rem_euclid(16);
-        let bytes = pad as usize + high.abs_diff(low);
-        let mut owner = vec![0_u128; bytes.div_ceil(16)];
-        let origin = owner.as_mut_ptr().cast::<u8>().wrapping_offset(pad - low);
-        Self {
-            origin,
-            low,
-            high,
-            _bytes: owner,
-        }
-    }
-
-    /// The memory, to read and write.
-    pub fn memory(&self) -> WriteMemory {
-        WriteMemory {
-            origin: self.origin,
-            low: self.low,
-            high: self.high,
-        }
-    }
-}
 
 impl ReadMemory {
     /// Memory of length 0.
@@ -149,7 +114,7 @@ impl ReadMemory {
         check_strided(self.low, self.high, at, stride, count, length);
         let first = self.origin.wrapping_offset(at);
         // SAFETY: all runs are inside the window, and `out` is as long as they are together.
-        unsafe { copy_runs(first, stride, out.as_mut_ptr(), length as isize, count, length) }
+        unsafe { copy::strided(Pack, first.cast_mut(), stride, count, length, out.as_mut_ptr()) }
     }
 
     /// Copies the runs `which` of rows at `at` to `out`, which they fill exactly. Panics outside the window.
@@ -161,13 +126,9 @@ impl ReadMemory {
             out.len() as u64,
             "runs that do not fill the buffer"
         );
-        let (from, to) = (self.origin.wrapping_offset(at), out.as_mut_ptr());
+        let from = self.origin.wrapping_offset(at).cast_mut();
         // SAFETY: all rows are inside the window, and `out` is as long as those of `which` together.
-        unsafe {
-            copy_rows(rows, which, |offset, i| {
-                (from.wrapping_offset(offset), to.wrapping_add(i))
-            })
-        }
+        unsafe { copy::rows(Pack, from, rows, which, out.as_mut_ptr()) }
     }
 
     /// Copies `count` times all rows, `stride` apart, to `out`, which they fill exactly. Panics outside the window.
@@ -179,13 +140,9 @@ impl ReadMemory {
             Some(out.len()),
             "runs that do not fill the buffer"
         );
-        let (from, to) = (self.origin.wrapping_offset(at), out.as_mut_ptr());
-        each_column(rows, stride, count, |first, n, offset, start, length| {
-            let from = from.wrapping_offset(first as isize * stride + offset);
-            let to = to.wrapping_add(first * size + start);
-            // SAFETY: all rows of all repetitions are inside the window, and `out` is as long as they are together.
-            unsafe { copy_runs(from, stride, to, size as isize, n, length) }
-        });
+        let from = self.origin.wrapping_offset(at).cast_mut();
+        // SAFETY: all rows of all repetitions are inside the window, and `out` is as long as they are together.
+        unsafe { copy::columns(Pack, from, stride, count, rows, out.as_mut_ptr()) }
     }
 }
 
@@ -281,7 +238,7 @@ impl WriteMemory {
         check_strided(self.low, self.high, at, stride, count, length);
         let first = self.origin.wrapping_offset(at);
         // SAFETY: all runs are inside the window, and `data` is as long as they are together.
-        unsafe { copy_runs(data.as_ptr(), length as isize, first, stride, count, length) }
+        unsafe { copy::strided(Unpack, first, stride, count, length, data.as_ptr().cast_mut()) }
     }
 
     /// Copies `data` to the runs `which` of rows at `at`. Panics outside the window.
@@ -294,13 +251,9 @@ impl WriteMemory {
             data.len() as u64,
             "data that do not fill the runs"
         );
-        let (from, to) = (data.as_ptr(), self.origin.wrapping_offset(at));
+        let to = self.origin.wrapping_offset(at);
         // SAFETY: all rows are inside the window, and `data` is as long as those of `which` together.
-        unsafe {
-            copy_rows(rows, which, |offset, i| {
-                (from.wrapping_add(i), to.wrapping_offset(offset))
-            })
-        }
+        unsafe { copy::rows(Unpack, to, rows, which, data.as_ptr().cast_mut()) }
     }
 
     /// Copies `data` to `count` times all rows, `stride` apart. Panics outside the window.
@@ -313,13 +266,9 @@ impl WriteMemory {
             Some(data.len()),
             "data that do not fill the runs"
         );
-        let (from, to) = (data.as_ptr(), self.origin.wrapping_offset(at));
-        each_column(rows, stride, count, |first, n, offset, start, length| {
-            let from = from.wrapping_add(first * size + start);
-            let to = to.wrapping_offset(first as isize * stride + offset);
-            // SAFETY: all rows of all repetitions are inside the window, and `data` is as long as they are together.
-            unsafe { copy_runs(from, size as isize, to, stride, n, length) }
-        });
+        let to = self.origin.wrapping_offset(at);
+        // SAFETY: all rows of all repetitions are inside the window, and `data` is as long as they are together.
+        unsafe { copy::columns(Unpack, to, stride, count, rows, data.as_ptr().cast_mut()) }
     }
 }
 
@@ -355,231 +304,4 @@ fn check_rows(low: isize, high: isize, at: isize, stride: isize, count: usize, r
     let start = at.checked_add(first);
     assert!(start.is_some(), "rows outside the address space");
     check_strided(low, high, start.unwrap_or(at), stride, count, end.abs_diff(first));
-}
-
-/// Repetitions are done in groups whose memory stays in the first cache while one column after the other is copied.
-const GROUP: usize = 16 * 1024;
-
-/// Gives (first repetition, number of repetitions, offset in memory, start in the stream, length) of pieces that are
-/// copied with one loop.
-fn each_column(rows: &Rows, stride: isize, count: usize, mut copy: impl FnMut(usize, usize, isize, usize, usize)) {
-    let group = (GROUP / stride.unsigned_abs().max(1)).max(4);
-    for first in (0..count).step_by(group) {
-        let n = group.min(count - first);
-        for (i, &offset) in rows.offsets.iter().enumerate() {
-            let (start, end) = (rows.start(i) as usize, rows.start(i + 1) as usize);
-            copy(first, n, offset as isize, start, end - start);
-        }
-    }
-}
-
-/// Copies `count` runs of `length` bytes; consecutive runs are `from_step` and `to_step` bytes apart.
-///
-/// # Safety
-/// All runs must be readable and writable, and no run may overlap one of the other side.
-unsafe fn copy_runs(from: *const u8, from_step: isize, to: *mut u8, to_step: isize, count: usize, length: usize) {
-    let place = |i: isize| (from.wrapping_offset(i * from_step), to.wrapping_offset(i * to_step));
-    // SAFETY: the caller's promise.
-    unsafe { copy_each((0..count as isize).map(place), length) }
-}
-
-/// Copies the runs `which` of rows; `place` makes the two addresses from the offset in memory and the one in the stream,
-/// counted from the first run of `which`.
-///
-/// # Safety
-/// All these runs must be readable and writable, and no run may overlap one of the other side.
-unsafe fn copy_rows(rows: &Rows, which: Range<usize>, place: impl Fn(isize, usize) -> (*const u8, *mut u8)) {
-    let offsets = &rows.offsets[which.clone()];
-    match &rows.lengths {
-        Lengths::Equal(length) => {
-            let length = *length as usize;
-            let places = offsets
-                .iter()
-                .enumerate()
-                .map(|(i, &offset)| place(offset as isize, i * length));
-            // SAFETY: the caller's promise.
-            unsafe { copy_each(places, length) }
-        }
-        Lengths::Various(starts) => {
-            let first = starts[which.start];
-            for (&offset, bounds) in offsets.iter().zip(starts[which.start..].windows(2)) {
-                let (from, to) = place(offset as isize, (bounds[0] - first) as usize);
-                // SAFETY: the caller's promise.
-                unsafe { copy_short(from, to, (bounds[1] - bounds[0]) as usize) }
-            }
-        }
-    }
-}
-
-/// One run, most probably a short one.
-///
-/// # Safety
-/// As for [`copy_runs`].
-#[inline]
-unsafe fn copy_short(from: *const u8, to: *mut u8, length: usize) {
-    let one = std::iter::once((from, to));
-    #[expect(clippy::multiple_unsafe_ops_per_block, reason = "only one of the calls happens")]
-    // SAFETY: the caller's promise; lengths are in the ranges that `copy_ends` asks for.
-    unsafe {
-        match length {
-            4..=8 => copy_ends::<4>(one, length),
-            9..=16 => copy_ends::<8>(one, length),
-            17..=32 => copy_ends::<16>(one, length),
-            33..=64 => copy_ends::<32>(one, length),
-            _ => copy_long(one, length),
-        }
-    }
-}
-
-/// Copies runs of `length` bytes between places.
-///
-/// # Safety
-/// As for [`copy_runs`].
-#[inline]
-unsafe fn copy_each(places: impl Iterator<Item = (*const u8, *mut u8)>, length: usize) {
-    // Lengths that are common or short get copies of a size the compiler knows.
-    // SAFETY: the caller's promise; each function copies exactly `length` bytes per run.
-    #[expect(clippy::multiple_unsafe_ops_per_block, reason = "only one of the calls happens")]
-    unsafe {
-        match length {
-            0 => {}
-            1 => copy_exact::<1>(places),
-            2 => copy_exact::<2>(places),
-            3 => copy_ends::<2>(places, length),
-            4 => copy_exact::<4>(places),
-            5..8 => copy_ends::<4>(places, length),
-            8 => copy_exact::<8>(places),
-            9..16 => copy_ends::<8>(places, length),
-            16 => copy_exact::<16>(places),
-            17..32 => copy_ends::<16>(places, length),
-            32 => copy_exact::<32>(places),
-            33..64 => copy_ends::<32>(places, length),
-            64 => copy_exact::<64>(places),
-            _ => copy_long(places, length),
-        }
-    }
-}
-
-/// Runs of `N` bytes.
-///
-/// # Safety
-/// Each place must have `N` bytes on both sides.
-#[inline]
-unsafe fn copy_exact<const N: usize>(places: impl Iterator<Item = (*const u8, *mut u8)>) {
-    for (from, to) in places {
-        // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, N) }
-    }
-}
-
-/// Runs of `N` to `2 * N` bytes: the first N and the last N, which may overlap.
-///
-/// # Safety
-/// Each place must have `length` bytes on both sides, `N <= length <= 2 * N`.
-#[inline]
-unsafe fn copy_ends<const N: usize>(places: impl Iterator<Item = (*const u8, *mut u8)>, length: usize) {
-    let rest = length - N;
-    for (from, to) in places {
-        // SAFETY: there are at least N bytes.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, N) }
-        // SAFETY: the last N bytes begin at `rest`.
-        unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(rest), to.wrapping_add(rest), N) }
-    }
-}
-
-/// Runs of any length.
-///
-/// # Safety
-/// Each place must have `length` bytes on both sides.
-#[inline]
-unsafe fn copy_long(places: impl Iterator<Item = (*const u8, *mut u8)>, length: usize) {
-    for (from, to) in places {
-        // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, length) }
-    }
-}
-
-/// Arithmetic on the 80-bit `long double` of x86-64, for which Rust has no type. Values are the 10 bytes of the
-/// format at the beginning of 16; the rest of results is 0.
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod x87 {
-    use std::arch::asm;
-
-    macro_rules! operation {
-        ($(#[$doc:meta])* $name:ident, $instruction:literal) => {
-            $(#[$doc])*
-            pub(crate) fn $name(left: &[u8; 16], right: &[u8; 16]) -> [u8; 16] {
-                let mut result = [0; 16];
-                // SAFETY: reads 10 bytes of each operand and writes 10 of the result, all of 16 bytes; the
-                // stack of the unit is empty before and after.
-                unsafe {
-                    asm!(
-                        "fld tbyte ptr [{l}]", "fld tbyte ptr [{r}]", $instruction, "fstp tbyte ptr [{o}]",
-                        l = in(reg) left, r = in(reg) right, o = in(reg) &mut result,
-                        out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
-                        out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
-                        options(nostack),
-                    );
-                }
-                result
-            }
-        };
-    }
-
-    operation!(
-        /// left + right
-        add, "faddp st(1), st"
-    );
-    operation!(
-        /// left - right
-        subtract, "fsubp st(1), st"
-    );
-    operation!(
-        /// left * right
-        multiply, "fmulp st(1), st"
-    );
-
-    /// left < right; false if one is not a number.
-    pub(crate) fn less(left: &[u8; 16], right: &[u8; 16]) -> bool {
-        let above: u8;
-        // SAFETY: reads 10 bytes of each operand of 16 bytes; the stack of the unit is empty before and after.
-        unsafe {
-            asm!(
-                "fld tbyte ptr [{l}]", "fld tbyte ptr [{r}]", "fucomip st, st(1)", "fstp st(0)", "seta {a}",
-                l = in(reg) left, r = in(reg) right, a = out(reg_byte) above,
-                out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
-                out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
-                options(nostack, readonly),
-            );
-        }
-        above != 0
-    }
-}
-
-/// Memory that the library itself owns and lends to an operation of its own (agreement on contexts and the like).
-///
-/// Whoever makes one keeps it until the operation that got [`OwnMemory::lend`] is complete.
-#[derive(Debug)]
-pub struct OwnMemory(Box<[std::cell::UnsafeCell<u8>]>);
-
-impl OwnMemory {
-    /// Memory with this content.
-    pub fn new(content: &[u8]) -> Self {
-        Self(content.iter().map(|&b| std::cell::UnsafeCell::new(b)).collect())
-    }
-
-    /// The memory for an operation.
-    pub fn lend(&self) -> WriteMemory {
-        WriteMemory {
-            origin: self.0.as_ptr() as *mut u8,
-            low: 0,
-            high: self.0.len() as isize,
-        }
-    }
-
-    /// The content after the operation.
-    pub fn content(&self) -> &[u8] {
-        // SAFETY: the cells are bytes in one allocation; the operation that wrote them is complete.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len()) }
-    }
 }

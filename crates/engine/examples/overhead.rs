@@ -5,7 +5,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use isthmus_datatype::raw::{ReadMemory, Scratch, WriteMemory};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_engine::{Binding, Channel, Engine, Members, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared};
 use isthmus_schedule::step::{Action, After, Buffer, Plan, Slice, Step};
 use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
@@ -149,7 +149,7 @@ fn main() {
         rank: 0,
         members: Members::Range { first: 0, count: 2 },
     };
-    let memory = Scratch::new(0, 64);
+    let memory = OwnMemory::new(0, 64);
     let send = || SendBuffer::contiguous(memory.memory().reading(), 0, 8);
     let receive = || ReceiveBuffer::contiguous(memory.memory(), 8, 8);
     measure("send, receive (posted late), wait", || {

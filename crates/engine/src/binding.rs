@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_datatype::{Datatype, Packer, TypeError, Unpacker};
 use isthmus_schedule::step::Plan;
 
@@ -92,6 +92,8 @@ pub struct Block {
     /// `None`: contiguous from the origin.
     pub(crate) datatype: Option<(Datatype, u64)>,
     pub(crate) length: u64,
+    /// Keeps the memory as long as the operation that the block is for, if it is the library's own.
+    _owner: Option<OwnMemory>,
 }
 
 impl Block {
@@ -105,14 +107,12 @@ impl Block {
         Self::new(memory.reading(), Some(memory), datatype, count)
     }
 
-    /// Bytes in a row.
-    pub(crate) fn plain(memory: WriteMemory, length: u64) -> Self {
-        Self {
-            read: memory.reading(),
-            write: Some(memory),
-            datatype: None,
-            length,
-        }
+    /// Elements in memory of the library's own, which lives as long as the block.
+    pub fn own(memory: &OwnMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
+        Ok(Self {
+            _owner: Some(memory.clone()),
+            ..Self::writing(memory.memory(), datatype, count)?
+        })
     }
 
     fn new(read: ReadMemory, write: Option<WriteMemory>, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
@@ -123,6 +123,7 @@ impl Block {
                 write,
                 datatype: None,
                 length,
+                _owner: None,
             });
         }
         // Proves that packers can be made later.
@@ -132,6 +133,7 @@ impl Block {
             write,
             datatype: Some((datatype.clone(), count)),
             length,
+            _owner: None,
         })
     }
 

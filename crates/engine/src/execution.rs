@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use isthmus_datatype::raw::Scratch;
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::{Basic, Datatype};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, WINDOW};
 
 use crate::binding::{Binding, Block, BoundBuffer, Next, Unit};
@@ -30,14 +31,6 @@ struct Edge {
     next: u32,
 }
 
-/// Memory of a plan, as large as the plan asked for.
-#[derive(Debug)]
-struct Owned {
-    buffer: BoundBuffer,
-    /// Keeps `buffer` valid.
-    _memory: Scratch,
-}
-
 pub(crate) struct Execution {
     plan: Option<Box<dyn Plan>>,
     pub(crate) next: Option<Next>,
@@ -46,7 +39,8 @@ pub(crate) struct Execution {
     pub(crate) operation: Operation,
     /// Upper half of the tags.
     pub(crate) tag: i32,
-    scratch: Vec<Owned>,
+    /// Memory of the plan, as large as the plan asked for.
+    scratch: Vec<BoundBuffer>,
     /// Number of the first step in the window.
     base: u32,
     window: VecDeque<StepState>,
@@ -244,7 +238,7 @@ impl Execution {
         match buffer {
             Buffer::Send => Some(&self.binding.send),
             Buffer::Recv => Some(&self.binding.receive),
-            Buffer::Scratch(i) => self.scratch.get(i as usize).map(|owned| &owned.buffer),
+            Buffer::Scratch(i) => self.scratch.get(i as usize),
         }
     }
 
@@ -314,30 +308,16 @@ impl Execution {
 }
 
 /// Memory for a scratch buffer.
-fn owned(unit: &Unit, units: u64) -> Result<Owned, EngineError> {
+fn owned(unit: &Unit, units: u64) -> Result<BoundBuffer, EngineError> {
     let impossible = |_| EngineError::Plan {
         what: "a scratch buffer larger than the address space",
     };
-    match unit {
-        Unit::Byte => {
-            let high = isize::try_from(units).map_err(|_| EngineError::Plan {
-                what: "a scratch buffer larger than the address space",
-            })?;
-            let memory = Scratch::new(0, high);
-            let buffer = BoundBuffer::one(Block::plain(memory.memory(), units));
-            Ok(Owned {
-                buffer,
-                _memory: memory,
-            })
-        }
-        Unit::Element { datatype, .. } => {
-            let (low, high) = datatype.window(units).map_err(impossible)?;
-            let memory = Scratch::new(low, high);
-            let block = Block::writing(memory.memory(), datatype, units).map_err(impossible)?;
-            Ok(Owned {
-                buffer: BoundBuffer::one(block),
-                _memory: memory,
-            })
-        }
-    }
+    let bytes = Datatype::of(Basic::Byte);
+    let datatype = match unit {
+        Unit::Byte => &bytes,
+        Unit::Element { datatype, .. } => datatype,
+    };
+    let (low, high) = datatype.window(units).map_err(impossible)?;
+    let block = Block::own(&OwnMemory::new(low, high), datatype, units).map_err(impossible)?;
+    Ok(BoundBuffer::one(block))
 }

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Random, World, channel, content, kinds, memory, pattern, world};
-use isthmus_datatype::raw::Scratch;
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, EngineError, Next, Reducer, Request};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step};
@@ -44,7 +44,7 @@ fn slice(buffer: Buffer, offset: u64, length: u64) -> Slice {
     Slice { buffer, offset, length }
 }
 
-fn bytes(memory: &Scratch, length: usize) -> Block {
+fn bytes(memory: &OwnMemory, length: usize) -> Block {
     Block::writing(memory.memory(), &Datatype::of(Basic::Byte), length as u64).expect("a block")
 }
 
@@ -71,7 +71,7 @@ fn finish_all(w: &mut World, requests: &[Request]) {
 }
 
 /// Blocks of `2 * length` bytes of which every other one counts, as one block per piece: the stream has `pieces * length` bytes.
-fn comb(memory: &Scratch, length: usize, pieces: usize) -> BoundBuffer {
+fn comb(memory: &OwnMemory, length: usize, pieces: usize) -> BoundBuffer {
     let every_other = Datatype::vector(length as i64, 1, 2, &Datatype::of(Basic::Byte)).expect("a vector");
     let block = |i: usize| {
         let part = memory.memory().shifted((i * 2 * length) as isize);
@@ -88,7 +88,7 @@ fn broadcasts_reach_everybody_in_any_layout() {
             let mut call = Call::new(Operation::Bcast, 6 * length as u64);
             call.root = count as u32 - 1;
             let data = pattern(7, 6 * length);
-            let buffers: Vec<_> = (0..count).map(|_| Scratch::new(0, 12 * length as isize)).collect();
+            let buffers: Vec<_> = (0..count).map(|_| OwnMemory::new(0, 12 * length as isize)).collect();
             let scattered = |me: usize| me % 2 == 0;
             for (i, byte) in data.iter().enumerate() {
                 let at = if scattered(count - 1) { 2 * i } else { i };
@@ -156,7 +156,7 @@ fn reducer() -> Reducer {
     })
 }
 
-fn store(memory: &Scratch, i: usize, (a, b): (u32, u32)) {
+fn store(memory: &OwnMemory, i: usize, (a, b): (u32, u32)) {
     let mut memory = memory.memory();
     memory
         .slice((i * EXTENT + 4) as isize, 4)
@@ -166,7 +166,7 @@ fn store(memory: &Scratch, i: usize, (a, b): (u32, u32)) {
         .copy_from_slice(&a.to_ne_bytes());
 }
 
-fn load(memory: &Scratch, i: usize) -> (u32, u32) {
+fn load(memory: &OwnMemory, i: usize) -> (u32, u32) {
     let all = content(memory, (i + 1) * EXTENT);
     (number(&all, i * EXTENT + 8), number(&all, i * EXTENT + 4))
 }
@@ -193,7 +193,7 @@ fn reduction(options: Options, operation: Operation, in_place: bool, count: usiz
     let value = |me: usize, i: usize| ((2 * (me * 7 + i) + 3) as u32, (me * 1000 + i) as u32);
     let room = (elements * EXTENT) as isize;
     let memories: Vec<_> = (0..count)
-        .map(|_| (Scratch::new(0, room), Scratch::new(0, room)))
+        .map(|_| (OwnMemory::new(0, room), OwnMemory::new(0, room)))
         .collect();
     let requests: Vec<_> = (0..count)
         .map(|me| {
@@ -201,7 +201,7 @@ fn reduction(options: Options, operation: Operation, in_place: bool, count: usiz
             for i in 0..elements {
                 store(if in_place { receive } else { send }, i, value(me, i));
             }
-            let block = |m: &Scratch| {
+            let block = |m: &OwnMemory| {
                 BoundBuffer::one(Block::writing(m.memory(), &affine(), elements as u64).expect("a block"))
             };
             let sending = if in_place { block(receive) } else { block(send) };
@@ -234,7 +234,7 @@ fn unequal_blocks_go_to_their_places() {
         let memories: Vec<_> = (0..count)
             .map(|me| {
                 let data: Vec<u8> = (0..count).flat_map(|to| pattern(10 * me + to, size(me, to))).collect();
-                (memory(&data), Scratch::new(0, 2 * column(me).sum::<usize>() as isize))
+                (memory(&data), OwnMemory::new(0, 2 * column(me).sum::<usize>() as isize))
             })
             .collect();
         let requests: Vec<_> = (0..count)
@@ -301,7 +301,7 @@ fn barriers_of_many_processes_end_together() {
 #[test]
 fn a_plan_can_be_followed_by_another_one() {
     let mut w = world(1, Options::default());
-    let target = Scratch::new(0, 8);
+    let target = OwnMemory::new(0, 8);
     let binding = || Binding::bytes(BoundBuffer::none(), BoundBuffer::one(bytes(&target, 8)));
     let copy = |from, to| {
         let action = Action::Copy {
@@ -321,7 +321,7 @@ fn a_plan_can_be_followed_by_another_one() {
 fn steps_wait_for_those_they_name_and_scratch_is_zeroed() {
     for options in kinds() {
         let mut w = world(2, options);
-        let target = Scratch::new(0, 600);
+        let target = OwnMemory::new(0, 600);
         let data = memory(&pattern(1, 600));
         let total = 300_u32;
         // Process 1 relays 300 messages through a ring of scratch: more steps than the window holds.
@@ -366,7 +366,7 @@ fn steps_wait_for_those_they_name_and_scratch_is_zeroed() {
 
 #[test]
 fn a_plan_that_breaks_its_rules_is_refused() {
-    let target = Scratch::new(0, 8);
+    let target = OwnMemory::new(0, 8);
     let broken: [Vec<(Action, &[u32])>; 4] = [
         vec![(
             Action::Copy {

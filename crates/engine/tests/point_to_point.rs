@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Random, World, channel, content, kinds, memory, pattern, receiving, sending, world};
-use isthmus_datatype::raw::Scratch;
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Channel, EngineError, Mode, ReceiveBuffer, Request, SendBuffer};
 use isthmus_transport::memory::Options;
@@ -30,7 +30,7 @@ fn one_message(options: Options, length: usize, mode: Mode, early: bool, to: u32
     let mut w = world(2, options);
     let data = pattern(length, length);
     let source = memory(&data);
-    let target = Scratch::new(0, length as isize + 10);
+    let target = OwnMemory::new(0, length as isize + 10);
     let room = length as u64 + 10;
     let post =
         |w: &mut World| w.engines[to as usize].irecv(&channel(0, to, 2), Some(0), Some(5), receiving(&target, room));
@@ -74,8 +74,8 @@ fn data_in_pieces_arrive() {
         for count in [1_usize, 7, 1000, 100_000] {
             let mut w = world(2, options);
             let source = memory(&pattern(1, 16 * count));
-            let target = Scratch::new(0, 16 * count as isize);
-            let middle = Scratch::new(0, 8 * count as isize);
+            let target = OwnMemory::new(0, 16 * count as isize);
+            let middle = OwnMemory::new(0, 8 * count as isize);
             let (first, second) = (channel(0, 0, 2), channel(0, 1, 2));
             let typed = SendBuffer::typed(source.memory().reading(), &comb(count as i64), 1).expect("a buffer");
             let sent = w.engines[0].isend(&first, 1, 0, Mode::Standard, typed);
@@ -107,7 +107,7 @@ fn a_message_that_is_too_long_is_truncated() {
             for (early, to) in [(true, 1), (false, 1), (true, 0), (false, 0)] {
                 let mut w = world(2, options);
                 let source = memory(&pattern(2, length));
-                let target = Scratch::new(0, length as isize);
+                let target = OwnMemory::new(0, length as isize);
                 let c = channel(2, to, 2);
                 let post =
                     |w: &mut World| w.engines[to as usize].irecv(&c, Some(0), Some(1), receiving(&target, room as u64));
@@ -174,7 +174,7 @@ fn probes_find_and_take_messages() {
             .expect("nobody is lost")
             .expect("the first message");
         assert_eq!((first.tag, first.bytes), (0, 100));
-        let targets = [Scratch::new(0, 100), Scratch::new(0, 5000)];
+        let targets = [OwnMemory::new(0, 100), OwnMemory::new(0, 5000)];
         let taken = w.engines[1].imrecv(message, receiving(&targets[1], 5000));
         let posted = w.engines[1].irecv(&c1, None, None, receiving(&targets[0], 100));
         assert_eq!(w.finish(1, taken).tag, 1);
@@ -193,7 +193,7 @@ fn probes_find_and_take_messages() {
 fn a_receive_can_be_cancelled_until_it_matches() {
     let mut w = world(2, Options::default());
     let (c0, c1) = (channel(0, 0, 2), channel(0, 1, 2));
-    let target = Scratch::new(0, 8);
+    let target = OwnMemory::new(0, 8);
     let cancelled = w.engines[1].irecv(&c1, None, Some(1), receiving(&target, 8));
     let kept = w.engines[1].irecv(&c1, Some(0), Some(1), receiving(&target, 8));
     w.engines[1].cancel(cancelled);
@@ -237,7 +237,7 @@ fn unexpected_messages_take_bounded_memory() {
         "{left} left at once"
     );
     w.poll();
-    let target = Scratch::new(0, 10_000);
+    let target = OwnMemory::new(0, 10_000);
     for i in (0..2000).rev() {
         let posted = w.engines[1].irecv(&c1, Some(0), Some(i), receiving(&target, 10_000));
         assert_eq!(w.finish(1, posted).error, None);
@@ -257,7 +257,7 @@ fn whoever_waits_for_a_lost_peer_is_told() {
         ..channel(2, 0, 2)
     };
     let source = memory(&pattern(0, 100_000));
-    let target = Scratch::new(0, 8);
+    let target = OwnMemory::new(0, 8);
     let doomed = [
         w.engines[0].irecv(&c, Some(2), Some(0), receiving(&target, 8)),
         w.engines[0].irecv(&c, None, Some(0), receiving(&target, 8)),
@@ -297,7 +297,7 @@ fn counters_count_user_messages() {
     let mut w = world(2, Options::default());
     let c = channel(0, 0, 2);
     let source = memory(&pattern(0, 100_000));
-    let target = Scratch::new(0, 100_000);
+    let target = OwnMemory::new(0, 100_000);
     for length in [8, 100_000] {
         let posted = w.engines[1].irecv(&channel(0, 1, 2), Some(0), None, receiving(&target, 100_000));
         let sent = w.engines[0].isend(&c, 1, 0, Mode::Standard, sending(&source, length));
@@ -319,7 +319,7 @@ struct Sent {
     tag: i32,
     data: Vec<u8>,
     request: Request,
-    _memory: Scratch,
+    _memory: OwnMemory,
 }
 
 struct Wanted {
@@ -328,7 +328,7 @@ struct Wanted {
     from: Option<u32>,
     tag: Option<i32>,
     request: Request,
-    memory: Scratch,
+    memory: OwnMemory,
     /// Number of the message that it got.
     got: Option<usize>,
 }
@@ -367,7 +367,7 @@ fn random_operations(seed: u64, options: Options) {
             2 | 3 => {
                 let from = (random.below(3) > 0).then_some(b);
                 let tag = (random.below(3) > 0).then_some(random.below(3) as i32);
-                let memory = Scratch::new(0, ROOM as isize);
+                let memory = OwnMemory::new(0, ROOM as isize);
                 let buffer = receiving(&memory, ROOM as u64);
                 let request = w.engines[a as usize].irecv(&channel(context, a, count), from, tag, buffer);
                 wanted.push(Wanted {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Random, channel, content, memory, pattern, receiving, sending, world};
-use isthmus_datatype::raw::Scratch;
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Engine, Mode, Policy, Shared};
 use isthmus_transport::memory::Options;
 
@@ -39,7 +39,7 @@ fn send(shared: &Shared, from: u32, to: u32, tag: i32, bytes: &[u8]) {
 }
 
 fn receive(shared: &Shared, at: u32, from: u32, tag: i32, length: usize) -> Vec<u8> {
-    let target = Scratch::new(0, length as isize);
+    let target = OwnMemory::new(0, length as isize);
     let request = shared.lock().irecv(
         &channel(0, at, 2),
         Some(from),
@@ -158,7 +158,7 @@ fn a_transports_thread_makes_progress() {
         },
     );
     let source = memory(&pattern(1, 300_000));
-    let target = Scratch::new(0, 300_000);
+    let target = OwnMemory::new(0, 300_000);
     let sent = both[0]
         .lock()
         .isend(&channel(0, 0, 2), 1, 0, Mode::Standard, sending(&source, 300_000));

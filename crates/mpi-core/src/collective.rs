@@ -38,27 +38,23 @@ pub fn start_with_counts(
         return Ok(start(world, comm, &call, binding));
     };
     let known: Vec<u8> = counts.iter().flat_map(|c| c.to_ne_bytes()).collect();
-    let (send, receive) = (
-        OwnMemory::new(&known),
-        OwnMemory::new(&vec![0; 8 * phase.receive as usize]),
-    );
+    let (send, receive) = (OwnMemory::with(&known), OwnMemory::new(0, 8 * phase.receive as isize));
     let (count, reducer) = (
         Datatype::of(Basic::Uint64),
         std::sync::Arc::new(|_: &[u8], _: &mut [u8], _, _| {}),
     );
     let first = Binding::elements(
-        BoundBuffer::one(Block::reading(send.lend().reading(), &count, counts.len() as u64)?),
-        BoundBuffer::one(Block::writing(receive.lend(), &count, phase.receive)?),
+        BoundBuffer::one(Block::own(&send, &count, counts.len() as u64)?),
+        BoundBuffer::one(Block::own(&receive, &count, phase.receive)?),
         count,
         reducer,
     )
     .on_any_thread();
     let units = phase.receive;
     let next: Next = Box::new(move || {
-        // The memory of the first phase lives until its plan has ended: here.
-        let _sent = send;
         if units > 0 {
-            let sizes = receive.content().chunks_exact(8).filter_map(<[u8]>::first_chunk);
+            let sizes = receive.content();
+            let sizes = sizes.chunks_exact(8).filter_map(<[u8]>::first_chunk);
             call.blocks = Blocks::Subtree(sizes.map(|b| u64::from_ne_bytes(*b)).collect());
         }
         Some((plan(&call, &shape, rank), binding))

@@ -15,9 +15,9 @@ use crate::world::World;
 
 /// The greatest of the members' values; collective.
 pub(crate) fn greatest(world: &World, comm: &Comm, value: u32) -> Result<u32> {
-    let memory = OwnMemory::new(&value.to_ne_bytes());
+    let memory = OwnMemory::with(&value.to_ne_bytes());
     let datatype = Datatype::of(Basic::Uint32);
-    let block = Block::writing(memory.lend(), &datatype, 1)?;
+    let block = Block::own(&memory, &datatype, 1)?;
     let reducer: Reducer = Arc::new(|operand, target, _, _| {
         if number(operand) > number(target) {
             target.copy_from_slice(operand);
@@ -28,7 +28,7 @@ pub(crate) fn greatest(world: &World, comm: &Comm, value: u32) -> Result<u32> {
     call.unit_bytes = 4;
     let binding = Binding::elements(BoundBuffer::none(), BoundBuffer::one(block), datatype, reducer).on_any_thread();
     world.wait(collective::start_as(world, comm, &call, binding, world.agreement()))?;
-    Ok(number(memory.content()))
+    Ok(number(&memory.content()))
 }
 
 fn number(bytes: &[u8]) -> u32 {
@@ -79,8 +79,8 @@ pub(crate) fn gather_wishes(world: &World, comm: &Comm, mine: SplitWish) -> Resu
     let mut content = vec![0; WISH * comm.size() as usize];
     let at = WISH * comm.rank() as usize;
     content[at..at + WISH].copy_from_slice(&mine.encode());
-    let memory = OwnMemory::new(&content);
-    let block = Block::writing(memory.lend(), &Datatype::of(Basic::Byte), content.len() as u64)?;
+    let memory = OwnMemory::with(&content);
+    let block = Block::own(&memory, &Datatype::of(Basic::Byte), content.len() as u64)?;
     let mut call = Call::new(Operation::Allgather, WISH as u64);
     call.in_place = true;
     let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(block));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use isthmus_datatype::raw::Scratch;
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_shm::ShmTransport;
 use isthmus_transport::{Peer, Placement, SendError, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
@@ -176,7 +176,7 @@ fn long_messages_are_pulled_from_another_process() {
         return run_all("long_messages_are_pulled_from_another_process", 3);
     };
     let mut process = Process::join(&place);
-    let source = Scratch::new(0, LONG as isize);
+    let source = OwnMemory::new(0, LONG as isize);
     source.memory().slice(0, LONG).fill(process.slot as u8 + 1);
     for to in process.others() {
         let handle = process.shm.handle(to, source.memory().reading(), LONG as u64);
@@ -187,7 +187,7 @@ fn long_messages_are_pulled_from_another_process() {
     let others = process.others().len();
     process.until(|c| c.offers.len() == others);
     for (peer, length, handle) in std::mem::take(&mut process.checker.offers) {
-        let target = Scratch::new(0, LONG as isize);
+        let target = OwnMemory::new(0, LONG as isize);
         if process
             .shm
             .pull(peer, &handle, 0, target.memory(), length)

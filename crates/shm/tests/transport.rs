@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use isthmus_datatype::raw::Scratch;
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_shm::{Geometry, MAX_PROCESSES, ShmError, ShmTransport};
 use isthmus_transport::{Peer, Placement, SendError, Sink, Transport, conformance, wait};
 use isthmus_wire::frame::{Header, Kind};
@@ -282,8 +282,8 @@ fn a_peer_of_another_node_is_an_error() {
 fn a_bad_handle_is_the_peers_fault() {
     let at = directory();
     let mut ends = node(&at, &[0, 1]);
-    let target = Scratch::new(0, 100);
-    let source = Scratch::new(0, 100);
+    let target = OwnMemory::new(0, 100);
+    let source = OwnMemory::new(0, 100);
     let handle = ends[0].handle(1, source.memory().reading(), 100);
     assert!(!handle.is_empty());
     for (bytes, offset) in [

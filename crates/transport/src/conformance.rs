@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use isthmus_datatype::raw::{Scratch, WriteMemory};
+use isthmus_datatype::raw::{OwnMemory, WriteMemory};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::{Peer, Placement, SendError, Sink, Transport};
@@ -279,7 +279,7 @@ fn collect_data(bench: &mut Bench, token: u64, memory: &mut WriteMemory, length:
 fn long_data_arrive(ends: Pair) {
     let mut bench = Bench::new(ends);
     let data = pattern(3, LONG);
-    let target = Scratch::new(0, LONG as isize);
+    let target = OwnMemory::new(0, LONG as isize);
     send_data(&mut bench, 9, &data);
     collect_data(&mut bench, 9, &mut target.memory(), LONG);
     assert!(target.memory().slice(0, LONG) == &data[..], "data differ");
@@ -288,15 +288,15 @@ fn long_data_arrive(ends: Pair) {
 fn data_are_placed(ends: Pair) {
     let mut bench = Bench::new(ends);
     let data = pattern(4, LONG);
-    let target = Scratch::new(0, LONG as isize);
+    let target = OwnMemory::new(0, LONG as isize);
     bench.seen[1].place = Some(target.memory());
     send_data(&mut bench, 9, &data);
     collect_data(&mut bench, 9, &mut target.memory(), LONG);
     assert!(target.memory().slice(0, LONG) == &data[..], "placed data differ");
 }
 
-fn scratch_with(data: &[u8]) -> Scratch {
-    let scratch = Scratch::new(0, data.len() as isize);
+fn scratch_with(data: &[u8]) -> OwnMemory {
+    let scratch = OwnMemory::new(0, data.len() as isize);
     scratch.memory().slice(0, data.len()).copy_from_slice(data);
     scratch
 }
@@ -309,7 +309,7 @@ fn bulk_data_arrive(ends: Pair) {
     for (token, expect) in [(11, true), (12, false)] {
         let data = pattern(token as usize, LONG);
         let source = scratch_with(&data);
-        let target = Scratch::new(0, LONG as isize);
+        let target = OwnMemory::new(0, LONG as isize);
         if expect {
             bench.ends[1].expect(0, token, target.memory(), LONG as u64);
         }
@@ -337,7 +337,7 @@ fn data_can_be_pulled(ends: Pair) {
         return;
     }
     assert!(handle.len() <= 255, "a handle has at most 255 bytes");
-    let target = Scratch::new(0, LONG as isize);
+    let target = OwnMemory::new(0, LONG as isize);
     match bench.ends[1].pull(0, &handle, 100, target.memory(), (LONG - 100) as u64) {
         Ok(true) => assert!(
             target.memory().slice(0, LONG - 100) == &data[100..],

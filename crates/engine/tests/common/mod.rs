@@ -2,7 +2,7 @@
 //! Several engines in one thread over the in-memory transport.
 #![allow(dead_code, clippy::allow_attributes_without_reason)]
 
-use isthmus_datatype::raw::Scratch;
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Channel, Completion, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup};
 use isthmus_transport::Transport;
 use isthmus_transport::memory::{Options, Switch, network};
@@ -88,21 +88,21 @@ impl World {
 }
 
 /// Memory with these bytes.
-pub(crate) fn memory(bytes: &[u8]) -> Scratch {
-    let scratch = Scratch::new(0, bytes.len() as isize);
+pub(crate) fn memory(bytes: &[u8]) -> OwnMemory {
+    let scratch = OwnMemory::new(0, bytes.len() as isize);
     scratch.memory().slice(0, bytes.len()).copy_from_slice(bytes);
     scratch
 }
 
-pub(crate) fn content(scratch: &Scratch, length: usize) -> Vec<u8> {
+pub(crate) fn content(scratch: &OwnMemory, length: usize) -> Vec<u8> {
     scratch.memory().slice(0, length).to_vec()
 }
 
-pub(crate) fn sending(scratch: &Scratch, length: u64) -> SendBuffer {
+pub(crate) fn sending(scratch: &OwnMemory, length: u64) -> SendBuffer {
     SendBuffer::contiguous(scratch.memory().reading(), 0, length)
 }
 
-pub(crate) fn receiving(scratch: &Scratch, length: u64) -> ReceiveBuffer {
+pub(crate) fn receiving(scratch: &OwnMemory, length: u64) -> ReceiveBuffer {
     ReceiveBuffer::contiguous(scratch.memory(), 0, length)
 }
 

@@ -31,7 +31,11 @@ pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Targe
     let root = place.root(root)?;
     let at_root = root == place.comm.rank();
     let in_place = at_root && from.is_in_place();
-    let bytes = if in_place { into.bytes(place)? } else { from.bytes(place)? };
+    let bytes = if in_place {
+        into.bytes(place)?
+    } else {
+        from.bytes(place)?
+    };
     let mut call = Call::new(Operation::Gather, bytes);
     (call.root, call.in_place) = (root, in_place);
     let send = if in_place {
@@ -80,7 +84,11 @@ pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Targ
     let root = place.root(root)?;
     let at_root = root == place.comm.rank();
     let in_place = at_root && into.is_in_place();
-    let bytes = if at_root { from.bytes(place)? } else { into.bytes(place)? };
+    let bytes = if at_root {
+        from.bytes(place)?
+    } else {
+        into.bytes(place)?
+    };
     let mut call = Call::new(Operation::Scatter, bytes);
     (call.root, call.in_place) = (root, in_place);
     let send = if at_root {
