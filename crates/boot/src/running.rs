@@ -292,7 +292,7 @@ fn like_us(places: &PlaceTable) -> Result<(), BootError> {
 }
 
 fn representation() -> Representation {
-    Representation(isthmus_datatype::local_representation())
+    Representation(isthmus_datatype::Representation::LOCAL.encode())
 }
 
 fn host_name() -> String {

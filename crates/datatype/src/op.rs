@@ -6,6 +6,7 @@ mod element;
 mod extended;
 mod half;
 mod kernels;
+mod quad;
 mod table;
 
 use std::fmt;

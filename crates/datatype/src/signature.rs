@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::basic::{Basic, Kind};
+use crate::representation::Representation;
 
 /// A sequence of basics.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,6 +150,121 @@ impl Signature {
                     elements += part.first_element;
                     bytes -= part.first_byte;
                     here = &part.signature;
+                }
+            }
+        }
+    }
+
+    /// Bytes in another representation.
+    pub fn bytes_as(&self, representation: Representation) -> u64 {
+        match &self.body {
+            Body::Basics(basic) => self.elements * representation.size(*basic) as u64,
+            Body::Repeat(times, of) => times * of.bytes_as(representation),
+            Body::Sequence(parts) => parts.iter().map(|p| p.signature.bytes_as(representation)).sum(),
+        }
+    }
+
+    /// Bytes in another representation of the first `elements` basics of this signature repeated without end.
+    pub fn prefix_as(&self, representation: Representation, elements: u64) -> u64 {
+        if self.elements == 0 {
+            return 0;
+        }
+        let (mut bytes, mut elements, mut here) = (0, elements, self);
+        loop {
+            bytes += elements / here.elements * here.bytes_as(representation);
+            elements %= here.elements;
+            if elements == 0 {
+                return bytes;
+            }
+            match &here.body {
+                Body::Basics(basic) => return bytes + elements * representation.size(*basic) as u64,
+                Body::Repeat(_, of) => here = of,
+                Body::Sequence(parts) => {
+                    let last = parts.partition_point(|p| p.first_element <= elements) - 1;
+                    let before = parts[..last].iter().map(|p| p.signature.bytes_as(representation));
+                    bytes += before.sum::<u64>();
+                    elements -= parts[last].first_element;
+                    here = &parts[last].signature;
+                }
+            }
+        }
+    }
+
+    /// As [`Signature::elements_in`], for bytes in another representation.
+    pub fn elements_in_as(&self, representation: Representation, bytes: u64) -> (u64, u64) {
+        if self.bytes_as(representation) == 0 {
+            return (0, bytes);
+        }
+        let (mut elements, mut bytes, mut here) = (0, bytes, self);
+        loop {
+            let size = here.bytes_as(representation);
+            elements += bytes / size * here.elements;
+            bytes %= size;
+            if bytes == 0 {
+                return (elements, 0);
+            }
+            match &here.body {
+                Body::Basics(basic) => {
+                    let size = representation.size(*basic) as u64;
+                    return (elements + bytes / size, bytes % size);
+                }
+                Body::Repeat(_, of) => here = of,
+                Body::Sequence(parts) => {
+                    let mut next = here;
+                    for part in parts.iter() {
+                        let size = part.signature.bytes_as(representation);
+                        next = &part.signature;
+                        if bytes < size {
+                            break;
+                        }
+                        elements += part.signature.elements;
+                        bytes -= size;
+                    }
+                    here = next;
+                }
+            }
+        }
+    }
+
+    /// Gives every basic that occurs, some perhaps more than once. Time in proportion to the description, not to counts.
+    pub fn basics(&self, give: &mut dyn FnMut(Basic)) {
+        match &self.body {
+            Body::Basics(basic) if self.elements > 0 => give(*basic),
+            Body::Basics(_) => {}
+            Body::Repeat(_, of) => of.basics(give),
+            Body::Sequence(parts) => parts.iter().for_each(|p| p.signature.basics(give)),
+        }
+    }
+
+    /// Gives `elements` basics from number `first` on of this signature repeated without end, as (basic, how many in a row).
+    pub fn range(&self, first: u64, elements: u64, give: &mut dyn FnMut(Basic, u64)) {
+        if self.elements == 0 {
+            return;
+        }
+        let (mut skip, mut left) = (first % self.elements, elements);
+        while left > 0 {
+            let now = left.min(self.elements - skip);
+            self.inside(skip, now, give);
+            left -= now;
+            skip = 0;
+        }
+    }
+
+    /// Basics `skip .. skip + take` of one repetition.
+    fn inside(&self, skip: u64, take: u64, give: &mut dyn FnMut(Basic, u64)) {
+        match &self.body {
+            Body::Basics(basic) => give(*basic, take),
+            Body::Repeat(_, of) => of.range(skip, take, give),
+            Body::Sequence(parts) => {
+                let end = skip + take;
+                let first = parts.partition_point(|p| p.first_element <= skip) - 1;
+                for part in &parts[first..] {
+                    if part.first_element >= end {
+                        break;
+                    }
+                    let from = part.first_element.max(skip);
+                    let to = (part.first_element + part.signature.elements).min(end);
+                    part.signature.inside(from - part.first_element, to - from, give);
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
+use isthmus_datatype::Representation;
 use isthmus_engine::{Channel, Members};
 use isthmus_topology::{Colours, Shape};
 
@@ -27,6 +28,8 @@ pub struct Comm {
     /// Number of the next collective operation: equal on all members, who call them in the same order.
     sequence: AtomicU32,
     shape: OnceLock<Arc<Shape>>,
+    /// Whether the members represent data differently.
+    unlike: OnceLock<bool>,
     topology: OnceLock<TopologyAttributes>,
     name: Mutex<String>,
     handler: Mutex<ErrorHandler>,
@@ -52,6 +55,7 @@ impl Comm {
             channel: Channel { context, rank, members },
             sequence: AtomicU32::new(0),
             shape: OnceLock::new(),
+            unlike: OnceLock::new(),
             topology: OnceLock::new(),
             name: Mutex::new(name.to_owned()),
             handler: Mutex::new(ErrorHandler::default()),
@@ -127,6 +131,26 @@ impl Comm {
     pub fn shape(&self, world: &World) -> &Arc<Shape> {
         self.shape
             .get_or_init(|| Arc::new(Shape::new(world.topology(), self.group.members())))
+    }
+
+    /// How data of collective operations and packed data are represented: as in this process where all members represent them
+    /// so, otherwise in the common form.
+    pub fn form(&self, world: &World) -> Representation {
+        if !world.unlike() {
+            return Representation::LOCAL;
+        }
+        let places = &world.places().places;
+        let of = |rank: u32| places.get(rank as usize).map(|place| place.representation);
+        let unlike = *self.unlike.get_or_init(|| {
+            let mut members = self.group.members().iter().map(|&rank| of(rank));
+            let first = members.next();
+            members.any(|other| Some(other) != first)
+        });
+        if unlike {
+            Representation::COMMON
+        } else {
+            Representation::LOCAL
+        }
     }
 
     pub(crate) fn next_sequence(&self) -> u32 {

@@ -2,6 +2,7 @@
 //! Point-to-point arguments (MPI 5.0 chapter 3): who and which tag.
 
 use isthmus_abi::constants as abi;
+use isthmus_datatype::ConversionError;
 use isthmus_engine::EngineError;
 
 use crate::comm::Comm;
@@ -88,5 +89,15 @@ impl From<&EngineError> for Error {
 impl From<isthmus_datatype::TypeError> for Error {
     fn from(error: isthmus_datatype::TypeError) -> Self {
         Self::new(abi::MPI_ERR_TYPE, error.to_string())
+    }
+}
+
+impl From<ConversionError> for Error {
+    fn from(error: ConversionError) -> Self {
+        let class = match &error {
+            ConversionError::Lacking { .. } => abi::MPI_ERR_TYPE,
+            ConversionError::DoesNotFit { .. } => abi::MPI_ERR_TRUNCATE,
+        };
+        Self::new(class, error.to_string())
     }
 }

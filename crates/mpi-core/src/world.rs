@@ -23,6 +23,7 @@ pub struct World {
     rank: u32,
     places: Arc<PlaceTable>,
     topology: Topology,
+    unlike: bool,
     engine: Shared,
     operations: Operations,
     next_context: AtomicU32,
@@ -35,10 +36,14 @@ impl World {
     pub fn new(rank: u32, places: Arc<PlaceTable>, engine: Shared) -> Self {
         let topology = Topology::new(&places);
         let operations = Operations::new(&engine);
+        let mut representations = places.places.iter().map(|place| place.representation);
+        let first = representations.next();
+        let unlike = representations.any(|other| Some(other) != first);
         Self {
             rank,
             places,
             topology,
+            unlike,
             engine,
             operations,
             next_context: AtomicU32::new(FIRST_FREE_CONTEXT),
@@ -71,6 +76,12 @@ impl World {
     /// Distances.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Whether the processes of the job represent data differently.
+    #[inline]
+    pub fn unlike(&self) -> bool {
+        self.unlike
     }
 
     /// The engine.

@@ -1,26 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packing into bytes (MPI 5.0 section 5.2). The packed form is the data in type map order, without header, in the
-//! representation of this process.
+//! Packing into bytes (MPI 5.0 sections 5.2 and 5.3). The packed form is the data in type map order, without header: in the
+//! representation of this process where all members of the communicator have that, else in the common one; external32 where
+//! the program asks for it.
 
 use std::ffi::c_int;
 
-use isthmus_abi::Count;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
+use isthmus_abi::{Aint, Count};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_datatype::{Packer, Unpacker};
+use isthmus_datatype::{Datatype, Foreign, Packer, Representation, Unpacker};
 
-use crate::c::{Out, Source, Target, count};
-use crate::call::call_on;
+use crate::c::{Out, Source, Target, Text, count};
+use crate::call::{call, call_on};
 use crate::collective::Number;
 use crate::datatype::find_any;
+use crate::{comm, process};
 
-fn packer(buffer: Source, n: i64, datatype: h::Datatype) -> Result<Packer> {
-    let n = count("count", n)?;
-    let ty = find_any(datatype)?;
+fn packer(buffer: Source, n: u64, ty: &Datatype) -> Result<Packer> {
     let (low, high) = ty.window(n)?;
     Ok(Packer::new(ty, n, buffer.memory(low as i64, high as i64))?)
+}
+
+/// The form of packed data that all members of a communicator understand.
+fn form(handle: h::Comm) -> Result<Representation> {
+    Ok(comm::find(handle)?.form(process::world()?))
+}
+
+/// The form that a program names.
+fn external(datarep: Text) -> Result<Representation> {
+    let name = datarep.get("datarep", abi::MPI_ERR_ARG)?;
+    if name == "external32" {
+        return Ok(Representation::EXTERNAL32);
+    }
+    fail!(
+        abi::MPI_ERR_UNSUPPORTED_DATAREP,
+        "argument datarep is \"{name}\"; the only representation for packing is \"external32\""
+    )
 }
 
 /// The place in a packed buffer where `bytes` bytes begin, and where they end.
@@ -58,31 +75,53 @@ struct Packed<B, C> {
     buffer: B,
     size: C,
     position: Out<C>,
+    form: Representation,
 }
 
 fn pack<C: Number>(from: Elements<Source>, to: Packed<Target, C>, narrow: impl Fn(i64) -> C) -> Result<()> {
-    let mut packer = packer(from.buffer, from.count, from.datatype)?;
+    let (n, ty) = (count("incount", from.count)?, find_any(from.datatype)?);
+    let mut packer = packer(from.buffer, n, ty)?;
+    let foreign = Foreign::new(ty, to.form)?;
+    let bytes = foreign.as_ref().map_or(Ok(packer.size()), |f| f.bytes(n))?;
     let at = to.position.get("position")?.wide();
-    let (start, end) = place(at, packer.size(), to.size.wide(), "outbuf")?;
+    let (start, end) = place(at, bytes, to.size.wide(), "outbuf")?;
     let mut memory = to.buffer.memory(0, end);
-    packer.pack(memory.slice(start as isize, (end - start) as usize));
+    let room = memory.slice(start as isize, (end - start) as usize);
+    match foreign {
+        None => {
+            packer.pack(room);
+        }
+        Some(foreign) => foreign.pack(0, n * ty.signature().elements(), &mut packer, room)?,
+    }
     to.position.set("position", narrow(end))
 }
 
 fn unpack<C: Number>(from: Packed<Source, C>, to: Elements<Target>, narrow: impl Fn(i64) -> C) -> Result<()> {
-    let n = count("outcount", to.count)?;
-    let ty = find_any(to.datatype)?;
+    let (n, ty) = (count("outcount", to.count)?, find_any(to.datatype)?);
     let (low, high) = ty.window(n)?;
     let mut unpacker = Unpacker::new(ty, n, to.buffer.memory(low as i64, high as i64))?;
+    let foreign = Foreign::new(ty, from.form)?;
+    let bytes = foreign.as_ref().map_or(Ok(unpacker.size()), |f| f.bytes(n))?;
     let at = from.position.get("position")?.wide();
-    let (start, end) = place(at, unpacker.size(), from.size.wide(), "inbuf")?;
+    let (start, end) = place(at, bytes, from.size.wide(), "inbuf")?;
     let memory = from.buffer.memory(0, end);
-    unpacker.unpack(memory.slice(start as isize, (end - start) as usize));
+    let data = memory.slice(start as isize, (end - start) as usize);
+    match foreign {
+        None => {
+            unpacker.unpack(data);
+        }
+        Some(foreign) => foreign.unpack(0, n * ty.signature().elements(), data, &mut unpacker)?,
+    }
     from.position.set("position", narrow(end))
 }
 
-fn size_of(n: i64, datatype: h::Datatype) -> Result<i64> {
-    Ok(find_any(datatype)?.bytes(count("incount", n)?)? as i64)
+fn size_of(n: i64, datatype: h::Datatype, form: Representation) -> Result<i64> {
+    let (n, ty) = (count("incount", n)?, find_any(datatype)?);
+    let bytes = match Foreign::new(ty, form)? {
+        None => ty.bytes(n)?,
+        Some(foreign) => foreign.bytes(n)?,
+    };
+    Ok(bytes as i64)
 }
 
 #[unsafe(no_mangle)]
@@ -96,21 +135,18 @@ extern "C" fn isthmus_MPI_Pack(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Pack", comm, || {
-        crate::comm::find(comm)?;
         let from = Elements {
             buffer: input,
             count: n.into(),
             datatype,
         };
-        pack(
-            from,
-            Packed {
-                buffer: output,
-                size,
-                position,
-            },
-            |v| v as c_int,
-        )
+        let to = Packed {
+            buffer: output,
+            size,
+            position,
+            form: form(comm)?,
+        };
+        pack(from, to, |v| v as c_int)
     })
 }
 
@@ -125,21 +161,18 @@ extern "C" fn isthmus_MPI_Pack_c(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Pack_c", comm, || {
-        crate::comm::find(comm)?;
         let from = Elements {
             buffer: input,
             count: n,
             datatype,
         };
-        pack(
-            from,
-            Packed {
-                buffer: output,
-                size,
-                position,
-            },
-            |v| v,
-        )
+        let to = Packed {
+            buffer: output,
+            size,
+            position,
+            form: form(comm)?,
+        };
+        pack(from, to, |v| v)
     })
 }
 
@@ -154,21 +187,18 @@ extern "C" fn isthmus_MPI_Unpack(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Unpack", comm, || {
-        crate::comm::find(comm)?;
+        let from = Packed {
+            buffer: input,
+            size,
+            position,
+            form: form(comm)?,
+        };
         let to = Elements {
             buffer: output,
             count: n.into(),
             datatype,
         };
-        unpack(
-            Packed {
-                buffer: input,
-                size,
-                position,
-            },
-            to,
-            |v| v as c_int,
-        )
+        unpack(from, to, |v| v as c_int)
     })
 }
 
@@ -183,29 +213,25 @@ extern "C" fn isthmus_MPI_Unpack_c(
     comm: h::Comm,
 ) -> c_int {
     call_on("MPI_Unpack_c", comm, || {
-        crate::comm::find(comm)?;
+        let from = Packed {
+            buffer: input,
+            size,
+            position,
+            form: form(comm)?,
+        };
         let to = Elements {
             buffer: output,
             count: n,
             datatype,
         };
-        unpack(
-            Packed {
-                buffer: input,
-                size,
-                position,
-            },
-            to,
-            |v| v,
-        )
+        unpack(from, to, |v| v)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Pack_size(n: c_int, datatype: h::Datatype, comm: h::Comm, size: Out<c_int>) -> c_int {
     call_on("MPI_Pack_size", comm, || {
-        crate::comm::find(comm)?;
-        let bytes = size_of(n.into(), datatype)?;
+        let bytes = size_of(n.into(), datatype, form(comm)?)?;
         size.set("size", c_int::try_from(bytes).unwrap_or(abi::MPI_UNDEFINED))
     })
 }
@@ -213,7 +239,129 @@ extern "C" fn isthmus_MPI_Pack_size(n: c_int, datatype: h::Datatype, comm: h::Co
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Pack_size_c(n: Count, datatype: h::Datatype, comm: h::Comm, size: Out<Count>) -> c_int {
     call_on("MPI_Pack_size_c", comm, || {
-        crate::comm::find(comm)?;
-        size.set("size", size_of(n, datatype)?)
+        size.set("size", size_of(n, datatype, form(comm)?)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Pack_external(
+    datarep: Text,
+    input: Source,
+    n: c_int,
+    datatype: h::Datatype,
+    output: Target,
+    size: Aint,
+    position: Out<Aint>,
+) -> c_int {
+    call("MPI_Pack_external", || {
+        let from = Elements {
+            buffer: input,
+            count: n.into(),
+            datatype,
+        };
+        let to = Packed {
+            buffer: output,
+            size,
+            position,
+            form: external(datarep)?,
+        };
+        pack(from, to, |v| v as Aint)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Pack_external_c(
+    datarep: Text,
+    input: Source,
+    n: Count,
+    datatype: h::Datatype,
+    output: Target,
+    size: Count,
+    position: Out<Count>,
+) -> c_int {
+    call("MPI_Pack_external_c", || {
+        let from = Elements {
+            buffer: input,
+            count: n,
+            datatype,
+        };
+        let to = Packed {
+            buffer: output,
+            size,
+            position,
+            form: external(datarep)?,
+        };
+        pack(from, to, |v| v)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Unpack_external(
+    datarep: Text,
+    input: Source,
+    size: Aint,
+    position: Out<Aint>,
+    output: Target,
+    n: c_int,
+    datatype: h::Datatype,
+) -> c_int {
+    call("MPI_Unpack_external", || {
+        let from = Packed {
+            buffer: input,
+            size,
+            position,
+            form: external(datarep)?,
+        };
+        let to = Elements {
+            buffer: output,
+            count: n.into(),
+            datatype,
+        };
+        unpack(from, to, |v| v as Aint)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Unpack_external_c(
+    datarep: Text,
+    input: Source,
+    size: Count,
+    position: Out<Count>,
+    output: Target,
+    n: Count,
+    datatype: h::Datatype,
+) -> c_int {
+    call("MPI_Unpack_external_c", || {
+        let from = Packed {
+            buffer: input,
+            size,
+            position,
+            form: external(datarep)?,
+        };
+        let to = Elements {
+            buffer: output,
+            count: n,
+            datatype,
+        };
+        unpack(from, to, |v| v)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Pack_external_size(datarep: Text, n: c_int, datatype: h::Datatype, size: Out<Aint>) -> c_int {
+    call("MPI_Pack_external_size", || {
+        size.set("size", size_of(n.into(), datatype, external(datarep)?)? as Aint)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Pack_external_size_c(
+    datarep: Text,
+    n: Count,
+    datatype: h::Datatype,
+    size: Out<Count>,
+) -> c_int {
+    call("MPI_Pack_external_size_c", || {
+        size.set("size", size_of(n, datatype, external(datarep)?)?)
     })
 }

@@ -3,13 +3,8 @@
 
 use crate::codec::{DecodeError, Reader, Writer};
 
-/// How a process represents the types of C. Two processes with equal values exchange bytes as they are.
-///
-/// ```text
-///  byte 0: 1 little-endian, 2 big-endian     byte 3: sizeof(long double)
-///  byte 1: sizeof(long)                      byte 4: mantissa digits of long double (LDBL_MANT_DIG, low byte)
-///  byte 2: sizeof(void *)                    byte 5: sizeof(wchar_t)   6: sizeof(bool)   7: 0
-/// ```
+/// How a process represents the types of C. Two processes with equal values exchange bytes as they are. What the bytes mean
+/// says the room `datatype` (`Representation::encode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Representation(pub [u8; 8]);
 

@@ -8,6 +8,7 @@ use super::half::Half;
 use super::kernels::{
     Band, Bor, Bxor, Kernel, Land, Lor, Lxor, Max, Min, Prod, Sum, elementwise, maxloc, minloc, nothing, replace,
 };
+use super::quad::Quad;
 use super::{OpError, Predefined};
 use crate::basic::{Basic, Kind};
 
@@ -92,6 +93,7 @@ fn floating(op: Predefined, basic: Basic, size: usize) -> Option<Kernel> {
         (_, 8) => real::<f64>(op),
         #[cfg(target_arch = "x86_64")]
         (Basic::LongDouble, _) => real::<Extended>(op),
+        (_, 16) => real::<Quad>(op),
         _ => None,
     }
 }
@@ -103,6 +105,7 @@ fn complexes(op: Predefined, basic: Basic, size: usize) -> Option<Kernel> {
         (_, 16) => number::<Complex<f64>>(op),
         #[cfg(target_arch = "x86_64")]
         (Basic::LongDoubleComplex | Basic::CxxLongDoubleComplex, _) => number::<Complex<Extended>>(op),
+        (_, 32) => number::<Complex<Quad>>(op),
         _ => None,
     }
 }
@@ -118,6 +121,8 @@ fn pairs(op: Predefined, value: Basic, index: Basic) -> Option<Kernel> {
         (Kind::Signed | Kind::FortranInteger, 8, _, 4) => located::<i64, i32>(op),
         #[cfg(target_arch = "x86_64")]
         (Kind::Floating, 16, _, 4) => located::<Extended, i32>(op),
+        #[cfg(not(target_arch = "x86_64"))]
+        (Kind::Floating, 16, _, 4) => located::<Quad, i32>(op),
         _ => None,
     }
 }
