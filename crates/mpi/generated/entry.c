@@ -3547,49 +3547,31 @@ EXPORT int PMPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype dataty
 }
 ALIAS(PMPI_Pack_c) int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize, MPI_Count *position, MPI_Comm comm);
 
+BODY int isthmus_MPI_Pack_external(const char *datarep, const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, MPI_Aint outsize, MPI_Aint *position);
 EXPORT int PMPI_Pack_external(const char *datarep, const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, MPI_Aint outsize, MPI_Aint *position)
 {
-    (void)datarep;
-    (void)inbuf;
-    (void)incount;
-    (void)datatype;
-    (void)outbuf;
-    (void)outsize;
-    (void)position;
-    return isthmus_unsupported("MPI_Pack_external", MPI_COMM_SELF);
+    return isthmus_MPI_Pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position);
 }
 ALIAS(PMPI_Pack_external) int MPI_Pack_external(const char *datarep, const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, MPI_Aint outsize, MPI_Aint *position);
 
+BODY int isthmus_MPI_Pack_external_c(const char *datarep, const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize, MPI_Count *position);
 EXPORT int PMPI_Pack_external_c(const char *datarep, const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize, MPI_Count *position)
 {
-    (void)datarep;
-    (void)inbuf;
-    (void)incount;
-    (void)datatype;
-    (void)outbuf;
-    (void)outsize;
-    (void)position;
-    return isthmus_unsupported("MPI_Pack_external_c", MPI_COMM_SELF);
+    return isthmus_MPI_Pack_external_c(datarep, inbuf, incount, datatype, outbuf, outsize, position);
 }
 ALIAS(PMPI_Pack_external_c) int MPI_Pack_external_c(const char *datarep, const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize, MPI_Count *position);
 
+BODY int isthmus_MPI_Pack_external_size(const char *datarep, int incount, MPI_Datatype datatype, MPI_Aint *size);
 EXPORT int PMPI_Pack_external_size(const char *datarep, int incount, MPI_Datatype datatype, MPI_Aint *size)
 {
-    (void)datarep;
-    (void)incount;
-    (void)datatype;
-    (void)size;
-    return isthmus_unsupported("MPI_Pack_external_size", MPI_COMM_SELF);
+    return isthmus_MPI_Pack_external_size(datarep, incount, datatype, size);
 }
 ALIAS(PMPI_Pack_external_size) int MPI_Pack_external_size(const char *datarep, int incount, MPI_Datatype datatype, MPI_Aint *size);
 
+BODY int isthmus_MPI_Pack_external_size_c(const char *datarep, MPI_Count incount, MPI_Datatype datatype, MPI_Count *size);
 EXPORT int PMPI_Pack_external_size_c(const char *datarep, MPI_Count incount, MPI_Datatype datatype, MPI_Count *size)
 {
-    (void)datarep;
-    (void)incount;
-    (void)datatype;
-    (void)size;
-    return isthmus_unsupported("MPI_Pack_external_size_c", MPI_COMM_SELF);
+    return isthmus_MPI_Pack_external_size_c(datarep, incount, datatype, size);
 }
 ALIAS(PMPI_Pack_external_size_c) int MPI_Pack_external_size_c(const char *datarep, MPI_Count incount, MPI_Datatype datatype, MPI_Count *size);
 
@@ -5481,29 +5463,17 @@ EXPORT int PMPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *positio
 }
 ALIAS(PMPI_Unpack_c) int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm);
 
+BODY int isthmus_MPI_Unpack_external(const char datarep[], const void *inbuf, MPI_Aint insize, MPI_Aint *position, void *outbuf, int outcount, MPI_Datatype datatype);
 EXPORT int PMPI_Unpack_external(const char datarep[], const void *inbuf, MPI_Aint insize, MPI_Aint *position, void *outbuf, int outcount, MPI_Datatype datatype)
 {
-    (void)datarep;
-    (void)inbuf;
-    (void)insize;
-    (void)position;
-    (void)outbuf;
-    (void)outcount;
-    (void)datatype;
-    return isthmus_unsupported("MPI_Unpack_external", MPI_COMM_SELF);
+    return isthmus_MPI_Unpack_external(datarep, inbuf, insize, position, outbuf, outcount, datatype);
 }
 ALIAS(PMPI_Unpack_external) int MPI_Unpack_external(const char datarep[], const void *inbuf, MPI_Aint insize, MPI_Aint *position, void *outbuf, int outcount, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_Unpack_external_c(const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype);
 EXPORT int PMPI_Unpack_external_c(const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype)
 {
-    (void)datarep;
-    (void)inbuf;
-    (void)insize;
-    (void)position;
-    (void)outbuf;
-    (void)outcount;
-    (void)datatype;
-    return isthmus_unsupported("MPI_Unpack_external_c", MPI_COMM_SELF);
+    return isthmus_MPI_Unpack_external_c(datarep, inbuf, insize, position, outbuf, outcount, datatype);
 }
 ALIAS(PMPI_Unpack_external_c) int MPI_Unpack_external_c(const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype);
 
