@@ -75,14 +75,19 @@ impl Spec {
 }
 
 impl Function {
+    /// Whether the table gives the function this flag.
+    pub(crate) fn has_flag(&self, flag: &str) -> bool {
+        self.flags.iter().any(|f| f == flag)
+    }
+
     /// Whether the function takes `...`.
     pub(crate) fn is_variadic(&self) -> bool {
-        self.flags.iter().any(|f| f == "variadic")
+        self.has_flag("variadic")
     }
 
     /// Whether the result is a value rather than an error code.
     pub(crate) fn returns_value(&self) -> bool {
-        self.flags.iter().any(|f| f == "returns-value")
+        self.has_flag("returns-value")
     }
 
     /// The parameter list as C wants it.

@@ -42,7 +42,7 @@ impl fmt::Debug for Unit {
 }
 
 /// The memory behind [`Buffer::Send`](isthmus_schedule::step::Buffer::Send) and `Recv`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Binding {
     pub(crate) send: BoundBuffer,
     pub(crate) receive: BoundBuffer,

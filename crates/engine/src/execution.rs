@@ -44,6 +44,8 @@ pub(crate) struct Execution {
     /// Number of the first step in the window.
     base: u32,
     window: VecDeque<StepState>,
+    /// Steps that the window may hold.
+    room: usize,
     edges: Vec<Edge>,
     free_edge: u32,
     ready: VecDeque<u32>,
@@ -75,6 +77,7 @@ impl Execution {
             scratch: Vec::new(),
             base: 0,
             window: VecDeque::new(),
+            room: WINDOW,
             edges: Vec::new(),
             free_edge: NONE,
             ready: VecDeque::new(),
@@ -87,6 +90,7 @@ impl Execution {
     pub(crate) fn begin(&mut self, plan: Box<dyn Plan>, binding: Binding) -> Result<(), EngineError> {
         self.base = 0;
         self.window.clear();
+        self.room = plan.window();
         self.edges.clear();
         self.free_edge = NONE;
         self.ready.clear();
@@ -115,7 +119,7 @@ impl Execution {
             if let Some(step) = self.ready.pop_front() {
                 return Ok(Some((step, self.window[(step - self.base) as usize].action)));
             }
-            if self.window.len() >= WINDOW {
+            if self.window.len() >= self.room {
                 return Ok(None);
             }
             let Some(plan) = &mut self.plan else { return Ok(None) };

@@ -25,7 +25,7 @@ enum Outcome {
 
 impl Engine {
     /// Starts this process's part of a collective operation. `sequence`: number of the operation within the communicator, equal
-    /// on all members. Messages travel in the context `channel.context + 1`. `next` is called when the plan has ended and may
+    /// on all members, below 2^16. Messages travel in the context `channel.context + 1`. `next` is called when the plan has ended and may
     /// give another plan for the same request. The first error of a step is the error of the request.
     pub fn start_plan(
         &mut self,
@@ -42,7 +42,7 @@ impl Engine {
         let mut execution = pooled.unwrap_or_else(|| Box::new(Execution::new(channel.clone(), operation)));
         execution.channel.clone_from(channel);
         execution.operation = operation;
-        execution.tag = ((sequence & 0x7fff) << 16) as i32;
+        execution.tag = (sequence << 16) as i32;
         execution.next = next;
         match execution.begin(plan, binding) {
             Ok(()) => self.run(index, execution),

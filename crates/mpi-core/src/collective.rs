@@ -1,73 +1,202 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Collective operations: a call and its buffers become a plan that the engine executes.
 
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, Next, Operation, Request};
-use isthmus_schedule::{Blocks, Call, counts_phase, plan};
+use isthmus_schedule::step::Plan;
+use isthmus_schedule::{self as schedule, Blocks, Call, CountsPhase, Neighbours, Sides};
+use isthmus_topology::Shape;
 
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::fail;
 use crate::world::World;
 
-/// Starts this process's part. All members call their collective operations in the same order.
-pub fn start(world: &World, comm: &Comm, call: &Call, binding: Binding) -> Request {
-    start_as(world, comm, call, binding, world.operation(call.operation))
-}
-
-/// As [`start`], counted as another operation than the one that moves the data.
-pub(crate) fn start_as(world: &World, comm: &Comm, call: &Call, binding: Binding, operation: Operation) -> Request {
-    let plan = plan(call, comm.shape(world), comm.rank());
-    let mut engine = world.engine().lock();
-    engine.called(operation);
-    engine.start_plan(comm.channel(), operation, comm.next_sequence(), plan, binding, None)
-}
-
-/// As [`start`], for gatherv and scatterv: where processes act for others, the sizes of the others' blocks travel first.
-/// `counts`: what this process knows, as [`isthmus_schedule::CountsPhase`] wants it for `Send`.
-pub fn start_with_counts(
-    world: &World,
-    comm: &Comm,
-    mut call: Call,
+/// A collective operation with its buffers: can be started.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    call: Call,
     binding: Binding,
-    counts: &[u64],
-) -> Result<Request> {
-    let operation = call.operation;
-    let (shape, rank) = (comm.shape(world).clone(), comm.rank());
-    let Some(phase) = counts_phase(&call, &shape, rank) else {
-        return Ok(start(world, comm, &call, binding));
-    };
-    let known: Vec<u8> = counts.iter().flat_map(|c| c.to_ne_bytes()).collect();
-    let (send, receive) = (OwnMemory::with(&known), OwnMemory::new(0, 8 * phase.receive as isize));
-    let (count, reducer) = (
-        Datatype::of(Basic::Uint64),
-        std::sync::Arc::new(|_: &[u8], _: &mut [u8], _, _| {}),
-    );
-    let first = Binding::elements(
-        BoundBuffer::one(Block::own(&send, &count, counts.len() as u64)?),
-        BoundBuffer::one(Block::own(&receive, &count, phase.receive)?),
-        count,
-        reducer,
-    )
-    .on_any_thread();
-    let units = phase.receive;
-    let next: Next = Box::new(move || {
-        if units > 0 {
-            let sizes = receive.content();
+    role: Role,
+}
+
+/// What this process does in an operation.
+#[derive(Clone, Debug)]
+enum Role {
+    /// Its part of the plan.
+    Member,
+    /// The same, and before it its part in a counts phase, for which it knows this (see [`CountsPhase`], `Send`).
+    Counted(Vec<u64>),
+    /// Nothing: it is in the root's group of an intercommunicator.
+    Bystander,
+}
+
+impl Prepared {
+    /// An operation without a counts phase.
+    pub fn new(call: Call, binding: Binding) -> Self {
+        let role = Role::Member;
+        Self { call, binding, role }
+    }
+
+    /// An operation in which processes may act for others, to whom the sizes of the others' blocks travel first.
+    pub fn with_counts(call: Call, binding: Binding, counts: Vec<u64>) -> Self {
+        let role = Role::Counted(counts);
+        Self { call, binding, role }
+    }
+
+    /// An operation of others: this process gave MPI_PROC_NULL as root.
+    pub fn bystander(operation: schedule::Operation) -> Self {
+        Self {
+            call: Call::new(operation, 0),
+            binding: Binding::nothing(),
+            role: Role::Bystander,
+        }
+    }
+
+    /// Starts this process's part. All members call their collective operations in the same order.
+    pub fn start(self, world: &World, comm: &Comm) -> Result<Request> {
+        let operation = world.operation(self.call.operation);
+        self.start_as(world, comm, acting(comm).next_sequence(), operation)
+    }
+
+    /// As [`Prepared::start`], counted as another operation than the one that moves the data.
+    pub(crate) fn start_as(self, world: &World, comm: &Comm, sequence: u32, operation: Operation) -> Result<Request> {
+        let Self { call, binding, role } = self;
+        let among = Among::of(world, comm, call.operation)?;
+        let (comm, me) = (acting(comm), acting(comm).rank());
+        let phase = match &role {
+            Role::Counted(_) => among.counts_phase(&call, me),
+            Role::Member | Role::Bystander => None,
+        };
+        let (plan, binding, next) = match (role, phase) {
+            (Role::Bystander, _) => (schedule::nothing(), binding, None),
+            (Role::Counted(known), Some(phase)) => {
+                let (first, received) = bind_counts(&known, &phase)?;
+                let next: Next = Box::new(move || {
+                    let mut call = call;
+                    received.give(&mut call);
+                    Some((among.plan(&call, me), binding))
+                });
+                (phase.plan, first, Some(next))
+            }
+            _ => (among.plan(&call, me), binding, None),
+        };
+        let mut engine = world.engine().lock();
+        engine.called(operation);
+        Ok(engine.start_plan(comm.channel(), operation, sequence, plan, binding, next))
+    }
+}
+
+/// The communicator whose ranks and messages plans use: both groups of an intercommunicator as one.
+fn acting(comm: &Comm) -> &Comm {
+    comm.joint().map_or(comm, |joint| &joint.comm)
+}
+
+/// Among whom an operation takes place.
+enum Among {
+    Group(Arc<Shape>),
+    Sides(Arc<Shape>, Sides),
+    Graph(Arc<Neighbours>),
+}
+
+impl Among {
+    fn of(world: &World, comm: &Comm, operation: schedule::Operation) -> Result<Self> {
+        if operation.is_neighborhood() {
+            return match comm.neighbours() {
+                Some(neighbours) => Ok(Self::Graph(neighbours)),
+                None => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no process topology", comm.describe()),
+            };
+        }
+        let Some(joint) = comm.joint() else {
+            return Ok(Self::Group(comm.shape(world).clone()));
+        };
+        let sides = Sides {
+            local: joint.local.clone(),
+            remote: joint.remote.clone(),
+        };
+        Ok(Self::Sides(joint.comm.shape(world).clone(), sides))
+    }
+
+    fn plan(&self, call: &Call, me: u32) -> Box<dyn Plan> {
+        match self {
+            Self::Group(shape) => schedule::plan(call, shape, me),
+            Self::Sides(shape, sides) => schedule::inter_plan(call, shape, sides, me),
+            Self::Graph(neighbours) => schedule::neighbor_plan(call, neighbours, me),
+        }
+    }
+
+    fn counts_phase(&self, call: &Call, me: u32) -> Option<CountsPhase> {
+        match self {
+            Self::Group(shape) => schedule::counts_phase(call, shape, me),
+            Self::Sides(shape, sides) => schedule::inter_counts_phase(call, shape, sides, me),
+            Self::Graph(_) => None,
+        }
+    }
+}
+
+/// An operation that is started again and again (MPI 5.0 section 6.13).
+#[derive(Debug)]
+pub struct Persistent {
+    prepared: Prepared,
+    comm: Arc<Comm>,
+    /// All members make their persistent operations in the same order but may start them in any, so each has a number of its own.
+    sequence: u32,
+}
+
+impl Persistent {
+    /// Collective: all members make their persistent operations on a communicator in the same order.
+    pub fn new(prepared: Prepared, comm: Arc<Comm>) -> Self {
+        let sequence = acting(&comm).next_persistent();
+        Self {
+            prepared,
+            comm,
+            sequence,
+        }
+    }
+
+    /// Starts this process's part once more; it must not be active.
+    pub fn start(&self, world: &World) -> Result<Request> {
+        let operation = world.operation(self.prepared.call.operation);
+        self.prepared
+            .clone()
+            .start_as(world, &self.comm, self.sequence, operation)
+    }
+}
+
+/// Where a counts phase puts what it has received.
+struct CountsMemory {
+    receive: OwnMemory,
+    units: u64,
+}
+
+impl CountsMemory {
+    /// Gives the call what has come.
+    fn give(&self, call: &mut Call) {
+        if self.units > 0 {
+            let sizes = self.receive.content();
             let sizes = sizes.chunks_exact(8).filter_map(<[u8]>::first_chunk);
             call.blocks = Blocks::Subtree(sizes.map(|b| u64::from_ne_bytes(*b)).collect());
         }
-        Some((plan(&call, &shape, rank), binding))
-    });
-    let operation = world.operation(operation);
-    let mut engine = world.engine().lock();
-    engine.called(operation);
-    Ok(engine.start_plan(
-        comm.channel(),
-        operation,
-        comm.next_sequence(),
-        phase.plan,
-        first,
-        Some(next),
-    ))
+    }
+}
+
+fn bind_counts(known: &[u64], phase: &CountsPhase) -> Result<(Binding, CountsMemory)> {
+    let bytes: Vec<u8> = known.iter().flat_map(|c| c.to_ne_bytes()).collect();
+    let send = OwnMemory::with(&bytes);
+    let memory = CountsMemory {
+        receive: OwnMemory::new(0, 8 * phase.receive as isize),
+        units: phase.receive,
+    };
+    let count = Datatype::of(Basic::Uint64);
+    let binding = Binding::elements(
+        BoundBuffer::one(Block::own(&send, &count, known.len() as u64)?),
+        BoundBuffer::one(Block::own(&memory.receive, &count, phase.receive)?),
+        count,
+        Arc::new(|_: &[u8], _: &mut [u8], _, _| {}),
+    );
+    Ok((binding.on_any_thread(), memory))
 }

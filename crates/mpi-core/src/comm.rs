@@ -27,6 +27,8 @@ pub struct Comm {
     channel: Channel,
     /// Number of the next collective operation: equal on all members, who call them in the same order.
     sequence: AtomicU32,
+    /// Number of the next persistent collective operation.
+    persistent: AtomicU32,
     shape: OnceLock<Arc<Shape>>,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
@@ -47,6 +49,12 @@ pub enum SplitBy {
     Node,
 }
 
+impl std::fmt::Debug for Comm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
 impl Comm {
     pub(crate) fn new(group: Group, rank: u32, context: u32, name: &str) -> Self {
         let members = Members::of(group.members());
@@ -54,6 +62,7 @@ impl Comm {
             group,
             channel: Channel { context, rank, members },
             sequence: AtomicU32::new(0),
+            persistent: AtomicU32::new(0),
             shape: OnceLock::new(),
             unlike: OnceLock::new(),
             topology: OnceLock::new(),
@@ -153,8 +162,14 @@ impl Comm {
         }
     }
 
+    /// Number of a collective operation: below 2^15.
     pub(crate) fn next_sequence(&self) -> u32 {
-        self.sequence.fetch_add(1, Ordering::Relaxed)
+        self.sequence.fetch_add(1, Ordering::Relaxed) & 0x7fff
+    }
+
+    /// Number of a persistent collective operation: 2^15 and above, so that it is never that of another kind.
+    pub(crate) fn next_persistent(&self) -> u32 {
+        self.persistent.fetch_add(1, Ordering::Relaxed) & 0x7fff | 0x8000
     }
 
     /// Name set by the program (MPI_Comm_get_name).

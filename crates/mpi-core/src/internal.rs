@@ -8,7 +8,7 @@ use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, Reducer};
 use isthmus_schedule::{Call, Operation};
 
-use crate::collective;
+use crate::collective::Prepared;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::world::World;
@@ -27,8 +27,14 @@ pub(crate) fn greatest(world: &World, comm: &Comm, value: u32) -> Result<u32> {
     call.in_place = true;
     call.unit_bytes = 4;
     let binding = Binding::elements(BoundBuffer::none(), BoundBuffer::one(block), datatype, reducer).on_any_thread();
-    world.wait(collective::start_as(world, comm, &call, binding, world.agreement()))?;
+    run(world, comm, call, binding)?;
     Ok(number(&memory.content()))
+}
+
+/// Runs a collective operation of the library's own.
+fn run(world: &World, comm: &Comm, call: Call, binding: Binding) -> Result<()> {
+    let started = Prepared::new(call, binding).start_as(world, comm, comm.next_sequence(), world.agreement())?;
+    world.wait(started).map(drop)
 }
 
 fn number(bytes: &[u8]) -> u32 {
@@ -84,7 +90,7 @@ pub(crate) fn gather_wishes(world: &World, comm: &Comm, mine: SplitWish) -> Resu
     let mut call = Call::new(Operation::Allgather, WISH as u64);
     call.in_place = true;
     let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(block));
-    world.wait(collective::start_as(world, comm, &call, binding, world.agreement()))?;
+    run(world, comm, call, binding)?;
     Ok(memory.content().chunks_exact(WISH).map(SplitWish::decode).collect())
 }
 

@@ -150,7 +150,7 @@ struct Operations {
 
 const AGREEMENT: &str = "communicator-setup";
 
-const NAMES: [(schedule::Operation, &str); 16] = [
+const NAMES: [(schedule::Operation, &str); 22] = [
     (schedule::Operation::Barrier, "barrier"),
     (schedule::Operation::Bcast, "bcast"),
     (schedule::Operation::Reduce, "reduce"),
@@ -163,10 +163,16 @@ const NAMES: [(schedule::Operation, &str); 16] = [
     (schedule::Operation::Allgatherv, "allgatherv"),
     (schedule::Operation::Alltoall, "alltoall"),
     (schedule::Operation::Alltoallv, "alltoallv"),
+    (schedule::Operation::Alltoallw, "alltoallw"),
     (schedule::Operation::Scan, "scan"),
     (schedule::Operation::Exscan, "exscan"),
     (schedule::Operation::ReduceScatterBlock, "reduce_scatter_block"),
     (schedule::Operation::ReduceScatter, "reduce_scatter"),
+    (schedule::Operation::NeighborAllgather, "neighbor_allgather"),
+    (schedule::Operation::NeighborAllgatherv, "neighbor_allgatherv"),
+    (schedule::Operation::NeighborAlltoall, "neighbor_alltoall"),
+    (schedule::Operation::NeighborAlltoallv, "neighbor_alltoallv"),
+    (schedule::Operation::NeighborAlltoallw, "neighbor_alltoallw"),
 ];
 
 /// Names that the counters have rows for.

@@ -201,6 +201,29 @@ pub(crate) fn count(argument: &str, value: impl Into<i64>) -> Result<u64> {
     }
 }
 
+/// A count or displacement argument: `int`, `MPI_Count` or `MPI_Aint`.
+pub(crate) trait Number: Copy {
+    fn wide(self) -> i64;
+}
+
+impl Number for c_int {
+    fn wide(self) -> i64 {
+        self.into()
+    }
+}
+
+impl Number for i64 {
+    fn wide(self) -> i64 {
+        self
+    }
+}
+
+impl Number for isthmus_abi::Aint {
+    fn wide(self) -> i64 {
+        self as i64
+    }
+}
+
 /// A C truth value.
 pub(crate) fn flag(value: bool) -> c_int {
     c_int::from(value)

@@ -19,9 +19,8 @@ use crate::process;
 
 static COMMS: Table<Arc<Comm>> = Table::new(Kind::Comm);
 
-/// The communicator of a handle.
 #[inline]
-pub(crate) fn find(handle: h::Comm) -> Result<&'static Comm> {
+fn object(handle: h::Comm) -> Result<&'static Arc<Comm>> {
     match handle {
         h::MPI_COMM_WORLD => Ok(&process::get()?.comm_world),
         h::MPI_COMM_SELF => Ok(&process::get()?.comm_self),
@@ -74,6 +73,17 @@ impl Held {
             None => handler_of(self.handle),
         }
     }
+}
+
+/// The communicator of a handle.
+#[inline]
+pub(crate) fn find(handle: h::Comm) -> Result<&'static Comm> {
+    object(handle).map(|comm| &**comm)
+}
+
+/// The communicator of a handle, for those who need it longer than the handle lives.
+pub(crate) fn hold(handle: h::Comm) -> Result<Arc<Comm>> {
+    object(handle).cloned()
 }
 
 /// The handler for errors on a communicator, and the handle that it is told. Before MPI_Init and with a wrong handle

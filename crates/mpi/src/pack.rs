@@ -12,9 +12,8 @@ use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::{Datatype, Foreign, Packer, Representation, Unpacker};
 
-use crate::c::{Out, Source, Target, Text, count};
+use crate::c::{Number, Out, Source, Target, Text, count};
 use crate::call::{call, call_on};
-use crate::collective::Number;
 use crate::datatype::find_any;
 use crate::{comm, process};
 

@@ -20,10 +20,30 @@ pub enum Operation {
     Allgatherv,
     Alltoall,
     Alltoallv,
+    Alltoallw,
     Scan,
     Exscan,
     ReduceScatterBlock,
     ReduceScatter,
+    NeighborAllgather,
+    NeighborAllgatherv,
+    NeighborAlltoall,
+    NeighborAlltoallv,
+    NeighborAlltoallw,
+}
+
+impl Operation {
+    /// Whether it goes along the edges of a process topology.
+    pub fn is_neighborhood(self) -> bool {
+        matches!(
+            self,
+            Self::NeighborAllgather
+                | Self::NeighborAllgatherv
+                | Self::NeighborAlltoall
+                | Self::NeighborAlltoallv
+                | Self::NeighborAlltoallw
+        )
+    }
 }
 
 /// One collective call.
@@ -37,10 +57,11 @@ pub struct Call {
     pub root: Rank,
     /// Sizes of the blocks, in units. One block (bcast, reduce, allreduce, scan, exscan): `Equal(n)`. Blocks per process
     /// (gather, scatter, allgather, alltoall, reduce_scatter_block): `Equal(n)`. Gatherv, scatterv: `Known` at the root, `Own` or
-    /// (after [`counts_phase`](crate::counts_phase)) `Subtree` elsewhere. Allgatherv, reduce_scatter: `Known`. Alltoallv: `Known`,
+    /// (after [`counts_phase`](crate::counts_phase)) `Subtree` elsewhere. Allgatherv, reduce_scatter: `Known`. Alltoallv and alltoallw: `Known`,
     /// the own blocks by destination, different on each member.
     pub blocks: Blocks,
-    /// Alltoallv: the own blocks by source. Else unused.
+    /// Alltoallv, alltoallw, neighbourhoods: the own blocks by source. Between groups see [`inter_plan`](crate::inter_plan). Else
+    /// unused.
     pub receive_blocks: Blocks,
     /// Whether operands may be exchanged. Otherwise results are legal in the order of ranks.
     pub commutative: bool,
@@ -93,7 +114,7 @@ impl Blocks {
     pub fn known(sizes: impl IntoIterator<Item = u64>) -> Self {
         let mut sum = 0u64;
         let sums = sizes.into_iter().map(|n| {
-            sum += n;
+            sum = sum.saturating_add(n);
             sum
         });
         Self::Known(std::iter::once(0).chain(sums).collect())

@@ -13,6 +13,7 @@
 mod call;
 pub mod check;
 mod choose;
+mod compose;
 mod fold;
 mod row;
 mod script;
@@ -25,13 +26,17 @@ mod alltoall;
 mod barrier;
 mod bcast;
 mod gather;
+mod inter;
+mod neighbor;
 mod reduce;
 mod reduce_scatter;
 mod scan;
 mod scatter;
 
 pub use call::{Blocks, Call, Operation};
+pub use inter::{Sides, inter_counts_phase, inter_plan};
 use isthmus_topology::Shape;
+pub use neighbor::{Edge, Neighbours, neighbor_plan};
 use std::sync::Arc;
 use step::{Plan, Rank};
 
@@ -42,7 +47,7 @@ use step::{Plan, Rank};
 ///
 /// # Panics
 /// If the call contradicts itself: a rank outside the group, or sizes of blocks that the operation needs and
-/// the call does not know (see [`Call::blocks`] and [`counts_phase`]).
+/// the call does not know (see [`Call::blocks`] and [`counts_phase`]), or a neighbourhood operation.
 pub fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     assert!(
         me < shape.size() && call.root < shape.size(),
@@ -57,10 +62,20 @@ pub fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
         Operation::Gather | Operation::Gatherv => gather::plan(call, shape, me),
         Operation::Scatter | Operation::Scatterv => scatter::plan(call, shape, me),
         Operation::Allgather | Operation::Allgatherv => allgather::plan(call, shape, me),
-        Operation::Alltoall | Operation::Alltoallv => alltoall::plan(call, shape, me),
+        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => alltoall::plan(call, shape, me),
         Operation::Scan | Operation::Exscan => scan::plan(call, shape, me),
         Operation::ReduceScatterBlock | Operation::ReduceScatter => reduce_scatter::plan(call, shape, me),
+        Operation::NeighborAllgather
+        | Operation::NeighborAllgatherv
+        | Operation::NeighborAlltoall
+        | Operation::NeighborAlltoallv
+        | Operation::NeighborAlltoallw => unreachable!("neighbourhoods have plans of their own: neighbor_plan"),
     }
+}
+
+/// The part of a process that has none.
+pub fn nothing() -> Box<dyn Plan> {
+    Box::new(script::Script::default())
 }
 
 /// What gatherv and scatterv do first, where processes that act for others must learn sizes that only others know.

@@ -17,6 +17,10 @@
 //! | allgather(v) | own block | the blocks in rank order |
 //! | alltoall(v) | blocks in order of destination | blocks in order of source |
 //! | reduce_scatter(_block) | contribution, all blocks | own block |
+//! | neighbor_allgather(v) | own block | blocks in order of sources |
+//! | neighbor_alltoall(v, w) | blocks in order of destinations | blocks in order of sources |
+//!
+//! Between the two groups of an intercommunicator the blocks are those of the other group's ranks.
 //!
 //! With MPI_IN_PLACE the call says so ([`Call::in_place`](crate::Call::in_place)) and the plan names only the buffer that there
 //! is: `Recv`, where the own contribution is found at its natural place (own block of gather, allgather; the whole buffer
@@ -201,6 +205,11 @@ pub trait Plan: Send {
     fn scratch(&self) -> &[u64];
     /// The next step, or `None` at the end.
     fn next_step(&mut self) -> Option<Step>;
+    /// Steps that an executor must be able to hold for this plan, if [`WINDOW`] is not enough: plans whose messages
+    /// follow a graph that is the program's, where no order of steps is good for all.
+    fn window(&self) -> usize {
+        WINDOW
+    }
 }
 
 /// Steps that an executor must be able to hold, from the first incomplete one on.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every operation, on random groups.
 
-use isthmus_schedule::check::{Case, Counts};
+use isthmus_schedule::check::{Case, Counts, Graph, Groups};
 use isthmus_schedule::{Call, Operation};
 use isthmus_topology::{Level, Shape};
 use proptest::prelude::*;
@@ -117,6 +117,34 @@ proptest! {
         let of = |i: usize, j: usize| if call.in_place { sizes[i.min(j)][i.max(j)] } else { sizes[i][j] };
         let sizes = (0..p).map(|i| (0..p).map(|j| of(i, j)).collect()).collect();
         check(&shape, call, Counts::Pairs(sizes), seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn between_groups(shape in shapes(24), low in any::<u32>(), call in calls(&[Operation::Barrier, Operation::Bcast,
+        Operation::Reduce, Operation::Gather, Operation::Gatherv, Operation::Scatter, Operation::Scatterv,
+        Operation::Allgather, Operation::Allgatherv, Operation::Alltoall, Operation::Alltoallv, Operation::Allreduce,
+        Operation::ReduceScatter, Operation::ReduceScatterBlock]),
+        units in proptest::collection::vec(0u64..5, 24), seed in any::<u64>()) {
+        prop_assume!(shape.size() > 1);
+        let low = 1 + low % (shape.size() - 1);
+        let call = Call { root: call.root % shape.size(), in_place: false, ..call };
+        let case = Groups { shape, low, call, units };
+        case.check(seed).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
+    }
+
+    #[test]
+    fn neighbourhoods(shape in shapes(24), each in any::<bool>(), units in 0u64..4,
+        edges in proptest::collection::vec((0u32..24, 0u32..24), 0..120), seed in any::<u64>()) {
+        let p = shape.size();
+        let operation = if each { Operation::NeighborAlltoallv } else { Operation::NeighborAllgatherv };
+        let size = |i: usize, from: u32| if each { (units + i as u64) % 4 } else { u64::from(from) % 3 };
+        let edges = edges.iter().enumerate().map(|(i, (a, b))| (a % p, b % p, size(i, a % p))).collect();
+        let case = Graph { shape, edges, operation };
+        case.check(seed).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
     }
 }
 

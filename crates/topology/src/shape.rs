@@ -103,6 +103,13 @@ impl Shape {
         shape
     }
 
+    /// Shape of some of the processes, given by their ranks; rank i of the new group is `members[i]`.
+    pub fn among(&self, members: &[Rank]) -> Self {
+        Self::from_colours(&self.levels, members.len() as u32, |rank, depth| {
+            self.cluster_of(depth + 1, self.position_of(members[rank as usize]))
+        })
+    }
+
     /// Number of processes.
     pub fn size(&self) -> u32 {
         self.size

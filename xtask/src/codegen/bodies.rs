@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which functions have a body: a search in `crates/mpi/src` for `extern "C" fn isthmus_MPI_X(` and, in invocations of the macro
+//! Which functions have a body: a search in `crates/mpi/src` and the generated collectives for `extern "C" fn isthmus_MPI_X(` and, in invocations of the macro
 //! `entry!`, for `isthmus_MPI_X<T>, isthmus_MPI_Y<T>: (`.
 
 use std::collections::BTreeSet;
@@ -11,20 +11,26 @@ const MARK: &str = "isthmus_MPI_";
 
 /// Names (`MPI_X`) of the functions that have a body. A body that is no function of the ABI, that stands twice or
 /// that has another number of parameters is an error.
-pub(crate) fn find(spec: &Spec) -> Result<BTreeSet<String>> {
+/// `generated`: path and text of the file of bodies that is generated too.
+pub(crate) fn find(spec: &Spec, generated: (&str, &str)) -> Result<BTreeSet<String>> {
     let mut bodies = BTreeSet::new();
+    find_in(spec, generated, &mut bodies)?;
     for path in tree::files("crates/mpi/src", ".rs")? {
-        let text = tree::read(&path)?;
-        for (name, parameters) in definitions(&text) {
-            let function = spec.functions.iter().find(|f| f.name == name);
-            let function = function.ok_or_else(|| format!("{path}: {name} is no function of the ABI"))?;
-            check_arity(&path, function, parameters)?;
-            if !bodies.insert(name.clone()) {
-                return Err(format!("{path}: a second body of {name}"));
-            }
-        }
+        find_in(spec, (&path, &tree::read(&path)?), &mut bodies)?;
     }
     Ok(bodies)
+}
+
+fn find_in(spec: &Spec, (path, text): (&str, &str), bodies: &mut BTreeSet<String>) -> Result<()> {
+    for (name, parameters) in definitions(text) {
+        let function = spec.functions.iter().find(|f| f.name == name);
+        let function = function.ok_or_else(|| format!("{path}: {name} is no function of the ABI"))?;
+        check_arity(path, function, parameters)?;
+        if !bodies.insert(name.clone()) {
+            return Err(format!("{path}: a second body of {name}"));
+        }
+    }
+    Ok(())
 }
 
 /// Each function that the text defines, with what begins with its parameter list.

@@ -2,6 +2,7 @@
 //! Files made from the tables of `spec/` and from the bodies found in `crates/mpi/src`.
 
 mod bodies;
+mod collectives;
 mod entry;
 mod header;
 mod rust;
@@ -44,11 +45,15 @@ pub(crate) fn stale() -> Result<Vec<&'static str>> {
         .collect())
 }
 
+const COLLECTIVES: &str = "crates/mpi/generated/collectives.rs";
+
 fn generate() -> Result<Vec<Generated>> {
     let spec = Spec::load()?;
-    let bodies = bodies::find(&spec)?;
+    let collectives = collectives::generate(&spec)?;
+    let bodies = bodies::find(&spec, (COLLECTIVES, &collectives))?;
     Ok(vec![
         ("include/mpi.h", header::generate(&spec)),
+        (COLLECTIVES, collectives),
         ("crates/mpi/generated/entry.c", entry::generate(&spec, &bodies)),
         ("crates/abi/src/generated/constants.rs", rust::constants(&spec)),
         ("crates/abi/src/generated/handles.rs", rust::handles(&spec)),

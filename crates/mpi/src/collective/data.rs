@@ -3,191 +3,215 @@
 
 use std::ffi::c_int;
 
-use isthmus_core::collective::{start, start_with_counts};
+use isthmus_core::collective::Prepared;
 use isthmus_core::error::Result;
-use isthmus_engine::{Binding, BoundBuffer, Request};
+use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
-use super::{Elements, Number, Place, Unequal};
+use super::arguments::{Elements, Memory, Row, Unequal};
+use super::{Place, Role};
 use crate::c::{Source, Target};
+use crate::check::{Region, distinct};
 
-pub(super) fn barrier(place: &Place) -> Result<Request> {
-    Ok(start(
-        place.world,
-        place.comm,
-        &Call::new(Operation::Barrier, 0),
-        Binding::nothing(),
+#[expect(clippy::unnecessary_wraps, reason = "all operations have one shape")]
+pub(super) fn barrier(_place: &Place) -> Result<Prepared> {
+    Ok(Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing()))
+}
+
+pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Result<Prepared> {
+    let root = place.root(root)?;
+    if matches!(root.role, Role::Bystander) {
+        return Ok(Prepared::bystander(Operation::Bcast));
+    }
+    let mut call = Call::new(Operation::Bcast, data.bytes(place)?);
+    call.root = root.rank;
+    Ok(Prepared::new(call, Binding::bytes(BoundBuffer::none(), data.bind(1)?)))
+}
+
+pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
+    let root = place.root(root)?;
+    let mut call = Call::new(Operation::Gather, 0);
+    call.root = root.rank;
+    match root.role {
+        Role::Bystander => return Ok(Prepared::bystander(Operation::Gather)),
+        Role::Other => {
+            call.blocks = Blocks::Equal(from.bytes(place)?);
+            return Ok(Prepared::new(call, Binding::bytes(from.bind(1)?, BoundBuffer::none())));
+        }
+        Role::Root => {}
+    }
+    call.in_place = !place.is_inter() && from.is_in_place();
+    call.blocks = Blocks::Equal(into.bytes(place)?);
+    let send = own_block(place, call.in_place, &from, into.region(place.blocks())?)?;
+    Ok(Prepared::new(call, Binding::bytes(send, into.bind(place.blocks())?)))
+}
+
+pub(super) fn gatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>, root: c_int) -> Result<Prepared> {
+    let root = place.root(root)?;
+    let mut call = Call::new(Operation::Gatherv, 0);
+    call.root = root.rank;
+    match root.role {
+        Role::Bystander => return Ok(Prepared::bystander(Operation::Gatherv)),
+        Role::Other => {
+            let own = from.bytes(place)?;
+            call.blocks = Blocks::Own(own);
+            let binding = Binding::bytes(from.bind(1)?, BoundBuffer::none());
+            return Ok(Prepared::with_counts(call, binding, vec![own]));
+        }
+        Role::Root => {}
+    }
+    let into = into.read(place, place.blocks())?;
+    call.in_place = !place.is_inter() && from.is_in_place();
+    call.blocks = Blocks::known(into.sizes());
+    let own = into.sizes().nth(place.rank()).unwrap_or(0);
+    let send = match into.region(place.rank()) {
+        Some(region) => own_block(place, call.in_place, &from, region)?,
+        None => BoundBuffer::none(),
+    };
+    Ok(Prepared::with_counts(
+        call,
+        Binding::bytes(send, into.bind()?),
+        vec![own],
     ))
 }
 
-pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Result<Request> {
-    let mut call = Call::new(Operation::Bcast, data.bytes(place)?);
-    call.root = place.root(root)?;
-    let binding = Binding::bytes(BoundBuffer::none(), data.writing(1)?);
-    Ok(start(place.world, place.comm, &call, binding))
+pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
+    let root = place.root(root)?;
+    let mut call = Call::new(Operation::Scatter, 0);
+    call.root = root.rank;
+    match root.role {
+        Role::Bystander => return Ok(Prepared::bystander(Operation::Scatter)),
+        Role::Other => {
+            call.blocks = Blocks::Equal(into.bytes(place)?);
+            return Ok(Prepared::new(call, Binding::bytes(BoundBuffer::none(), into.bind(1)?)));
+        }
+        Role::Root => {}
+    }
+    call.blocks = Blocks::Equal(from.bytes(place)?);
+    call.in_place = !place.is_inter() && into.is_in_place();
+    let receive = own_block(place, call.in_place, &into, from.region(place.blocks())?)?;
+    Ok(Prepared::new(call, Binding::bytes(from.bind(place.blocks())?, receive)))
 }
 
-pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Request> {
+pub(super) fn scatterv(place: &Place, from: Unequal<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
-    let at_root = root == place.comm.rank();
-    let in_place = at_root && from.is_in_place();
-    let bytes = if in_place {
-        into.bytes(place)?
-    } else {
-        from.bytes(place)?
-    };
-    let mut call = Call::new(Operation::Gather, bytes);
-    (call.root, call.in_place) = (root, in_place);
-    let send = if in_place {
-        BoundBuffer::none()
-    } else {
-        from.reading(1)?
-    };
-    let receive = if at_root {
-        into.writing(place.size())?
-    } else {
-        BoundBuffer::none()
-    };
-    Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
-}
-
-pub(super) fn gatherv<C: Number, D: Number>(
-    place: &Place,
-    from: Elements<Source>,
-    into: Unequal<Target, C, D>,
-    root: c_int,
-) -> Result<Request> {
-    let root = place.root(root)?;
-    let at_root = root == place.comm.rank();
-    let in_place = at_root && from.is_in_place();
-    let mut call = Call::new(Operation::Gatherv, 0);
-    (call.root, call.in_place) = (root, in_place);
-    let send = if in_place {
-        BoundBuffer::none()
-    } else {
-        from.reading(1)?
-    };
-    let (receive, own) = if at_root {
-        let sizes = into.sizes(place)?;
-        let own = sizes[place.rank()];
-        call.blocks = Blocks::known(sizes);
-        (into.writing(place.size())?, own)
-    } else {
-        let own = from.bytes(place)?;
-        call.blocks = Blocks::Own(own);
-        (BoundBuffer::none(), own)
-    };
-    start_with_counts(place.world, place.comm, call, Binding::bytes(send, receive), &[own])
-}
-
-pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Request> {
-    let root = place.root(root)?;
-    let at_root = root == place.comm.rank();
-    let in_place = at_root && into.is_in_place();
-    let bytes = if at_root {
-        from.bytes(place)?
-    } else {
-        into.bytes(place)?
-    };
-    let mut call = Call::new(Operation::Scatter, bytes);
-    (call.root, call.in_place) = (root, in_place);
-    let send = if at_root {
-        from.reading(place.size())?
-    } else {
-        BoundBuffer::none()
-    };
-    let receive = if in_place {
-        BoundBuffer::none()
-    } else {
-        into.writing(1)?
-    };
-    Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
-}
-
-pub(super) fn scatterv<C: Number, D: Number>(
-    place: &Place,
-    from: Unequal<Source, C, D>,
-    into: Elements<Target>,
-    root: c_int,
-) -> Result<Request> {
-    let root = place.root(root)?;
-    let at_root = root == place.comm.rank();
-    let in_place = at_root && into.is_in_place();
     let mut call = Call::new(Operation::Scatterv, 0);
-    (call.root, call.in_place) = (root, in_place);
-    let receive = if in_place {
-        BoundBuffer::none()
-    } else {
-        into.writing(1)?
+    call.root = root.rank;
+    match root.role {
+        Role::Bystander => return Ok(Prepared::bystander(Operation::Scatterv)),
+        Role::Other => {
+            call.blocks = Blocks::Own(into.bytes(place)?);
+            let binding = Binding::bytes(BoundBuffer::none(), into.bind(1)?);
+            return Ok(Prepared::with_counts(call, binding, Vec::new()));
+        }
+        Role::Root => {}
+    }
+    let from = from.read(place, place.blocks())?;
+    call.blocks = Blocks::known(from.sizes());
+    call.in_place = !place.is_inter() && into.is_in_place();
+    let receive = match from.region(place.rank()) {
+        Some(region) => own_block(place, call.in_place, &into, region)?,
+        None => BoundBuffer::none(),
     };
-    let (send, sizes) = if at_root {
-        let sizes = from.sizes(place)?;
-        call.blocks = Blocks::known(sizes.iter().copied());
-        (from.reading(place.size())?, sizes)
-    } else {
-        call.blocks = Blocks::Own(into.bytes(place)?);
-        (BoundBuffer::none(), Vec::new())
-    };
-    start_with_counts(place.world, place.comm, call, Binding::bytes(send, receive), &sizes)
+    // Between groups the root is a member of the plan too, with an empty block before those of the others.
+    let counts = place.is_inter().then_some(0).into_iter().chain(from.sizes()).collect();
+    Ok(Prepared::with_counts(
+        call,
+        Binding::bytes(from.bind()?, receive),
+        counts,
+    ))
 }
 
-pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Request> {
+/// The root's own block, unless it is found in the other buffer, which has `other`, or the root's group has none.
+fn own_block<B: Memory>(place: &Place, in_place: bool, block: &Elements<B>, other: Region<'_>) -> Result<BoundBuffer> {
+    if in_place || place.is_inter() {
+        return Ok(BoundBuffer::none());
+    }
+    distinct(block.region(1)?, other)?;
+    block.bind(1)
+}
+
+pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
+    let blocks = place.blocks();
     let mut call = Call::new(Operation::Allgather, into.bytes(place)?);
-    call.in_place = from.is_in_place();
-    let send = if call.in_place {
-        BoundBuffer::none()
-    } else {
-        from.reading(1)?
-    };
-    let receive = into.writing(place.size())?;
-    Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
+    call.in_place = place.in_place("sendbuf", from.is_in_place())?;
+    if place.is_inter() {
+        call.receive_blocks = Blocks::Equal(into.bytes(place)?);
+        call.blocks = Blocks::Equal(from.bytes(place)?);
+    }
+    if !call.in_place {
+        distinct(from.region(1)?, into.region(blocks)?)?;
+    }
+    let binding = Binding::bytes(from.bind_unless_in_place(1)?, into.bind(blocks)?);
+    Ok(Prepared::new(call, binding))
 }
 
-pub(super) fn allgatherv<C: Number, D: Number>(
-    place: &Place,
-    from: Elements<Source>,
-    into: Unequal<Target, C, D>,
-) -> Result<Request> {
+pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Prepared> {
     let mut call = Call::new(Operation::Allgatherv, 0);
-    call.in_place = from.is_in_place();
-    call.blocks = Blocks::known(into.sizes(place)?);
-    let send = if call.in_place {
-        BoundBuffer::none()
-    } else {
-        from.reading(1)?
-    };
-    let receive = into.writing(place.size())?;
-    Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
+    let into = into.read(place, place.blocks())?;
+    call.in_place = place.in_place("sendbuf", from.is_in_place())?;
+    call.blocks = Blocks::known(into.sizes());
+    if place.is_inter() {
+        let own = from.bytes(place)?;
+        call.receive_blocks = std::mem::replace(&mut call.blocks, Blocks::Own(own));
+        let binding = Binding::bytes(from.bind(1)?, into.bind()?);
+        return Ok(Prepared::with_counts(call, binding, vec![own]));
+    }
+    if !call.in_place {
+        distinct_from_own(place, &into, from.region(1)?)?;
+    }
+    Ok(Prepared::new(
+        call,
+        Binding::bytes(from.bind_unless_in_place(1)?, into.bind()?),
+    ))
 }
 
-pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Request> {
+pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
+    let blocks = place.blocks();
     let mut call = Call::new(Operation::Alltoall, into.bytes(place)?);
-    call.in_place = from.is_in_place();
-    let send = if call.in_place {
-        BoundBuffer::none()
-    } else {
-        from.reading(place.size())?
-    };
-    let receive = into.writing(place.size())?;
-    Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
+    call.in_place = place.in_place("sendbuf", from.is_in_place())?;
+    if place.is_inter() {
+        call.receive_blocks = Blocks::Equal(into.bytes(place)?);
+        call.blocks = Blocks::Equal(from.bytes(place)?);
+    }
+    if !call.in_place {
+        distinct(from.region(blocks)?, into.region(blocks)?)?;
+    }
+    let binding = Binding::bytes(from.bind_unless_in_place(blocks)?, into.bind(blocks)?);
+    Ok(Prepared::new(call, binding))
 }
 
-pub(super) fn alltoallv<C: Number, D: Number>(
-    place: &Place,
-    from: Unequal<Source, C, D>,
-    into: Unequal<Target, C, D>,
-) -> Result<Request> {
-    let mut call = Call::new(Operation::Alltoallv, 0);
-    call.in_place = from.buffer.address() == isthmus_abi::constants::MPI_IN_PLACE;
-    call.receive_blocks = Blocks::known(into.sizes(place)?);
-    let send = if call.in_place {
+pub(super) fn alltoallv(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
+    exchange(place, Operation::Alltoallv, from, into)
+}
+
+pub(super) fn alltoallw(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
+    exchange(place, Operation::Alltoallw, from, into)
+}
+
+/// Alltoallv and alltoallw.
+fn exchange(place: &Place, operation: Operation, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
+    let mut call = Call::new(operation, 0);
+    call.in_place = place.in_place("sendbuf", from.is_in_place())?;
+    let into = into.read(place, place.blocks())?;
+    call.receive_blocks = Blocks::known(into.sizes());
+    if call.in_place {
         // In place what is sent has the shape of what is received (MPI 5.0 section 6.8).
         call.blocks = call.receive_blocks.clone();
-        BoundBuffer::none()
-    } else {
-        call.blocks = Blocks::known(from.sizes(place)?);
-        from.reading(place.size())?
-    };
-    let receive = into.writing(place.size())?;
-    Ok(start(place.world, place.comm, &call, Binding::bytes(send, receive)))
+        return Ok(Prepared::new(call, Binding::bytes(BoundBuffer::none(), into.bind()?)));
+    }
+    let from = from.read(place, place.blocks())?;
+    if let (false, Some(own)) = (place.is_inter(), from.region(place.rank())) {
+        distinct_from_own(place, &into, own)?;
+    }
+    call.blocks = Blocks::known(from.sizes());
+    Ok(Prepared::new(call, Binding::bytes(from.bind()?, into.bind()?)))
+}
+
+/// A buffer must not be where the own block of the other is.
+fn distinct_from_own<B: Memory>(place: &Place, row: &Row<B>, other: Region<'_>) -> Result<()> {
+    match row.region(place.rank()) {
+        Some(own) => distinct(own, other),
+        None => Ok(()),
+    }
 }

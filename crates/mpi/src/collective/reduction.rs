@@ -3,14 +3,18 @@
 
 use std::ffi::c_int;
 
+use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::collective::start;
+use isthmus_core::collective::Prepared;
 use isthmus_core::error::Result;
-use isthmus_engine::{Binding, BoundBuffer, Request};
+use isthmus_core::fail;
+use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
-use super::{Elements, Number, Place};
-use crate::c::{In, Source, Target, count};
+use super::arguments::{Elements, Memory, Numbers};
+use super::{Place, Role};
+use crate::c::{Source, Target, count};
+use crate::check::distinct;
 use crate::{datatype, op};
 
 /// Contribution and result of a reduction.
@@ -24,22 +28,23 @@ pub(super) struct Operands {
 
 impl Operands {
     fn send(&self, count: i64) -> Elements<Source> {
-        Elements {
-            buffer: self.from,
-            count,
-            datatype: self.datatype,
-        }
+        self.elements(self.from, "sendbuf", count)
     }
 
     fn receive(&self, count: i64) -> Elements<Target> {
+        self.elements(self.into, "recvbuf", count)
+    }
+
+    fn elements<B: Memory>(&self, buffer: B, name: &'static str, count: i64) -> Elements<B> {
         Elements {
-            buffer: self.into,
+            names: [name, "count"],
+            buffer,
             count,
             datatype: self.datatype,
         }
     }
 
-    fn launch(&self, place: &Place, mut call: Call, send: BoundBuffer, receive: BoundBuffer) -> Result<Request> {
+    fn prepare(&self, mut call: Call, send: BoundBuffer, receive: BoundBuffer) -> Result<Prepared> {
         let ty = datatype::find(self.datatype)?;
         let reduction = op::find(self.op, ty, self.datatype)?;
         call.commutative = reduction.commutative;
@@ -50,76 +55,68 @@ impl Operands {
         } else {
             binding.on_any_thread()
         };
-        Ok(start(place.world, place.comm, &call, binding))
+        Ok(Prepared::new(call, binding))
+    }
+
+    /// A contribution of `give` elements in a buffer of its own, or found where the result comes.
+    fn gives_and_gets(&self, place: &Place, mut call: Call, give: i64, get: i64) -> Result<Prepared> {
+        let from = self.send(give);
+        call.in_place = place.in_place("sendbuf", from.is_in_place())?;
+        let receive = self.receive(if call.in_place { give } else { get });
+        if !call.in_place {
+            distinct(from.region(1)?, receive.region(1)?)?;
+        }
+        self.prepare(call, from.bind_unless_in_place(1)?, receive.bind(1)?)
     }
 }
 
-/// Allreduce, scan, exscan: everybody gives and gets `n` elements.
-pub(super) fn symmetric(place: &Place, operation: Operation, operands: Operands, n: i64) -> Result<Request> {
-    let mut call = Call::new(operation, count("count", n)?);
-    let from = operands.send(n);
-    call.in_place = from.is_in_place();
-    let send = if call.in_place {
-        BoundBuffer::none()
-    } else {
-        from.reading(1)?
-    };
-    operands.launch(place, call, send, operands.receive(n).writing(1)?)
+pub(super) fn allreduce(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
+    let call = Call::new(Operation::Allreduce, count("count", n)?);
+    operands.gives_and_gets(place, call, n, n)
 }
 
-pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> Result<Request> {
+pub(super) fn scan(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
+    prefix(place, Operation::Scan, operands, n)
+}
+
+pub(super) fn exscan(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
+    prefix(place, Operation::Exscan, operands, n)
+}
+
+fn prefix(place: &Place, operation: Operation, operands: Operands, n: i64) -> Result<Prepared> {
+    if place.is_inter() {
+        fail!(
+            abi::MPI_ERR_COMM,
+            "{} is an intercommunicator; MPI_Scan and MPI_Exscan are defined within one group only",
+            place.comm.describe()
+        );
+    }
+    operands.gives_and_gets(place, Call::new(operation, count("count", n)?), n, n)
+}
+
+pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
-    let at_root = root == place.comm.rank();
-    let from = operands.send(n);
     let mut call = Call::new(Operation::Reduce, count("count", n)?);
-    (call.root, call.in_place) = (root, at_root && from.is_in_place());
-    let send = if call.in_place {
-        BoundBuffer::none()
-    } else {
-        from.reading(1)?
-    };
-    let receive = if at_root {
-        operands.receive(n).writing(1)?
-    } else {
-        BoundBuffer::none()
-    };
-    operands.launch(place, call, send, receive)
-}
-
-pub(super) fn reduce_scatter_block(place: &Place, operands: Operands, n: i64) -> Result<Request> {
-    let mut call = Call::new(Operation::ReduceScatterBlock, count("recvcount", n)?);
-    let from = operands.send(n);
-    call.in_place = from.is_in_place();
-    if call.in_place {
-        let receive = operands.receive(n).writing(place.size())?;
-        return operands.launch(place, call, BoundBuffer::none(), receive);
+    call.root = root.rank;
+    match root.role {
+        Role::Bystander => Ok(Prepared::bystander(Operation::Reduce)),
+        Role::Other => operands.prepare(call, operands.send(n).bind(1)?, BoundBuffer::none()),
+        Role::Root if place.is_inter() => operands.prepare(call, BoundBuffer::none(), operands.receive(n).bind(1)?),
+        Role::Root => operands.gives_and_gets(place, call, n, n),
     }
-    operands.launch(
-        place,
-        call,
-        from.reading(place.size())?,
-        operands.receive(n).writing(1)?,
-    )
 }
 
-pub(super) fn reduce_scatter<C: Number>(place: &Place, operands: Operands, counts: In<C>) -> Result<Request> {
-    let counts = counts.slice("recvcounts", place.size())?;
-    let sizes = counts
-        .iter()
-        .map(|c| count("recvcounts", c.wide()))
-        .collect::<Result<Vec<u64>>>()?;
-    let (own, all) = (sizes[place.rank()] as i64, sizes.iter().sum::<u64>() as i64);
+pub(super) fn reduce_scatter_block(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
+    let call = Call::new(Operation::ReduceScatterBlock, count("recvcount", n)?);
+    let all = n.saturating_mul(place.size() as i64);
+    operands.gives_and_gets(place, call, all, n)
+}
+
+pub(super) fn reduce_scatter(place: &Place, operands: Operands, counts: Numbers) -> Result<Prepared> {
+    let sizes = counts.counts("recvcounts", place.size())?;
+    let all = sizes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+    let own = sizes[place.rank()];
     let mut call = Call::new(Operation::ReduceScatter, 0);
     call.blocks = Blocks::known(sizes);
-    call.in_place = operands.send(all).is_in_place();
-    if call.in_place {
-        let receive = operands.receive(all).writing(1)?;
-        return operands.launch(place, call, BoundBuffer::none(), receive);
-    }
-    operands.launch(
-        place,
-        call,
-        operands.send(all).reading(1)?,
-        operands.receive(own).writing(1)?,
-    )
+    operands.gives_and_gets(place, call, i64::try_from(all).unwrap_or(i64::MAX), own as i64)
 }

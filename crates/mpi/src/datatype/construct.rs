@@ -11,9 +11,9 @@ use isthmus_core::fail;
 use isthmus_datatype::{Datatype, Distribution, Order, TypeError};
 
 use super::{find_any, give};
+use crate::c::Number;
 use crate::c::{In, Out, count};
 use crate::call::call;
-use crate::collective::Number;
 
 /// Most dimensions of an array; more is taken for a mistake.
 const MOST_DIMENSIONS: usize = 4096;

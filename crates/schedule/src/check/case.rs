@@ -17,7 +17,7 @@ pub enum Counts {
     Equal(u64),
     /// By rank: gatherv, scatterv, allgatherv, reduce_scatter.
     Each(Vec<u64>),
-    /// By source and destination: alltoallv.
+    /// By source and destination: alltoallv, alltoallw.
     Pairs(Vec<Vec<u64>>),
 }
 
@@ -185,11 +185,12 @@ impl Case {
             O::Scatter | O::Scatterv if !root => (None, empty(own())),
             O::Scatter | O::Scatterv => (Some(row(Token::unit, all())), empty(own())),
             O::Alltoall => (Some(row(Token::unit, all())), empty(all())),
-            O::Alltoallv => (
+            O::Alltoallv | O::Alltoallw => (
                 Some(row(Token::unit, all())),
                 empty(self.call_of(rank).receive_blocks.offset(p)),
             ),
             O::ReduceScatter | O::ReduceScatterBlock => (Some(row(Token::element, all())), empty(own())),
+            other => unreachable!("{other:?} is checked by its graph"),
         };
         if self.in_place(rank) {
             self.put_in_place(rank, send, recv)
@@ -276,7 +277,7 @@ impl Case {
             }
             O::Scatter | O::Scatterv if self.in_place(rank) => Vec::new(),
             O::Scatter | O::Scatterv => moved(self.call.root, blocks.offset(rank), blocks.size(rank)),
-            O::Alltoall | O::Alltoallv => {
+            O::Alltoall | O::Alltoallv | O::Alltoallw => {
                 let from = |r: Rank| (r, self.blocks(r));
                 self.ranks()
                     .map(from)
@@ -284,6 +285,7 @@ impl Case {
                     .collect()
             }
             O::ReduceScatter | O::ReduceScatterBlock => combined(below(p), blocks.offset(rank), blocks.size(rank)),
+            other => unreachable!("{other:?} is checked by its graph"),
         }
     }
 }

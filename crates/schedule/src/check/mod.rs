@@ -11,11 +11,15 @@
 //! Data are symbols ([`Token`](token)): which unit of whose buffer, combined from whom.
 
 mod case;
+mod graph;
+mod groups;
 mod process;
 mod token;
 mod world;
 
 pub use case::{Case, Counts};
+pub use graph::Graph;
+pub use groups::Groups;
 use isthmus_topology::Level;
 
 /// What crossed each level, index [`Level::index`].

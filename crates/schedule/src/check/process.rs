@@ -4,7 +4,7 @@
 use super::Fault;
 use super::token::Value;
 use crate::script::Touch;
-use crate::step::{Action, Buffer, Plan, Slice, Step, StepId};
+use crate::step::{Action, Buffer, Plan, Slice, Step, StepId, WINDOW};
 use isthmus_topology::Level;
 use std::collections::BTreeMap;
 
@@ -56,6 +56,7 @@ pub(crate) struct Process<V> {
 impl<V: Value> Process<V> {
     pub(crate) fn new(plan: Box<dyn Plan>, memory: Memory<V>, window: usize) -> Self {
         let scratch = plan.scratch().iter().map(|&n| vec![None; n as usize]).collect();
+        let window = if plan.window() > WINDOW { plan.window() } else { window };
         Self {
             plan,
             memory,

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Buffers, counts and datatypes as the collective functions pass them.
+
+use std::ffi::c_int;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_abi::{Aint, Count};
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_datatype::Datatype;
+use isthmus_engine::{Block, BoundBuffer};
+
+use super::Place;
+use crate::buffer::{reading, writing};
+use crate::c::{In, Number, Source, Target, count};
+use crate::check::Region;
+use crate::datatype;
+
+/// An array of counts or displacements: `int`, `MPI_Count` or `MPI_Aint`.
+#[derive(Clone, Copy)]
+pub(super) enum Numbers {
+    Int(In<c_int>),
+    Count(In<Count>),
+    Aint(In<Aint>),
+}
+
+impl From<In<c_int>> for Numbers {
+    fn from(array: In<c_int>) -> Self {
+        Self::Int(array)
+    }
+}
+
+impl From<In<Count>> for Numbers {
+    fn from(array: In<Count>) -> Self {
+        Self::Count(array)
+    }
+}
+
+impl From<In<Aint>> for Numbers {
+    fn from(array: In<Aint>) -> Self {
+        Self::Aint(array)
+    }
+}
+
+impl Numbers {
+    /// The first `n`.
+    fn list(self, argument: &str, n: usize) -> Result<Vec<i64>> {
+        match self {
+            Self::Int(array) => wide(array, argument, n),
+            Self::Count(array) => wide(array, argument, n),
+            Self::Aint(array) => wide(array, argument, n),
+        }
+    }
+
+    /// The first `n`, which must not be negative.
+    pub(super) fn counts(self, argument: &str, n: usize) -> Result<Vec<u64>> {
+        self.list(argument, n)?
+            .into_iter()
+            .map(|c| count(argument, c))
+            .collect()
+    }
+}
+
+fn wide<N: Number>(array: In<N>, argument: &str, n: usize) -> Result<Vec<i64>> {
+    Ok(array.slice(argument, n)?.iter().map(|v| v.wide()).collect())
+}
+
+/// A buffer argument: one to read or one to write.
+pub(super) trait Memory: Copy {
+    fn address(self) -> usize;
+    fn offset(self, bytes: i64) -> Self;
+    fn block(self, n: u64, ty: &Datatype) -> Result<Block>;
+}
+
+impl Memory for Source {
+    fn address(self) -> usize {
+        Self::address(self)
+    }
+    fn offset(self, bytes: i64) -> Self {
+        Self::offset(self, bytes)
+    }
+    fn block(self, n: u64, ty: &Datatype) -> Result<Block> {
+        reading(self, n, ty)
+    }
+}
+
+impl Memory for Target {
+    fn address(self) -> usize {
+        Self::address(self)
+    }
+    fn offset(self, bytes: i64) -> Self {
+        Self::offset(self, bytes)
+    }
+    fn block(self, n: u64, ty: &Datatype) -> Result<Block> {
+        writing(self, n, ty)
+    }
+}
+
+/// Names of a buffer argument and its count, for messages.
+pub(super) type Names = [&'static str; 2];
+
+/// Elements of one datatype at an address: one block, or as many alike as there are processes.
+#[derive(Clone, Copy)]
+pub(super) struct Elements<B> {
+    pub(super) names: Names,
+    pub(super) buffer: B,
+    pub(super) count: i64,
+    pub(super) datatype: h::Datatype,
+}
+
+/// Blocks of unequal size, by rank.
+#[derive(Clone, Copy)]
+pub(super) struct Unequal<B> {
+    pub(super) names: Names,
+    pub(super) buffer: B,
+    pub(super) counts: Numbers,
+    pub(super) displacements: Numbers,
+    pub(super) datatypes: Types,
+}
+
+/// Datatypes of unequal blocks.
+#[derive(Clone, Copy)]
+pub(super) enum Types {
+    /// One for all; displacements count its extents.
+    One(h::Datatype),
+    /// One for each; displacements count bytes.
+    Each(In<h::Datatype>),
+}
+
+/// Whether an address is MPI_IN_PLACE.
+fn is_in_place(buffer: impl Memory) -> bool {
+    buffer.address() == abi::MPI_IN_PLACE
+}
+
+fn not_in_place(buffer: impl Memory, name: &str) -> Result<()> {
+    if is_in_place(buffer) {
+        fail!(
+            abi::MPI_ERR_BUFFER,
+            "argument {name} is MPI_IN_PLACE, which this process must not give here"
+        );
+    }
+    Ok(())
+}
+
+impl<B: Memory> Elements<B> {
+    fn parts(&self) -> Result<(u64, &'static Datatype)> {
+        Ok((count(self.names[1], self.count)?, datatype::find(self.datatype)?))
+    }
+
+    pub(super) fn is_in_place(&self) -> bool {
+        is_in_place(self.buffer)
+    }
+
+    /// Bytes of one block's packed stream as it travels.
+    pub(super) fn bytes(&self, place: &Place) -> Result<u64> {
+        let (count, ty) = self.parts()?;
+        place.bytes(ty, count)
+    }
+
+    /// `blocks` blocks, one behind the other.
+    pub(super) fn bind(&self, blocks: usize) -> Result<BoundBuffer> {
+        not_in_place(self.buffer, self.names[0])?;
+        let (count, ty) = self.parts()?;
+        Ok(BoundBuffer::one(self.buffer.block(total(count, blocks)?, ty)?))
+    }
+
+    /// As [`Elements::bind`], or no buffer if the argument is MPI_IN_PLACE.
+    pub(super) fn bind_unless_in_place(&self, blocks: usize) -> Result<BoundBuffer> {
+        if self.is_in_place() {
+            return Ok(BoundBuffer::none());
+        }
+        self.bind(blocks)
+    }
+
+    /// What `blocks` blocks hold, for checks.
+    pub(super) fn region(&self, blocks: usize) -> Result<Region<'static>> {
+        let (count, datatype) = self.parts()?;
+        Ok(Region {
+            argument: self.names[0],
+            address: self.buffer.address(),
+            count: total(count, blocks)?,
+            datatype,
+        })
+    }
+}
+
+fn total(count: u64, blocks: usize) -> Result<u64> {
+    match count.checked_mul(blocks as u64) {
+        Some(total) => Ok(total),
+        None => fail!(
+            abi::MPI_ERR_COUNT,
+            "{blocks} blocks of {count} elements are more than can be addressed"
+        ),
+    }
+}
+
+/// One of unequal blocks.
+struct Part {
+    count: u64,
+    bytes: u64,
+    /// Bytes from the start of the buffer.
+    at: i64,
+    datatype: &'static Datatype,
+}
+
+impl<B: Memory> Unequal<B> {
+    pub(super) fn is_in_place(&self) -> bool {
+        is_in_place(self.buffer)
+    }
+
+    fn types(&self, blocks: usize) -> Result<Vec<&'static Datatype>> {
+        match self.datatypes {
+            Types::One(handle) => Ok(vec![datatype::find(handle)?; blocks]),
+            Types::Each(handles) => handles
+                .slice("datatypes", blocks)?
+                .iter()
+                .map(|&t| datatype::find(t))
+                .collect(),
+        }
+    }
+
+    /// Reads the arrays; the buffer is bound only if it is not MPI_IN_PLACE.
+    pub(super) fn read(&self, place: &Place, blocks: usize) -> Result<Row<B>> {
+        let counts = self.counts.counts(self.names[1], blocks)?;
+        let displacements = self.displacements.list("displs", blocks)?;
+        let scaled = matches!(self.datatypes, Types::One(_));
+        let part = |((count, displacement), datatype): ((u64, i64), &'static Datatype)| {
+            let unit = if scaled { datatype.extent() } else { 1 };
+            let Some(at) = displacement.checked_mul(unit) else {
+                fail!(
+                    abi::MPI_ERR_ARG,
+                    "the displacement {displacement} leaves the address space"
+                )
+            };
+            Ok(Part {
+                count,
+                bytes: place.bytes(datatype, count)?,
+                at,
+                datatype,
+            })
+        };
+        let types = self.types(blocks)?;
+        let parts = counts.into_iter().zip(displacements).zip(types).map(part);
+        Ok(Row {
+            name: self.names[0],
+            buffer: self.buffer,
+            parts: parts.collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// Unequal blocks whose arrays have been read.
+pub(super) struct Row<B> {
+    name: &'static str,
+    buffer: B,
+    parts: Vec<Part>,
+}
+
+impl<B: Memory> Row<B> {
+    /// Bytes of the packed stream of each block as it travels.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.parts.iter().map(|part| part.bytes)
+    }
+
+    /// The blocks in order of rank, each where its displacement says.
+    pub(super) fn bind(&self) -> Result<BoundBuffer> {
+        not_in_place(self.buffer, self.name)?;
+        let block = |part: &Part| self.buffer.offset(part.at).block(part.count, part.datatype);
+        let bound: Result<Vec<Block>> = self.parts.iter().map(block).collect();
+        Ok(BoundBuffer::many(bound?))
+    }
+
+    /// What the block of a rank holds, for checks.
+    pub(super) fn region(&self, rank: usize) -> Option<Region<'static>> {
+        self.parts.get(rank).map(|part| Region {
+            argument: self.name,
+            address: self.buffer.offset(part.at).address(),
+            count: part.count,
+            datatype: part.datatype,
+        })
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collectives between the two groups of an intercommunicator, composed from plans for parts of both together.
+
+mod rooted;
+mod symmetric;
+
+use crate::step::{Plan, Rank, Slice};
+use crate::{Call, CountsPhase, Operation, barrier};
+use isthmus_topology::Shape;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The two groups as one member sees them: ranks within the group that both form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sides {
+    /// The own group, in order.
+    pub local: Range<Rank>,
+    /// The other one.
+    pub remote: Range<Rank>,
+}
+
+/// The part of process `me` in a collective between two groups. `shape` is that of both groups together; ranks are those in
+/// it, also `call.root`. In rooted operations the members of the root's group other than the root have no part and do not ask.
+///
+/// Blocks are those of the other group's ranks. Gather, scatter and allgather: `Equal`; gatherv, scatterv: as within one group;
+/// allgather(v): `blocks` the own block (`Equal`; `Own` or, after [`inter_counts_phase`], `Subtree`), `receive_blocks` those of the
+/// other group (`Equal` or `Known`); alltoall: `Equal` and `Equal`; alltoallv, alltoallw: `Known` and `Known`;
+/// reduce_scatter(_block): those of the own group.
+///
+/// # Panics
+/// As [`plan`](crate::plan), and for operations that are not defined between groups: scan, exscan, neighbourhoods.
+pub fn inter_plan(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    match call.operation {
+        Operation::Barrier => barrier::plan(shape, me),
+        Operation::Bcast | Operation::Gather | Operation::Gatherv | Operation::Scatter | Operation::Scatterv => {
+            rooted::one_part(call, shape, sides, me)
+        }
+        Operation::Reduce => rooted::reduce(call, shape, sides, me),
+        Operation::Allgather | Operation::Allgatherv => symmetric::allgather(call, shape, sides, me),
+        Operation::Allreduce => symmetric::allreduce(call, shape, sides, me),
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => symmetric::reduce_scatter(call, shape, sides, me),
+        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => {
+            symmetric::alltoall(call, shape, sides, me)
+        }
+        other => unreachable!("{other:?} is not defined between groups"),
+    }
+}
+
+/// As [`counts_phase`](crate::counts_phase), between groups: gatherv, scatterv, and allgatherv, which gathers each group's blocks at a
+/// member of the other one.
+pub fn inter_counts_phase(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
+    match call.operation {
+        Operation::Gatherv | Operation::Scatterv => rooted::counts(call, shape, sides, me),
+        Operation::Allgatherv => symmetric::counts(call, shape, sides, me),
+        _ => None,
+    }
+}
+
+/// A member of the own group and one of the other that are as near to each other as any: the same pair on all members.
+fn nearest(shape: &Shape, sides: &Sides) -> (Rank, Rank) {
+    let is_low = sides.local.start < sides.remote.start;
+    let (low, high) = if is_low {
+        (&sides.local, &sides.remote)
+    } else {
+        (&sides.remote, &sides.local)
+    };
+    // From the innermost tier outwards: the first of the low group in whose cluster one of the high group is.
+    for depth in (0..=shape.tiers()).rev() {
+        let cluster = |rank: Rank| shape.cluster_of(depth, shape.position_of(rank));
+        let mut first = vec![None; shape.clusters(depth) as usize];
+        for rank in high.clone().rev() {
+            first[cluster(rank) as usize] = Some(rank);
+        }
+        let pair = low
+            .clone()
+            .find_map(|rank| first[cluster(rank) as usize].map(|other| (rank, other)));
+        if let Some((low, high)) = pair {
+            return if is_low { (low, high) } else { (high, low) };
+        }
+    }
+    (sides.local.start, sides.remote.start)
+}
+
+/// All of a buffer.
+fn whole(buffer: crate::step::Buffer) -> Slice {
+    Slice {
+        buffer,
+        offset: 0,
+        length: 0,
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Collectives between groups whose results all members get: each group brings its data together at one member, these two,
+//! the nearest pair, exchange, and each hands out what the other group has given.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | allreduce, reduce_scatter: inside each group those of reduce and of bcast or scatter, and 2; allgather: those of gather in each group with the other's member, and of bcast; alltoall: one per pair of processes |
+//! | trips | groups at different sites: 1 wide-area trip each way, at the same time |
+//! | bytes | allreduce n each way; reduce_scatter all blocks each way; allgather and alltoall every block once each way |
+//! | restrictions | stages are not pipelined with each other |
+//! | paper | – |
+
+use super::rooted::{Rooted, behind_root, within};
+use super::{Sides, nearest, whole};
+use crate::compose::{Composite, Members, Part};
+use crate::script::{Kind, Piece, Script};
+use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::{Blocks, Call, CountsPhase, Operation, alltoall as all_to_all, plan};
+use isthmus_topology::Shape;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One process's view of the two meeting members.
+struct Meeting<'a> {
+    shape: &'a Arc<Shape>,
+    sides: &'a Sides,
+    me: Rank,
+    /// Member of the own group, and of the other one.
+    ours: Rank,
+    theirs: Rank,
+}
+
+impl<'a> Meeting<'a> {
+    fn new(shape: &'a Arc<Shape>, sides: &'a Sides, me: Rank) -> Self {
+        let (ours, theirs) = nearest(shape, sides);
+        Self {
+            shape,
+            sides,
+            me,
+            ours,
+            theirs,
+        }
+    }
+
+    fn meets(&self) -> bool {
+        self.me == self.ours
+    }
+
+    /// An operation inside the own group, rooted at the member that meets the other.
+    fn inside(&self, call: &Call, number: u16, send: Slice, recv: Slice) -> Part {
+        let group = &self.sides.local;
+        let members: Vec<Rank> = group.clone().collect();
+        let call = Call {
+            root: self.ours - group.start,
+            in_place: false,
+            ..call.clone()
+        };
+        Part {
+            number,
+            plan: plan(&call, &Arc::new(self.shape.among(&members)), self.me - group.start),
+            members: Members::From(group.start),
+            send,
+            recv,
+        }
+    }
+
+    /// Sends `given` to the other group's member and receives as much into `got`.
+    fn exchange(&self, given: Slice, got: Slice) -> Part {
+        let slot = Piece::whole(0).slot(Kind::Exchange);
+        let mut script = Script::default();
+        let at = |buffer| Slice {
+            buffer,
+            offset: 0,
+            length: given.length,
+        };
+        script.send(self.theirs, at(Buffer::Send), slot);
+        script.receive(self.theirs, at(Buffer::Recv), slot);
+        Part {
+            number: 1,
+            plan: Box::new(script),
+            members: Members::All,
+            send: given,
+            recv: got,
+        }
+    }
+
+    /// Gathering of the own group's blocks at the other group's member, and of the other's at the own.
+    fn gathering(&self, call: &Call) -> (Rooted, Call) {
+        let group = &self.sides.local;
+        let inner = Call {
+            operation: Operation::Gatherv,
+            blocks: behind_root(&call.blocks, group.end - group.start),
+            in_place: false,
+            ..call.clone()
+        };
+        (Rooted::new(self.shape, self.theirs, group, self.me), inner)
+    }
+
+    fn gathering_theirs(&self, call: &Call) -> (Rooted, Call) {
+        let group = &self.sides.remote;
+        let inner = Call {
+            operation: Operation::Gatherv,
+            blocks: behind_root(&call.receive_blocks, group.end - group.start),
+            in_place: false,
+            ..call.clone()
+        };
+        (Rooted::new(self.shape, self.ours, group, self.me), inner)
+    }
+
+    /// Number of the part that gathers a group's blocks: the same in both groups.
+    fn number(group: &Range<Rank>) -> u16 {
+        u16::from(group.start > 0)
+    }
+}
+
+pub(super) fn allreduce(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let meeting = Meeting::new(shape, sides, me);
+    let mut composite = Composite::default();
+    let sum = if meeting.meets() {
+        composite.memory(call.blocks.size(0))
+    } else {
+        Slice::NOTHING
+    };
+    composite.stage([within(call, shape, &sides.local, meeting.ours, me, sum)]);
+    if meeting.meets() {
+        composite.stage([meeting.exchange(sum, whole(Buffer::Recv))]);
+    }
+    let bcast = Call {
+        operation: Operation::Bcast,
+        ..call.clone()
+    };
+    composite.stage([meeting.inside(&bcast, 2, whole(Buffer::Send), whole(Buffer::Recv))]);
+    Box::new(composite)
+}
+
+pub(super) fn reduce_scatter(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let meeting = Meeting::new(shape, sides, me);
+    let total = call.blocks.offset(sides.local.end - sides.local.start);
+    let mut composite = Composite::default();
+    let (mut sum, mut theirs) = (Slice::NOTHING, Slice::NOTHING);
+    if meeting.meets() {
+        (sum, theirs) = (composite.memory(total), composite.memory(total));
+    }
+    let reduce = Call {
+        blocks: Blocks::Equal(total),
+        ..call.clone()
+    };
+    composite.stage([within(&reduce, shape, &sides.local, meeting.ours, me, sum)]);
+    if meeting.meets() {
+        composite.stage([meeting.exchange(sum, theirs)]);
+    }
+    let operation = match call.blocks {
+        Blocks::Equal(_) => Operation::Scatter,
+        _ => Operation::Scatterv,
+    };
+    let scatter = Call {
+        operation,
+        ..call.clone()
+    };
+    composite.stage([meeting.inside(&scatter, 2, theirs, whole(Buffer::Recv))]);
+    Box::new(composite)
+}
+
+pub(super) fn allgather(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let meeting = Meeting::new(shape, sides, me);
+    let mut composite = Composite::default();
+    let (ours, inner) = meeting.gathering(call);
+    let mut parts = vec![ours.part(ours.plan(&inner), Meeting::number(&sides.local))];
+    if meeting.meets() {
+        let (theirs, inner) = meeting.gathering_theirs(call);
+        parts.push(theirs.part(theirs.plan(&inner), Meeting::number(&sides.remote)));
+    }
+    composite.stage(parts);
+    let total = call.receive_blocks.offset(sides.remote.end - sides.remote.start);
+    let bcast = Call {
+        operation: Operation::Bcast,
+        blocks: Blocks::Equal(total),
+        ..call.clone()
+    };
+    composite.stage([meeting.inside(&bcast, 2, whole(Buffer::Send), whole(Buffer::Recv))]);
+    Box::new(composite)
+}
+
+/// Counts of the own group's blocks on their way to the other group's member.
+pub(super) fn counts(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
+    let (ours, inner) = Meeting::new(shape, sides, me).gathering(call);
+    ours.counts(&inner)
+}
+
+/// Blocks for the own group's members are empty.
+pub(super) fn alltoall(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let by_rank = |blocks: &Blocks| {
+        Blocks::known((0..shape.size()).map(|rank| match sides.remote.contains(&rank) {
+            true => blocks.size(rank - sides.remote.start),
+            false => 0,
+        }))
+    };
+    let call = Call {
+        operation: Operation::Alltoallv,
+        blocks: by_rank(&call.blocks),
+        receive_blocks: by_rank(&call.receive_blocks),
+        in_place: false,
+        ..call.clone()
+    };
+    all_to_all::plan(&call, shape, me)
+}
