@@ -44,6 +44,10 @@ impl Table {
         Operation(self.names.len() as u16 - 1)
     }
 
+    pub(crate) fn name(&self, operation: Operation) -> &'static str {
+        self.names.get(operation.0 as usize).copied().unwrap_or("unknown")
+    }
+
     #[inline]
     pub(crate) fn sent(&mut self, operation: Operation, level: u8, bytes: u64) {
         let counter = &mut self.sent[operation.0 as usize][level as usize % LEVELS];

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine of one process: what others call. The parts are in [`crate::state`] (arrivals), `send`, `receive` and `plan`.
 
+use std::sync::Arc;
+
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::boot::Counters;
 
 use crate::requests::Task;
 use crate::state::{State, Work};
-use crate::{Completion, Operation, Request};
+use crate::{Completion, EventKind, Observed, Operation, Request, Tuning};
 
 /// Everything an engine is made of.
 pub struct Setup {
@@ -18,6 +20,19 @@ pub struct Setup {
     pub routes: Vec<u8>,
     /// Per peer the highest level of the network shared with it, for the counters: 0 wide area … 4 node.
     pub levels: Vec<u8>,
+}
+
+/// Lengths of the queues at this moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Receives that wait for a message.
+    pub posted: u64,
+    /// Messages that wait for a receive.
+    pub unexpected: u64,
+    /// The most messages that have waited for a receive at once.
+    pub unexpected_peak: u64,
+    /// Sends that have not completed.
+    pub sends: u64,
 }
 
 /// The engine of one process: see the crate.
@@ -112,6 +127,34 @@ impl Engine {
     /// What was counted so far.
     pub fn counters(&self) -> Counters {
         self.state.table.export()
+    }
+
+    // ---- tools ----------------------------------------------------------------------------------------------------
+
+    /// Lengths of the queues.
+    pub fn gauges(&self) -> Gauges {
+        let (posted, unexpected) = self.state.matcher.lengths();
+        Gauges {
+            posted: posted as u64,
+            unexpected: unexpected as u64,
+            unexpected_peak: self.state.unexpected_peak as u64,
+            sends: self.state.requests.sends as u64,
+        }
+    }
+
+    /// From now on events of these kinds, and only these, are queued for [`Engine::observed`].
+    pub fn observe(&mut self, kinds: &[EventKind]) {
+        self.state.observer.want(kinds);
+    }
+
+    /// Takes the queued events.
+    pub fn observed(&mut self) -> Observed {
+        self.state.observer.take()
+    }
+
+    /// What may be changed while the engine runs.
+    pub(crate) fn tuning(&self) -> Arc<Tuning> {
+        self.state.tuning.clone()
     }
 
     // ---- progress -------------------------------------------------------------------------------------------------

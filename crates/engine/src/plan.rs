@@ -11,7 +11,7 @@ use crate::receive::Inbound;
 use crate::requests::{NONE, Task};
 use crate::send::{Outbound, chunk};
 use crate::state::CHUNK;
-use crate::{Binding, Channel, Engine, EngineError, Mode, Next, Operation, Request};
+use crate::{Binding, Channel, Engine, EngineError, EventKind, Mode, Next, Operation, Request};
 
 /// Executions that are kept for the next operation.
 const POOL: usize = 16;
@@ -44,9 +44,11 @@ impl Engine {
         execution.operation = operation;
         execution.tag = (sequence << 16) as i32;
         execution.next = next;
+        self.state.note_plan(EventKind::PlanStarted, &execution);
         match execution.begin(plan, binding) {
             Ok(()) => self.run(index, execution),
             Err(error) => {
+                self.state.note_plan(EventKind::PlanEnded, &execution);
                 self.recycle(execution);
                 self.state.fail(index, error);
             }
@@ -94,6 +96,7 @@ impl Engine {
             self.state.requests.slot_mut(index).task = Task::Plan(execution);
             return;
         }
+        self.state.note_plan(EventKind::PlanEnded, &execution);
         self.recycle(execution);
         self.state.finish(index);
     }

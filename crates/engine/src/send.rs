@@ -8,7 +8,7 @@ use isthmus_wire::frame::{Header, Kind};
 use crate::buffer::{SendForm, transfer};
 use crate::requests::{NONE, SendStage, SendTask, Task};
 use crate::state::{CHUNK, Content, Message, Work};
-use crate::{Channel, Engine, EngineError, Mode, Operation, Request, SendBuffer};
+use crate::{Channel, Engine, EngineError, Knob, Mode, Operation, Request, SendBuffer};
 
 /// Longest message to itself that a process copies when no receive is posted.
 const SELF_EAGER: u64 = 64 << 10;
@@ -113,7 +113,7 @@ impl Engine {
             return Err(outbound);
         }
         let limits = transport.limits(outbound.peer);
-        if length > limits.eager.min(limits.frame) as u64 {
+        if length > (limits.eager.min(limits.frame) as u64).min(self.state.tuning.get(Knob::Eager)) {
             return Err(outbound);
         }
         let sent = match outbound.buffer.piece(0, length as usize) {
@@ -213,6 +213,7 @@ impl Engine {
 
     /// Tries to send the first frame of a message.
     fn first_frame(&mut self, index: u32) -> First {
+        let eager = self.state.tuning.get(Knob::Eager);
         let token = self.state.requests.token(index);
         let Some(task) = self.state.requests.send(index) else {
             return First::Done;
@@ -221,7 +222,7 @@ impl Engine {
         let transport = &mut self.transports[peer.route as usize];
         let limits = transport.limits(task.peer);
         let length = task.header.length;
-        let Some(kind) = first_frame(facts(task, &limits), &peer.account) else {
+        let Some(kind) = first_frame(facts(task, &limits, eager), &peer.account) else {
             return First::Blocked;
         };
         let mut header = task.header;
@@ -399,6 +400,7 @@ impl Engine {
             token: 0,
             content: Content::keep(bytes),
         };
+        self.state.unexpected(me, &envelope, length);
         self.state.matcher.keep(envelope, message);
         Ok(())
     }
@@ -417,6 +419,7 @@ impl Engine {
             content: Content::Local(index),
         };
         let envelope = envelope(&task.header);
+        self.state.unexpected(me, &envelope, message.bytes);
         self.state.matcher.keep(envelope, message);
     }
 
@@ -487,11 +490,11 @@ fn envelope(header: &Header) -> isthmus_protocol::matching::Envelope {
     }
 }
 
-fn facts(task: &SendTask, limits: &Limits) -> Facts {
+fn facts(task: &SendTask, limits: &Limits, eager: u64) -> Facts {
     Facts {
         bytes: task.header.length,
         synchronous: task.synchronous,
-        eager: limits.eager as u64,
+        eager: eager.min(limits.eager as u64),
         frame: limits.frame as u64,
     }
 }

@@ -5,9 +5,10 @@
 //! gives its core to others between two polls, depends on [`Policy::spare_cores`]:
 //!
 //! ```text
-//!  spare cores     poll, poll ... SPINS times, then poll, yield, poll, yield ... for SPIN, then sleep
-//!  oversubscribed  poll, yield, poll, yield ... YIELDS times, then sleep
+//!  spare cores     poll, poll ... Polls times, then poll, yield, poll, yield ... for Spin, then sleep
+//!  oversubscribed  poll, yield, poll, yield ... Yields times, then sleep
 //! ```
+//! with the numbers of [`Tuning`].
 //! Even with spare cores a thread yields soon: if somebody else's work keeps the cores busy, the process that is waited for may
 //! share this very core, and would get it only when this one sleeps. A yield costs nothing when nobody wants the core.
 //!
@@ -18,26 +19,14 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use isthmus_transport::wait as sleep_on;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{Channel, Completion, Engine, EngineError, Mode, ReceiveBuffer, SendBuffer};
-
-/// How often a thread polls without pause, if there are spare cores: a few microseconds, what a short message on a node takes.
-const SPINS: u32 = 200;
-
-/// How long a thread polls before it sleeps, if there are spare cores: longer than a message of 2 MiB inside a machine takes,
-/// short enough that waiting for anything slower costs little.
-const SPIN: Duration = Duration::from_micros(200);
-
-/// How often a thread yields before it sleeps, if there are no spare cores. The message it waits for is often there after one round
-/// through the processes of the core. (Measured: a barrier of 8 processes on 2 cores takes up to twice as long with 1, a third
-/// longer with 3; with other work on the machine 3 to 100 are alike.)
-const YIELDS: u32 = 30;
+use crate::{Channel, Completion, Engine, EngineError, Knob, Mode, ReceiveBuffer, SendBuffer, Tuning};
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
 const NAP: Duration = Duration::from_secs(1);
@@ -63,6 +52,10 @@ struct Inner {
 pub struct Shared {
     inner: Mutex<Inner>,
     policy: Policy,
+    tuning: Arc<Tuning>,
+    /// Nanoseconds that threads have slept, and how often.
+    slept: AtomicU64,
+    sleeps: AtomicU64,
     /// A transport's thread found the engine busy: progress is due.
     due: AtomicBool,
     bell: Bell,
@@ -120,6 +113,7 @@ impl Drop for After<'_> {
 impl Shared {
     /// Takes the engine.
     pub fn new(engine: Engine, policy: Policy) -> Self {
+        let tuning = engine.tuning();
         let inner = Inner {
             engine,
             sleepers: 0,
@@ -128,9 +122,23 @@ impl Shared {
         Self {
             inner: Mutex::new(inner),
             policy,
+            tuning,
+            slept: AtomicU64::new(0),
+            sleeps: AtomicU64::new(0),
             due: AtomicBool::new(false),
             bell: Bell::default(),
         }
+    }
+
+    /// What may be changed while the process runs.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// How long threads have slept for want of anything to do, all together, and how often.
+    pub fn slept(&self) -> (Duration, u64) {
+        let time = Duration::from_nanos(self.slept.load(Ordering::Relaxed));
+        (time, self.sleeps.load(Ordering::Relaxed))
     }
 
     /// The engine, for a short moment.
@@ -206,8 +214,8 @@ impl Shared {
 
     /// After a round in which nothing happened: spins, yields or sleeps.
     fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience) -> Guard<'a> {
-        if !patience.over(self.policy.spare_cores) {
-            let spin = self.policy.spare_cores && patience.rounds <= SPINS;
+        if !patience.over(self.policy.spare_cores, &self.tuning) {
+            let spin = self.policy.spare_cores && patience.rounds <= self.tuning.get(Knob::Polls);
             if spin && !self.policy.threads {
                 // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's latency.
                 return guard;
@@ -232,11 +240,15 @@ impl Shared {
         }
         guard.inner.sleepers += 1;
         drop(guard);
+        let since = Instant::now();
         match &descriptors {
             Ok(all) => sleep_on(&all.iter().map(AsFd::as_fd).collect::<Vec<_>>(), Some(NAP)),
             // No descriptors left in this process: naps keep things going.
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
+        let nanoseconds = since.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
+        self.slept.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.sleeps.fetch_add(1, Ordering::Relaxed);
         let mut guard = self.lock();
         guard.inner.engine.disarm();
         guard.inner.sleepers -= 1;
@@ -288,23 +300,24 @@ impl Shared {
 /// How long a thread has waited in vain.
 #[derive(Default)]
 struct Patience {
-    rounds: u32,
+    rounds: u64,
     since: Option<Instant>,
 }
 
 impl Patience {
     /// Counts a round; true when it is time to sleep.
     #[inline]
-    fn over(&mut self, spare_cores: bool) -> bool {
+    fn over(&mut self, spare_cores: bool, tuning: &Tuning) -> bool {
         self.rounds += 1;
         if !spare_cores {
-            return self.rounds > YIELDS;
+            return self.rounds > tuning.get(Knob::Yields);
         }
-        if self.rounds <= SPINS {
+        if self.rounds <= tuning.get(Knob::Polls) {
             return false;
         }
         let now = Instant::now();
-        now.duration_since(*self.since.get_or_insert(now)) > SPIN
+        let spin = Duration::from_micros(tuning.get(Knob::Spin));
+        now.duration_since(*self.since.get_or_insert(now)) > spin
     }
 }
 

@@ -15,8 +15,9 @@ use rustc_hash::FxHashMap;
 
 use crate::counters::Table;
 use crate::execution::Execution;
+use crate::observe::Observer;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
-use crate::{EngineError, Request};
+use crate::{EngineError, Event, EventKind, PlanEvent, Request, Tuning};
 
 /// Bytes of an unexpected message that are kept without an allocation.
 const INLINE: usize = 64;
@@ -131,6 +132,10 @@ pub(crate) struct State {
     pub(crate) foreign: bool,
     /// Completed steps of plans that only a thread of the user may go on with.
     pub(crate) postponed: Vec<(Request, u32)>,
+    pub(crate) observer: Observer,
+    pub(crate) tuning: Arc<Tuning>,
+    /// Most messages that have waited at once.
+    pub(crate) unexpected_peak: usize,
 }
 
 impl State {
@@ -159,6 +164,9 @@ impl State {
             events: 0,
             foreign: false,
             postponed: Vec::new(),
+            observer: Observer::default(),
+            tuning: Arc::default(),
+            unexpected_peak: 0,
         }
     }
 
@@ -303,7 +311,36 @@ impl State {
         if !self.peers[peer as usize].account.hold(message.kept()) {
             return self.broken(peer, "it sent more unexpected messages than it had credit for");
         }
-        self.matcher.keep(envelope(header), message);
+        let envelope = envelope(header);
+        self.unexpected(peer, &envelope, header.length);
+        self.matcher.keep(envelope, message);
+    }
+
+    pub(crate) fn note_plan(&mut self, kind: EventKind, execution: &Execution) {
+        let name = &self.table;
+        self.observer.note(kind, || {
+            let plan = PlanEvent {
+                operation: name.name(execution.operation),
+                context: execution.channel.context,
+                sequence: execution.tag as u32 >> 16,
+            };
+            match kind {
+                EventKind::PlanStarted => Event::PlanStarted(plan),
+                _ => Event::PlanEnded(plan),
+            }
+        });
+    }
+
+    /// A message begins to wait.
+    pub(crate) fn unexpected(&mut self, peer: Peer, envelope: &Envelope, bytes: u64) {
+        self.unexpected_peak = self.unexpected_peak.max(self.matcher.lengths().1 + 1);
+        self.observer.note(EventKind::Unexpected, || Event::Unexpected {
+            peer,
+            context: envelope.context,
+            source: envelope.source,
+            tag: envelope.tag,
+            bytes,
+        });
     }
 
     fn offered(&mut self, peer: Peer, header: &Header, handle: &[u8]) {
@@ -511,6 +548,7 @@ impl State {
         self.peers[peer as usize].lost = true;
         self.peers[peer as usize].queued = false;
         self.reasons.entry(peer).or_insert(reason);
+        self.observer.note(EventKind::PeerLost, || Event::PeerLost { peer });
         self.outgoing.remove(&peer);
         self.placing.remove(&peer);
         for index in self.requests.indices() {
