@@ -33,6 +33,8 @@ pub struct Gauges {
     pub unexpected_peak: u64,
     /// Sends that have not completed.
     pub sends: u64,
+    /// The collective operation that was started last; point-to-point: none was.
+    pub operation: &'static str,
 }
 
 /// The engine of one process: see the crate.
@@ -139,6 +141,7 @@ impl Engine {
             unexpected: unexpected as u64,
             unexpected_peak: self.state.unexpected_peak as u64,
             sends: self.state.requests.sends as u64,
+            operation: self.state.table.name(self.state.operation),
         }
     }
 

@@ -66,7 +66,7 @@ pub struct PlanEvent {
     pub operation: &'static str,
     /// Context of the communicator.
     pub context: u32,
-    /// Number of the operation in the communicator, lowest 15 bits.
+    /// Number of the operation in the communicator, as the tags of its messages have it.
     pub sequence: u32,
 }
 

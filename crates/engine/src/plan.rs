@@ -42,6 +42,7 @@ impl Engine {
         let mut execution = pooled.unwrap_or_else(|| Box::new(Execution::new(channel.clone(), operation)));
         execution.channel.clone_from(channel);
         execution.operation = operation;
+        self.state.operation = operation;
         execution.tag = (sequence << 16) as i32;
         execution.next = next;
         self.state.note_plan(EventKind::PlanStarted, &execution);

@@ -153,6 +153,17 @@ impl Shared {
         }
     }
 
+    /// The engine if nobody has it.
+    pub fn try_lock(&self) -> Option<Guard<'_>> {
+        let inner = self.inner.try_lock().ok()?;
+        Some(Guard {
+            events: inner.engine.state.events,
+            inner,
+            shared: self,
+            _after: After(self),
+        })
+    }
+
     /// Makes progress until `check` gives something. `check` is called with the engine before the first round of progress and after
     /// each one that changed something.
     #[inline]

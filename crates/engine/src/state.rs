@@ -17,7 +17,7 @@ use crate::counters::Table;
 use crate::execution::Execution;
 use crate::observe::Observer;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
-use crate::{EngineError, Event, EventKind, PlanEvent, Request, Tuning};
+use crate::{EngineError, Event, EventKind, Operation, PlanEvent, Request, Tuning};
 
 /// Bytes of an unexpected message that are kept without an allocation.
 const INLINE: usize = 64;
@@ -136,6 +136,8 @@ pub(crate) struct State {
     pub(crate) tuning: Arc<Tuning>,
     /// Most messages that have waited at once.
     pub(crate) unexpected_peak: usize,
+    /// Of the plan that was started last.
+    pub(crate) operation: Operation,
 }
 
 impl State {
@@ -167,6 +169,7 @@ impl State {
             observer: Observer::default(),
             tuning: Arc::default(),
             unexpected_peak: 0,
+            operation: Operation::POINT_TO_POINT,
         }
     }
 

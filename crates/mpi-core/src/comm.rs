@@ -162,6 +162,11 @@ impl Comm {
         }
     }
 
+    /// Collective operations that this process has started on it.
+    pub fn started(&self) -> u32 {
+        self.sequence.load(Ordering::Relaxed)
+    }
+
     /// Number of a collective operation: below 2^15.
     pub(crate) fn next_sequence(&self) -> u32 {
         self.sequence.fetch_add(1, Ordering::Relaxed) & 0x7fff

@@ -4127,59 +4127,45 @@ EXPORT int PMPI_Status_set_tag(MPI_Status *status, int tag)
 }
 ALIAS(PMPI_Status_set_tag) int MPI_Status_set_tag(MPI_Status *status, int tag);
 
+BODY int isthmus_MPI_T_category_changed(int *update_number);
 EXPORT int PMPI_T_category_changed(int *update_number)
 {
-    (void)update_number;
-    return isthmus_unsupported("MPI_T_category_changed", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_changed(update_number);
 }
 ALIAS(PMPI_T_category_changed) int MPI_T_category_changed(int *update_number);
 
+BODY int isthmus_MPI_T_category_get_categories(int cat_index, int len, int indices[]);
 EXPORT int PMPI_T_category_get_categories(int cat_index, int len, int indices[])
 {
-    (void)cat_index;
-    (void)len;
-    (void)indices;
-    return isthmus_unsupported("MPI_T_category_get_categories", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_get_categories(cat_index, len, indices);
 }
 ALIAS(PMPI_T_category_get_categories) int MPI_T_category_get_categories(int cat_index, int len, int indices[]);
 
+BODY int isthmus_MPI_T_category_get_cvars(int cat_index, int len, int indices[]);
 EXPORT int PMPI_T_category_get_cvars(int cat_index, int len, int indices[])
 {
-    (void)cat_index;
-    (void)len;
-    (void)indices;
-    return isthmus_unsupported("MPI_T_category_get_cvars", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_get_cvars(cat_index, len, indices);
 }
 ALIAS(PMPI_T_category_get_cvars) int MPI_T_category_get_cvars(int cat_index, int len, int indices[]);
 
+BODY int isthmus_MPI_T_category_get_events(int cat_index, int len, int indices[]);
 EXPORT int PMPI_T_category_get_events(int cat_index, int len, int indices[])
 {
-    (void)cat_index;
-    (void)len;
-    (void)indices;
-    return isthmus_unsupported("MPI_T_category_get_events", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_get_events(cat_index, len, indices);
 }
 ALIAS(PMPI_T_category_get_events) int MPI_T_category_get_events(int cat_index, int len, int indices[]);
 
+BODY int isthmus_MPI_T_category_get_index(const char *name, int *cat_index);
 EXPORT int PMPI_T_category_get_index(const char *name, int *cat_index)
 {
-    (void)name;
-    (void)cat_index;
-    return isthmus_unsupported("MPI_T_category_get_index", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_get_index(name, cat_index);
 }
 ALIAS(PMPI_T_category_get_index) int MPI_T_category_get_index(const char *name, int *cat_index);
 
+BODY int isthmus_MPI_T_category_get_info(int cat_index, char *name, int *name_len, char *desc, int *desc_len, int *num_cvars, int *num_pvars, int *num_categories);
 EXPORT int PMPI_T_category_get_info(int cat_index, char *name, int *name_len, char *desc, int *desc_len, int *num_cvars, int *num_pvars, int *num_categories)
 {
-    (void)cat_index;
-    (void)name;
-    (void)name_len;
-    (void)desc;
-    (void)desc_len;
-    (void)num_cvars;
-    (void)num_pvars;
-    (void)num_categories;
-    return isthmus_unsupported("MPI_T_category_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_get_info(cat_index, name, name_len, desc, desc_len, num_cvars, num_pvars, num_categories);
 }
 ALIAS(PMPI_T_category_get_info) int MPI_T_category_get_info(int cat_index, char *name, int *name_len, char *desc, int *desc_len, int *num_cvars, int *num_pvars, int *num_categories);
 
@@ -4190,44 +4176,31 @@ EXPORT int PMPI_T_category_get_num(int *num_cat)
 }
 ALIAS(PMPI_T_category_get_num) int MPI_T_category_get_num(int *num_cat);
 
+BODY int isthmus_MPI_T_category_get_num_events(int cat_index, int *num_events);
 EXPORT int PMPI_T_category_get_num_events(int cat_index, int *num_events)
 {
-    (void)cat_index;
-    (void)num_events;
-    return isthmus_unsupported("MPI_T_category_get_num_events", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_get_num_events(cat_index, num_events);
 }
 ALIAS(PMPI_T_category_get_num_events) int MPI_T_category_get_num_events(int cat_index, int *num_events);
 
+BODY int isthmus_MPI_T_category_get_pvars(int cat_index, int len, int indices[]);
 EXPORT int PMPI_T_category_get_pvars(int cat_index, int len, int indices[])
 {
-    (void)cat_index;
-    (void)len;
-    (void)indices;
-    return isthmus_unsupported("MPI_T_category_get_pvars", MPI_COMM_SELF);
+    return isthmus_MPI_T_category_get_pvars(cat_index, len, indices);
 }
 ALIAS(PMPI_T_category_get_pvars) int MPI_T_category_get_pvars(int cat_index, int len, int indices[]);
 
+BODY int isthmus_MPI_T_cvar_get_index(const char *name, int *cvar_index);
 EXPORT int PMPI_T_cvar_get_index(const char *name, int *cvar_index)
 {
-    (void)name;
-    (void)cvar_index;
-    return isthmus_unsupported("MPI_T_cvar_get_index", MPI_COMM_SELF);
+    return isthmus_MPI_T_cvar_get_index(name, cvar_index);
 }
 ALIAS(PMPI_T_cvar_get_index) int MPI_T_cvar_get_index(const char *name, int *cvar_index);
 
+BODY int isthmus_MPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity, MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *scope);
 EXPORT int PMPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity, MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *scope)
 {
-    (void)cvar_index;
-    (void)name;
-    (void)name_len;
-    (void)verbosity;
-    (void)datatype;
-    (void)enumtype;
-    (void)desc;
-    (void)desc_len;
-    (void)bind;
-    (void)scope;
-    return isthmus_unsupported("MPI_T_cvar_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_cvar_get_info(cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope);
 }
 ALIAS(PMPI_T_cvar_get_info) int MPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity, MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *scope);
 
@@ -4238,195 +4211,150 @@ EXPORT int PMPI_T_cvar_get_num(int *num_cvar)
 }
 ALIAS(PMPI_T_cvar_get_num) int MPI_T_cvar_get_num(int *num_cvar);
 
+BODY int isthmus_MPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_handle *handle, int *count);
 EXPORT int PMPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_handle *handle, int *count)
 {
-    (void)cvar_index;
-    (void)obj_handle;
-    (void)handle;
-    (void)count;
-    return isthmus_unsupported("MPI_T_cvar_handle_alloc", MPI_COMM_SELF);
+    return isthmus_MPI_T_cvar_handle_alloc(cvar_index, obj_handle, handle, count);
 }
 ALIAS(PMPI_T_cvar_handle_alloc) int MPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_handle *handle, int *count);
 
+BODY int isthmus_MPI_T_cvar_handle_free(MPI_T_cvar_handle *handle);
 EXPORT int PMPI_T_cvar_handle_free(MPI_T_cvar_handle *handle)
 {
-    (void)handle;
-    return isthmus_unsupported("MPI_T_cvar_handle_free", MPI_COMM_SELF);
+    return isthmus_MPI_T_cvar_handle_free(handle);
 }
 ALIAS(PMPI_T_cvar_handle_free) int MPI_T_cvar_handle_free(MPI_T_cvar_handle *handle);
 
+BODY int isthmus_MPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf);
 EXPORT int PMPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf)
 {
-    (void)handle;
-    (void)buf;
-    return isthmus_unsupported("MPI_T_cvar_read", MPI_COMM_SELF);
+    return isthmus_MPI_T_cvar_read(handle, buf);
 }
 ALIAS(PMPI_T_cvar_read) int MPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf);
 
+BODY int isthmus_MPI_T_cvar_write(MPI_T_cvar_handle handle, const void *buf);
 EXPORT int PMPI_T_cvar_write(MPI_T_cvar_handle handle, const void *buf)
 {
-    (void)handle;
-    (void)buf;
-    return isthmus_unsupported("MPI_T_cvar_write", MPI_COMM_SELF);
+    return isthmus_MPI_T_cvar_write(handle, buf);
 }
 ALIAS(PMPI_T_cvar_write) int MPI_T_cvar_write(MPI_T_cvar_handle handle, const void *buf);
 
+BODY int isthmus_MPI_T_enum_get_info(MPI_T_enum enumtype, int *num, char *name, int *name_len);
 EXPORT int PMPI_T_enum_get_info(MPI_T_enum enumtype, int *num, char *name, int *name_len)
 {
-    (void)enumtype;
-    (void)num;
-    (void)name;
-    (void)name_len;
-    return isthmus_unsupported("MPI_T_enum_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_enum_get_info(enumtype, num, name, name_len);
 }
 ALIAS(PMPI_T_enum_get_info) int MPI_T_enum_get_info(MPI_T_enum enumtype, int *num, char *name, int *name_len);
 
+BODY int isthmus_MPI_T_enum_get_item(MPI_T_enum enumtype, int indx, int *value, char *name, int *name_len);
 EXPORT int PMPI_T_enum_get_item(MPI_T_enum enumtype, int indx, int *value, char *name, int *name_len)
 {
-    (void)enumtype;
-    (void)indx;
-    (void)value;
-    (void)name;
-    (void)name_len;
-    return isthmus_unsupported("MPI_T_enum_get_item", MPI_COMM_SELF);
+    return isthmus_MPI_T_enum_get_item(enumtype, indx, value, name, name_len);
 }
 ALIAS(PMPI_T_enum_get_item) int MPI_T_enum_get_item(MPI_T_enum enumtype, int indx, int *value, char *name, int *name_len);
 
+BODY int isthmus_MPI_T_event_callback_get_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info *info_used);
 EXPORT int PMPI_T_event_callback_get_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info *info_used)
 {
-    (void)event_registration;
-    (void)cb_safety;
-    (void)info_used;
-    return isthmus_unsupported("MPI_T_event_callback_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_callback_get_info(event_registration, cb_safety, info_used);
 }
 ALIAS(PMPI_T_event_callback_get_info) int MPI_T_event_callback_get_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info *info_used);
 
+BODY int isthmus_MPI_T_event_callback_set_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info info);
 EXPORT int PMPI_T_event_callback_set_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info info)
 {
-    (void)event_registration;
-    (void)cb_safety;
-    (void)info;
-    return isthmus_unsupported("MPI_T_event_callback_set_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_callback_set_info(event_registration, cb_safety, info);
 }
 ALIAS(PMPI_T_event_callback_set_info) int MPI_T_event_callback_set_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info info);
 
+BODY int isthmus_MPI_T_event_copy(MPI_T_event_instance event_instance, void *buffer);
 EXPORT int PMPI_T_event_copy(MPI_T_event_instance event_instance, void *buffer)
 {
-    (void)event_instance;
-    (void)buffer;
-    return isthmus_unsupported("MPI_T_event_copy", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_copy(event_instance, buffer);
 }
 ALIAS(PMPI_T_event_copy) int MPI_T_event_copy(MPI_T_event_instance event_instance, void *buffer);
 
+BODY int isthmus_MPI_T_event_get_index(const char *name, int *event_index);
 EXPORT int PMPI_T_event_get_index(const char *name, int *event_index)
 {
-    (void)name;
-    (void)event_index;
-    return isthmus_unsupported("MPI_T_event_get_index", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_get_index(name, event_index);
 }
 ALIAS(PMPI_T_event_get_index) int MPI_T_event_get_index(const char *name, int *event_index);
 
+BODY int isthmus_MPI_T_event_get_info(int event_index, char *name, int *name_len, int *verbosity, MPI_Datatype array_of_datatypes[], MPI_Aint array_of_displacements[], int *num_elements, MPI_T_enum *enumtype, MPI_Info *info, char *desc, int *desc_len, int *bind);
 EXPORT int PMPI_T_event_get_info(int event_index, char *name, int *name_len, int *verbosity, MPI_Datatype array_of_datatypes[], MPI_Aint array_of_displacements[], int *num_elements, MPI_T_enum *enumtype, MPI_Info *info, char *desc, int *desc_len, int *bind)
 {
-    (void)event_index;
-    (void)name;
-    (void)name_len;
-    (void)verbosity;
-    (void)array_of_datatypes;
-    (void)array_of_displacements;
-    (void)num_elements;
-    (void)enumtype;
-    (void)info;
-    (void)desc;
-    (void)desc_len;
-    (void)bind;
-    return isthmus_unsupported("MPI_T_event_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_get_info(event_index, name, name_len, verbosity, array_of_datatypes, array_of_displacements, num_elements, enumtype, info, desc, desc_len, bind);
 }
 ALIAS(PMPI_T_event_get_info) int MPI_T_event_get_info(int event_index, char *name, int *name_len, int *verbosity, MPI_Datatype array_of_datatypes[], MPI_Aint array_of_displacements[], int *num_elements, MPI_T_enum *enumtype, MPI_Info *info, char *desc, int *desc_len, int *bind);
 
+BODY int isthmus_MPI_T_event_get_num(int *num_events);
 EXPORT int PMPI_T_event_get_num(int *num_events)
 {
-    (void)num_events;
-    return isthmus_unsupported("MPI_T_event_get_num", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_get_num(num_events);
 }
 ALIAS(PMPI_T_event_get_num) int MPI_T_event_get_num(int *num_events);
 
+BODY int isthmus_MPI_T_event_get_source(MPI_T_event_instance event_instance, int *source_index);
 EXPORT int PMPI_T_event_get_source(MPI_T_event_instance event_instance, int *source_index)
 {
-    (void)event_instance;
-    (void)source_index;
-    return isthmus_unsupported("MPI_T_event_get_source", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_get_source(event_instance, source_index);
 }
 ALIAS(PMPI_T_event_get_source) int MPI_T_event_get_source(MPI_T_event_instance event_instance, int *source_index);
 
+BODY int isthmus_MPI_T_event_get_timestamp(MPI_T_event_instance event_instance, MPI_Count *event_timestamp);
 EXPORT int PMPI_T_event_get_timestamp(MPI_T_event_instance event_instance, MPI_Count *event_timestamp)
 {
-    (void)event_instance;
-    (void)event_timestamp;
-    return isthmus_unsupported("MPI_T_event_get_timestamp", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_get_timestamp(event_instance, event_timestamp);
 }
 ALIAS(PMPI_T_event_get_timestamp) int MPI_T_event_get_timestamp(MPI_T_event_instance event_instance, MPI_Count *event_timestamp);
 
+BODY int isthmus_MPI_T_event_handle_alloc(int event_index, void *obj_handle, MPI_Info info, MPI_T_event_registration *event_registration);
 EXPORT int PMPI_T_event_handle_alloc(int event_index, void *obj_handle, MPI_Info info, MPI_T_event_registration *event_registration)
 {
-    (void)event_index;
-    (void)obj_handle;
-    (void)info;
-    (void)event_registration;
-    return isthmus_unsupported("MPI_T_event_handle_alloc", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_handle_alloc(event_index, obj_handle, info, event_registration);
 }
 ALIAS(PMPI_T_event_handle_alloc) int MPI_T_event_handle_alloc(int event_index, void *obj_handle, MPI_Info info, MPI_T_event_registration *event_registration);
 
+BODY int isthmus_MPI_T_event_handle_free(MPI_T_event_registration event_registration, void *user_data, MPI_T_event_free_cb_function free_cb_function);
 EXPORT int PMPI_T_event_handle_free(MPI_T_event_registration event_registration, void *user_data, MPI_T_event_free_cb_function free_cb_function)
 {
-    (void)event_registration;
-    (void)user_data;
-    (void)free_cb_function;
-    return isthmus_unsupported("MPI_T_event_handle_free", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_handle_free(event_registration, user_data, free_cb_function);
 }
 ALIAS(PMPI_T_event_handle_free) int MPI_T_event_handle_free(MPI_T_event_registration event_registration, void *user_data, MPI_T_event_free_cb_function free_cb_function);
 
+BODY int isthmus_MPI_T_event_handle_get_info(MPI_T_event_registration event_registration, MPI_Info *info_used);
 EXPORT int PMPI_T_event_handle_get_info(MPI_T_event_registration event_registration, MPI_Info *info_used)
 {
-    (void)event_registration;
-    (void)info_used;
-    return isthmus_unsupported("MPI_T_event_handle_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_handle_get_info(event_registration, info_used);
 }
 ALIAS(PMPI_T_event_handle_get_info) int MPI_T_event_handle_get_info(MPI_T_event_registration event_registration, MPI_Info *info_used);
 
+BODY int isthmus_MPI_T_event_handle_set_info(MPI_T_event_registration event_registration, MPI_Info info);
 EXPORT int PMPI_T_event_handle_set_info(MPI_T_event_registration event_registration, MPI_Info info)
 {
-    (void)event_registration;
-    (void)info;
-    return isthmus_unsupported("MPI_T_event_handle_set_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_handle_set_info(event_registration, info);
 }
 ALIAS(PMPI_T_event_handle_set_info) int MPI_T_event_handle_set_info(MPI_T_event_registration event_registration, MPI_Info info);
 
+BODY int isthmus_MPI_T_event_read(MPI_T_event_instance event_instance, int element_index, void *buffer);
 EXPORT int PMPI_T_event_read(MPI_T_event_instance event_instance, int element_index, void *buffer)
 {
-    (void)event_instance;
-    (void)element_index;
-    (void)buffer;
-    return isthmus_unsupported("MPI_T_event_read", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_read(event_instance, element_index, buffer);
 }
 ALIAS(PMPI_T_event_read) int MPI_T_event_read(MPI_T_event_instance event_instance, int element_index, void *buffer);
 
+BODY int isthmus_MPI_T_event_register_callback(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info info, void *user_data, MPI_T_event_cb_function event_cb_function);
 EXPORT int PMPI_T_event_register_callback(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info info, void *user_data, MPI_T_event_cb_function event_cb_function)
 {
-    (void)event_registration;
-    (void)cb_safety;
-    (void)info;
-    (void)user_data;
-    (void)event_cb_function;
-    return isthmus_unsupported("MPI_T_event_register_callback", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_register_callback(event_registration, cb_safety, info, user_data, event_cb_function);
 }
 ALIAS(PMPI_T_event_register_callback) int MPI_T_event_register_callback(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info info, void *user_data, MPI_T_event_cb_function event_cb_function);
 
+BODY int isthmus_MPI_T_event_set_dropped_handler(MPI_T_event_registration event_registration, MPI_T_event_dropped_cb_function dropped_cb_function);
 EXPORT int PMPI_T_event_set_dropped_handler(MPI_T_event_registration event_registration, MPI_T_event_dropped_cb_function dropped_cb_function)
 {
-    (void)event_registration;
-    (void)dropped_cb_function;
-    return isthmus_unsupported("MPI_T_event_set_dropped_handler", MPI_COMM_SELF);
+    return isthmus_MPI_T_event_set_dropped_handler(event_registration, dropped_cb_function);
 }
 ALIAS(PMPI_T_event_set_dropped_handler) int MPI_T_event_set_dropped_handler(MPI_T_event_registration event_registration, MPI_T_event_dropped_cb_function dropped_cb_function);
 
@@ -4535,33 +4463,24 @@ EXPORT int PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handl
 }
 ALIAS(PMPI_T_pvar_write) int MPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf);
 
+BODY int isthmus_MPI_T_source_get_info(int source_index, char *name, int *name_len, char *desc, int *desc_len, MPI_T_source_order *ordering, MPI_Count *ticks_per_second, MPI_Count *max_ticks, MPI_Info *info);
 EXPORT int PMPI_T_source_get_info(int source_index, char *name, int *name_len, char *desc, int *desc_len, MPI_T_source_order *ordering, MPI_Count *ticks_per_second, MPI_Count *max_ticks, MPI_Info *info)
 {
-    (void)source_index;
-    (void)name;
-    (void)name_len;
-    (void)desc;
-    (void)desc_len;
-    (void)ordering;
-    (void)ticks_per_second;
-    (void)max_ticks;
-    (void)info;
-    return isthmus_unsupported("MPI_T_source_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_T_source_get_info(source_index, name, name_len, desc, desc_len, ordering, ticks_per_second, max_ticks, info);
 }
 ALIAS(PMPI_T_source_get_info) int MPI_T_source_get_info(int source_index, char *name, int *name_len, char *desc, int *desc_len, MPI_T_source_order *ordering, MPI_Count *ticks_per_second, MPI_Count *max_ticks, MPI_Info *info);
 
+BODY int isthmus_MPI_T_source_get_num(int *num_sources);
 EXPORT int PMPI_T_source_get_num(int *num_sources)
 {
-    (void)num_sources;
-    return isthmus_unsupported("MPI_T_source_get_num", MPI_COMM_SELF);
+    return isthmus_MPI_T_source_get_num(num_sources);
 }
 ALIAS(PMPI_T_source_get_num) int MPI_T_source_get_num(int *num_sources);
 
+BODY int isthmus_MPI_T_source_get_timestamp(int source_index, MPI_Count *timestamp);
 EXPORT int PMPI_T_source_get_timestamp(int source_index, MPI_Count *timestamp)
 {
-    (void)source_index;
-    (void)timestamp;
-    return isthmus_unsupported("MPI_T_source_get_timestamp", MPI_COMM_SELF);
+    return isthmus_MPI_T_source_get_timestamp(source_index, timestamp);
 }
 ALIAS(PMPI_T_source_get_timestamp) int MPI_T_source_get_timestamp(int source_index, MPI_Count *timestamp);
 

@@ -22,10 +22,14 @@ pub(crate) fn call(function: &'static str, body: impl FnOnce() -> Result<()>) ->
 #[inline]
 pub(crate) fn call_on(function: &'static str, comm: h::Comm, body: impl FnOnce() -> Result<()>) -> c_int {
     let result = process::running().and_then(|_| body());
-    match result {
+    let code = match result {
         Ok(()) => abi::MPI_SUCCESS,
         Err(error) => raise(function, comm, &error),
+    };
+    if crate::tool::is_observing() {
+        crate::tool::dispatch();
     }
+    code
 }
 
 /// Runs a body that may be called at any time.
@@ -39,6 +43,7 @@ pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result
 /// Gives an error to the handler of the communicator and returns the code for the program.
 #[cold]
 pub(crate) fn raise(function: &'static str, comm: h::Comm, error: &Error) -> c_int {
+    crate::tool::error_raised(error.class);
     let (comm, handler) = crate::comm::handler_of(comm);
     raise_to(function, comm, handler, error)
 }

@@ -5,7 +5,7 @@
 //! 1. what our own memory safety or termination rests on (null pointers that we would write to, handles, ranks, lengths of
 //!    arrays): always done, where the argument is converted;
 //! 2. what protects the program from itself (null buffers, datatypes that are not committed, buffers that overlap): here,
-//!    done unless `ISTHMUS_CHECK=0` or the control variable `isthmus_check` says otherwise;
+//!    done unless `ISTHMUS_CHECK=0` or the control variable of that name says otherwise;
 //! 3. with the cargo feature `unchecked` the second kind is not even compiled.
 
 use std::ops::Range;
@@ -28,21 +28,9 @@ pub(crate) fn on() -> bool {
     !cfg!(feature = "unchecked") && ON.load(Ordering::Relaxed)
 }
 
-/// Can checks be switched on?
-pub(crate) fn is_compiled() -> bool {
-    !cfg!(feature = "unchecked")
-}
-
 /// Switches checks on or off.
 pub(crate) fn switch(on: bool) {
     ON.store(on, Ordering::Relaxed);
-}
-
-/// Reads `ISTHMUS_CHECK`, once, in MPI_Init.
-pub(crate) fn read_environment() {
-    if std::env::var_os("ISTHMUS_CHECK").is_some_and(|value| value == "0") {
-        switch(false);
-    }
 }
 
 /// A buffer whose data lie from `offset` to `offset + length` bytes behind `address`: if there are data, memory.

@@ -42,6 +42,20 @@ pub(crate) enum Kind {
     Message = 8,
     PvarSession = 10,
     PvarHandle = 11,
+    CvarHandle = 12,
+    EventRegistration = 13,
+    EventInstance = 14,
+    Enum = 15,
+}
+
+/// The handle of something that is always there, by its number among its kind.
+pub(crate) fn fixed(kind: Kind, number: usize) -> Handle {
+    ((number + FIRST) << 4) | kind as usize
+}
+
+/// The number of a handle of [`fixed`].
+pub(crate) fn fixed_index(kind: Kind, handle: Handle) -> Option<usize> {
+    (handle & 15 == kind as usize).then(|| (handle >> 4).checked_sub(FIRST))?
 }
 
 /// All objects of one kind.
@@ -92,7 +106,7 @@ impl<T> Table<T> {
     }
 
     fn index(&self, handle: Handle) -> Option<usize> {
-        (handle & 15 == self.kind as usize).then(|| (handle >> 4).checked_sub(FIRST))?
+        fixed_index(self.kind, handle)
     }
 
     /// Stores an object and gives its handle.
@@ -113,7 +127,7 @@ impl<T> Table<T> {
         let slot = unsafe { base.add(offset) };
         // SAFETY: rule 1: the lock is held; the slot is free, so nobody reads it, and it holds nothing to drop.
         unsafe { slot.write(UnsafeCell::new(Some(value))) };
-        ((index + FIRST) << 4) | self.kind as usize
+        self.handle(index)
     }
 
     /// The object of a handle, `None` if there is none.
@@ -122,6 +136,18 @@ impl<T> Table<T> {
         let slot = self.slot(self.index(handle)?)?;
         // SAFETY: rule 2.
         unsafe { (*slot.get()).as_ref() }
+    }
+
+    /// Takes every object out; their handles are invalid from now on.
+    pub(crate) fn clear(&self) {
+        let next = self.free.lock().unwrap_or_else(PoisonError::into_inner).next;
+        for index in 0..next as usize {
+            drop(self.remove(self.handle(index)));
+        }
+    }
+
+    fn handle(&self, index: usize) -> Handle {
+        fixed(self.kind, index)
     }
 
     /// Takes an object out; its handle is invalid from now on.

@@ -6,6 +6,7 @@
 //!
 //! * [`c`]: arguments as C passes them, the only file that turns pointers into values;
 //! * [`check`]: checks that can be switched off;
+//! * [`settings`]: what the environment and tools may change;
 //! * [`handle`]: handles of objects made at run time; [`call`]: what surrounds every body;
 //! * one file per chapter's noun for the rest.
 
@@ -33,5 +34,6 @@ mod pack;
 mod probe;
 mod process;
 mod request;
+mod settings;
 mod status;
 mod tool;

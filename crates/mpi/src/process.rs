@@ -75,6 +75,7 @@ pub(crate) fn was_finished() -> bool {
 /// MPI_Init: gives the granted thread level.
 pub(crate) fn start(required: c_int) -> Result<c_int> {
     let level = crate::environment::granted(required)?;
+    crate::settings::begin()?;
     if PHASE
         .compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire)
         .is_err()
@@ -85,7 +86,6 @@ pub(crate) fn start(required: c_int) -> Result<c_int> {
         );
     }
     install_panic_hook();
-    crate::check::read_environment();
     let running = match Running::start(level >= abi::MPI_THREAD_MULTIPLE) {
         Ok(running) => running,
         Err(error) => {
@@ -94,6 +94,8 @@ pub(crate) fn start(required: c_int) -> Result<c_int> {
         }
     };
     forget_token();
+    crate::settings::tune(running.world().engine());
+    crate::tool::begin(running.world().engine());
     let (comm_world, comm_self) = (running.world().comm_world(), running.world().comm_self());
     let main = std::thread::current().id();
     if PROCESS
@@ -118,6 +120,7 @@ pub(crate) fn finish() -> Result<()> {
     crate::attribute::delete_all_at_end(&process.comm_self, isthmus_abi::handles::MPI_COMM_SELF)?;
     crate::attribute::delete_all_at_end(&process.comm_world, isthmus_abi::handles::MPI_COMM_WORLD)?;
     process.running.finish().map_err(|e| boot_error(&e))?;
+    crate::tool::dispatch();
     PHASE.store(AFTER, Ordering::Release);
     Ok(())
 }
