@@ -7,9 +7,10 @@ use core::ffi::c_int;
 ///
 /// ```text
 /// byte  0        4     8       12           16           20        24       28
-///       | SOURCE | TAG | ERROR | count low  | count high | flags | unused | unused |
+///       | SOURCE | TAG | ERROR | count low  | count high | flags |       form      |
 /// ```
-/// The count is that of received bytes; bit 0 of the flags says cancelled.
+/// The count is that of received bytes; bit 0 of the flags says cancelled. The form is 0, or for a message that was probed and
+/// whose sender represents data differently, how it does.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -54,6 +55,22 @@ impl Status {
         self.internal[1] = (bytes >> 32) as c_int;
     }
 
+    /// How the counted bytes are represented; `None`: as in this process.
+    pub const fn form(&self) -> Option<[u8; 8]> {
+        let (low, high) = (self.internal[3] as u32 as u64, self.internal[4] as u32 as u64);
+        match low | high << 32 {
+            0 => None,
+            form => Some(form.to_le_bytes()),
+        }
+    }
+
+    /// Sets how the counted bytes are represented.
+    pub const fn set_form(&mut self, form: [u8; 8]) {
+        let form = u64::from_le_bytes(form);
+        self.internal[3] = form as c_int;
+        self.internal[4] = (form >> 32) as c_int;
+    }
+
     /// Whether the operation was cancelled.
     pub const fn cancelled(&self) -> bool {
         self.internal[2] & CANCELLED != 0
@@ -80,6 +97,17 @@ mod tests {
         for bytes in [0, 1, i64::from(u32::MAX), 1 << 40, i64::MAX] {
             assert_eq!(Status::new(0, 0, bytes).bytes(), bytes);
         }
+    }
+
+    #[test]
+    fn the_form_survives() {
+        let mut status = Status::new(0, 0, i64::MAX);
+        assert_eq!(status.form(), None);
+        status.set_form([2, 8, 8, 16, 113, 4, 1, 0]);
+        assert_eq!(
+            (status.form(), status.bytes()),
+            (Some([2, 8, 8, 16, 113, 4, 1, 0]), i64::MAX)
+        );
     }
 
     #[test]

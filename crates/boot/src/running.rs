@@ -73,6 +73,7 @@ impl Running {
             transports: vec![],
             routes: vec![0],
             levels: vec![4],
+            representations: vec![],
         };
         let engine = Shared::new(
             Engine::new(setup),
@@ -99,7 +100,7 @@ impl Running {
         let port = offer.listener.as_ref().map_or(0, Listener::port);
         let (agent, mut world) = Agent::join(invitation, port, representation(), request)?;
         let places = Arc::new(std::mem::take(&mut world.places));
-        like_us(&places)?;
+        let representations = representations(&places)?;
         let (me, topology) = (world.rank, Topology::new(&places));
         let (transports, hook) = transports(&world, &places, &topology, offer)?;
         let setup = Setup {
@@ -111,6 +112,7 @@ impl Running {
                 .map(|peer| topology.level_between(me, peer).index() as u8)
                 .collect(),
             transports: transports.into_iter().map(|(_, t)| t).collect(),
+            representations,
         };
         let node = &places.nodes[places.places[me as usize].node as usize];
         let policy = Policy {
@@ -278,17 +280,22 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Data are not converted yet between machines that represent them differently, so such a job must not begin.
-fn like_us(places: &PlaceTable) -> Result<(), BootError> {
+/// How the processes represent data; empty if all do as this one.
+fn representations(places: &PlaceTable) -> Result<Vec<isthmus_datatype::Representation>, BootError> {
     let own = representation();
-    let Some(rank) = places.places.iter().position(|p| p.representation != own) else {
-        return Ok(());
+    if places.places.iter().all(|place| place.representation == own) {
+        return Ok(vec![]);
+    }
+    let decode = |(rank, place): (usize, &Place)| {
+        isthmus_datatype::Representation::decode(place.representation.0).map_err(|error| {
+            let host = &places.nodes[place.node as usize].host;
+            BootError::System(format!(
+                "the processor or compiler of rank {rank} on {host} is of a kind whose data cannot be converted: {error}; run the \
+                 job without that machine, or use one version of Isthmus everywhere"
+            ))
+        })
     };
-    let host = &places.nodes[places.places[rank].node as usize].host;
-    Err(BootError::System(format!(
-        "rank {rank} on {host} represents data differently (byte order or sizes of types) from this machine, and conversion \
-         is not implemented in this version of Isthmus; run the job on machines of one kind"
-    )))
+    places.places.iter().enumerate().map(decode).collect()
 }
 
 fn representation() -> Representation {
@@ -317,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_that_represent_data_differently_are_refused_by_name() {
+    fn machines_that_represent_data_differently_are_known_and_strange_ones_refused_by_name() {
         let node = Node {
             host: "stranger".into(),
             addresses: vec![],
@@ -343,10 +350,13 @@ mod tests {
             nodes: vec![node.clone()],
             places: vec![place(representation)],
         };
-        assert!(like_us(&table(representation())).is_ok());
+        assert_eq!(representations(&table(representation())).unwrap(), []);
         let mut other = representation();
         other.0[0] = 3 - other.0[0];
-        let error = like_us(&table(other)).unwrap_err().to_string();
+        let known = representations(&table(other)).unwrap();
+        assert_eq!(known[0].encode(), other.0);
+        other.0[0] = 7;
+        let error = representations(&table(other)).unwrap_err().to_string();
         assert!(error.contains("rank 0 on stranger"), "{error}");
     }
 }

@@ -80,8 +80,8 @@ fn float(size: usize, basic: Basic, seed: u8) -> Vec<u8> {
 fn there(foreign: &Foreign, datatype: &Datatype, count: u64, local: &[u8]) -> Vec<u8> {
     let basics = datatype.signature().elements() * count;
     let bytes = Datatype::of(Basic::Byte);
-    let memory = OwnMemory::new(local);
-    let mut packer = Packer::new(&bytes, local.len() as u64, memory.lend().reading()).unwrap();
+    let memory = OwnMemory::with(local);
+    let mut packer = Packer::new(&bytes, local.len() as u64, memory.reading()).unwrap();
     let mut out = vec![0; foreign.bytes(count).unwrap() as usize];
     foreign.pack(0, basics, &mut packer, &mut out).unwrap();
     out
@@ -89,7 +89,7 @@ fn there(foreign: &Foreign, datatype: &Datatype, count: u64, local: &[u8]) -> Ve
 
 fn back(foreign: &Foreign, first: u64, basics: u64, data: &[u8], into: &OwnMemory) -> Result<(), ConversionError> {
     let bytes = Datatype::of(Basic::Byte);
-    let mut unpacker = Unpacker::new(&bytes, into.content().len() as u64, into.lend()).unwrap();
+    let mut unpacker = Unpacker::new(&bytes, into.content().len() as u64, into.memory()).unwrap();
     foreign.unpack(first, basics, data, &mut unpacker)
 }
 
@@ -136,7 +136,7 @@ proptest! {
             let basics = datatype.signature().elements() * count;
             prop_assert_eq!(foreign.basics_in(data.len() as u64), (basics, 0));
             prop_assert_eq!(foreign.bytes_of(basics), data.len() as u64);
-            let memory = OwnMemory::new(&vec![0xaa; local.len()]);
+            let memory = OwnMemory::with(&vec![0xaa; local.len()]);
             back(&foreign, 0, basics, &data, &memory).unwrap();
             prop_assert_eq!(memory.content(), &local[..], "{}", machine);
         }
@@ -152,7 +152,7 @@ proptest! {
             let cut = cut.min(basics);
             let byte = foreign.bytes_of(cut) as usize;
             prop_assert_eq!(foreign.basics_in(byte as u64), (cut, 0));
-            let memory = OwnMemory::new(&vec![0xaa; local.len()]);
+            let memory = OwnMemory::with(&vec![0xaa; local.len()]);
             back(&foreign, cut, basics - cut, &data[byte..], &memory).unwrap();
             let start = foreign.local_bytes_of(cut) as usize;
             prop_assert!(memory.content()[..start].iter().all(|&b| b == 0xaa));
@@ -168,7 +168,7 @@ proptest! {
             let Some(foreign) = Foreign::new(&datatype, machine).unwrap() else { continue };
             let (basics, _) = foreign.basics_in(data.len() as u64);
             let used = foreign.bytes_of(basics) as usize;
-            let memory = OwnMemory::new(&vec![0; foreign.local_bytes_of(basics) as usize]);
+            let memory = OwnMemory::new(0, foreign.local_bytes_of(basics) as isize);
             let _ = back(&foreign, 0, basics, &data[..used], &memory);
         }
     }
@@ -195,8 +195,8 @@ fn values_that_do_not_fit_are_named_and_all_others_arrive() {
     let datatype = Datatype::of(Basic::Long);
     let foreign = Foreign::new(&datatype, Representation::EXTERNAL32).unwrap().unwrap();
     let values: Vec<u8> = [5i64, -5, 1 << 40, 7].iter().flat_map(|v| v.to_ne_bytes()).collect();
-    let memory = OwnMemory::new(&values);
-    let mut packer = Packer::new(&datatype, 4, memory.lend().reading()).unwrap();
+    let memory = OwnMemory::with(&values);
+    let mut packer = Packer::new(&datatype, 4, memory.reading()).unwrap();
     let mut out = [0xee; 16];
     let error = foreign.pack(0, 4, &mut packer, &mut out).unwrap_err().to_string();
     assert!(

@@ -136,6 +136,7 @@ fn main() {
         transports: vec![Box::new(echo)],
         routes: vec![0; 2],
         levels: vec![4; 2],
+        representations: vec![],
     };
     let shared = Shared::new(
         Engine::new(setup),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_datatype::{Datatype, Packer, TypeError, Unpacker};
+use isthmus_datatype::{Datatype, Packer, Representation, TypeError, Unpacker};
 use isthmus_schedule::step::Plan;
 
 use crate::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
@@ -48,6 +48,8 @@ pub struct Binding {
     pub(crate) receive: BoundBuffer,
     pub(crate) unit: Unit,
     pub(crate) calls_user: bool,
+    /// How data that travel are represented, where the unit is a byte.
+    pub(crate) form: Representation,
 }
 
 impl Binding {
@@ -58,6 +60,7 @@ impl Binding {
             receive,
             unit: Unit::Byte,
             calls_user: false,
+            form: Representation::LOCAL,
         }
     }
 
@@ -68,12 +71,20 @@ impl Binding {
             receive,
             unit: Unit::Element { datatype, reducer },
             calls_user: true,
+            form: Representation::LOCAL,
         }
     }
 
     /// The reducer never calls code of the user (predefined operations), so a transport's thread may run it while the user computes.
     pub fn on_any_thread(mut self) -> Self {
         self.calls_user = false;
+        self
+    }
+
+    /// Among processes that represent data differently: bytes of a plan are bytes of the common form, elements are converted
+    /// by whoever receives them. Blocks must be [described](Block::described) then.
+    pub fn in_form(mut self, form: Representation) -> Self {
+        self.form = form;
         self
     }
 
@@ -92,8 +103,19 @@ pub struct Block {
     /// `None`: contiguous from the origin.
     pub(crate) datatype: Option<(Datatype, u64)>,
     pub(crate) length: u64,
+    /// Set where data may have to be converted.
+    pub(crate) described: Option<Box<Described>>,
     /// Keeps the memory as long as the operation that the block is for, if it is the library's own.
     _owner: Option<OwnMemory>,
+}
+
+/// The elements of a block, whose memory is seen from their origin.
+#[derive(Clone, Debug)]
+pub(crate) struct Described {
+    pub(crate) read: ReadMemory,
+    pub(crate) write: Option<WriteMemory>,
+    pub(crate) datatype: Datatype,
+    pub(crate) count: u64,
 }
 
 impl Block {
@@ -123,6 +145,7 @@ impl Block {
                 write,
                 datatype: None,
                 length,
+                described: None,
                 _owner: None,
             });
         }
@@ -133,8 +156,24 @@ impl Block {
             write,
             datatype: Some((datatype.clone(), count)),
             length,
+            described: None,
             _owner: None,
         })
+    }
+
+    /// Says which elements these are (those the block was made of), so that they can be converted.
+    pub fn described(mut self, datatype: &Datatype, count: u64) -> Self {
+        let offset = match &self.datatype {
+            None => datatype.contiguous(count).map_or(0, |(offset, _)| offset),
+            Some(_) => 0,
+        };
+        self.described = Some(Box::new(Described {
+            read: self.read.shifted(-offset),
+            write: self.write.map(|w| w.shifted(-offset)),
+            datatype: datatype.clone(),
+            count,
+        }));
+        self
     }
 
     /// Bytes of the packed stream.
@@ -142,7 +181,7 @@ impl Block {
         self.length
     }
 
-    fn read(&self, at: u64, out: &mut [u8]) {
+    pub(crate) fn read(&self, at: u64, out: &mut [u8]) {
         match &self.datatype {
             None => out.copy_from_slice(self.read.slice(at as isize, out.len())),
             Some((datatype, count)) => {
@@ -154,7 +193,7 @@ impl Block {
         }
     }
 
-    fn write(&self, at: u64, data: &[u8]) {
+    pub(crate) fn write(&self, at: u64, data: &[u8]) {
         let Some(mut memory) = self.write else { return };
         match &self.datatype {
             None => memory.slice(at as isize, data.len()).copy_from_slice(data),
@@ -276,6 +315,7 @@ impl BoundBuffer {
             return Some(SendBuffer {
                 form: SendForm::Blocks(blocks.clone(), at),
                 length,
+                common: false,
             });
         };
         match &block.datatype {
@@ -285,6 +325,7 @@ impl BoundBuffer {
                 Some(SendBuffer {
                     form: SendForm::Typed(Box::new(packer), at),
                     length,
+                    common: false,
                 })
             }
         }
@@ -305,6 +346,7 @@ impl BoundBuffer {
             return Some(ReceiveBuffer {
                 form: ReceiveForm::Blocks(blocks.clone(), at),
                 length,
+                elements: None,
             });
         };
         let memory = block.write?;
@@ -315,6 +357,7 @@ impl BoundBuffer {
                 Some(ReceiveBuffer {
                     form: ReceiveForm::Typed(Box::new(unpacker), at),
                     length,
+                    elements: None,
                 })
             }
         }

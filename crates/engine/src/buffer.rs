@@ -9,12 +9,15 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_datatype::{Datatype, Packer, TypeError, Unpacker};
 
 use crate::binding::{self, Block};
+use crate::conversion::Elements;
 
 /// Data to send.
 #[derive(Clone)]
 pub struct SendBuffer {
     pub(crate) form: SendForm,
     pub(crate) length: u64,
+    /// Data in the common form: see [`SendBuffer::packed`].
+    pub(crate) common: bool,
 }
 
 #[derive(Clone)]
@@ -42,6 +45,8 @@ pub type Charge = Arc<dyn Any + Send + Sync>;
 pub struct ReceiveBuffer {
     pub(crate) form: ReceiveForm,
     pub(crate) length: u64,
+    /// For messages of unlike processes.
+    pub(crate) elements: Option<Box<Elements>>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,6 +64,7 @@ impl SendBuffer {
     pub const EMPTY: Self = Self {
         form: SendForm::Contiguous(ReadMemory::EMPTY),
         length: 0,
+        common: false,
     };
 
     /// `length` bytes at `offset` from the origin: the fast way, no reference count is touched.
@@ -69,6 +75,7 @@ impl SendBuffer {
         Self {
             form: SendForm::Contiguous(memory),
             length,
+            common: false,
         }
     }
 
@@ -81,7 +88,15 @@ impl SendBuffer {
         Ok(Self {
             length: packer.size(),
             form: SendForm::Typed(Box::new(packer), 0),
+            common: false,
         })
+    }
+
+    /// Says that the data were packed (MPI_PACKED) in a communicator whose members represent data differently: they are in the
+    /// common form, whoever sends them.
+    pub fn packed(mut self) -> Self {
+        self.common = true;
+        self
     }
 
     /// Bytes of the message.
@@ -95,6 +110,7 @@ impl SendBuffer {
         Self {
             form: SendForm::Charged(Box::new((self.form, charge))),
             length: self.length,
+            common: self.common,
         }
     }
 
@@ -129,6 +145,7 @@ impl SendBuffer {
         Self {
             form: SendForm::Owned(bytes.into(), charge),
             length: self.length,
+            common: self.common,
         }
     }
 }
@@ -172,6 +189,7 @@ impl ReceiveBuffer {
     pub const EMPTY: Self = Self {
         form: ReceiveForm::Contiguous(WriteMemory::EMPTY),
         length: 0,
+        elements: None,
     };
 
     /// `length` bytes at `offset` from the origin: the fast way.
@@ -181,6 +199,7 @@ impl ReceiveBuffer {
         Self {
             form: ReceiveForm::Contiguous(memory),
             length,
+            elements: None,
         }
     }
 
@@ -193,6 +212,7 @@ impl ReceiveBuffer {
         Ok(Self {
             length: unpacker.size(),
             form: ReceiveForm::Typed(Box::new(unpacker), 0),
+            elements: None,
         })
     }
 

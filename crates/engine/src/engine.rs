@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use isthmus_datatype::Representation;
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::boot::Counters;
 
@@ -20,6 +21,8 @@ pub struct Setup {
     pub routes: Vec<u8>,
     /// Per peer the highest level of the network shared with it, for the counters: 0 wide area … 4 node.
     pub levels: Vec<u8>,
+    /// Per peer how it represents data; empty if all do as this process.
+    pub representations: Vec<Representation>,
 }
 
 /// Lengths of the queues at this moment.
@@ -46,7 +49,7 @@ pub struct Engine {
 impl Engine {
     /// An engine over these transports.
     pub fn new(setup: Setup) -> Self {
-        let state = State::new(setup.me, &setup.routes, &setup.levels);
+        let state = State::new(setup.me, &setup.routes, &setup.levels, setup.representations);
         Self {
             transports: setup.transports,
             state,

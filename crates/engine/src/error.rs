@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use isthmus_datatype::ConversionError;
 use isthmus_transport::Peer;
 
 /// Why a communication failed. Cheap to clone.
@@ -19,6 +20,24 @@ pub enum EngineError {
         message: u64,
         /// Bytes that fit.
         buffer: u64,
+    },
+    /// Data that cannot be converted between the representations of the two machines (MPI_ERR_TYPE, MPI_ERR_TRUNCATE). All
+    /// other elements were delivered.
+    Conversion {
+        /// Rank of the sender in the communicator; collective operations do not say.
+        source: u32,
+        /// Tag of the message; -1 in collective operations.
+        tag: i32,
+        /// Which type and value.
+        what: ConversionError,
+    },
+    /// The user's mistake: a message of another type was received as MPI_PACKED, but packed data have another form in a
+    /// communicator whose members represent data differently (MPI_ERR_TYPE).
+    NotPacked {
+        /// Rank of the sender in the communicator.
+        source: u32,
+        /// Tag of the message.
+        tag: i32,
     },
     /// The other process cannot be reached any more (MPI_ERR_PROC_FAILED or MPI_ERR_OTHER). The text says what was tried.
     PeerLost {
@@ -46,6 +65,17 @@ pub enum EngineError {
     },
 }
 
+impl EngineError {
+    /// Whether it ends an operation at once. Otherwise the data are delivered as far as they can be, and what was begun with
+    /// others goes on, so that they do not wait for this process.
+    pub(crate) fn is_fatal(&self) -> bool {
+        !matches!(
+            self,
+            Self::Truncate { .. } | Self::Conversion { .. } | Self::NotPacked { .. }
+        )
+    }
+}
+
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -58,6 +88,16 @@ impl fmt::Display for EngineError {
                 f,
                 "message of {message} bytes from rank {source} with tag {tag} was truncated: the receive buffer has room for \
                  {buffer} bytes; give the receive a larger count, or find the size with MPI_Probe first"
+            ),
+            Self::Conversion { source, tag, what } if *tag >= 0 => {
+                write!(f, "message from rank {source} with tag {tag}: {what}")
+            }
+            Self::Conversion { what, .. } => what.fmt(f),
+            Self::NotPacked { source, tag } => write!(
+                f,
+                "the message from rank {source} with tag {tag} was not sent as MPI_PACKED but is received as such; the machines of \
+                 this communicator represent data differently, so receive it with the datatype it was sent with, or pack it with \
+                 MPI_Pack before it is sent"
             ),
             Self::PeerLost { peer, reason } => write!(f, "process {peer} of MPI_COMM_WORLD is lost: {reason}"),
             Self::Protocol { peer, what } => write!(

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_datatype::{Basic, Datatype};
+use isthmus_datatype::{Basic, Datatype, Representation};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, WINDOW};
 
 use crate::binding::{Binding, Block, BoundBuffer, Next, Unit};
 use crate::requests::NONE;
+use crate::staged::Staged;
 use crate::{Channel, EngineError, Operation, ReceiveBuffer, SendBuffer};
 
 /// A step that is known and not forgotten yet.
@@ -41,6 +42,8 @@ pub(crate) struct Execution {
     pub(crate) tag: i32,
     /// Memory of the plan, as large as the plan asked for.
     scratch: Vec<BoundBuffer>,
+    /// Send and receive buffer in the form in which data travel, where that is another one.
+    staged: [Option<Staged>; 2],
     /// Number of the first step in the window.
     base: u32,
     window: VecDeque<StepState>,
@@ -75,6 +78,7 @@ impl Execution {
             operation,
             tag: 0,
             scratch: Vec::new(),
+            staged: [None, None],
             base: 0,
             window: VecDeque::new(),
             room: WINDOW,
@@ -100,6 +104,13 @@ impl Execution {
         for &units in plan.scratch() {
             self.scratch.push(owned(&binding.unit, units)?);
         }
+        self.staged = [None, None];
+        if binding.form != Representation::LOCAL && matches!(binding.unit, Unit::Byte) {
+            self.staged = [
+                Staged::new(&binding.send, binding.form)?,
+                Staged::new(&binding.receive, binding.form)?,
+            ];
+        }
         self.binding = binding;
         self.plan = Some(plan);
         Ok(())
@@ -111,6 +122,12 @@ impl Execution {
         self.next = None;
         self.binding = Binding::nothing();
         self.scratch.clear();
+        self.staged = [None, None];
+    }
+
+    /// What the plan has received goes to the user's memory, if it is not there yet.
+    pub(crate) fn deliver(&self) -> Result<(), EngineError> {
+        self.staged[1].as_ref().map_or(Ok(()), Staged::deliver)
     }
 
     /// A step that can run now: asks the plan for more steps while the window has room.
@@ -239,10 +256,19 @@ impl Execution {
     }
 
     fn buffer(&self, buffer: Buffer) -> Option<&BoundBuffer> {
+        match (buffer, &self.staged) {
+            (Buffer::Send, [Some(staged), _]) | (Buffer::Recv, [_, Some(staged)]) => Some(&staged.buffer),
+            (Buffer::Send, _) => Some(&self.binding.send),
+            (Buffer::Recv, _) => Some(&self.binding.receive),
+            (Buffer::Scratch(i), _) => self.scratch.get(i as usize),
+        }
+    }
+
+    fn staged(&mut self, buffer: Buffer) -> Option<&mut Staged> {
         match buffer {
-            Buffer::Send => Some(&self.binding.send),
-            Buffer::Recv => Some(&self.binding.receive),
-            Buffer::Scratch(i) => self.scratch.get(i as usize),
+            Buffer::Send => self.staged[0].as_mut(),
+            Buffer::Recv => self.staged[1].as_mut(),
+            Buffer::Scratch(_) => None,
         }
     }
 
@@ -257,7 +283,10 @@ impl Execution {
         }
     }
 
-    pub(crate) fn sending(&self, slice: &Slice) -> Result<SendBuffer, EngineError> {
+    pub(crate) fn sending(&mut self, slice: &Slice) -> Result<SendBuffer, EngineError> {
+        if let Some(staged) = self.staged(slice.buffer) {
+            staged.before_reading(slice.offset, slice.length)?;
+        }
         let buffer = self
             .range(slice)
             .and_then(|(at, length)| self.buffer(slice.buffer)?.sending(at, length));
@@ -266,13 +295,35 @@ impl Execution {
         })
     }
 
-    pub(crate) fn receiving(&self, slice: &Slice) -> Result<ReceiveBuffer, EngineError> {
+    pub(crate) fn receiving(&mut self, slice: &Slice) -> Result<ReceiveBuffer, EngineError> {
+        if let Some(staged) = self.staged(slice.buffer) {
+            staged.before_writing(slice.offset, slice.length);
+        }
         let buffer = self
             .range(slice)
             .and_then(|(at, length)| self.buffer(slice.buffer)?.receiving(at, length));
-        buffer.ok_or(EngineError::Plan {
+        let buffer = buffer.ok_or(EngineError::Plan {
             what: "a step writes outside its buffer",
-        })
+        })?;
+        Ok(self.described(buffer, slice))
+    }
+
+    /// Elements that unlike processes send are converted when they arrive.
+    fn described(&self, buffer: ReceiveBuffer, slice: &Slice) -> ReceiveBuffer {
+        let Unit::Element { datatype, .. } = &self.binding.unit else {
+            return buffer;
+        };
+        if self.binding.form == Representation::LOCAL || slice.length == 0 {
+            return buffer;
+        }
+        let memory = self.buffer(slice.buffer).and_then(|bound| {
+            let (_, memory, _) = bound.elements(datatype, slice.offset, slice.length)?;
+            Some(memory?.shifted(-isize::try_from(datatype.true_lower_bound()).ok()?))
+        });
+        match memory {
+            Some(memory) => buffer.described(memory, datatype, slice.length),
+            None => buffer,
+        }
     }
 
     /// `target = operand ∘ target`, or the other way round.

@@ -10,6 +10,7 @@
 mod binding;
 mod buffer;
 mod channel;
+mod conversion;
 mod counters;
 mod engine;
 mod error;
@@ -21,6 +22,7 @@ mod request;
 mod requests;
 mod send;
 mod shared;
+mod staged;
 mod state;
 mod tuning;
 

@@ -118,6 +118,7 @@ impl Engine {
             if !execution.over() || execution.aborted {
                 return Ok(());
             }
+            execution.deliver()?;
             let Some((plan, binding)) = execution.next.take().and_then(|next| next()) else {
                 return Ok(());
             };
@@ -125,12 +126,10 @@ impl Engine {
         }
     }
 
-    /// Errors that leave the plan nothing to go on with. (A truncated message does.)
+    /// Errors that leave the plan nothing to go on with. (A truncated message does not.)
     fn hopeless_plan(&self, index: u32) -> bool {
         let error = &self.state.requests.slot(index).completion.error;
-        error
-            .as_ref()
-            .is_some_and(|e| !matches!(e, EngineError::Truncate { .. }))
+        error.as_ref().is_some_and(EngineError::is_fatal)
     }
 
     /// Ends what can be ended of a plan that has failed; the rest completes by itself.
@@ -149,7 +148,7 @@ impl Engine {
         }
     }
 
-    fn run_step(&mut self, index: u32, execution: &Execution, action: Action) -> Result<Outcome, EngineError> {
+    fn run_step(&mut self, index: u32, execution: &mut Execution, action: Action) -> Result<Outcome, EngineError> {
         match action {
             Action::Send { to, data, slot } => self.run_send(execution, to, &data, slot),
             Action::Receive { from, data, slot } => self.run_receive(index, execution, from, &data, slot),
@@ -175,14 +174,20 @@ impl Engine {
         }
     }
 
-    fn run_send(&mut self, execution: &Execution, to: u32, data: &Slice, slot: u16) -> Result<Outcome, EngineError> {
+    fn run_send(
+        &mut self,
+        execution: &mut Execution,
+        to: u32,
+        data: &Slice,
+        slot: u16,
+    ) -> Result<Outcome, EngineError> {
+        let buffer = execution.sending(data)?;
         let channel = &execution.channel;
         if to >= channel.members.count() {
             return Err(EngineError::Plan {
                 what: "a message to a rank outside the group",
             });
         }
-        let buffer = execution.sending(data)?;
         let peer = channel.members.peer(to);
         let tag = execution.tag | i32::from(slot);
         let header = Header::new(Kind::Eager, channel.context + 1, channel.rank, tag, buffer.length(), 0);
@@ -205,18 +210,18 @@ impl Engine {
     fn run_receive(
         &mut self,
         index: u32,
-        execution: &Execution,
+        execution: &mut Execution,
         from: u32,
         data: &Slice,
         slot: u16,
     ) -> Result<Outcome, EngineError> {
+        let buffer = execution.receiving(data)?;
         let channel = &execution.channel;
         if from >= channel.members.count() {
             return Err(EngineError::Plan {
                 what: "a message from a rank outside the group",
             });
         }
-        let buffer = execution.receiving(data)?;
         let tag = execution.tag | i32::from(slot);
         let pattern = Pattern {
             context: channel.context + 1,
@@ -240,7 +245,7 @@ impl Engine {
         }
         match self.state.requests.remove(request).error {
             None => Ok(Outcome::Done),
-            Some(error @ EngineError::Truncate { .. }) if plan != NONE => {
+            Some(error) if !error.is_fatal() && plan != NONE => {
                 self.state.requests.slot_mut(plan).completion.error.get_or_insert(error);
                 Ok(Outcome::Done)
             }

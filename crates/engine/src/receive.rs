@@ -6,7 +6,7 @@ use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::requests::{NONE, ReceiveStage, ReceiveTask, Task};
-use crate::state::{Content, Message};
+use crate::state::{Content, Message, State};
 use crate::{Arrived, Channel, Engine, EngineError, MatchedMessage, Members, ReceiveBuffer, Request};
 
 /// Who receives what from whom: the arguments of a receive.
@@ -58,11 +58,7 @@ impl Engine {
             return self.hopeless(channel, from).map_or(Ok(None), Err);
         };
         let found = self.state.matcher.look(waiting);
-        Ok(found.map(|(envelope, message)| Arrived {
-            source: envelope.source,
-            tag: envelope.tag,
-            bytes: message.bytes,
-        }))
+        Ok(found.map(|(envelope, message)| self.state.arrived_message(envelope, message)))
     }
 
     /// As [`Engine::iprobe`], and takes the message off the queue: only [`Engine::imrecv`] can receive it then.
@@ -80,11 +76,7 @@ impl Engine {
         let Some((envelope, message)) = self.state.matcher.take(&pattern) else {
             return self.hopeless(channel, from).map_or(Ok(None), Err);
         };
-        let arrived = Arrived {
-            source: envelope.source,
-            tag: envelope.tag,
-            bytes: message.bytes,
-        };
+        let arrived = self.state.arrived_message(&envelope, &message);
         let taken = &mut self.state.taken;
         let at = taken.iter().position(Option::is_none).unwrap_or(taken.len());
         if at == taken.len() {
@@ -186,14 +178,24 @@ impl Engine {
             message.kept(),
             if message.offered() { 0 } else { message.token },
         );
+        let origin = (message.peer, message.common);
         match message.content {
-            Content::Inline(bytes) => self.state.fill(index, envelope, &bytes[..message.bytes as usize]),
-            Content::Kept(bytes) => self.state.fill(index, envelope, &bytes),
+            Content::Inline(bytes) => self
+                .state
+                .fill(index, envelope, origin, &bytes[..message.bytes as usize]),
+            Content::Kept(bytes) => self.state.fill(index, envelope, origin, &bytes),
             Content::Offered(handle) => {
-                self.state
-                    .answer(index, message.peer, envelope, message.bytes, message.token, handle);
+                self.state.answer(
+                    index,
+                    message.peer,
+                    envelope,
+                    (message.bytes, message.common),
+                    message.token,
+                    handle,
+                );
             }
             Content::Local(send) => {
+                self.state.prepare(index, envelope, origin, message.bytes);
                 let wanted = self.state.matched(index, envelope, message.bytes);
                 self.receive_from_self(send, index, wanted);
             }
@@ -260,6 +262,17 @@ impl Engine {
     }
 }
 
+impl State {
+    fn arrived_message(&self, envelope: &Envelope, message: &Message) -> Arrived {
+        Arrived {
+            source: envelope.source,
+            tag: envelope.tag,
+            bytes: message.bytes,
+            form: self.form_of(message.peer, message.common),
+        }
+    }
+}
+
 impl Message {
     fn offered(&self) -> bool {
         matches!(self.content, Content::Offered(_))
@@ -276,6 +289,7 @@ impl ReceiveTask {
             members,
             wanted: 0,
             got: 0,
+            conversion: None,
         }
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of operations in flight and how they ended.
 
+use isthmus_datatype::Representation;
+
 use crate::EngineError;
 
 /// Names an operation in flight; 64 bits, never zero. Stale names are recognised.
@@ -61,8 +63,10 @@ pub struct Arrived {
     pub source: u32,
     /// Tag.
     pub tag: i32,
-    /// Bytes of the message.
+    /// Bytes of the message, in its form.
     pub bytes: u64,
+    /// How the data are represented; `None`: as in this process.
+    pub form: Option<Representation>,
 }
 
 /// How an operation ended.

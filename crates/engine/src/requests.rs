@@ -5,6 +5,7 @@ use isthmus_protocol::matching::Posted;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::Header;
 
+use crate::conversion::Conversion;
 use crate::execution::Execution;
 use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
 
@@ -62,6 +63,8 @@ pub(crate) struct ReceiveTask {
     /// Bytes that will be delivered.
     pub(crate) wanted: u64,
     pub(crate) got: u64,
+    /// What is done with the message once it is here, if its sender represents data differently.
+    pub(crate) conversion: Option<Box<Conversion>>,
 }
 
 #[derive(Debug)]

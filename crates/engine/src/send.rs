@@ -374,6 +374,8 @@ impl Engine {
     fn send_to_self(&mut self, mut outbound: Outbound) -> Result<(), Outbound> {
         let envelope = envelope(&outbound.header);
         if let Some(index) = self.state.matcher.arrive(&envelope) {
+            let origin = (self.state.me, outbound.buffer.common);
+            self.state.prepare(index, &envelope, origin, outbound.buffer.length());
             let wanted = self.state.matched(index, &envelope, outbound.buffer.length());
             if let Some(task) = self.state.requests.receive(index) {
                 transfer(
@@ -398,6 +400,7 @@ impl Engine {
             peer: me,
             bytes: length,
             token: 0,
+            common: outbound.buffer.common,
             content: Content::keep(bytes),
         };
         self.state.unexpected(me, &envelope, length);
@@ -416,6 +419,7 @@ impl Engine {
             peer: me,
             bytes: task.header.length,
             token: 0,
+            common: task.header.common,
             content: Content::Local(index),
         };
         let envelope = envelope(&task.header);
@@ -472,7 +476,8 @@ impl Engine {
 
 #[inline]
 fn outbound(channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Outbound {
-    let header = Header::new(Kind::Eager, channel.context, channel.rank, tag, buffer.length(), 0);
+    let mut header = Header::new(Kind::Eager, channel.context, channel.rank, tag, buffer.length(), 0);
+    header.common = buffer.common;
     Outbound {
         peer: channel.members.peer(to),
         header,

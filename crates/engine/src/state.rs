@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use isthmus_datatype::Representation;
 use isthmus_protocol::credit::Account;
 use isthmus_protocol::matching::{Envelope, Matcher};
 use isthmus_transport::{Peer, Placement, Sink};
@@ -59,6 +60,8 @@ pub(crate) struct Message {
     pub(crate) bytes: u64,
     /// Names the sender's request, 0 if it does not care.
     pub(crate) token: u64,
+    /// Packed data in the common form.
+    pub(crate) common: bool,
     pub(crate) content: Content,
 }
 
@@ -112,6 +115,8 @@ pub(crate) enum Work {
 pub(crate) struct State {
     pub(crate) me: Peer,
     pub(crate) peers: Vec<PeerState>,
+    /// How peers represent data; empty if all do as this process.
+    pub(crate) representations: Vec<Representation>,
     pub(crate) reasons: FxHashMap<Peer, Arc<str>>,
     pub(crate) requests: Requests,
     pub(crate) matcher: Matcher<u32, Message>,
@@ -141,7 +146,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(me: Peer, routes: &[u8], levels: &[u8]) -> Self {
+    pub(crate) fn new(me: Peer, routes: &[u8], levels: &[u8], representations: Vec<Representation>) -> Self {
         let level = |i: usize| levels.get(i).copied().unwrap_or(0);
         let peer = |(i, &route): (usize, &u8)| PeerState {
             route,
@@ -153,6 +158,7 @@ impl State {
         Self {
             me,
             peers: routes.iter().enumerate().map(peer).collect(),
+            representations,
             reasons: FxHashMap::default(),
             requests: Requests::default(),
             matcher: Matcher::new(),
@@ -177,6 +183,9 @@ impl State {
     #[inline]
     pub(crate) fn finish(&mut self, index: u32) {
         self.events += 1;
+        if !self.representations.is_empty() {
+            self.convert(index);
+        }
         let slot = self.requests.slot_mut(index);
         if matches!(slot.task, Task::Send(_)) {
             slot.task = Task::Nothing;
@@ -250,7 +259,8 @@ impl State {
 
     /// Gives a whole message to the receive that it matched.
     #[inline]
-    pub(crate) fn fill(&mut self, index: u32, envelope: &Envelope, data: &[u8]) {
+    pub(crate) fn fill(&mut self, index: u32, envelope: &Envelope, origin: (Peer, bool), data: &[u8]) {
+        self.prepare(index, envelope, origin, data.len() as u64);
         let wanted = self.matched(index, envelope, data.len() as u64) as usize;
         if let Some(task) = self.requests.receive(index) {
             task.buffer.write(0, &data[..wanted]);
@@ -280,10 +290,11 @@ impl State {
         index: u32,
         peer: Peer,
         envelope: &Envelope,
-        message: u64,
+        (message, common): (u64, bool),
         token: u64,
         handle: Box<[u8]>,
     ) {
+        self.prepare(index, envelope, (peer, common), message);
         self.matched(index, envelope, message);
         if let Some(task) = self.requests.receive(index) {
             task.peer = peer;
@@ -297,7 +308,7 @@ impl State {
         match self.matcher.arrive(&envelope) {
             Some(index) => {
                 self.settle(peer, header.length, header.token);
-                self.fill(index, &envelope, payload);
+                self.fill(index, &envelope, (peer, header.common), payload);
             }
             None => self.keep(peer, header, Content::keep(payload)),
         }
@@ -309,6 +320,7 @@ impl State {
             peer,
             bytes: header.length,
             token: header.token,
+            common: header.common,
             content,
         };
         if !self.peers[peer as usize].account.hold(message.kept()) {
@@ -351,7 +363,8 @@ impl State {
         match self.matcher.arrive(&envelope) {
             Some(index) => {
                 self.settle(peer, 0, 0);
-                self.answer(index, peer, &envelope, header.length, header.token, handle.into());
+                let message = (header.length, header.common);
+                self.answer(index, peer, &envelope, message, header.token, handle.into());
             }
             None => self.keep(peer, header, Content::Offered(handle.into())),
         }
@@ -427,6 +440,9 @@ impl State {
     /// Memory for an eager message that a posted receive can take as it is.
     fn place_eager(&mut self, peer: Peer, header: &Header) -> Placement {
         let envelope = envelope(header);
+        if self.form_of(peer, header.common).is_some() {
+            return Placement::Collect;
+        }
         let Some((posted, &index)) = self.matcher.expect(&envelope) else {
             return Placement::Collect;
         };

@@ -68,6 +68,7 @@ impl Prepared {
         let Self { call, binding, role } = self;
         let among = Among::of(world, comm, call.operation)?;
         let (comm, me) = (acting(comm), acting(comm).rank());
+        let (binding, form) = (binding.in_form(comm.form(world)), comm.form(world));
         let phase = match &role {
             Role::Counted(_) => among.counts_phase(&call, me),
             Role::Member | Role::Bystander => None,
@@ -81,7 +82,7 @@ impl Prepared {
                     received.give(&mut call);
                     Some((among.plan(&call, me), binding))
                 });
-                (phase.plan, first, Some(next))
+                (phase.plan, first.in_form(form), Some(next))
             }
             _ => (among.plan(&call, me), binding, None),
         };

@@ -142,16 +142,17 @@ impl Comm {
             .get_or_init(|| Arc::new(Shape::new(world.topology(), self.group.members())))
     }
 
-    /// How data of collective operations and packed data are represented: as in this process where all members represent them
-    /// so, otherwise in the common form.
+    /// How data of collective operations and packed data are represented: as in this process where all members (of both groups)
+    /// represent them so, otherwise in the common form.
     pub fn form(&self, world: &World) -> Representation {
         if !world.unlike() {
             return Representation::LOCAL;
         }
+        let whole = self.joint().map_or(self, |joint| &joint.comm);
         let places = &world.places().places;
         let of = |rank: u32| places.get(rank as usize).map(|place| place.representation);
         let unlike = *self.unlike.get_or_init(|| {
-            let mut members = self.group.members().iter().map(|&rank| of(rank));
+            let mut members = whole.group.members().iter().map(|&rank| of(rank));
             let first = members.next();
             members.any(|other| Some(other) != first)
         });

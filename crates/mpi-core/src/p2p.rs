@@ -77,6 +77,8 @@ pub fn receive_tag(tag: i32) -> Result<Option<i32>> {
 impl From<&EngineError> for Error {
     fn from(error: &EngineError) -> Self {
         let class = match error {
+            EngineError::Conversion { what, .. } => conversion_class(what),
+            EngineError::NotPacked { .. } => abi::MPI_ERR_TYPE,
             EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
             EngineError::PeerLost { .. } => abi::MPI_ERR_OTHER,
             EngineError::Misuse { .. } => abi::MPI_ERR_REQUEST,
@@ -94,10 +96,13 @@ impl From<isthmus_datatype::TypeError> for Error {
 
 impl From<ConversionError> for Error {
     fn from(error: ConversionError) -> Self {
-        let class = match &error {
-            ConversionError::Lacking { .. } => abi::MPI_ERR_TYPE,
-            ConversionError::DoesNotFit { .. } => abi::MPI_ERR_TRUNCATE,
-        };
-        Self::new(class, error.to_string())
+        Self::new(conversion_class(&error), error.to_string())
+    }
+}
+
+fn conversion_class(error: &ConversionError) -> i32 {
+    match error {
+        ConversionError::Lacking { .. } => abi::MPI_ERR_TYPE,
+        ConversionError::DoesNotFit { .. } => abi::MPI_ERR_TRUNCATE,
     }
 }

@@ -2,13 +2,15 @@
 //! Buffer, count and datatype arguments as the engine's buffers.
 
 use isthmus_abi::handles as h;
+use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
-use isthmus_datatype::Datatype;
+use isthmus_datatype::{Basic, Datatype, Representation};
 use isthmus_engine::{Block, ReceiveBuffer, SendBuffer};
 
 use crate::c::{Source, Target, count};
 use crate::check;
 use crate::datatype::find;
+use crate::process;
 
 /// Data to send.
 #[inline]
@@ -40,16 +42,56 @@ pub(crate) fn receiving(buffer: Target, n: i64, datatype: h::Datatype) -> Result
     Ok(ReceiveBuffer::typed(buffer.memory(low as i64, high as i64), ty, n)?)
 }
 
+/// The same memory, described where messages may have to be converted: in a communicator whose members represent data
+/// differently.
+pub(crate) fn described(
+    room: ReceiveBuffer,
+    comm: &Comm,
+    buffer: Target,
+    n: i64,
+    datatype: h::Datatype,
+) -> Result<ReceiveBuffer> {
+    if !is_mixed(comm)? {
+        return Ok(room);
+    }
+    let (n, ty) = (count("count", n)?, find(datatype)?);
+    let (low, high) = ty.window(n)?;
+    Ok(room.described(buffer.memory(low as i64, high as i64), ty, n))
+}
+
+/// The same data, marked where they are packed in a form that is not this process's.
+pub(crate) fn marked(data: SendBuffer, comm: &Comm, datatype: h::Datatype) -> Result<SendBuffer> {
+    if is_mixed(comm)? && find(datatype)?.signature().uniform() == Some(Basic::Packed) {
+        return Ok(data.packed());
+    }
+    Ok(data)
+}
+
+#[inline]
+fn is_mixed(comm: &Comm) -> Result<bool> {
+    Ok(comm.form(process::world()?) != Representation::LOCAL)
+}
+
 /// A block of a collective operation that is only read.
 pub(crate) fn reading(buffer: Source, n: u64, ty: &Datatype) -> Result<Block> {
     let (low, high) = ty.window(n)?;
     check::buffer("buf", buffer.address(), low as i64, (high - low) as u64)?;
-    Ok(Block::reading(buffer.memory(low as i64, high as i64), ty, n)?)
+    let block = Block::reading(buffer.memory(low as i64, high as i64), ty, n)?;
+    convertible(block, ty, n)
 }
 
 /// A block of a collective operation that is written.
 pub(crate) fn writing(buffer: Target, n: u64, ty: &Datatype) -> Result<Block> {
     let (low, high) = ty.window(n)?;
     check::buffer("buf", buffer.address(), low as i64, (high - low) as u64)?;
-    Ok(Block::writing(buffer.memory(low as i64, high as i64), ty, n)?)
+    let block = Block::writing(buffer.memory(low as i64, high as i64), ty, n)?;
+    convertible(block, ty, n)
+}
+
+fn convertible(block: Block, ty: &Datatype, n: u64) -> Result<Block> {
+    Ok(if process::world()?.unlike() {
+        block.described(ty, n)
+    } else {
+        block
+    })
 }

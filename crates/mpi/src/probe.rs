@@ -12,7 +12,7 @@ use isthmus_core::fail;
 use isthmus_core::p2p::{self, Source};
 use isthmus_engine::{Arrived, Channel, Engine, EngineError, MatchedMessage};
 
-use crate::buffer::receiving;
+use crate::buffer::{described, receiving};
 use crate::c::{Out, Target, flag};
 use crate::call::call_on;
 use crate::entry::entry;
@@ -29,7 +29,11 @@ struct Matched {
 static MESSAGES: Table<Matched> = Table::new(Kind::Message);
 
 fn status_of(arrived: &Arrived) -> Status {
-    Status::new(arrived.source as c_int, arrived.tag, arrived.bytes as i64)
+    let mut status = Status::new(arrived.source as c_int, arrived.tag, arrived.bytes as i64);
+    if let Some(form) = arrived.form {
+        status.set_form(form.encode());
+    }
+    status
 }
 
 /// What to look for; `None`: MPI_PROC_NULL, from which everything is there at once and empty.
@@ -171,6 +175,11 @@ fn imrecv(buffer: Target, count: i64, datatype: h::Datatype, message: Out<h::Mes
     message.set("message", h::MPI_MESSAGE_NULL)?;
     let Some(found) = matched.message.into_inner().unwrap_or_else(PoisonError::into_inner) else {
         fail!(abi::MPI_ERR_REQUEST, "the message was received already");
+    };
+    // The communicator may have been freed in the meantime; its messages have not.
+    let room = match comm::find(matched.comm) {
+        Ok(comm) => described(room, comm, buffer, count, datatype)?,
+        Err(_) => room,
     };
     let request = process::world()?.engine().lock().imrecv(found, room);
     Ok((matched.comm, Operation::Receive(request)))

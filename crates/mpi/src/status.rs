@@ -8,6 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_abi::{Count, Status};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
+use isthmus_datatype::{Datatype, Foreign, Representation};
 
 use crate::c::{In, Out, count};
 use crate::call::{call, call_anytime};
@@ -19,9 +20,24 @@ fn bytes(status: In<Status>) -> Result<u64> {
     Ok(status.slice("status", 1)?[0].bytes().max(0) as u64)
 }
 
+/// How a message that was probed is represented, if its sender does that differently and this concerns the datatype.
+fn foreign(status: In<Status>, ty: &Datatype) -> Result<Option<Foreign>> {
+    let Some(form) = status.slice("status", 1)?[0].form() else {
+        return Ok(None);
+    };
+    match Representation::decode(form) {
+        Ok(form) => Ok(Foreign::new(ty, form)?),
+        Err(error) => fail!(abi::MPI_ERR_ARG, "the status was overwritten: {error}"),
+    }
+}
+
 /// Whole elements received, or MPI_UNDEFINED.
 fn whole(status: In<Status>, datatype: h::Datatype) -> Result<i64> {
-    let (bytes, size) = (bytes(status)?, find_any(datatype)?.size());
+    let (bytes, ty) = (bytes(status)?, find_any(datatype)?);
+    let size = match foreign(status, ty)? {
+        None => ty.size(),
+        Some(foreign) => foreign.bytes(1)?,
+    };
     Ok(match (bytes, size) {
         (0, _) => 0,
         (_, 0) => UNDEFINED,
@@ -33,7 +49,11 @@ fn whole(status: In<Status>, datatype: h::Datatype) -> Result<i64> {
 /// Basic elements received, or MPI_UNDEFINED.
 fn basics(status: In<Status>, datatype: h::Datatype) -> Result<i64> {
     let (bytes, ty) = (bytes(status)?, find_any(datatype)?);
-    Ok(ty.elements(bytes).map_or(UNDEFINED, |n| n as i64))
+    let elements = match foreign(status, ty)? {
+        None => ty.elements(bytes),
+        Some(foreign) => Some(foreign.basics_in(bytes)).filter(|(_, rest)| *rest == 0).map(|(n, _)| n),
+    };
+    Ok(elements.map_or(UNDEFINED, |n| n as i64))
 }
 
 /// For an `int`: MPI_UNDEFINED if it does not fit.
@@ -49,7 +69,7 @@ fn set_elements(status: Out<Status>, datatype: h::Datatype, n: i64) -> Result<()
 }
 
 /// Bytes of the first `n` basics of a stream of this type.
-fn bytes_of(n: u64, ty: &isthmus_datatype::Datatype) -> Result<i64> {
+fn bytes_of(n: u64, ty: &Datatype) -> Result<i64> {
     let per_element = ty.signature().elements();
     if n == 0 || per_element == 0 {
         return Ok(0);

@@ -4,7 +4,7 @@
 //! ```text
 //!  byte 0        1        2                 4                          8
 //!      +--------+--------+-----------------+--------------------------+
-//!    0 | kind   | flags  | reserved (0)    | context                  |
+//!    0 | kind   | flags  | form   | 0      | context                  |
 //!      +--------+--------+-----------------+--------------------------+
 //!    8 | source: rank in the communicator  | tag (signed)             |
 //!      +-----------------------------------+--------------------------+
@@ -13,7 +13,7 @@
 //!   24 | token: names a request of one of the two sides               |
 //!      +--------------------------------------------------------------+
 //! ```
-//! Little-endian. `Cts` and `Data` do not need context, source and tag; the eight bytes of `context`
+//! `form`: 1 if the message is packed data in the common form, else 0 (the representation of the sender). Little-endian. `Cts` and `Data` do not need context, source and tag; the eight bytes of `context`
 //! and `source` carry [`Header::auxiliary`] there (receiver's token, offset of the fragment).
 
 /// Size of an encoded [`Header`] in bytes.
@@ -84,6 +84,9 @@ pub struct Header {
     pub kind: Kind,
     /// Reserved for the transports (compression, end of a burst); 0 today.
     pub flags: u8,
+    /// The message is packed data in the form that is common to processes that represent data differently, whatever the
+    /// representation of its sender.
+    pub common: bool,
     /// Context of the communicator: point-to-point and collective traffic have different ones.
     pub context: u32,
     /// Rank of the sender in the communicator (for an intercommunicator: in its local group).
@@ -122,6 +125,7 @@ impl Header {
         Self {
             kind,
             flags: 0,
+            common: false,
             context,
             source,
             tag,
@@ -137,6 +141,7 @@ impl Header {
         Self {
             kind,
             flags: 0,
+            common: false,
             context,
             source,
             tag: 0,
@@ -165,6 +170,7 @@ impl Header {
         let mut out = [0; HEADER_BYTES];
         out[0] = self.kind as u8;
         out[1] = self.flags;
+        out[2] = u8::from(self.common);
         out[4..8].copy_from_slice(&self.context.to_le_bytes());
         out[8..12].copy_from_slice(&self.source.to_le_bytes());
         out[12..16].copy_from_slice(&self.tag.to_le_bytes());
@@ -178,13 +184,14 @@ impl Header {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let kind = Kind::from_code(bytes[0]).ok_or(HeaderError::UnknownKind(bytes[0]))?;
         let reserved = u16::from_le_bytes([bytes[2], bytes[3]]);
-        if reserved != 0 {
+        if reserved > 1 {
             return Err(HeaderError::Reserved(reserved));
         }
         let u64_at = |at: usize| u64::from(u32_at(at)) | (u64::from(u32_at(at + 4)) << 32);
         Ok(Self {
             kind,
             flags: bytes[1],
+            common: reserved == 1,
             context: u32_at(4),
             source: u32_at(8),
             tag: u32_at(12) as i32,
@@ -200,7 +207,8 @@ mod tests {
 
     #[test]
     fn header_survives_the_wire() {
-        let header = Header::new(Kind::EagerSync, 7, 0xdead_beef, -2, 1 << 40, u64::MAX - 1);
+        let mut header = Header::new(Kind::EagerSync, 7, 0xdead_beef, -2, 1 << 40, u64::MAX - 1);
+        header.common = true;
         assert_eq!(Header::decode(&header.encode()), Ok(header));
         let cts = Header::control(Kind::Cts, 5, 0x0123_4567_89ab_cdef, 9);
         assert_eq!(
@@ -212,8 +220,8 @@ mod tests {
     #[test]
     fn garbage_is_refused() {
         let mut bytes = Header::control(Kind::Ack, 0, 0, 0).encode();
-        bytes[2] = 1;
-        assert_eq!(Header::decode(&bytes), Err(HeaderError::Reserved(1)));
+        bytes[2] = 2;
+        assert_eq!(Header::decode(&bytes), Err(HeaderError::Reserved(2)));
         assert_eq!(Header::decode(&[0; 32]), Err(HeaderError::UnknownKind(0)));
     }
 }

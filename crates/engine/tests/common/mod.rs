@@ -38,6 +38,7 @@ pub(crate) fn world(count: u32, options: Options) -> World {
             transports: vec![Box::new(end) as Box<dyn Transport>],
             routes: vec![0; count as usize],
             levels: vec![4; count as usize],
+            representations: vec![],
         })
     };
     World {

@@ -16,7 +16,7 @@ use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::world::World;
-use isthmus_datatype::Datatype;
+use isthmus_datatype::{Datatype, Foreign};
 
 use crate::c::Out;
 use crate::call::call_on;
@@ -93,7 +93,10 @@ impl Place {
 
     /// Bytes of the packed stream of `count` elements as it travels in this communicator.
     fn bytes(&self, ty: &Datatype, count: u64) -> Result<u64> {
-        Ok(ty.bytes(count)?)
+        Ok(match Foreign::new(ty, self.comm.form(self.world))? {
+            None => ty.bytes(count)?,
+            Some(foreign) => foreign.bytes(count)?,
+        })
     }
 
     /// The root argument of a rooted operation.

@@ -44,11 +44,11 @@ impl Operands {
         }
     }
 
-    fn prepare(&self, mut call: Call, send: BoundBuffer, receive: BoundBuffer) -> Result<Prepared> {
+    fn prepare(&self, place: &Place, mut call: Call, send: BoundBuffer, receive: BoundBuffer) -> Result<Prepared> {
         let ty = datatype::find(self.datatype)?;
         let reduction = op::find(self.op, ty, self.datatype)?;
         call.commutative = reduction.commutative;
-        call.unit_bytes = ty.size();
+        call.unit_bytes = place.bytes(ty, 1)?;
         let binding = Binding::elements(send, receive, ty.clone(), reduction.reducer);
         let binding = if reduction.calls_program {
             binding
@@ -66,7 +66,7 @@ impl Operands {
         if !call.in_place {
             distinct(from.region(1)?, receive.region(1)?)?;
         }
-        self.prepare(call, from.bind_unless_in_place(1)?, receive.bind(1)?)
+        self.prepare(place, call, from.bind_unless_in_place(1)?, receive.bind(1)?)
     }
 }
 
@@ -100,8 +100,8 @@ pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> 
     call.root = root.rank;
     match root.role {
         Role::Bystander => Ok(Prepared::bystander(Operation::Reduce)),
-        Role::Other => operands.prepare(call, operands.send(n).bind(1)?, BoundBuffer::none()),
-        Role::Root if place.is_inter() => operands.prepare(call, BoundBuffer::none(), operands.receive(n).bind(1)?),
+        Role::Other => operands.prepare(place, call, operands.send(n).bind(1)?, BoundBuffer::none()),
+        Role::Root if place.is_inter() => operands.prepare(place, call, BoundBuffer::none(), operands.receive(n).bind(1)?),
         Role::Root => operands.gives_and_gets(place, call, n, n),
     }
 }

@@ -10,7 +10,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::p2p::{self, Source as From};
 use isthmus_engine::{Completion, Mode, ReceiveBuffer, SendBuffer};
 
-use crate::buffer::{receiving, sending};
+use crate::buffer::{described, marked, receiving, sending};
 use crate::c::{Out, Source, Target};
 use crate::comm::Held;
 use crate::request::{self, Operation, give_status, null_status, receive_status};
@@ -53,6 +53,7 @@ fn outbound(buffer: Source, to: Envelope) -> Result<Option<Outbound<'static>>> {
     let tag = p2p::send_tag(to.tag)?;
     let destination = p2p::destination(comm, to.rank)?;
     let data = sending(buffer, to.count, to.datatype)?;
+    let data = marked(data, comm, to.datatype)?;
     Ok(destination.map(|to| Outbound { comm, to, tag, data }))
 }
 
@@ -63,6 +64,7 @@ fn inbound(buffer: Target, from: Envelope) -> Result<Option<Inbound<'static>>> {
     let tag = p2p::receive_tag(from.tag)?;
     let source = p2p::source(comm, from.rank)?;
     let room = receiving(buffer, from.count, from.datatype)?;
+    let room = described(room, comm, buffer, from.count, from.datatype)?;
     Ok(match source {
         From::Nobody => None,
         From::From(source) => Some(Inbound {
