@@ -51,7 +51,9 @@ fn basics(status: In<Status>, datatype: h::Datatype) -> Result<i64> {
     let (bytes, ty) = (bytes(status)?, find_any(datatype)?);
     let elements = match foreign(status, ty)? {
         None => ty.elements(bytes),
-        Some(foreign) => Some(foreign.basics_in(bytes)).filter(|(_, rest)| *rest == 0).map(|(n, _)| n),
+        Some(foreign) => Some(foreign.basics_in(bytes))
+            .filter(|(_, rest)| *rest == 0)
+            .map(|(n, _)| n),
     };
     Ok(elements.map_or(UNDEFINED, |n| n as i64))
 }
@@ -65,6 +67,7 @@ fn set_elements(status: Out<Status>, datatype: h::Datatype, n: i64) -> Result<()
     let (n, ty) = (count("count", n)?, find_any(datatype)?);
     let mut changed = status.get("status")?;
     changed.set_bytes(bytes_of(n, ty)?);
+    changed.set_form([0; 8]);
     status.set("status", changed)
 }
 

@@ -101,7 +101,9 @@ pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> 
     match root.role {
         Role::Bystander => Ok(Prepared::bystander(Operation::Reduce)),
         Role::Other => operands.prepare(place, call, operands.send(n).bind(1)?, BoundBuffer::none()),
-        Role::Root if place.is_inter() => operands.prepare(place, call, BoundBuffer::none(), operands.receive(n).bind(1)?),
+        Role::Root if place.is_inter() => {
+            operands.prepare(place, call, BoundBuffer::none(), operands.receive(n).bind(1)?)
+        }
         Role::Root => operands.gives_and_gets(place, call, n, n),
     }
 }
