@@ -65,6 +65,8 @@ pub struct Call {
     pub receive_blocks: Blocks,
     /// Whether operands may be exchanged. Otherwise results are legal in the order of ranks.
     pub commutative: bool,
+    /// Whether the order of association depends on ranks only, so that results are bit-identical for every shape.
+    pub fixed: bool,
     /// Whether this member called with MPI_IN_PLACE. Rooted operations: only the root may, the others say false.
     pub in_place: bool,
     /// Bytes of one unit: only a guide for the choice of algorithms. Equal on all members, also where they represent data
@@ -84,6 +86,7 @@ impl Call {
             blocks: Blocks::Equal(units),
             receive_blocks: Blocks::Equal(0),
             commutative: true,
+            fixed: false,
             in_place: false,
             unit_bytes: 1,
             granule: 1,

@@ -58,6 +58,11 @@ pub(crate) fn meeting(shape: &Shape, bytes: u64) -> Top {
     }
 }
 
+/// Whether the leaders meet in an allreduce whose order is fixed: where one trip less is worth more than the bytes.
+pub(crate) fn fixed_meeting(shape: &Shape, bytes: u64) -> bool {
+    shape.tiers() > 0 && shape.level(0) <= Level::LocalArea && shape.clusters(1) <= FLAT && bytes <= LONG
+}
+
 /// Whether the bytes that shares save each leader, (k − 1) (k − 2) / k of the message, are worth a second trip: as many as the
 /// link carries in that time (20 ms at 100 Mbit/s; 0.5 ms at 1 Gbit/s; inside a machine, nothing).
 fn split_pays(level: Level, members: u32, bytes: u64) -> bool {

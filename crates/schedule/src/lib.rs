@@ -15,6 +15,7 @@ pub mod check;
 mod choose;
 mod compose;
 mod fold;
+mod order;
 mod row;
 mod script;
 pub mod step;

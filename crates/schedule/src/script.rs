@@ -133,6 +133,17 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// `count` places of a piece's lane without gaps between them. A pool is used either so or with [`Pool::place`].
+    pub(crate) fn row(&self, piece: &Piece, first: u64, count: u64) -> Slice {
+        Slice {
+            buffer: self.buffer,
+            offset: piece.lane * self.spares * self.piece + first * piece.length,
+            length: count * piece.length,
+        }
+    }
+}
+
 type Filler = Box<dyn FnMut(&mut Script) -> bool + Send>;
 
 /// A plan: written by algorithms, read by executors.

@@ -124,6 +124,26 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
+    fn fixed_order(shape in shapes(40), call in calls(&[Operation::Reduce, Operation::Allreduce, Operation::Scan,
+        Operation::Exscan, Operation::ReduceScatterBlock]), seed in any::<u64>()) {
+        let call = Call { fixed: true, commutative: false, ..call };
+        let n = units(&call) % 8;
+        check(&shape, call, Counts::Equal(n), seed)?;
+    }
+
+    #[test]
+    fn fixed_order_of_unequal_blocks(shape in shapes(24), call in calls(&[Operation::ReduceScatter]),
+        sizes in proptest::collection::vec(0u64..4, 24), seed in any::<u64>()) {
+        let call = Call { fixed: true, ..call };
+        let sizes = sizes[..shape.size() as usize].to_vec();
+        check(&shape, call, Counts::Each(sizes), seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
     fn between_groups(shape in shapes(24), low in any::<u32>(), call in calls(&[Operation::Barrier, Operation::Bcast,
         Operation::Reduce, Operation::Gather, Operation::Gatherv, Operation::Scatter, Operation::Scatterv,
         Operation::Allgather, Operation::Allgatherv, Operation::Alltoall, Operation::Alltoallv, Operation::Allreduce,

@@ -93,7 +93,8 @@ impl Place {
 
     /// Bytes of the packed stream of `count` elements as it travels in this communicator.
     fn bytes(&self, ty: &Datatype, count: u64) -> Result<u64> {
-        Ok(match Foreign::new(ty, self.comm.form(self.world))? {
+        let acting = self.comm.joint().map_or(self.comm, |joint| &joint.comm);
+        Ok(match Foreign::new(ty, acting.form(self.world))? {
             None => ty.bytes(count)?,
             Some(foreign) => foreign.bytes(count)?,
         })

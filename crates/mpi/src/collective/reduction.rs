@@ -17,6 +17,9 @@ use crate::c::{Source, Target, count};
 use crate::check::distinct;
 use crate::{datatype, op};
 
+/// Info key of a communicator: `fixed` makes the order in which reductions associate depend on ranks only.
+const ORDER: &str = "isthmus_reduction";
+
 /// Contribution and result of a reduction.
 #[derive(Clone, Copy)]
 pub(super) struct Operands {
@@ -48,6 +51,7 @@ impl Operands {
         let ty = datatype::find(self.datatype)?;
         let reduction = op::find(self.op, ty, self.datatype)?;
         call.commutative = reduction.commutative;
+        call.fixed = place.comm.hint(ORDER).is_some_and(|order| order == "fixed");
         call.unit_bytes = place.bytes(ty, 1)?;
         let binding = Binding::elements(send, receive, ty.clone(), reduction.reducer);
         let binding = if reduction.calls_program {

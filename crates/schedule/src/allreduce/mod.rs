@@ -2,6 +2,7 @@
 //! Allreduce.
 
 mod doubling;
+mod fixed;
 mod flat;
 mod split;
 mod tree;
@@ -20,6 +21,9 @@ pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
         return Box::new(Script::default());
     }
     let bytes = call.bytes(units);
+    if call.fixed {
+        return fixed::plan(call, shape, me, units);
+    }
     if call.commutative || shape.in_rank_order() {
         let top = match choose::meeting(shape, bytes) {
             Top::Split if units < u64::from(shape.clusters(1)) => Top::Tree,

@@ -243,6 +243,11 @@ impl Case {
                     )));
                 }
                 let first = memories[0].recv.as_ref().and_then(|r| r.get(i).copied().flatten());
+                if self.call.fixed && got.map(|g| g.form) != Some(Token::in_order(wanted.1, wanted.0).form) {
+                    return Err(Fault::new(format!(
+                        "rank {rank}, unit {i}: not combined in the fixed order"
+                    )));
+                }
                 if self.call.operation == Operation::Allreduce && got.map(|g| g.form) != first.map(|f| f.form) {
                     return Err(Fault::new(format!(
                         "rank {rank}, unit {i}: combined otherwise than on rank 0"

@@ -33,6 +33,24 @@ impl Token {
         }
     }
 
+    /// An element of the ranks of a set that is 0 to r, combined in the fixed order: split at the greatest power of two below.
+    pub(crate) fn in_order(ranks: u64, index: u64) -> Self {
+        fn of(low: u32, high: u32, index: u64) -> Token {
+            if high - low == 1 {
+                return Token::element(low, index);
+            }
+            let middle = low + (high - low).next_power_of_two() / 2;
+            let (left, right) = (of(low, middle, index), of(middle, high, index));
+            Token {
+                ranks: left.ranks | right.ranks,
+                interval: (low, high),
+                form: mix(left.form.rotate_left(7) ^ mix(right.form)),
+                ..left
+            }
+        }
+        of(0, 64 - ranks.leading_zeros(), index)
+    }
+
     /// A unit of somebody's data.
     pub(crate) fn unit(rank: u32, offset: u64) -> Self {
         Self {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reduce to a root.
 
+pub(crate) mod fixed;
 mod tree;
 pub(crate) mod whole;
 
@@ -14,6 +15,9 @@ pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     let units = call.blocks.size(0);
     if units == 0 {
         return Box::new(Script::default());
+    }
+    if call.fixed {
+        return fixed::plan(call, shape, me, units);
     }
     if call.commutative || shape.in_rank_order() {
         return tree::plan(call, shape, me, units);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reduce_scatter_block and reduce_scatter.
 
+mod fixed;
 mod tree;
 
 use crate::Call;
@@ -14,6 +15,9 @@ pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     let units = call.blocks.offset(shape.size());
     if units == 0 {
         return Box::new(Script::default());
+    }
+    if call.fixed {
+        return fixed::plan(call, shape, me, units);
     }
     if !call.commutative && !shape.in_rank_order() {
         return tree::plan(call, shape.by_rank(), me, Top::Tree);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scan (inclusive) and exscan (exclusive).
 
+mod fixed;
 mod tree;
 mod whole;
 
@@ -15,6 +16,9 @@ pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     let units = call.blocks.size(0);
     if units == 0 {
         return Box::new(Script::default());
+    }
+    if call.fixed {
+        return fixed::plan(call, shape, me, units);
     }
     let bytes = call.bytes(units);
     if shape.in_rank_order() {

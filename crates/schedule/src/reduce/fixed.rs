@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Reduce in one order of association: along the tree of all tiers, covers instead of sums.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | (parts − 1) per cluster and tier: the minimum |
+//! | trips | those of tree |
+//! | bytes | n times the size of the subtree's cover: 1 for 2^j ranks from a multiple of 2^j on, up to 2 log2 p for consecutive ranks |
+//! | restrictions | none: order and association depend on ranks only (see `order.rs`) |
+//! | paper | – |
+
+use crate::order::{Ledger, Ranks};
+use crate::script::Kind;
+use crate::step::{Plan, Rank};
+use crate::tree::Family;
+use crate::{Call, choose};
+use isthmus_topology::Shape;
+
+pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
+    let bytes = call.bytes(units);
+    let family = Family::new(shape, call.root, me, 0, |level, k| choose::radix(level, k, bytes));
+    let mut ledger = Ledger::new(shape.size(), me, true, call.in_place);
+    absorb(&mut ledger, shape, &family);
+    match family.parent {
+        Some(parent) => give(&mut ledger, shape, &family, parent),
+        None => ledger.total(),
+    }
+    ledger.plan(call, shape, units)
+}
+
+/// Receives the covers of the children's subtrees.
+pub(crate) fn absorb(ledger: &mut Ledger, shape: &Shape, family: &Family) {
+    for child in family.children.iter().rev() {
+        let cover = Ranks::at(shape, child.start..child.end).cover(shape.size());
+        ledger.receive(child.rank, &cover, Kind::Up);
+    }
+}
+
+/// Sends the cover of the own subtree up.
+pub(crate) fn give(ledger: &mut Ledger, shape: &Shape, family: &Family, parent: Rank) {
+    let cover = Ranks::at(shape, family.start..family.end).cover(shape.size());
+    ledger.send([parent].into_iter(), &cover, Kind::Up);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Reduce_scatter in one order of association: reduce to rank 0, then scatter.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | 2 (parts − 1) per cluster and tier |
+//! | trips | two per tier |
+//! | bytes | all blocks times the size of covers up, every block once per tier down |
+//! | restrictions | none: order and association depend on ranks only (see `order.rs`); scattering begins when all is reduced |
+//! | paper | – |
+
+use crate::compose::{Composite, Members, Part};
+use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::{Blocks, Call, Operation, plan as plan_of};
+use isthmus_topology::Shape;
+use std::sync::Arc;
+
+pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64) -> Box<dyn Plan> {
+    let mut composite = Composite::default();
+    let total = if me == 0 {
+        composite.memory(units)
+    } else {
+        Slice::NOTHING
+    };
+    let user = |buffer| Slice {
+        buffer,
+        offset: 0,
+        length: 0,
+    };
+    // In place the contribution is in the result buffer, which takes nothing before the second stage.
+    let given = user(if call.in_place { Buffer::Recv } else { Buffer::Send });
+    let operation = match call.blocks {
+        Blocks::Equal(_) => Operation::Scatter,
+        _ => Operation::Scatterv,
+    };
+    let reduce = Call {
+        operation: Operation::Reduce,
+        blocks: Blocks::Equal(units),
+        ..call.clone()
+    };
+    let scatter = Call {
+        operation,
+        ..call.clone()
+    };
+    let stages = [(reduce, given, total), (scatter, total, user(Buffer::Recv))];
+    for (number, (inner, send, recv)) in (0..).zip(stages) {
+        let inner = Call {
+            root: 0,
+            in_place: false,
+            ..inner
+        };
+        composite.stage([Part {
+            number,
+            plan: plan_of(&inner, shape, me),
+            members: Members::All,
+            send,
+            recv,
+        }]);
+    }
+    Box::new(composite)
+}

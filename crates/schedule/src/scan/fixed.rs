@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Scan and exscan in one order of association: covers go up the tree of all tiers, and what a subtree misses of the intervals
+//! from 0 to its members comes down.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | at most 2 (parts − 1) per cluster and tier |
+//! | trips | two per tier |
+//! | bytes | n times the size of covers up; down n times what is missing: for consecutive ranks from a on, the bits set in a |
+//! | restrictions | none: the result of rank r is the reduction of ranks 0 to r in the order of `order.rs` |
+//! | paper | – |
+
+use crate::order::{Ledger, Ranks};
+use crate::reduce::fixed::{absorb, give};
+use crate::script::Kind;
+use crate::step::{Plan, Rank};
+use crate::tree::Family;
+use crate::{Call, Operation, choose};
+use isthmus_topology::Shape;
+
+pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
+    let bytes = call.bytes(units);
+    let inclusive = call.operation == Operation::Scan;
+    let family = Family::new(shape, 0, me, 0, |level, k| choose::radix(level, k, bytes));
+    let mut ledger = Ledger::new(shape.size(), me, false, call.in_place);
+    absorb(&mut ledger, shape, &family);
+    if let Some(parent) = family.parent {
+        give(&mut ledger, shape, &family, parent);
+        let missing = Ranks::at(shape, family.start..family.end).missing(inclusive);
+        ledger.receive(parent, &missing, Kind::Down);
+    }
+    for child in &family.children {
+        let missing = Ranks::at(shape, child.start..child.end).missing(inclusive);
+        ledger.send([child.rank].into_iter(), &missing, Kind::Down);
+    }
+    match me + u32::from(inclusive) {
+        0 => {}
+        end => ledger.result(end),
+    }
+    ledger.plan(call, shape, units)
+}
