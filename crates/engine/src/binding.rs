@@ -11,8 +11,8 @@ use isthmus_schedule::step::Plan;
 use crate::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
 
 /// Applies a reduction operation to whole elements as they lie in memory. Arguments: operand, target, number of elements,
-/// operand is left. Both slices begin at the first byte of data of their first element (true lower bound), and end behind
-/// the last byte of data of their last one; elements are an extent apart.
+/// operand is left. Both slices hold all bytes of the elements' data and no others before or behind: they begin at the first byte of
+/// data (true lower bound) of the first element or, if the extent is negative, of the last; elements are an extent apart.
 pub type Reducer = Arc<dyn Fn(&[u8], &mut [u8], u64, bool) + Send + Sync>;
 
 /// Called when a plan has ended: another one for the same request, or the end.
@@ -363,7 +363,7 @@ impl BoundBuffer {
         }
     }
 
-    /// The memory of whole elements of the only block: `first .. first + count`, from the first byte of data to behind the last.
+    /// The memory of whole elements of the only block: `first .. first + count`, from the lowest byte of data to behind the highest.
     pub(crate) fn elements(
         &self,
         datatype: &Datatype,
@@ -375,8 +375,8 @@ impl BoundBuffer {
         let span = i64::try_from(count.checked_sub(1)?)
             .ok()?
             .checked_mul(datatype.extent())?;
-        // A negative extent would put later elements before earlier ones: refused.
-        let length = usize::try_from(span)
+        // A negative extent puts later elements before earlier ones.
+        let length = usize::try_from(span.checked_abs()?)
             .ok()?
             .checked_add(usize::try_from(datatype.true_extent()).ok()?)?;
         let skip = if block.datatype.is_some() {
@@ -384,7 +384,7 @@ impl BoundBuffer {
         } else {
             0
         };
-        let at = isize::try_from(at.checked_add(skip)?).ok()?;
+        let at = isize::try_from(at.checked_add(skip)?.checked_add(span.min(0))?).ok()?;
         Some((block.read.shifted(at), block.write.map(|w| w.shifted(at)), length))
     }
 }

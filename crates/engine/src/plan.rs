@@ -162,13 +162,23 @@ impl Engine {
             }
             Action::Copy { from, to } => {
                 let (mut from, mut to) = (execution.sending(&from)?, execution.receiving(&to)?);
-                if from.length() != to.length() {
-                    return Err(EngineError::Plan {
-                        what: "a copy step between slices of different lengths",
-                    });
+                let (given, room) = (from.length(), to.length());
+                transfer(&mut from, &mut to, given.min(room), chunk(&mut self.state.chunk, CHUNK));
+                if given > room {
+                    // As if it had been a message of this process to itself.
+                    let error = EngineError::Truncate {
+                        source: execution.channel.rank,
+                        tag: execution.tag,
+                        message: given,
+                        buffer: room,
+                    };
+                    self.state
+                        .requests
+                        .slot_mut(index)
+                        .completion
+                        .error
+                        .get_or_insert(error);
                 }
-                let length = from.length();
-                transfer(&mut from, &mut to, length, chunk(&mut self.state.chunk, CHUNK));
                 Ok(Outcome::Done)
             }
         }

@@ -14,6 +14,7 @@ use isthmus_engine::Reducer;
 
 use crate::c::{Out, Source, Target, flag};
 use crate::call::call;
+use crate::check::{self, Region};
 use crate::handle::{Kind, Table};
 
 /// `MPI_User_function`
@@ -85,18 +86,21 @@ fn predefined_reducer(op: Predefined, basic: Basic) -> Reducer {
 }
 
 fn user_defined(user: User, datatype: &Datatype, type_handle: h::Datatype) -> Reduction {
-    let offset = datatype.true_lower_bound() as isize;
     let ty = datatype.clone();
     // The function is told the handle, perhaps after the program has freed it.
     let held = crate::datatype::hold(type_handle);
     let reducer = move |operand: &[u8], target: &mut [u8], elements: u64, operand_is_left: bool| {
-        let handle = held.handle();
+        let apply = |input: *const u8, inout: *mut u8| {
+            let offset = first_byte(&ty, elements) as isize;
+            let (input, inout) = (input.wrapping_offset(-offset), inout.wrapping_offset(-offset));
+            user.apply(input, inout, ty.extent() as isize, elements, held.handle());
+        };
         if operand_is_left {
-            user.apply(operand.as_ptr(), target.as_mut_ptr(), offset, elements, handle);
+            apply(operand.as_ptr(), target.as_mut_ptr());
         } else {
             // The function computes inout = in ∘ inout, so for target ∘ operand a copy of the operand takes the result.
             let mut result = operand.to_vec();
-            user.apply(target.as_ptr(), result.as_mut_ptr(), offset, elements, handle);
+            apply(target.as_ptr(), result.as_mut_ptr());
             copy_data(&ty, elements, &result, target);
         }
     };
@@ -107,15 +111,21 @@ fn user_defined(user: User, datatype: &Datatype, type_handle: h::Datatype) -> Re
     }
 }
 
-/// Copies elements but not the gaps in and between them, which are the program's. Both slices begin with the first byte
-/// of data.
+/// Where the lowest byte of data of elements is, from the origin of the first one.
+fn first_byte(ty: &Datatype, elements: u64) -> i64 {
+    let last = (elements as i64 - 1).wrapping_mul(ty.extent());
+    ty.true_lower_bound().wrapping_add(last.min(0))
+}
+
+/// Copies elements but not the gaps in and between them, which are the program's. Both slices begin with the lowest
+/// byte of data.
 fn copy_data(ty: &Datatype, elements: u64, from: &[u8], to: &mut [u8]) {
     if ty.contiguous(elements).is_some() {
         return to.copy_from_slice(from);
     }
     // The plan described the same elements to the engine before, so this cannot fail.
     let Ok((low, high)) = ty.window(elements) else { return };
-    let origin = -ty.true_lower_bound();
+    let origin = -first_byte(ty, elements);
     let source = Source::of(from).offset(origin).memory(low as i64, high as i64);
     let target = Target::of(to).offset(origin).memory(low as i64, high as i64);
     let (Ok(mut packer), Ok(mut unpacker)) = (Packer::new(ty, elements, source), Unpacker::new(ty, elements, target))
@@ -130,20 +140,23 @@ fn copy_data(ty: &Datatype, elements: u64, from: &[u8], to: &mut [u8]) {
 }
 
 impl User {
-    /// Calls the function of the program. The pointers are to the first byte of data, `offset` behind the element's origin.
-    fn apply(self, input: *const u8, inout: *mut u8, offset: isize, elements: u64, datatype: h::Datatype) {
-        let input = input.wrapping_offset(-offset).cast_mut().cast();
-        let inout = inout.wrapping_offset(-offset).cast();
+    /// Calls the function of the program for elements that are `extent` apart.
+    fn apply(self, input: *const u8, inout: *mut u8, extent: isize, elements: u64, datatype: h::Datatype) {
         let mut handle = datatype.0;
         match self.function {
             Function::Large(function) => {
                 let mut count = elements as isthmus_abi::Count;
-                function(input, inout, &raw mut count, &raw mut handle);
+                function(input.cast_mut().cast(), inout.cast(), &raw mut count, &raw mut handle);
             }
             Function::Small(function) => {
-                // Plans cut long reductions into segments; one above 2^31 elements would be one of single bytes.
-                let mut count = c_int::try_from(elements).unwrap_or(c_int::MAX);
-                function(input, inout, &raw mut count, &raw mut handle);
+                let mut done = 0;
+                while done < elements {
+                    let at = extent.wrapping_mul(done as isize);
+                    let (input, inout) = (input.wrapping_offset(at), inout.wrapping_offset(at));
+                    let mut count = c_int::try_from(elements - done).unwrap_or(c_int::MAX);
+                    done += u64::from(count.unsigned_abs());
+                    function(input.cast_mut().cast(), inout.cast(), &raw mut count, &raw mut handle);
+                }
             }
         }
     }
@@ -202,12 +215,21 @@ fn reduce_local(input: Source, inout: Target, count: i64, datatype: h::Datatype,
     let count = crate::c::count("count", count)?;
     let ty = crate::datatype::find(datatype)?;
     let reduction = find(op, ty, datatype)?;
-    if count == 0 {
+    if ty.bytes(count)? == 0 {
         return Ok(());
     }
-    let start = ty.true_lower_bound() as isize;
-    let length = (ty.true_extent() + (count as i64 - 1) * ty.extent()) as usize;
     let (low, high) = ty.window(count)?;
+    let region = |argument, address| Region {
+        argument,
+        address,
+        count,
+        datatype: ty,
+    };
+    check::buffer("inbuf", input.address(), low as i64, (high - low) as u64)?;
+    check::buffer("inoutbuf", inout.address(), low as i64, (high - low) as u64)?;
+    check::distinct(region("inbuf", input.address()), region("inoutbuf", inout.address()))?;
+    let start = first_byte(ty, count) as isize;
+    let length = (ty.true_extent() + (count as i64 - 1) * ty.extent().abs()) as usize;
     let operand = input.memory(low as i64, high as i64);
     let mut target = inout.memory(low as i64, high as i64);
     (reduction.reducer)(operand.slice(start, length), target.slice(start, length), count, true);
