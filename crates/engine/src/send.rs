@@ -2,10 +2,10 @@
 //! Sending: first frames, answers to the receiver, queues per peer.
 
 use isthmus_protocol::choice::{Facts, first_frame};
-use isthmus_transport::{Limits, Peer, SendError};
+use isthmus_transport::{Limits, Peer, SendError, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::buffer::{SendForm, transfer};
+use crate::buffer::transfer;
 use crate::requests::{NONE, SendStage, SendTask, Task};
 use crate::state::{CHUNK, Content, Message, Work};
 use crate::{Channel, Engine, EngineError, Knob, Mode, Operation, Request, SendBuffer};
@@ -116,15 +116,15 @@ impl Engine {
         if length > (limits.eager.min(limits.frame) as u64).min(self.state.tuning.get(Knob::Eager)) {
             return Err(outbound);
         }
-        let sent = match outbound.buffer.piece(0, length as usize) {
-            Some(piece) => transport.send(outbound.peer, &outbound.header, piece),
-            None => {
-                let chunk = chunk(&mut self.state.chunk, length as usize);
-                outbound.buffer.read(0, chunk);
-                transport.send(outbound.peer, &outbound.header, chunk)
-            }
-        };
-        match sent {
+        let (header, buffer) = (&outbound.header, &mut outbound.buffer);
+        match send_piece(
+            &mut **transport,
+            outbound.peer,
+            header,
+            buffer,
+            0,
+            &mut self.state.chunk,
+        ) {
             Ok(()) => {
                 peer.account.sent(length);
                 Ok(())
@@ -227,20 +227,19 @@ impl Engine {
         };
         let mut header = task.header;
         header.kind = kind;
-        let handle;
-        let payload = if kind == Kind::Rts {
+        let sent = if kind == Kind::Rts {
             header.token = token;
-            handle = match task.buffer.memory().filter(|_| limits.pull) {
+            let handle = match task.buffer.memory().filter(|_| limits.pull) {
                 Some(memory) => transport.handle(task.peer, memory, length),
                 None => Vec::new(),
             };
             header.flags = handle.len() as u8;
-            &handle[..]
+            transport.send(task.peer, &header, &handle)
         } else {
             header.token = if kind == Kind::EagerSync { token } else { 0 };
-            first_payload(&mut task.buffer, &mut self.state.chunk, length)
+            let scratch = &mut self.state.chunk;
+            send_piece(&mut **transport, task.peer, &header, &mut task.buffer, 0, scratch)
         };
-        let sent = transport.send(task.peer, &header, payload);
         match sent {
             Ok(()) => {
                 peer.account.sent(if kind == Kind::Rts { 0 } else { length });
@@ -357,14 +356,8 @@ impl Engine {
         let limit = transport.limits(task.peer).frame.min(CHUNK) as u64;
         let length = limit.min(task.wanted - task.sent);
         let header = Header::control(Kind::Data, task.receiver, task.sent, length);
-        match task.buffer.piece(task.sent, length as usize) {
-            Some(piece) => transport.send(task.peer, &header, piece)?,
-            None => {
-                let chunk = chunk(&mut self.state.chunk, length as usize);
-                task.buffer.read(task.sent, chunk);
-                transport.send(task.peer, &header, chunk)?;
-            }
-        }
+        let (buffer, scratch) = (&mut task.buffer, &mut self.state.chunk);
+        send_piece(&mut **transport, task.peer, &header, buffer, task.sent, scratch)?;
         task.sent += length;
         Ok(task.sent == task.wanted)
     }
@@ -512,11 +505,18 @@ pub(crate) fn chunk(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
     &mut memory[..length]
 }
 
-fn first_payload<'a>(buffer: &'a mut SendBuffer, memory: &'a mut Vec<u8>, length: u64) -> &'a [u8] {
-    if matches!(buffer.form, SendForm::Contiguous(_) | SendForm::Owned(..)) {
-        return buffer.piece(0, length as usize).unwrap_or_default();
+/// Sends a frame with the bytes of the message from `at` on as its payload.
+#[inline]
+fn send_piece(
+    transport: &mut dyn Transport,
+    peer: Peer,
+    header: &Header,
+    buffer: &mut SendBuffer,
+    at: u64,
+    scratch: &mut Vec<u8>,
+) -> Result<(), SendError> {
+    match buffer.piece(at, header.length as usize) {
+        Some(piece) => transport.send(peer, header, piece),
+        None => transport.send_filled(peer, header, scratch, &mut |to| buffer.read(at, to)),
     }
-    let chunk = chunk(memory, length as usize);
-    buffer.read(0, chunk);
-    chunk
 }

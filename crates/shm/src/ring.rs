@@ -81,11 +81,11 @@ pub(crate) trait Memory {
     fn word(&self, at: usize) -> &AtomicU64;
     /// Makes sure that there is memory behind the data up to `end`. Error: a number of the operating system.
     fn back(&self, end: usize) -> Result<usize, i32>;
-    /// Writes bytes 8.. of a record: the rest of the header and the payload.
+    /// Writes bytes 8.. of a record: the rest of the header, and the payload of `length` bytes by calling `fill`.
     ///
     /// # Safety
-    /// The record `at .. at + HEADER + payload.len()` lies inside the data and belongs to the writer (R1), and the caller is it.
-    unsafe fn write(&self, at: usize, header: &[u8; HEADER], payload: &[u8]);
+    /// The record `at .. at + HEADER + length` lies inside the data and belongs to the writer (R1), and the caller is it.
+    unsafe fn write(&self, at: usize, header: &[u8; HEADER], length: usize, fill: impl FnOnce(&mut [u8]));
     /// Calls `f` with the `length` bytes of a record, the word included.
     ///
     /// # Safety
@@ -156,10 +156,16 @@ impl<M: Memory> Writer<M> {
         }
     }
 
-    /// Writes and publishes one record, or nothing. The header must not begin with eight zero bytes.
+    /// Writes and publishes one record with a payload of `length` bytes, which `fill` writes, or nothing. The header must not begin
+    /// with eight zero bytes.
     #[inline]
-    pub(crate) fn push(&mut self, header: &[u8; HEADER], payload: &[u8]) -> Result<(), PushError> {
-        let need = round_up(HEADER + payload.len());
+    pub(crate) fn push(
+        &mut self,
+        header: &[u8; HEADER],
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), PushError> {
+        let need = round_up(HEADER + length);
         let to_end = self.memory.capacity() - self.at;
         let skipped = if need > to_end { to_end } else { 0 };
         let next = self.written + (skipped + need) as u64;
@@ -175,7 +181,7 @@ impl<M: Memory> Writer<M> {
             self.clean = next + LINE as u64;
         }
         // SAFETY: R1: `start .. start + need` ends at `next`, which is below the limit.
-        unsafe { self.memory.write(start, header, payload) };
+        unsafe { self.memory.write(start, header, length, fill) };
         let word = word_of(header);
         if skipped > 0 {
             self.memory.word(0).store(word, Ordering::Relaxed);

@@ -346,13 +346,13 @@ impl Memory for RingMemory {
     }
 
     #[inline]
-    unsafe fn write(&self, at: usize, header: &[u8; HEADER], payload: &[u8]) {
+    unsafe fn write(&self, at: usize, header: &[u8; HEADER], length: usize, fill: impl FnOnce(&mut [u8])) {
         // The first eight bytes are left alone: the reader may be loading them, as a word.
         let rest = &header[8..];
         // SAFETY: the caller owns the record (R1), and it lies inside the data.
         unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), self.data(at + 8), HEADER - 8) };
-        // SAFETY: as above; a payload never overlaps the segment, whose addresses stay in this room (rule 1).
-        unsafe { std::ptr::copy_nonoverlapping(payload.as_ptr(), self.data(at + HEADER), payload.len()) };
+        // SAFETY: as above; until the word is published nobody else touches the payload's bytes, and the reference ends before.
+        fill(unsafe { std::slice::from_raw_parts_mut(self.data(at + HEADER), length) });
     }
 
     #[inline]

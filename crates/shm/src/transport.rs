@@ -144,6 +144,30 @@ impl ShmTransport {
             .ok_or_else(|| SendError::Lost(format!("rank {peer} is not on this node")))
     }
 
+    /// Puts a frame with a payload of `length` bytes, which `fill` writes, into the ring to `peer`.
+    #[inline]
+    fn push(
+        &mut self,
+        peer: Peer,
+        header: &Header,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), SendError> {
+        let slot = self.slot_of(peer)?;
+        let link = &mut self.links[slot];
+        if link.lost {
+            return Err(SendError::Lost(format!("rank {peer} on this node is gone")));
+        }
+        if let Err(error) = link.writer.push(&header.encode(), length, fill) {
+            return Err(self.refused(slot, length, error));
+        }
+        if self.segment.block(slot).bell.wants_ring(self.slot) {
+            self.ring(slot);
+        }
+        self.links[slot].writer.prepare();
+        Ok(())
+    }
+
     /// Tells `slot` to look at us, and wakes it if it sleeps.
     #[cold]
     fn ring(&mut self, slot: usize) {
@@ -379,20 +403,18 @@ impl Transport for ShmTransport {
 
     #[inline]
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
-        let slot = self.slot_of(peer)?;
         debug_assert_eq!(payload.len() as u64, header.payload_bytes());
-        let link = &mut self.links[slot];
-        if link.lost {
-            return Err(SendError::Lost(format!("rank {peer} on this node is gone")));
-        }
-        if let Err(error) = link.writer.push(&header.encode(), payload) {
-            return Err(self.refused(slot, payload.len(), error));
-        }
-        if self.segment.block(slot).bell.wants_ring(self.slot) {
-            self.ring(slot);
-        }
-        self.links[slot].writer.prepare();
-        Ok(())
+        self.push(peer, header, payload.len(), |to| to.copy_from_slice(payload))
+    }
+
+    fn send_filled(
+        &mut self,
+        peer: Peer,
+        header: &Header,
+        _: &mut Vec<u8>,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), SendError> {
+        self.push(peer, header, header.payload_bytes() as usize, fill)
     }
 
     fn send_bulk(&mut self, peer: Peer, _: u64, _: ReadMemory, _: u64, _: u64) -> Result<(), SendError> {

@@ -90,6 +90,23 @@ pub trait Transport: Send {
     /// `payload.len()` is [`Header::payload_bytes`], at most [`Limits::frame`].
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError>;
 
+    /// As [`Transport::send`] for a payload that does not lie in one piece: `fill` writes all of it, at most once, to where the
+    /// transport wants it. `scratch` is memory that a transport without a better place may use.
+    fn send_filled(
+        &mut self,
+        peer: Peer,
+        header: &Header,
+        scratch: &mut Vec<u8>,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), SendError> {
+        let length = header.payload_bytes() as usize;
+        if scratch.len() < length {
+            scratch.resize(length, 0);
+        }
+        fill(&mut scratch[..length]);
+        self.send(peer, header, &scratch[..length])
+    }
+
     /// Sends `length` bytes from `memory`'s origin as [`Kind::Data`](isthmus_wire::frame::Kind::Data) frames to the receiver's request
     /// `token`, offsets from 0, without a copy; reports [`Sink::sent`] with `sent_token`. Only with [`Limits::bulk`].
     fn send_bulk(

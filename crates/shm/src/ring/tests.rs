@@ -61,9 +61,10 @@ impl Memory for Arc<Lines> {
     fn back(&self, _: usize) -> Result<usize, i32> {
         Ok(self.capacity())
     }
-    unsafe fn write(&self, at: usize, header: &[u8; HEADER], payload: &[u8]) {
+    unsafe fn write(&self, at: usize, header: &[u8; HEADER], length: usize, fill: impl FnOnce(&mut [u8])) {
         let mut record = header.to_vec();
-        record.extend_from_slice(payload);
+        record.resize(HEADER + length, 0);
+        fill(&mut record[HEADER..]);
         // What was in the rest of the last line is not zero in real life either.
         record.resize(round_up(record.len()), 0xee);
         for (line, bytes) in record.chunks_exact(LINE).enumerate() {
@@ -115,7 +116,9 @@ fn take(reader: &mut Reader<Arc<Lines>>, number: u32) -> bool {
 }
 
 fn push(writer: &mut Writer<Arc<Lines>>, number: u32, length: usize) -> Result<(), PushError> {
-    writer.push(&header(number, length), &payload(number, length))
+    writer.push(&header(number, length), length, |to| {
+        to.copy_from_slice(&payload(number, length))
+    })
 }
 
 /// One thread writes records of these lengths, the other takes them, after `before` records of 32 bytes have gone through.
@@ -249,7 +252,7 @@ mod threads {
         let (mut writer, mut reader) = ring(8);
         let mut wrong = header(0, 0);
         wrong[8..16].copy_from_slice(&10_000_u64.to_ne_bytes());
-        writer.push(&wrong, &[]).unwrap();
+        writer.push(&wrong, 0, |_| {}).unwrap();
         assert_eq!(reader.pop(decode, |_, _| panic!("delivered")), Err(Corrupt));
     }
 
