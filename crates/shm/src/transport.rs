@@ -392,7 +392,8 @@ impl Transport for ShmTransport {
             .slots
             .get(peer)
             .is_some_and(|slot| !self.segment.block(self.slot).bit_refused(slot));
-        // Two copies through the ring beat a copy and a system call up to about 32 KiB (example `pair`).
+        // Two copies through the ring beat a copy and a system call: up to 256 KiB if the ring is large, up to about 32 KiB
+        // if it is small (example `pair`).
         Limits {
             frame,
             eager: frame,

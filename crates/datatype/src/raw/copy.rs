@@ -46,6 +46,9 @@ impl Way for Unpack {
 
 /// Copies runs of one length.
 pub(super) trait Copier: Copy {
+    /// The length, if the compiler knows it.
+    const LENGTH: Option<usize> = None;
+
     /// Copies one run.
     ///
     /// # Safety
@@ -66,6 +69,8 @@ struct Ends<const N: usize>(usize);
 struct Any(usize);
 
 impl<const N: usize> Copier for Exact<N> {
+    const LENGTH: Option<usize> = Some(N);
+
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
         // SAFETY: the caller's promise.
@@ -97,7 +102,7 @@ trait Loop {
     ///
     /// # Safety
     /// The copier's length must be that of the loop, whose maker promised the memory.
-    unsafe fn each(self, copier: impl Copier);
+    unsafe fn each<C: Copier>(self, copier: C);
 }
 
 /// Lengths that are common or short get copies of a size the compiler knows.
@@ -141,7 +146,7 @@ struct Runs<W> {
 
 impl<W: Way> Loop for Runs<W> {
     #[inline(always)]
-    unsafe fn each(self, copier: impl Copier) {
+    unsafe fn each<C: Copier>(self, copier: C) {
         for i in 0..self.count as isize {
             let memory = self.memory.wrapping_offset(i * self.stride);
             let stream = self.stream.wrapping_offset(i * self.step);
@@ -164,13 +169,23 @@ struct Listed<'a, W> {
 
 impl<W: Way> Loop for Listed<'_, W> {
     #[inline(always)]
-    unsafe fn each(self, copier: impl Copier) {
+    unsafe fn each<C: Copier>(self, copier: C) {
+        let length = const { C::LENGTH }.unwrap_or(self.length);
         let (mut memory, mut stream) = (self.memory, self.stream);
         for _ in 0..self.count {
-            for &offset in self.offsets {
+            let (fours, rest) = self.offsets.split_at(self.offsets.len() & !3);
+            for four in fours.chunks_exact(4) {
+                for (i, &offset) in four.iter().enumerate() {
+                    let (memory, stream) = (memory.wrapping_offset(offset as isize), stream.wrapping_add(i * length));
+                    // SAFETY: the maker's promise.
+                    unsafe { self.way.copy(copier, memory, stream) }
+                }
+                stream = stream.wrapping_add(4 * length);
+            }
+            for &offset in rest {
                 // SAFETY: the maker's promise.
                 unsafe { self.way.copy(copier, memory.wrapping_offset(offset as isize), stream) }
-                stream = stream.wrapping_add(self.length);
+                stream = stream.wrapping_add(length);
             }
             memory = memory.wrapping_offset(self.stride);
         }
@@ -186,7 +201,7 @@ struct Single<W> {
 
 impl<W: Way> Loop for Single<W> {
     #[inline(always)]
-    unsafe fn each(self, copier: impl Copier) {
+    unsafe fn each<C: Copier>(self, copier: C) {
         // SAFETY: the maker's promise.
         unsafe { self.way.copy(copier, self.memory, self.stream) }
     }
