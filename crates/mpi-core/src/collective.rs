@@ -60,11 +60,19 @@ impl Prepared {
     /// Starts this process's part. All members call their collective operations in the same order.
     pub fn start(self, world: &World, comm: &Comm) -> Result<Request> {
         let operation = world.operation(self.call.operation);
-        self.start_as(world, comm, acting(comm).next_sequence(), operation)
+        self.start_as(world, comm, acting(comm).next_sequence(), operation, None)
     }
 
-    /// As [`Prepared::start`], counted as another operation than the one that moves the data.
-    pub(crate) fn start_as(self, world: &World, comm: &Comm, sequence: u32, operation: Operation) -> Result<Request> {
+    /// As [`Prepared::start`], counted as another operation than the one that moves the data. `last` is called when an operation
+    /// without a counts phase has ended.
+    pub(crate) fn start_as(
+        self,
+        world: &World,
+        comm: &Comm,
+        sequence: u32,
+        operation: Operation,
+        last: Option<Next>,
+    ) -> Result<Request> {
         let Self { call, binding, role } = self;
         let among = Among::of(world, comm, call.operation)?;
         let (comm, me) = (acting(comm), acting(comm).rank());
@@ -74,7 +82,7 @@ impl Prepared {
             Role::Member | Role::Bystander => None,
         };
         let (plan, binding, next) = match (role, phase) {
-            (Role::Bystander, _) => (schedule::nothing(), binding, None),
+            (Role::Bystander, _) => (schedule::nothing(), binding, last),
             (Role::Counted(known), Some(phase)) => {
                 let (first, received) = bind_counts(&known, &phase)?;
                 let next: Next = Box::new(move || {
@@ -84,7 +92,7 @@ impl Prepared {
                 });
                 (phase.plan, first.in_form(form), Some(next))
             }
-            _ => (among.plan(&call, me), binding, None),
+            _ => (among.plan(&call, me), binding, last),
         };
         let mut engine = world.engine().lock();
         engine.called(operation);
@@ -164,7 +172,7 @@ impl Persistent {
         let operation = world.operation(self.prepared.call.operation);
         self.prepared
             .clone()
-            .start_as(world, &self.comm, self.sequence, operation)
+            .start_as(world, &self.comm, self.sequence, operation, None)
     }
 }
 

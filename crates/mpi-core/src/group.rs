@@ -57,6 +57,17 @@ impl Group {
         self.members.iter().position(|&m| m == world_rank).map(|r| r as u32)
     }
 
+    /// The group of these ranks, which are all below the size, in this order.
+    pub(crate) fn pick(&self, ranks: &[u32]) -> Self {
+        Self::new(ranks.iter().map(|&r| self.members[r as usize]).collect::<Vec<_>>())
+    }
+
+    /// Ranks here of the members of another group, which are all members here.
+    pub(crate) fn places(&self, of: &Self) -> Vec<u32> {
+        let index = self.index();
+        of.members.iter().filter_map(|m| index.get(m).copied()).collect()
+    }
+
     fn index(&self) -> FxHashMap<u32, u32> {
         self.members.iter().enumerate().map(|(r, &m)| (m, r as u32)).collect()
     }

@@ -50,6 +50,16 @@ impl Info {
         Ok(())
     }
 
+    /// Sets all keys of another info.
+    pub fn extend(&mut self, other: &Self) {
+        for (key, value) in &other.entries {
+            match self.entries.iter_mut().find(|(k, _)| k == key) {
+                Some((_, v)) => v.clone_from(value),
+                None => self.entries.push((key.clone(), value.clone())),
+            }
+        }
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()

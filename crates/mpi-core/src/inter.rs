@@ -4,8 +4,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::comm::Comm;
+use isthmus_abi::constants as abi;
+
+use crate::comm::create::string_tag;
+use crate::comm::{Blueprint, Comm};
+use crate::context::{self, Numbers};
+use crate::errhandler::ErrorHandler;
+use crate::error::Result;
+use crate::fail;
 use crate::group::Group;
+use crate::internal::{self, Side};
+use crate::world::World;
 
 /// What an intercommunicator has beyond a communicator.
 pub(crate) struct Inter {
@@ -28,5 +37,199 @@ impl Joint {
     /// Is the local group the low one, which comes first? Exactly one of the two sides says yes.
     pub fn is_low(&self) -> bool {
         self.local.start == 0
+    }
+}
+
+/// What the leader of a group tells the other one, and then its own group.
+///
+/// ```text
+///  | contexts (3) | world ranks of the group in order ... |   little-endian words
+/// ```
+struct Offer {
+    numbers: Numbers,
+    group: Group,
+}
+
+impl Offer {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = internal::encode(self.numbers);
+        out.extend(self.group.members().iter().flat_map(|m| m.to_le_bytes()));
+        out
+    }
+
+    fn decode(world: &World, bytes: &[u8]) -> Result<Self> {
+        let words: Vec<u32> = bytes
+            .chunks_exact(4)
+            .filter_map(<[u8]>::first_chunk)
+            .map(|b| u32::from_le_bytes(*b))
+            .collect();
+        let Some((numbers, members)) = words.split_first_chunk::<{ context::MOST }>() else {
+            fail!(
+                abi::MPI_ERR_INTERN,
+                "the other group's leader sent {} bytes",
+                bytes.len()
+            )
+        };
+        if let Some(stranger) = members.iter().find(|&&m| m >= world.size()) {
+            fail!(
+                abi::MPI_ERR_INTERN,
+                "the other group has the process {stranger}, which is not in the job"
+            );
+        }
+        Ok(Self {
+            numbers: *numbers,
+            group: Group::new(members.to_vec()),
+        })
+    }
+}
+
+/// Where the leaders of two groups meet.
+struct Meeting {
+    side: Side,
+    /// The other leader, by its rank among those of `side`.
+    other: u32,
+}
+
+impl Comm {
+    /// MPI_Intercomm_create; collective over `self`, the local group. `peer`: at the leader, where the leaders meet, and the
+    /// rank there of the other leader.
+    pub fn intercomm<'p>(
+        &self,
+        world: &World,
+        leader: i32,
+        peer: impl FnOnce() -> Result<(&'p Self, i32)>,
+        tag: i32,
+    ) -> Result<Arc<Self>> {
+        let leader = self.leader(leader)?;
+        let meeting = || {
+            let (peer, remote) = peer()?;
+            match u32::try_from(remote).ok().filter(|&r| r < peer.peers()) {
+                Some(other) if peer.remote().is_some() || other != peer.rank() => Ok(Meeting {
+                    side: Side::of(peer, tag),
+                    other,
+                }),
+                _ => fail!(
+                    abi::MPI_ERR_RANK,
+                    "argument remote_leader is {remote}, which is not the rank of another process in {}",
+                    peer.describe()
+                ),
+            }
+        };
+        self.bridge(world, leader, meeting, self.error_handler())
+    }
+
+    /// MPI_Intercomm_create_from_groups; collective over both groups. `remote`: at the leader, the remote group and the rank
+    /// of its leader.
+    pub fn intercomm_from_groups(
+        world: &World,
+        group: &Group,
+        leader: i32,
+        remote: impl FnOnce() -> Result<(Group, i32)>,
+        tag: &str,
+    ) -> Result<Arc<Self>> {
+        let local = Self::from_group(world, group, tag)?;
+        let leader = local.leader(leader)?;
+        let meeting = || {
+            let (remote, rank) = remote()?;
+            let other = usize::try_from(rank).ok().and_then(|r| remote.members().get(r));
+            let Some(&other) = other.filter(|&&o| o != world.rank()) else {
+                fail!(
+                    abi::MPI_ERR_RANK,
+                    "argument remote_leader is {rank}, which is not the rank of another process in the remote group of {}",
+                    remote.size()
+                )
+            };
+            let tag = string_tag(tag, &[]);
+            Ok(Meeting {
+                side: Side::of_job(world, tag),
+                other,
+            })
+        };
+        local.bridge(world, leader, meeting, ErrorHandler::default())
+    }
+
+    fn leader(&self, leader: i32) -> Result<u32> {
+        match u32::try_from(leader) {
+            Ok(rank) if rank < self.size() => Ok(rank),
+            _ => fail!(
+                abi::MPI_ERR_RANK,
+                "argument local_leader is {leader}, but the ranks of {} are 0 to {}",
+                self.describe(),
+                i64::from(self.size()) - 1
+            ),
+        }
+    }
+
+    /// Exchanges what the groups know through their leaders. What is wrong at the leader is told to its group as an empty
+    /// message, so that nobody waits for ever.
+    fn bridge(
+        &self,
+        world: &World,
+        leader: u32,
+        meeting: impl FnOnce() -> Result<Meeting>,
+        handler: ErrorHandler,
+    ) -> Result<Arc<Self>> {
+        let at_leader = self.rank() == leader;
+        let mine = Offer {
+            numbers: if at_leader {
+                world.contexts().take(true)
+            } else {
+                Numbers::default()
+            },
+            group: self.group().clone(),
+        };
+        let met = match at_leader {
+            true => meeting().and_then(|m| m.side.exchange(world, m.other, &mine.encode())),
+            false => Ok(Vec::new()),
+        };
+        // Which side is low the leaders know first.
+        let told = met.as_ref().map_or(&[][..], |theirs| theirs);
+        let theirs = internal::broadcast_all(world, self, leader, told)?;
+        let ours = internal::broadcast(world, self, leader, &internal::encode(mine.numbers))?;
+        met?;
+        if theirs.is_empty() {
+            fail!(
+                abi::MPI_ERR_OTHER,
+                "rank {leader}, the leader of the local group, could not meet the other one"
+            );
+        }
+        let theirs = Offer::decode(world, &theirs)?;
+        if mine.group.intersection(&theirs.group).size() > 0 {
+            fail!(
+                abi::MPI_ERR_COMM,
+                "the two groups of an intercommunicator have a process in common; they must be disjoint"
+            );
+        }
+        let low = mine.group.members().first() < theirs.group.members().first();
+        let numbers = if low { internal::decode(&ours) } else { theirs.numbers };
+        if at_leader && !low {
+            world.contexts().give_back(mine.numbers);
+        }
+        let Some(blueprint) = Blueprint::new(world, mine.group) else {
+            fail!(
+                abi::MPI_ERR_INTERN,
+                "the process is not a member of its own communicator"
+            )
+        };
+        let remote = Some((theirs.group, low));
+        Ok(Blueprint {
+            remote,
+            handler,
+            ..blueprint
+        }
+        .build(context::granted(numbers)?))
+    }
+
+    /// MPI_Intercomm_merge; collective over both groups. The group that says `high` comes last; if both say the same, the
+    /// low one comes first.
+    pub fn merge(&self, world: &World, high: bool) -> Result<Arc<Self>> {
+        let Some(joint) = self.joint() else {
+            fail!(abi::MPI_ERR_COMM, "{} is not an intercommunicator", self.describe())
+        };
+        let Some(merged) = joint.comm.split(world, Some(0), high.into())? else {
+            fail!(abi::MPI_ERR_INTERN, "nobody is in the union of two groups")
+        };
+        merged.set_error_handler(self.error_handler());
+        Ok(merged)
     }
 }

@@ -1,44 +1,206 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collective operations that the library runs for itself: agreeing on contexts, splitting.
-
-use std::sync::Arc;
+//! Communication that the library does for itself, to make communicators.
+//!
+//! Collective operations over a communicator use its next sequence number like those of the program. Messages between some
+//! of its processes ([`Side`]) travel in a context beside it ([`context::aside`]).
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, Reducer};
-use isthmus_schedule::{Call, Operation};
+use isthmus_engine::{Binding, Block, BoundBuffer, Channel, Members, Mode, Next, ReceiveBuffer, Request, SendBuffer};
+use isthmus_schedule::{Blocks, Call, Operation};
 
 use crate::collective::Prepared;
 use crate::comm::Comm;
+use crate::context;
 use crate::error::Result;
 use crate::world::World;
 
-/// The greatest of the members' values; collective.
-pub(crate) fn greatest(world: &World, comm: &Comm, value: u32) -> Result<u32> {
-    let memory = OwnMemory::with(&value.to_ne_bytes());
-    let datatype = Datatype::of(Basic::Uint32);
-    let block = Block::own(&memory, &datatype, 1)?;
-    let reducer: Reducer = Arc::new(|operand, target, _, _| {
-        if number(operand) > number(target) {
-            target.copy_from_slice(operand);
-        }
-    });
-    let mut call = Call::new(Operation::Allreduce, 1);
-    call.in_place = true;
-    call.unit_bytes = 4;
-    let binding = Binding::elements(BoundBuffer::none(), BoundBuffer::one(block), datatype, reducer).on_any_thread();
-    run(world, comm, call, binding)?;
-    Ok(number(&memory.content()))
+fn start(world: &World, comm: &Comm, call: Call, binding: Binding, next: Option<Next>) -> Result<Request> {
+    Prepared::new(call, binding).start_as(world, comm, comm.next_sequence(), world.agreement(), next)
 }
 
-/// Runs a collective operation of the library's own.
 fn run(world: &World, comm: &Comm, call: Call, binding: Binding) -> Result<()> {
-    let started = Prepared::new(call, binding).start_as(world, comm, comm.next_sequence(), world.agreement())?;
-    world.wait(started).map(drop)
+    world.wait(start(world, comm, call, binding, None)?).map(drop)
 }
 
-fn number(bytes: &[u8]) -> u32 {
-    bytes.first_chunk().map_or(0, |b| u32::from_ne_bytes(*b))
+fn bytes(memory: &OwnMemory, length: usize) -> Result<BoundBuffer> {
+    let byte = Datatype::of(Basic::Byte);
+    Ok(BoundBuffer::one(Block::own(memory, &byte, length as u64)?))
+}
+
+fn bcast(root: u32, length: usize) -> Call {
+    let mut call = Call::new(Operation::Bcast, length as u64);
+    call.root = root;
+    call
+}
+
+/// The content that `root` has, of equal length everywhere; collective.
+pub(crate) fn broadcast(world: &World, comm: &Comm, root: u32, content: &[u8]) -> Result<Vec<u8>> {
+    let memory = OwnMemory::with(content);
+    let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, content.len())?);
+    run(world, comm, bcast(root, content.len()), binding)?;
+    Ok(memory.content())
+}
+
+/// As [`broadcast`] for content whose length only `root` knows.
+pub(crate) fn broadcast_all(world: &World, comm: &Comm, root: u32, content: &[u8]) -> Result<Vec<u8>> {
+    let length = broadcast(world, comm, root, &(content.len() as u64).to_le_bytes())?;
+    let length = word(&length) as usize;
+    let mut all = content.to_vec();
+    all.resize(length, 0);
+    broadcast(world, comm, root, &all)
+}
+
+/// As [`broadcast`] without waiting; `then` gets the content when it is there. It must not use the engine.
+pub(crate) fn broadcast_later(
+    world: &World,
+    comm: &Comm,
+    content: &[u8],
+    then: impl FnOnce(&[u8]) + Send + 'static,
+) -> Result<Request> {
+    let memory = OwnMemory::with(content);
+    let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, content.len())?);
+    let next: Next = Box::new(move || {
+        then(&memory.content());
+        None
+    });
+    start(world, comm, bcast(0, content.len()), binding, Some(next))
+}
+
+/// Everybody's content, of equal length everywhere, by rank; collective.
+pub(crate) fn gather_equal(world: &World, comm: &Comm, mine: &[u8]) -> Result<Vec<u8>> {
+    let length = mine.len();
+    let mut content = vec![0; length * comm.size() as usize];
+    let at = length * comm.rank() as usize;
+    content[at..at + length].copy_from_slice(mine);
+    let memory = OwnMemory::with(&content);
+    let mut call = Call::new(Operation::Allgather, length as u64);
+    call.in_place = true;
+    let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, content.len())?);
+    run(world, comm, call, binding)?;
+    Ok(memory.content())
+}
+
+/// Everybody's content, by rank; collective.
+pub(crate) fn gather_all(world: &World, comm: &Comm, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let lengths = gather_equal(world, comm, &(mine.len() as u64).to_le_bytes())?;
+    let lengths: Vec<u64> = lengths.chunks_exact(8).map(word).collect();
+    let mut call = Call::new(Operation::Allgatherv, 0);
+    call.blocks = Blocks::known(lengths.iter().copied());
+    call.in_place = true;
+    let total = call.blocks.offset(comm.size()) as usize;
+    let at = call.blocks.offset(comm.rank()) as usize;
+    let mut content = vec![0; total];
+    content[at..at + mine.len()].copy_from_slice(mine);
+    let memory = OwnMemory::with(&content);
+    let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, total)?);
+    run(world, comm, call, binding)?;
+    let content = memory.content();
+    let mut rest = &content[..];
+    let mut each = Vec::with_capacity(lengths.len());
+    for length in lengths {
+        let (head, tail) = rest.split_at(length as usize);
+        each.push(head.to_vec());
+        rest = tail;
+    }
+    Ok(each)
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
+}
+
+/// Messages between some processes of a communicator, or of the job, that construct another communicator.
+pub(crate) struct Side {
+    channel: Channel,
+    tag: i32,
+}
+
+impl Side {
+    /// Among processes of a communicator.
+    pub(crate) fn of(comm: &Comm, tag: i32) -> Self {
+        let mut channel = comm.channel().clone();
+        channel.context = context::aside(channel.context);
+        Self { channel, tag }
+    }
+
+    /// Among processes of the job, who go by their world ranks. `tag`: all that agrees on the call.
+    pub(crate) fn of_job(world: &World, tag: i32) -> Self {
+        let members = Members::Range {
+            first: 0,
+            count: world.size(),
+        };
+        let channel = Channel {
+            context: context::GROUPS,
+            rank: world.rank(),
+            members,
+        };
+        Self { channel, tag }
+    }
+
+    fn start_send(&self, world: &World, to: u32, content: &OwnMemory) -> Request {
+        let length = content.content().len() as u64;
+        let buffer = SendBuffer::contiguous(content.reading(), 0, length).into_owned();
+        let mut engine = world.engine().lock();
+        engine.isend(&self.channel, to, self.tag, Mode::Standard, buffer)
+    }
+
+    fn receive(&self, world: &World, from: u32, length: usize) -> Result<Vec<u8>> {
+        let memory = OwnMemory::with(&vec![0; length]);
+        let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, length as u64);
+        let done = world
+            .engine()
+            .receive(&self.channel, Some(from), Some(self.tag), buffer);
+        match &done.error {
+            Some(error) => Err(error.into()),
+            None => Ok(memory.content()),
+        }
+    }
+
+    /// Gives `mine` to a process and gets its content.
+    pub(crate) fn exchange(&self, world: &World, with: u32, mine: &[u8]) -> Result<Vec<u8>> {
+        let (length, content) = (
+            OwnMemory::with(&(mine.len() as u64).to_le_bytes()),
+            OwnMemory::with(mine),
+        );
+        let sent = [
+            self.start_send(world, with, &length),
+            self.start_send(world, with, &content),
+        ];
+        let theirs = self.receive(world, with, 8)?;
+        let theirs = self.receive(world, with, word(&theirs) as usize)?;
+        for request in sent {
+            world.wait(request)?;
+        }
+        Ok(theirs)
+    }
+
+    /// The content that the first of some processes has, of equal length at all of them, who call this together with the same
+    /// list. `me`: own place in the list. A binomial tree.
+    pub(crate) fn spread(&self, world: &World, ranks: &[u32], me: usize, content: &[u8]) -> Result<Vec<u8>> {
+        let parent_bit = if me == 0 {
+            ranks.len().next_power_of_two()
+        } else {
+            me & me.wrapping_neg()
+        };
+        let content = match me {
+            0 => content.to_vec(),
+            _ => self.receive(world, ranks[me - parent_bit], content.len())?,
+        };
+        let memory = OwnMemory::with(&content);
+        let mut sent = Vec::new();
+        let mut bit = parent_bit >> 1;
+        while bit > 0 {
+            if let Some(&child) = ranks.get(me + bit) {
+                sent.push(self.start_send(world, child, &memory));
+            }
+            bit >>= 1;
+        }
+        for request in sent {
+            world.wait(request)?;
+        }
+        Ok(content)
+    }
 }
 
 /// What a process wants of a split.
@@ -46,22 +208,26 @@ fn number(bytes: &[u8]) -> u32 {
 pub(crate) struct SplitWish {
     pub(crate) color: Option<i32>,
     pub(crate) key: i32,
-    pub(crate) context: u32,
+    /// Taken for the case that this process is the one whose numbers count.
+    pub(crate) numbers: context::Numbers,
 }
 
 /// ```text
-///  0             4         8     12
-///  | has colour  | colour  | key | context |   little-endian, 16 bytes
+///  0             4         8     12              24
+///  | has colour  | colour  | key | contexts (3)  |   little-endian words
 /// ```
-const WISH: usize = 16;
+const WISH: usize = 12 + 4 * context::MOST;
 
 impl SplitWish {
     fn encode(self) -> [u8; WISH] {
+        let [a, b, c] = self.numbers;
         let words = [
             u32::from(self.color.is_some()),
             self.color.unwrap_or(0) as u32,
             self.key as u32,
-            self.context,
+            a,
+            b,
+            c,
         ];
         let mut out = [0; WISH];
         for (place, word) in out.chunks_exact_mut(4).zip(words) {
@@ -75,23 +241,29 @@ impl SplitWish {
         Self {
             color: (word(0) != 0).then_some(word(1) as i32),
             key: word(2) as i32,
-            context: word(3),
+            numbers: [word(3), word(4), word(5)],
         }
     }
 }
 
 /// Everybody's wishes, by rank; collective.
 pub(crate) fn gather_wishes(world: &World, comm: &Comm, mine: SplitWish) -> Result<Vec<SplitWish>> {
-    let mut content = vec![0; WISH * comm.size() as usize];
-    let at = WISH * comm.rank() as usize;
-    content[at..at + WISH].copy_from_slice(&mine.encode());
-    let memory = OwnMemory::with(&content);
-    let block = Block::own(&memory, &Datatype::of(Basic::Byte), content.len() as u64)?;
-    let mut call = Call::new(Operation::Allgather, WISH as u64);
-    call.in_place = true;
-    let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(block));
-    run(world, comm, call, binding)?;
-    Ok(memory.content().chunks_exact(WISH).map(SplitWish::decode).collect())
+    let all = gather_equal(world, comm, &mine.encode())?;
+    Ok(all.chunks_exact(WISH).map(SplitWish::decode).collect())
+}
+
+/// Numbers as they travel.
+pub(crate) fn encode(numbers: context::Numbers) -> Vec<u8> {
+    numbers.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+/// Numbers that have travelled.
+pub(crate) fn decode(bytes: &[u8]) -> context::Numbers {
+    let mut numbers = [0; context::MOST];
+    for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(4)) {
+        *number = bytes.first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+    }
+    numbers
 }
 
 #[cfg(test)]
@@ -104,10 +276,10 @@ mod tests {
             let wish = SplitWish {
                 color,
                 key: -5,
-                context: 12,
+                numbers: [12, 14, 16],
             };
             let back = SplitWish::decode(&wish.encode());
-            assert_eq!((back.color, back.key, back.context), (color, -5, 12));
+            assert_eq!((back.color, back.key, back.numbers), (color, -5, [12, 14, 16]));
         }
     }
 }

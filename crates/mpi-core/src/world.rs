@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The process's world: who is there, and the engine that reaches them.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isthmus_engine::{Completion, Operation, Request, Shared};
@@ -10,13 +9,9 @@ use isthmus_topology::Topology;
 use isthmus_wire::place::PlaceTable;
 
 use crate::comm::Comm;
+use crate::context::{self, Contexts};
 use crate::error::Result;
 use crate::group::Group;
-
-/// Context of MPI_COMM_WORLD; MPI_COMM_SELF has the next one.
-const WORLD_CONTEXT: u32 = 2;
-const SELF_CONTEXT: u32 = 4;
-const FIRST_FREE_CONTEXT: u32 = 6;
 
 /// Everything that a process knows of the job.
 pub struct World {
@@ -26,7 +21,7 @@ pub struct World {
     unlike: bool,
     engine: Shared,
     operations: Operations,
-    next_context: AtomicU32,
+    contexts: Arc<Contexts>,
     comm_world: OnceLock<Arc<Comm>>,
     comm_self: OnceLock<Arc<Comm>>,
 }
@@ -39,6 +34,7 @@ impl World {
         let mut representations = places.places.iter().map(|place| place.representation);
         let first = representations.next();
         let unlike = representations.any(|other| Some(other) != first);
+        let contexts = Arc::new(Contexts::new(rank, topology.size()));
         Self {
             rank,
             places,
@@ -46,7 +42,7 @@ impl World {
             unlike,
             engine,
             operations,
-            next_context: AtomicU32::new(FIRST_FREE_CONTEXT),
+            contexts,
             comm_world: OnceLock::new(),
             comm_self: OnceLock::new(),
         }
@@ -107,7 +103,7 @@ impl World {
                 Arc::new(Comm::new(
                     Group::new(everybody),
                     self.rank,
-                    WORLD_CONTEXT,
+                    context::WORLD,
                     "MPI_COMM_WORLD",
                 ))
             })
@@ -117,19 +113,20 @@ impl World {
     /// MPI_COMM_SELF.
     pub fn comm_self(&self) -> Arc<Comm> {
         self.comm_self
-            .get_or_init(|| Arc::new(Comm::new(Group::new(vec![self.rank]), 0, SELF_CONTEXT, "MPI_COMM_SELF")))
+            .get_or_init(|| {
+                Arc::new(Comm::new(
+                    Group::new(vec![self.rank]),
+                    0,
+                    context::SELF,
+                    "MPI_COMM_SELF",
+                ))
+            })
             .clone()
     }
 
-    /// Smallest context that this process has not used.
-    pub(crate) fn free_context(&self) -> u32 {
-        self.next_context.load(Ordering::Relaxed)
-    }
-
-    /// Marks contexts up to this one as used: every member of a new communicator does so with the greatest
-    /// `free_context` among them, so a context never has two meanings at one process.
-    pub(crate) fn use_context(&self, context: u32) {
-        self.next_context.fetch_max(context + 2, Ordering::Relaxed);
+    /// The contexts that this process owns.
+    pub(crate) fn contexts(&self) -> &Arc<Contexts> {
+        &self.contexts
     }
 
     /// Waits until a request is complete.

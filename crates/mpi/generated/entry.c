@@ -443,76 +443,59 @@ EXPORT int PMPI_Cancel(MPI_Request *request)
 }
 ALIAS(PMPI_Cancel) int MPI_Cancel(MPI_Request *request);
 
+BODY int isthmus_MPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]);
 EXPORT int PMPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[])
 {
-    (void)rank;
-    (void)maxdims;
-    (void)coords;
-    return isthmus_unsupported("MPI_Cart_coords", comm);
+    return isthmus_MPI_Cart_coords(comm, rank, maxdims, coords);
 }
 ALIAS(PMPI_Cart_coords) int MPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]);
 
+BODY int isthmus_MPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *comm_cart);
 EXPORT int PMPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *comm_cart)
 {
-    (void)ndims;
-    (void)dims;
-    (void)periods;
-    (void)reorder;
-    (void)comm_cart;
-    return isthmus_unsupported("MPI_Cart_create", comm_old);
+    return isthmus_MPI_Cart_create(comm_old, ndims, dims, periods, reorder, comm_cart);
 }
 ALIAS(PMPI_Cart_create) int MPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *comm_cart);
 
+BODY int isthmus_MPI_Cart_get(MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]);
 EXPORT int PMPI_Cart_get(MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[])
 {
-    (void)maxdims;
-    (void)dims;
-    (void)periods;
-    (void)coords;
-    return isthmus_unsupported("MPI_Cart_get", comm);
+    return isthmus_MPI_Cart_get(comm, maxdims, dims, periods, coords);
 }
 ALIAS(PMPI_Cart_get) int MPI_Cart_get(MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]);
 
+BODY int isthmus_MPI_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int periods[], int *newrank);
 EXPORT int PMPI_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int periods[], int *newrank)
 {
-    (void)ndims;
-    (void)dims;
-    (void)periods;
-    (void)newrank;
-    return isthmus_unsupported("MPI_Cart_map", comm);
+    return isthmus_MPI_Cart_map(comm, ndims, dims, periods, newrank);
 }
 ALIAS(PMPI_Cart_map) int MPI_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int periods[], int *newrank);
 
+BODY int isthmus_MPI_Cart_rank(MPI_Comm comm, const int coords[], int *rank);
 EXPORT int PMPI_Cart_rank(MPI_Comm comm, const int coords[], int *rank)
 {
-    (void)coords;
-    (void)rank;
-    return isthmus_unsupported("MPI_Cart_rank", comm);
+    return isthmus_MPI_Cart_rank(comm, coords, rank);
 }
 ALIAS(PMPI_Cart_rank) int MPI_Cart_rank(MPI_Comm comm, const int coords[], int *rank);
 
+BODY int isthmus_MPI_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest);
 EXPORT int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest)
 {
-    (void)direction;
-    (void)disp;
-    (void)rank_source;
-    (void)rank_dest;
-    return isthmus_unsupported("MPI_Cart_shift", comm);
+    return isthmus_MPI_Cart_shift(comm, direction, disp, rank_source, rank_dest);
 }
 ALIAS(PMPI_Cart_shift) int MPI_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest);
 
+BODY int isthmus_MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm);
 EXPORT int PMPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm)
 {
-    (void)remain_dims;
-    (void)newcomm;
-    return isthmus_unsupported("MPI_Cart_sub", comm);
+    return isthmus_MPI_Cart_sub(comm, remain_dims, newcomm);
 }
 ALIAS(PMPI_Cart_sub) int MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm);
 
+BODY int isthmus_MPI_Cartdim_get(MPI_Comm comm, int *ndims);
 EXPORT int PMPI_Cartdim_get(MPI_Comm comm, int *ndims)
 {
-    (void)ndims;
-    return isthmus_unsupported("MPI_Cartdim_get", comm);
+    return isthmus_MPI_Cartdim_get(comm, ndims);
 }
 ALIAS(PMPI_Cartdim_get) int MPI_Cartdim_get(MPI_Comm comm, int *ndims);
 
@@ -585,23 +568,17 @@ EXPORT int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhan
 }
 ALIAS(PMPI_Comm_create_errhandler) int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler);
 
+BODY int isthmus_MPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newcomm);
 EXPORT int PMPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newcomm)
 {
-    (void)group;
-    (void)stringtag;
-    (void)info;
-    (void)errhandler;
-    (void)newcomm;
-    return isthmus_unsupported("MPI_Comm_create_from_group", MPI_COMM_SELF);
+    return isthmus_MPI_Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
 }
 ALIAS(PMPI_Comm_create_from_group) int MPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newcomm);
 
+BODY int isthmus_MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm);
 EXPORT int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm)
 {
-    (void)group;
-    (void)tag;
-    (void)newcomm;
-    return isthmus_unsupported("MPI_Comm_create_group", comm);
+    return isthmus_MPI_Comm_create_group(comm, group, tag, newcomm);
 }
 ALIAS(PMPI_Comm_create_group) int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm);
 
@@ -633,10 +610,10 @@ EXPORT int PMPI_Comm_detach_buffer_c(MPI_Comm comm, void *buffer_addr, MPI_Count
 }
 ALIAS(PMPI_Comm_detach_buffer_c) int MPI_Comm_detach_buffer_c(MPI_Comm comm, void *buffer_addr, MPI_Count *size);
 
+BODY int isthmus_MPI_Comm_disconnect(MPI_Comm *comm);
 EXPORT int PMPI_Comm_disconnect(MPI_Comm *comm)
 {
-    (void)comm;
-    return isthmus_unsupported("MPI_Comm_disconnect", MPI_COMM_SELF);
+    return isthmus_MPI_Comm_disconnect(comm);
 }
 ALIAS(PMPI_Comm_disconnect) int MPI_Comm_disconnect(MPI_Comm *comm);
 
@@ -710,10 +687,10 @@ EXPORT int PMPI_Comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
 }
 ALIAS(PMPI_Comm_get_name) int MPI_Comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen);
 
+BODY int isthmus_MPI_Comm_get_parent(MPI_Comm *parent);
 EXPORT int PMPI_Comm_get_parent(MPI_Comm *parent)
 {
-    (void)parent;
-    return isthmus_unsupported("MPI_Comm_get_parent", MPI_COMM_SELF);
+    return isthmus_MPI_Comm_get_parent(parent);
 }
 ALIAS(PMPI_Comm_get_parent) int MPI_Comm_get_parent(MPI_Comm *parent);
 
@@ -724,20 +701,17 @@ EXPORT int PMPI_Comm_group(MPI_Comm comm, MPI_Group *group)
 }
 ALIAS(PMPI_Comm_group) int MPI_Comm_group(MPI_Comm comm, MPI_Group *group);
 
+BODY int isthmus_MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request);
 EXPORT int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
 {
-    (void)newcomm;
-    (void)request;
-    return isthmus_unsupported("MPI_Comm_idup", comm);
+    return isthmus_MPI_Comm_idup(comm, newcomm, request);
 }
 ALIAS(PMPI_Comm_idup) int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request);
 
+BODY int isthmus_MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request);
 EXPORT int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request)
 {
-    (void)info;
-    (void)newcomm;
-    (void)request;
-    return isthmus_unsupported("MPI_Comm_idup_with_info", comm);
+    return isthmus_MPI_Comm_idup_with_info(comm, info, newcomm, request);
 }
 ALIAS(PMPI_Comm_idup_with_info) int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request);
 
@@ -763,17 +737,17 @@ EXPORT int PMPI_Comm_rank(MPI_Comm comm, int *rank)
 }
 ALIAS(PMPI_Comm_rank) int MPI_Comm_rank(MPI_Comm comm, int *rank);
 
+BODY int isthmus_MPI_Comm_remote_group(MPI_Comm comm, MPI_Group *group);
 EXPORT int PMPI_Comm_remote_group(MPI_Comm comm, MPI_Group *group)
 {
-    (void)group;
-    return isthmus_unsupported("MPI_Comm_remote_group", comm);
+    return isthmus_MPI_Comm_remote_group(comm, group);
 }
 ALIAS(PMPI_Comm_remote_group) int MPI_Comm_remote_group(MPI_Comm comm, MPI_Group *group);
 
+BODY int isthmus_MPI_Comm_remote_size(MPI_Comm comm, int *size);
 EXPORT int PMPI_Comm_remote_size(MPI_Comm comm, int *size)
 {
-    (void)size;
-    return isthmus_unsupported("MPI_Comm_remote_size", comm);
+    return isthmus_MPI_Comm_remote_size(comm, size);
 }
 ALIAS(PMPI_Comm_remote_size) int MPI_Comm_remote_size(MPI_Comm comm, int *size);
 
@@ -880,62 +854,38 @@ EXPORT int PMPI_Compare_and_swap(const void *origin_addr, const void *compare_ad
 }
 ALIAS(PMPI_Compare_and_swap) int MPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win);
 
+BODY int isthmus_MPI_Dims_create(int nnodes, int ndims, int dims[]);
 EXPORT int PMPI_Dims_create(int nnodes, int ndims, int dims[])
 {
-    (void)nnodes;
-    (void)ndims;
-    (void)dims;
-    return isthmus_unsupported("MPI_Dims_create", MPI_COMM_SELF);
+    return isthmus_MPI_Dims_create(nnodes, ndims, dims);
 }
 ALIAS(PMPI_Dims_create) int MPI_Dims_create(int nnodes, int ndims, int dims[]);
 
+BODY int isthmus_MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[], const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
 EXPORT int PMPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[], const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph)
 {
-    (void)n;
-    (void)sources;
-    (void)degrees;
-    (void)destinations;
-    (void)weights;
-    (void)info;
-    (void)reorder;
-    (void)comm_dist_graph;
-    return isthmus_unsupported("MPI_Dist_graph_create", comm_old);
+    return isthmus_MPI_Dist_graph_create(comm_old, n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
 }
 ALIAS(PMPI_Dist_graph_create) int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[], const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
 
+BODY int isthmus_MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[], int outdegree, const int destinations[], const int destweights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
 EXPORT int PMPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[], int outdegree, const int destinations[], const int destweights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph)
 {
-    (void)indegree;
-    (void)sources;
-    (void)sourceweights;
-    (void)outdegree;
-    (void)destinations;
-    (void)destweights;
-    (void)info;
-    (void)reorder;
-    (void)comm_dist_graph;
-    return isthmus_unsupported("MPI_Dist_graph_create_adjacent", comm_old);
+    return isthmus_MPI_Dist_graph_create_adjacent(comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_dist_graph);
 }
 ALIAS(PMPI_Dist_graph_create_adjacent) int MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[], int outdegree, const int destinations[], const int destweights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
 
+BODY int isthmus_MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[], int maxoutdegree, int destinations[], int destweights[]);
 EXPORT int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[], int maxoutdegree, int destinations[], int destweights[])
 {
-    (void)maxindegree;
-    (void)sources;
-    (void)sourceweights;
-    (void)maxoutdegree;
-    (void)destinations;
-    (void)destweights;
-    return isthmus_unsupported("MPI_Dist_graph_neighbors", comm);
+    return isthmus_MPI_Dist_graph_neighbors(comm, maxindegree, sources, sourceweights, maxoutdegree, destinations, destweights);
 }
 ALIAS(PMPI_Dist_graph_neighbors) int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[], int maxoutdegree, int destinations[], int destweights[]);
 
+BODY int isthmus_MPI_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted);
 EXPORT int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted)
 {
-    (void)indegree;
-    (void)outdegree;
-    (void)weighted;
-    return isthmus_unsupported("MPI_Dist_graph_neighbors_count", comm);
+    return isthmus_MPI_Dist_graph_neighbors_count(comm, indegree, outdegree, weighted);
 }
 ALIAS(PMPI_Dist_graph_neighbors_count) int MPI_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted);
 
@@ -2110,10 +2060,10 @@ EXPORT int PMPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, 
 }
 ALIAS(PMPI_Get_elements_x) int MPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count);
 
+BODY int isthmus_MPI_Get_hw_resource_info(MPI_Info *hw_info);
 EXPORT int PMPI_Get_hw_resource_info(MPI_Info *hw_info)
 {
-    (void)hw_info;
-    return isthmus_unsupported("MPI_Get_hw_resource_info", MPI_COMM_SELF);
+    return isthmus_MPI_Get_hw_resource_info(hw_info);
 }
 ALIAS(PMPI_Get_hw_resource_info) int MPI_Get_hw_resource_info(MPI_Info *hw_info);
 
@@ -2138,59 +2088,45 @@ EXPORT int PMPI_Get_version(int *version, int *subversion)
 }
 ALIAS(PMPI_Get_version) int MPI_Get_version(int *version, int *subversion);
 
+BODY int isthmus_MPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int reorder, MPI_Comm *comm_graph);
 EXPORT int PMPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int reorder, MPI_Comm *comm_graph)
 {
-    (void)nnodes;
-    (void)indx;
-    (void)edges;
-    (void)reorder;
-    (void)comm_graph;
-    return isthmus_unsupported("MPI_Graph_create", comm_old);
+    return isthmus_MPI_Graph_create(comm_old, nnodes, indx, edges, reorder, comm_graph);
 }
 ALIAS(PMPI_Graph_create) int MPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int reorder, MPI_Comm *comm_graph);
 
+BODY int isthmus_MPI_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[]);
 EXPORT int PMPI_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[])
 {
-    (void)maxindex;
-    (void)maxedges;
-    (void)indx;
-    (void)edges;
-    return isthmus_unsupported("MPI_Graph_get", comm);
+    return isthmus_MPI_Graph_get(comm, maxindex, maxedges, indx, edges);
 }
 ALIAS(PMPI_Graph_get) int MPI_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[]);
 
+BODY int isthmus_MPI_Graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank);
 EXPORT int PMPI_Graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank)
 {
-    (void)nnodes;
-    (void)indx;
-    (void)edges;
-    (void)newrank;
-    return isthmus_unsupported("MPI_Graph_map", comm);
+    return isthmus_MPI_Graph_map(comm, nnodes, indx, edges, newrank);
 }
 ALIAS(PMPI_Graph_map) int MPI_Graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank);
 
+BODY int isthmus_MPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[]);
 EXPORT int PMPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[])
 {
-    (void)rank;
-    (void)maxneighbors;
-    (void)neighbors;
-    return isthmus_unsupported("MPI_Graph_neighbors", comm);
+    return isthmus_MPI_Graph_neighbors(comm, rank, maxneighbors, neighbors);
 }
 ALIAS(PMPI_Graph_neighbors) int MPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[]);
 
+BODY int isthmus_MPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors);
 EXPORT int PMPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors)
 {
-    (void)rank;
-    (void)nneighbors;
-    return isthmus_unsupported("MPI_Graph_neighbors_count", comm);
+    return isthmus_MPI_Graph_neighbors_count(comm, rank, nneighbors);
 }
 ALIAS(PMPI_Graph_neighbors_count) int MPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors);
 
+BODY int isthmus_MPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges);
 EXPORT int PMPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges)
 {
-    (void)nnodes;
-    (void)nedges;
-    return isthmus_unsupported("MPI_Graphdims_get", comm);
+    return isthmus_MPI_Graphdims_get(comm, nnodes, nedges);
 }
 ALIAS(PMPI_Graphdims_get) int MPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges);
 
@@ -2236,12 +2172,10 @@ EXPORT int PMPI_Group_free(MPI_Group *group)
 }
 ALIAS(PMPI_Group_free) int MPI_Group_free(MPI_Group *group);
 
+BODY int isthmus_MPI_Group_from_session_pset(MPI_Session session, const char *pset_name, MPI_Group *newgroup);
 EXPORT int PMPI_Group_from_session_pset(MPI_Session session, const char *pset_name, MPI_Group *newgroup)
 {
-    (void)session;
-    (void)pset_name;
-    (void)newgroup;
-    return isthmus_unsupported("MPI_Group_from_session_pset", MPI_COMM_SELF);
+    return isthmus_MPI_Group_from_session_pset(session, pset_name, newgroup);
 }
 ALIAS(PMPI_Group_from_session_pset) int MPI_Group_from_session_pset(MPI_Session session, const char *pset_name, MPI_Group *newgroup);
 
@@ -2574,12 +2508,10 @@ EXPORT int PMPI_Info_create(MPI_Info *info)
 }
 ALIAS(PMPI_Info_create) int MPI_Info_create(MPI_Info *info);
 
+BODY int isthmus_MPI_Info_create_env(int argc, char *argv[], MPI_Info *info);
 EXPORT int PMPI_Info_create_env(int argc, char *argv[], MPI_Info *info)
 {
-    (void)argc;
-    (void)argv;
-    (void)info;
-    return isthmus_unsupported("MPI_Info_create_env", MPI_COMM_SELF);
+    return isthmus_MPI_Info_create_env(argc, argv, info);
 }
 ALIAS(PMPI_Info_create_env) int MPI_Info_create_env(int argc, char *argv[], MPI_Info *info);
 
@@ -2681,36 +2613,24 @@ EXPORT int PMPI_Initialized(int *flag)
 }
 ALIAS(PMPI_Initialized) int MPI_Initialized(int *flag);
 
+BODY int isthmus_MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm);
 EXPORT int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm)
 {
-    (void)local_leader;
-    (void)peer_comm;
-    (void)remote_leader;
-    (void)tag;
-    (void)newintercomm;
-    return isthmus_unsupported("MPI_Intercomm_create", local_comm);
+    return isthmus_MPI_Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
 }
 ALIAS(PMPI_Intercomm_create) int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm);
 
+BODY int isthmus_MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newintercomm);
 EXPORT int PMPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newintercomm)
 {
-    (void)local_group;
-    (void)local_leader;
-    (void)remote_group;
-    (void)remote_leader;
-    (void)stringtag;
-    (void)info;
-    (void)errhandler;
-    (void)newintercomm;
-    return isthmus_unsupported("MPI_Intercomm_create_from_groups", MPI_COMM_SELF);
+    return isthmus_MPI_Intercomm_create_from_groups(local_group, local_leader, remote_group, remote_leader, stringtag, info, errhandler, newintercomm);
 }
 ALIAS(PMPI_Intercomm_create_from_groups) int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newintercomm);
 
+BODY int isthmus_MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm);
 EXPORT int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
 {
-    (void)high;
-    (void)newintracomm;
-    return isthmus_unsupported("MPI_Intercomm_merge", intercomm);
+    return isthmus_MPI_Intercomm_merge(intercomm, high, newintracomm);
 }
 ALIAS(PMPI_Intercomm_merge) int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm);
 
@@ -3883,19 +3803,17 @@ EXPORT int PMPI_Session_attach_buffer_c(MPI_Session session, void *buffer, MPI_C
 }
 ALIAS(PMPI_Session_attach_buffer_c) int MPI_Session_attach_buffer_c(MPI_Session session, void *buffer, MPI_Count size);
 
+BODY int isthmus_MPI_Session_call_errhandler(MPI_Session session, int errorcode);
 EXPORT int PMPI_Session_call_errhandler(MPI_Session session, int errorcode)
 {
-    (void)session;
-    (void)errorcode;
-    return isthmus_unsupported("MPI_Session_call_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_Session_call_errhandler(session, errorcode);
 }
 ALIAS(PMPI_Session_call_errhandler) int MPI_Session_call_errhandler(MPI_Session session, int errorcode);
 
+BODY int isthmus_MPI_Session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn, MPI_Errhandler *errhandler);
 EXPORT int PMPI_Session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn, MPI_Errhandler *errhandler)
 {
-    (void)session_errhandler_fn;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_Session_create_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_Session_create_errhandler(session_errhandler_fn, errhandler);
 }
 ALIAS(PMPI_Session_create_errhandler) int MPI_Session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn, MPI_Errhandler *errhandler);
 
@@ -3917,10 +3835,10 @@ EXPORT int PMPI_Session_detach_buffer_c(MPI_Session session, void *buffer_addr, 
 }
 ALIAS(PMPI_Session_detach_buffer_c) int MPI_Session_detach_buffer_c(MPI_Session session, void *buffer_addr, MPI_Count *size);
 
+BODY int isthmus_MPI_Session_finalize(MPI_Session *session);
 EXPORT int PMPI_Session_finalize(MPI_Session *session)
 {
-    (void)session;
-    return isthmus_unsupported("MPI_Session_finalize", MPI_COMM_SELF);
+    return isthmus_MPI_Session_finalize(session);
 }
 ALIAS(PMPI_Session_finalize) int MPI_Session_finalize(MPI_Session *session);
 
@@ -3938,48 +3856,38 @@ EXPORT MPI_Session PMPI_Session_fromint(int session)
 }
 ALIAS(PMPI_Session_fromint) MPI_Session MPI_Session_fromint(int session);
 
+BODY int isthmus_MPI_Session_get_errhandler(MPI_Session session, MPI_Errhandler *errhandler);
 EXPORT int PMPI_Session_get_errhandler(MPI_Session session, MPI_Errhandler *errhandler)
 {
-    (void)session;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_Session_get_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_Session_get_errhandler(session, errhandler);
 }
 ALIAS(PMPI_Session_get_errhandler) int MPI_Session_get_errhandler(MPI_Session session, MPI_Errhandler *errhandler);
 
+BODY int isthmus_MPI_Session_get_info(MPI_Session session, MPI_Info *info_used);
 EXPORT int PMPI_Session_get_info(MPI_Session session, MPI_Info *info_used)
 {
-    (void)session;
-    (void)info_used;
-    return isthmus_unsupported("MPI_Session_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_Session_get_info(session, info_used);
 }
 ALIAS(PMPI_Session_get_info) int MPI_Session_get_info(MPI_Session session, MPI_Info *info_used);
 
+BODY int isthmus_MPI_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *pset_len, char *pset_name);
 EXPORT int PMPI_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *pset_len, char *pset_name)
 {
-    (void)session;
-    (void)info;
-    (void)n;
-    (void)pset_len;
-    (void)pset_name;
-    return isthmus_unsupported("MPI_Session_get_nth_pset", MPI_COMM_SELF);
+    return isthmus_MPI_Session_get_nth_pset(session, info, n, pset_len, pset_name);
 }
 ALIAS(PMPI_Session_get_nth_pset) int MPI_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *pset_len, char *pset_name);
 
+BODY int isthmus_MPI_Session_get_num_psets(MPI_Session session, MPI_Info info, int *npset_names);
 EXPORT int PMPI_Session_get_num_psets(MPI_Session session, MPI_Info info, int *npset_names)
 {
-    (void)session;
-    (void)info;
-    (void)npset_names;
-    return isthmus_unsupported("MPI_Session_get_num_psets", MPI_COMM_SELF);
+    return isthmus_MPI_Session_get_num_psets(session, info, npset_names);
 }
 ALIAS(PMPI_Session_get_num_psets) int MPI_Session_get_num_psets(MPI_Session session, MPI_Info info, int *npset_names);
 
+BODY int isthmus_MPI_Session_get_pset_info(MPI_Session session, const char *pset_name, MPI_Info *info);
 EXPORT int PMPI_Session_get_pset_info(MPI_Session session, const char *pset_name, MPI_Info *info)
 {
-    (void)session;
-    (void)pset_name;
-    (void)info;
-    return isthmus_unsupported("MPI_Session_get_pset_info", MPI_COMM_SELF);
+    return isthmus_MPI_Session_get_pset_info(session, pset_name, info);
 }
 ALIAS(PMPI_Session_get_pset_info) int MPI_Session_get_pset_info(MPI_Session session, const char *pset_name, MPI_Info *info);
 
@@ -3991,20 +3899,17 @@ EXPORT int PMPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request)
 }
 ALIAS(PMPI_Session_iflush_buffer) int MPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request);
 
+BODY int isthmus_MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session);
 EXPORT int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session)
 {
-    (void)info;
-    (void)errhandler;
-    (void)session;
-    return isthmus_unsupported("MPI_Session_init", MPI_COMM_SELF);
+    return isthmus_MPI_Session_init(info, errhandler, session);
 }
 ALIAS(PMPI_Session_init) int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session);
 
+BODY int isthmus_MPI_Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler);
 EXPORT int PMPI_Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler)
 {
-    (void)session;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_Session_set_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_Session_set_errhandler(session, errhandler);
 }
 ALIAS(PMPI_Session_set_errhandler) int MPI_Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler);
 
@@ -4519,10 +4424,10 @@ EXPORT int PMPI_Testsome(int incount, MPI_Request array_of_requests[], int *outc
 }
 ALIAS(PMPI_Testsome) int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[], MPI_Status *array_of_statuses);
 
+BODY int isthmus_MPI_Topo_test(MPI_Comm comm, int *status);
 EXPORT int PMPI_Topo_test(MPI_Comm comm, int *status)
 {
-    (void)status;
-    return isthmus_unsupported("MPI_Topo_test", comm);
+    return isthmus_MPI_Topo_test(comm, status);
 }
 ALIAS(PMPI_Topo_test) int MPI_Topo_test(MPI_Comm comm, int *status);
 

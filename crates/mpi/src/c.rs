@@ -24,6 +24,11 @@ impl<T> Out<T> {
         self.0.is_null()
     }
 
+    /// The address, for sentinels.
+    pub(crate) fn address(&self) -> usize {
+        self.0 as usize
+    }
+
     /// Writes the value; null is an error that names the argument.
     pub(crate) fn set(self, argument: &str, value: T) -> Result<()> {
         if self.0.is_null() {
@@ -81,6 +86,11 @@ impl<T> Out<T> {
 pub(crate) struct In<T>(*const T);
 
 impl<T> In<T> {
+    /// The address, for sentinels.
+    pub(crate) fn address(&self) -> usize {
+        self.0 as usize
+    }
+
     /// The `count` items.
     pub(crate) fn slice<'a>(self, argument: &str, count: usize) -> Result<&'a [T]> {
         if count == 0 {

@@ -15,7 +15,7 @@ use isthmus_abi::handles as h;
 /// (MPI 5.0 section 9.3: errors without a communicator).
 #[inline]
 pub(crate) fn call(function: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
-    call_on(function, h::MPI_COMM_SELF, body)
+    call_on(function, h::MPI_COMM_NULL, body)
 }
 
 /// Runs a body that needs MPI to be initialized and raises its error on the communicator's handler.
@@ -36,7 +36,7 @@ pub(crate) fn call_on(function: &'static str, comm: h::Comm, body: impl FnOnce()
 pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
     match body() {
         Ok(()) => abi::MPI_SUCCESS,
-        Err(error) => raise(function, h::MPI_COMM_SELF, &error),
+        Err(error) => raise(function, h::MPI_COMM_NULL, &error),
     }
 }
 
@@ -55,7 +55,8 @@ pub(crate) fn raise_on(function: &'static str, comm: &Held, error: &Error) -> c_
     raise_to(function, comm, handler, error)
 }
 
-fn raise_to(function: &'static str, comm: usize, handler: ErrorHandler, error: &Error) -> c_int {
+/// Gives an error to a handler, which is told the handle of the object.
+pub(crate) fn raise_to(function: &'static str, object: usize, handler: ErrorHandler, error: &Error) -> c_int {
     match handler {
         ErrorHandler::Return => error.class,
         ErrorHandler::Fatal | ErrorHandler::Abort => {
@@ -68,7 +69,7 @@ fn raise_to(function: &'static str, comm: usize, handler: ErrorHandler, error: &
         }
         ErrorHandler::User(handler) => {
             crate::error::remember(function, error);
-            (handler.call)(comm, error.class);
+            (handler.call)(object, error.class);
             error.class
         }
     }

@@ -48,7 +48,7 @@ extern "C" fn isthmus_MPI_Finalized(yes: Out<c_int>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Query_thread(provided: Out<c_int>) -> c_int {
-    call("MPI_Query_thread", || provided.set("provided", process::get()?.level))
+    call("MPI_Query_thread", || provided.set("provided", process::level()?))
 }
 
 #[unsafe(no_mangle)]

@@ -13,13 +13,15 @@ use isthmus_core::fail;
 use crate::c::Out;
 use crate::call::{call_anytime, call_on};
 use crate::handle::{Kind, Table};
+use crate::session::call_in;
 
 /// `MPI_Comm_errhandler_function`: variadic in C, called with the two arguments that the standard promises.
 type HandlerFunction = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
 
 static HANDLERS: Table<Arc<UserHandler>> = Table::new(Kind::Errhandler);
 
-fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
+/// The handler of a handle.
+pub(crate) fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
     Ok(match handle {
         h::MPI_ERRORS_ARE_FATAL => ErrorHandler::Fatal,
         h::MPI_ERRORS_ABORT => ErrorHandler::Abort,
@@ -37,7 +39,7 @@ fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
 }
 
 /// A handle for the handler of an object; the program frees it.
-fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
+pub(crate) fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
     match handler {
         ErrorHandler::Fatal => h::MPI_ERRORS_ARE_FATAL,
         ErrorHandler::Abort => h::MPI_ERRORS_ABORT,
@@ -46,10 +48,10 @@ fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
     }
 }
 
-fn create(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
+fn create(argument: &str, function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
     out.set("errhandler", h::MPI_ERRHANDLER_NULL)?;
     let Some(function) = function else {
-        fail!(abi::MPI_ERR_ARG, "argument comm_errhandler_fn is a null pointer")
+        fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer")
     };
     let call = Box::new(move |mut handle: usize, mut code: i32| {
         // SAFETY: a handler function of the program gets pointers to the handle and the code.
@@ -63,7 +65,9 @@ fn create(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_create_errhandler(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> c_int {
-    call_anytime("MPI_Comm_create_errhandler", || create(function, out))
+    call_anytime("MPI_Comm_create_errhandler", || {
+        create("comm_errhandler_fn", function, out)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -78,6 +82,31 @@ extern "C" fn isthmus_MPI_Comm_set_errhandler(comm: h::Comm, handler: h::Errhand
 extern "C" fn isthmus_MPI_Comm_get_errhandler(comm: h::Comm, out: Out<h::Errhandler>) -> c_int {
     call_on("MPI_Comm_get_errhandler", comm, || {
         out.set("errhandler", handle_of(&crate::comm::find(comm)?.error_handler()))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_create_errhandler(
+    function: Option<HandlerFunction>,
+    out: Out<h::Errhandler>,
+) -> c_int {
+    call_anytime("MPI_Session_create_errhandler", || {
+        create("session_errhandler_fn", function, out)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_set_errhandler(session: h::Session, handler: h::Errhandler) -> c_int {
+    call_in("MPI_Session_set_errhandler", session, |session| {
+        session.set_error_handler(find(handler)?);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_get_errhandler(session: h::Session, out: Out<h::Errhandler>) -> c_int {
+    call_in("MPI_Session_get_errhandler", session, |session| {
+        out.set("errhandler", handle_of(&session.error_handler()))
     })
 }
 

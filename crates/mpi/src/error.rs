@@ -141,6 +141,16 @@ extern "C" fn isthmus_MPI_Comm_call_errhandler(comm: h::Comm, code: c_int) -> c_
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_call_errhandler(session: h::Session, code: c_int) -> c_int {
+    crate::session::call_in("MPI_Session_call_errhandler", session, |object| {
+        class_of(code)?;
+        let error = Error::new(code, "called by the program");
+        crate::call::raise_to("MPI_Session_call_errhandler", session.0, object.error_handler(), &error);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Remove_error_string(code: c_int) -> c_int {
     remove("MPI_Remove_error_string", code, |a, at| a[at].text.clear())
 }

@@ -40,7 +40,8 @@ pub(crate) fn insert(group: Group) -> h::Group {
     }
 }
 
-fn give(out: Out<h::Group>, make: impl FnOnce() -> Result<Group>) -> Result<()> {
+/// Gives a new group.
+pub(crate) fn give(out: Out<h::Group>, make: impl FnOnce() -> Result<Group>) -> Result<()> {
     out.put(h::MPI_GROUP_NULL);
     let group = make()?;
     out.set("newgroup", h::MPI_GROUP_NULL)?;

@@ -40,6 +40,7 @@ pub(crate) enum Kind {
     Info = 6,
     Errhandler = 7,
     Message = 8,
+    Session = 9,
     PvarSession = 10,
     PvarHandle = 11,
     CvarHandle = 12,

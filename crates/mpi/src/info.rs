@@ -10,7 +10,7 @@ use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 
-use crate::c::{Out, Text, flag};
+use crate::c::{In, Out, Text, flag};
 use crate::call::call_anytime;
 use crate::handle::{Kind, Table};
 
@@ -27,6 +27,14 @@ pub(crate) fn find(handle: h::Info) -> Result<Info> {
 /// A handle for an info.
 pub(crate) fn insert(info: Info) -> h::Info {
     h::Info(INFOS.insert(Mutex::new(info)))
+}
+
+/// Tells the program something in an info that it gave, unless that is MPI_INFO_NULL.
+pub(crate) fn tell(handle: h::Info, key: &str, value: Option<String>) -> Result<()> {
+    match value {
+        Some(value) if handle != h::MPI_INFO_NULL => with(handle, |info| info.set(key, &value)),
+        _ => Ok(()),
+    }
 }
 
 fn with<R>(handle: h::Info, body: impl FnOnce(&mut Info) -> Result<R>) -> Result<R> {
@@ -49,6 +57,15 @@ extern "C" fn isthmus_MPI_Info_create(info: Out<h::Info>) -> c_int {
     call_anytime("MPI_Info_create", || {
         info.set("info", h::MPI_INFO_NULL)?;
         info.set("info", insert(Info::default()))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Info_create_env(_argc: c_int, _argv: In<*mut c_char>, info: Out<h::Info>) -> c_int {
+    // What MPI_INFO_ENV has comes from the system, which knows the arguments, too.
+    call_anytime("MPI_Info_create_env", || {
+        info.set("info", h::MPI_INFO_NULL)?;
+        info.set("info", insert(crate::process::environment_info()))
     })
 }
 

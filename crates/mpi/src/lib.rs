@@ -34,6 +34,8 @@ mod pack;
 mod probe;
 mod process;
 mod request;
+mod session;
 mod settings;
 mod status;
 mod tool;
+mod topology;

@@ -1,34 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-//! This process as an MPI process: before MPI_Init, running, after MPI_Finalize.
+//! This process as an MPI process: who uses it, from when to when.
+//!
+//! The world model (MPI_Init … MPI_Finalize, once) and any number of sessions use one process underneath, which starts with its
+//! first user. Between users it rests and can be used again. It parts from the job for good
+//! * at MPI_Finalize, if the program never had a session: the processes of the job wait for each other there;
+//! * otherwise when the program exits, since any later session may want to talk to the others again.
 
 use std::ffi::c_int;
 use std::io::Write;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use isthmus_abi::constants as abi;
 use isthmus_boot::{BootError, Running};
+use isthmus_core::collective::Prepared;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
+use isthmus_engine::Binding;
+use isthmus_schedule::{Call, Operation};
 
 const BEFORE: u8 = 0;
 const STARTING: u8 = 1;
 const RUNNING: u8 = 2;
 const AFTER: u8 = 3;
 
+/// Of the process: [`RUNNING`] while it has users.
 static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
+/// Of the world model.
+static WORLD_MODEL: AtomicU8 = AtomicU8::new(BEFORE);
+/// Thread support that the latest user was granted.
+static LEVEL: AtomicI32 = AtomicI32::new(abi::MPI_THREAD_SINGLE);
 static PROCESS: OnceLock<Process> = OnceLock::new();
+static USERS: Mutex<Users> = Mutex::new(Users {
+    count: 0,
+    sessions: false,
+    parted: false,
+});
 
 /// What a running MPI process has.
 pub(crate) struct Process {
     running: Running,
-    /// Granted level of thread support.
-    pub(crate) level: c_int,
-    /// The thread that called MPI_Init.
+    /// Several threads may call MPI at the same time.
+    threads: bool,
+    /// The thread that initialized MPI.
     pub(crate) main: ThreadId,
     /// MPI_COMM_WORLD.
     pub(crate) comm_world: Arc<Comm>,
@@ -36,7 +54,20 @@ pub(crate) struct Process {
     pub(crate) comm_self: Arc<Comm>,
 }
 
-/// Between MPI_Init and MPI_Finalize?
+/// The world model, if it is active, and the open sessions.
+struct Users {
+    count: u32,
+    /// There was a session.
+    sessions: bool,
+    /// The process has left the job.
+    parted: bool,
+}
+
+fn users() -> MutexGuard<'static, Users> {
+    USERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does anybody use MPI: between MPI_Init and MPI_Finalize, or with a session?
 #[inline]
 pub(crate) fn running() -> Result<()> {
     match PHASE.load(Ordering::Acquire) {
@@ -56,6 +87,19 @@ pub(crate) fn get() -> Result<&'static Process> {
     }
 }
 
+/// The process between MPI_Init and MPI_Finalize: only then there are MPI_COMM_WORLD and MPI_COMM_SELF.
+#[inline]
+pub(crate) fn world_model() -> Result<&'static Process> {
+    if WORLD_MODEL.load(Ordering::Acquire) != RUNNING {
+        fail!(
+            abi::MPI_ERR_COMM,
+            "MPI_COMM_WORLD and MPI_COMM_SELF are valid between MPI_Init and MPI_Finalize only; with sessions, make a \
+             communicator from a process set"
+        );
+    }
+    get()
+}
+
 /// The process's world.
 #[inline]
 pub(crate) fn world() -> Result<&'static World> {
@@ -64,19 +108,23 @@ pub(crate) fn world() -> Result<&'static World> {
 
 /// Has MPI_Init been called (and completed)?
 pub(crate) fn was_started() -> bool {
-    PHASE.load(Ordering::Acquire) >= RUNNING
+    WORLD_MODEL.load(Ordering::Acquire) >= RUNNING
 }
 
 /// Has MPI_Finalize completed?
 pub(crate) fn was_finished() -> bool {
-    PHASE.load(Ordering::Acquire) == AFTER
+    WORLD_MODEL.load(Ordering::Acquire) == AFTER
+}
+
+/// Granted level of thread support.
+pub(crate) fn level() -> Result<c_int> {
+    running().map(|()| LEVEL.load(Ordering::Acquire))
 }
 
 /// MPI_Init: gives the granted thread level.
 pub(crate) fn start(required: c_int) -> Result<c_int> {
     let level = crate::environment::granted(required)?;
-    crate::settings::begin()?;
-    if PHASE
+    if WORLD_MODEL
         .compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire)
         .is_err()
     {
@@ -85,43 +133,135 @@ pub(crate) fn start(required: c_int) -> Result<c_int> {
             "MPI_Init or MPI_Init_thread was called before; MPI is initialized once only"
         );
     }
-    install_panic_hook();
-    let running = match Running::start(level >= abi::MPI_THREAD_MULTIPLE) {
-        Ok(running) => running,
-        Err(error) => {
-            PHASE.store(BEFORE, Ordering::Release);
-            return Err(boot_error(&error));
+    match enter(&mut users(), level, level >= abi::MPI_THREAD_MULTIPLE) {
+        Ok(level) => {
+            WORLD_MODEL.store(RUNNING, Ordering::Release);
+            Ok(level)
         }
+        Err(error) => {
+            WORLD_MODEL.store(BEFORE, Ordering::Release);
+            Err(error)
+        }
+    }
+}
+
+/// MPI_Session_init: gives the granted thread level.
+pub(crate) fn start_session(level: c_int) -> Result<c_int> {
+    let mut users = users();
+    // A later session may ask for more than this one, so the engine is made ready for threads at once.
+    let level = enter(&mut users, level, true)?;
+    if !users.sessions {
+        users.sessions = true;
+        at_exit()?;
+    }
+    Ok(level)
+}
+
+/// Another user. `threads`: if it is the first, prepare for several threads.
+fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
+    let process = match PROCESS.get() {
+        Some(process) => process,
+        None => begin(threads)?,
     };
+    if users.parted && process.running.world().size() > 1 {
+        fail!(
+            abi::MPI_ERR_OTHER,
+            "the processes of this job parted in MPI_Finalize; to use sessions after it, initialize one before it"
+        );
+    }
+    users.count += 1;
+    PHASE.store(RUNNING, Ordering::Release);
+    let level = if process.threads {
+        level
+    } else {
+        level.min(abi::MPI_THREAD_SERIALIZED)
+    };
+    LEVEL.store(level, Ordering::Release);
+    Ok(level)
+}
+
+fn begin(threads: bool) -> Result<&'static Process> {
+    install_panic_hook();
+    crate::settings::begin()?;
+    let running = Running::start(threads).map_err(|e| boot_error(&e))?;
     forget_token();
     crate::settings::tune(running.world().engine());
     crate::tool::begin(running.world().engine());
     let (comm_world, comm_self) = (running.world().comm_world(), running.world().comm_self());
     let main = std::thread::current().id();
-    if PROCESS
-        .set(Process {
-            running,
-            level,
-            main,
-            comm_world,
-            comm_self,
-        })
-        .is_err()
-    {
-        fail!(abi::MPI_ERR_INTERN, "MPI was initialized by two threads at once");
-    }
-    PHASE.store(RUNNING, Ordering::Release);
-    Ok(level)
+    Ok(PROCESS.get_or_init(|| Process {
+        running,
+        threads,
+        main,
+        comm_world,
+        comm_self,
+    }))
 }
 
 /// MPI_Finalize.
 pub(crate) fn finish() -> Result<()> {
-    let process = get()?;
+    let process = world_model()?;
     crate::attribute::delete_all_at_end(&process.comm_self, isthmus_abi::handles::MPI_COMM_SELF)?;
     crate::attribute::delete_all_at_end(&process.comm_world, isthmus_abi::handles::MPI_COMM_WORLD)?;
-    process.running.finish().map_err(|e| boot_error(&e))?;
-    crate::tool::dispatch();
+    let mut users = users();
+    if users.sessions {
+        // The processes do not part now, but whoever leaves MPI_Finalize may rely on all others having come there.
+        let world = process.running.world();
+        let barrier = Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing());
+        world.wait(barrier.start(world, &process.comm_world)?)?;
+    }
+    leave(&mut users, process)?;
+    WORLD_MODEL.store(AFTER, Ordering::Release);
+    Ok(())
+}
+
+/// MPI_Session_finalize.
+pub(crate) fn finish_session() -> Result<()> {
+    leave(&mut users(), get()?)
+}
+
+fn leave(users: &mut Users, process: &Process) -> Result<()> {
+    users.count -= 1;
+    if users.count > 0 {
+        return Ok(());
+    }
+    if !users.sessions {
+        part(users, process)?;
+    }
     PHASE.store(AFTER, Ordering::Release);
+    Ok(())
+}
+
+/// Leaves the job, together with all other processes.
+fn part(users: &mut Users, process: &Process) -> Result<()> {
+    if !std::mem::replace(&mut users.parted, true) {
+        process.running.finish().map_err(|e| boot_error(&e))?;
+        crate::tool::dispatch();
+    }
+    Ok(())
+}
+
+/// The end of a program that has used sessions.
+fn at_exit() -> Result<()> {
+    extern "C" fn end() {
+        let mut users = users();
+        // Whoever exits with an open session is missed by the launcher, as after MPI_Init without MPI_Finalize.
+        if let (0, Some(process)) = (users.count, PROCESS.get()) {
+            if let Err(error) = part(&mut users, process) {
+                say(&format!("isthmus: {}", error.message));
+            }
+        }
+    }
+    unsafe extern "C" {
+        fn atexit(function: extern "C" fn()) -> c_int;
+    }
+    // SAFETY: a function of the C library that keeps the address of a function, which lives as long as the program.
+    if unsafe { atexit(end) } != 0 {
+        fail!(
+            abi::MPI_ERR_NO_MEM,
+            "the C library has no memory for a function to call at exit"
+        );
+    }
     Ok(())
 }
 
@@ -132,13 +272,13 @@ pub(crate) fn abort(code: c_int, reason: &str) -> ! {
         Some(process) => process.running.abort(status, reason),
         None => {
             say(&format!("isthmus: {reason}"));
-            leave(status)
+            exit(status)
         }
     }
 }
 
 #[expect(clippy::exit, reason = "MPI_Abort and fatal errors end the process")]
-fn leave(status: c_int) -> ! {
+fn exit(status: c_int) -> ! {
     std::process::exit(status)
 }
 

@@ -11,15 +11,20 @@ use isthmus_topology::{Colours, Shape};
 
 use crate::attached::Attachment;
 use crate::attribute::{Attributes, Cache};
+use crate::context::{Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
-use crate::error::Result;
-use crate::fail;
 use crate::group::Group;
 use crate::info::Info;
 use crate::inter::{Inter, Joint};
-use crate::internal;
-use crate::topology::Neighbours;
+use crate::topology::{Neighbours, Topology};
 use crate::world::World;
+
+pub(crate) mod create;
+mod hints;
+mod split_type;
+
+pub use hints::kept;
+pub use split_type::{RESOURCES, Resource, SplitType};
 
 /// An intracommunicator or an intercommunicator.
 pub struct Comm {
@@ -32,21 +37,98 @@ pub struct Comm {
     shape: OnceLock<Arc<Shape>>,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
-    topology: OnceLock<TopologyAttributes>,
+    colours: OnceLock<TopologyAttributes>,
     name: Mutex<String>,
     handler: Mutex<ErrorHandler>,
     attributes: Cache,
     buffer: Attachment,
     hints: Mutex<Info>,
     inter: Option<Inter>,
+    topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
+    /// Frees the context in the end.
+    _lease: Option<Lease>,
 }
 
-/// How MPI_Comm_split_type groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SplitBy {
-    /// Processes that can share memory.
-    Node,
+/// Everything of a new communicator but its contexts.
+pub(crate) struct Blueprint {
+    /// Own rank in MPI_COMM_WORLD.
+    pub(crate) me: u32,
+    pub(crate) group: Group,
+    /// Own rank in the group.
+    pub(crate) rank: u32,
+    /// Remote group of an intercommunicator; true: the local group is the low one.
+    pub(crate) remote: Option<(Group, bool)>,
+    pub(crate) topology: Option<Topology>,
+    pub(crate) handler: ErrorHandler,
+    pub(crate) hints: Info,
+    pub(crate) contexts: Arc<Contexts>,
+}
+
+impl Blueprint {
+    /// A communicator of these processes; `None` if this one is not among them.
+    pub(crate) fn new(world: &World, group: Group) -> Option<Self> {
+        Some(Self {
+            me: world.rank(),
+            rank: group.rank_of(world.rank())?,
+            group,
+            remote: None,
+            topology: None,
+            handler: ErrorHandler::default(),
+            hints: Info::default(),
+            contexts: world.contexts().clone(),
+        })
+    }
+
+    /// As `new`, with what a communicator inherits from the one that it is made of.
+    pub(crate) fn from(world: &World, parent: &Comm, group: Group) -> Option<Self> {
+        let blueprint = Self::new(world, group)?;
+        Some(Self {
+            handler: parent.error_handler(),
+            ..blueprint
+        })
+    }
+
+    /// Numbers for a communicator of this kind.
+    pub(crate) fn is_inter(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    pub(crate) fn build(self, numbers: Numbers) -> Arc<Comm> {
+        let [own, joint, local] = numbers;
+        let mut comm = Comm::new(self.group.clone(), self.rank, own, "");
+        if let Some((remote, low)) = self.remote {
+            comm.channel.members = Members::of(remote.members());
+            let inner = |group: Group, number| {
+                let rank = group.rank_of(self.me).unwrap_or(0);
+                let mut inner = Comm::new(group, rank, number, "");
+                inner._lease = Some(Lease::new(number, &self.contexts));
+                Arc::new(inner)
+            };
+            let (first, second) = if low {
+                (&self.group, &remote)
+            } else {
+                (&remote, &self.group)
+            };
+            let (mine, theirs) = (self.group.size() as u32, remote.size() as u32);
+            let (my_start, their_start) = if low { (0, mine) } else { (theirs, 0) };
+            comm.inter = Some(Inter {
+                local: inner(self.group.clone(), local),
+                joint: Joint {
+                    comm: inner(first.union(second), joint),
+                    local: my_start..my_start + mine,
+                    remote: their_start..their_start + theirs,
+                },
+                remote,
+            });
+        }
+        comm.neighbours = self.topology.as_ref().map(|t| Arc::new(t.neighbours(self.rank)));
+        comm.topology = self.topology;
+        comm.handler = Mutex::new(self.handler);
+        comm.hints = Mutex::new(self.hints);
+        comm._lease = Some(Lease::new(own, &self.contexts));
+        Arc::new(comm)
+    }
 }
 
 impl std::fmt::Debug for Comm {
@@ -65,14 +147,16 @@ impl Comm {
             persistent: AtomicU32::new(0),
             shape: OnceLock::new(),
             unlike: OnceLock::new(),
-            topology: OnceLock::new(),
+            colours: OnceLock::new(),
             name: Mutex::new(name.to_owned()),
             handler: Mutex::new(ErrorHandler::default()),
             attributes: Cache::default(),
             buffer: Attachment::new(),
             hints: Mutex::default(),
             inter: None,
+            topology: None,
             neighbours: None,
+            _lease: None,
         }
     }
 
@@ -114,10 +198,9 @@ impl Comm {
         self.neighbours.clone()
     }
 
-    /// The value of an info hint.
-    pub fn hint(&self, key: &str) -> Option<String> {
-        let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
-        hints.get(key).ok().flatten().map(str::to_owned)
+    /// The process topology.
+    pub fn topology(&self) -> Option<&Topology> {
+        self.topology.as_ref()
     }
 
     /// The members of the (local) group.
@@ -229,73 +312,8 @@ impl Comm {
 
     /// The values of MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS.
     pub fn topology_attributes(&self, world: &World) -> &TopologyAttributes {
-        self.topology
+        self.colours
             .get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), self.group.members())))
-    }
-
-    fn child(&self, world: &World, context: u32, group: Group) -> Option<Arc<Self>> {
-        world.use_context(context);
-        let rank = group.rank_of(world.rank())?;
-        let child = Self::new(group, rank, context, "");
-        child.set_error_handler(self.error_handler());
-        Some(Arc::new(child))
-    }
-
-    /// MPI_Comm_dup without attributes; collective.
-    pub fn duplicate(&self, world: &World) -> Result<Arc<Self>> {
-        let context = internal::greatest(world, self, world.free_context())?;
-        match self.child(world, context, self.group.clone()) {
-            Some(comm) => Ok(comm),
-            None => fail!(
-                abi::MPI_ERR_INTERN,
-                "the process is not a member of its own communicator"
-            ),
-        }
-    }
-
-    /// MPI_Comm_create; collective over `self`. `None` for processes outside the group.
-    pub fn create(&self, world: &World, group: &Group) -> Result<Option<Arc<Self>>> {
-        if self.group.intersection(group).size() != group.size() {
-            fail!(
-                abi::MPI_ERR_GROUP,
-                "the group has members that are not in {}",
-                self.describe()
-            );
-        }
-        let context = internal::greatest(world, self, world.free_context())?;
-        Ok(self.child(world, context, group.clone()))
-    }
-
-    /// MPI_Comm_split; collective. Processes without a colour get `None`.
-    pub fn split(&self, world: &World, color: Option<i32>, key: i32) -> Result<Option<Arc<Self>>> {
-        let mine = internal::SplitWish {
-            color,
-            key,
-            context: world.free_context(),
-        };
-        let wishes = internal::gather_wishes(world, self, mine)?;
-        let context = wishes.iter().map(|w| w.context).max().unwrap_or(0);
-        let Some(color) = color else {
-            world.use_context(context);
-            return Ok(None);
-        };
-        let mut chosen: Vec<(i32, u32)> = wishes
-            .iter()
-            .zip(self.group.members().iter())
-            .filter(|(w, _)| w.color == Some(color))
-            .map(|(w, &member)| (w.key, member))
-            .collect();
-        chosen.sort_by_key(|(key, _)| *key);
-        let members: Vec<u32> = chosen.into_iter().map(|(_, member)| member).collect();
-        Ok(self.child(world, context, Group::new(members)))
-    }
-
-    /// MPI_Comm_split_type; collective.
-    pub fn split_by(&self, world: &World, by: Option<SplitBy>, key: i32) -> Result<Option<Arc<Self>>> {
-        let color = by.map(|by| match by {
-            SplitBy::Node => world.places().places[world.rank() as usize].node as i32,
-        });
-        self.split(world, color, key)
     }
 }
 

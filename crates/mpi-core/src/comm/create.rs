@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Construction of communicators (MPI 5.0 section 7.4.2): who belongs to the new one, and who names its contexts.
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_engine::Request;
+
+use super::{Blueprint, Comm};
+use crate::context::{self, Numbers};
+use crate::error::Result;
+use crate::fail;
+use crate::group::Group;
+use crate::info::Info;
+use crate::internal::{self, Side, SplitWish};
+use crate::topology::Topology;
+use crate::world::World;
+
+/// Longest tag of MPI_Comm_create_from_group, bytes.
+const MAX_STRING_TAG: usize = abi::MPI_MAX_STRINGTAG_LEN as usize;
+
+impl Comm {
+    /// Everything of a duplicate but its contexts.
+    fn copy(&self, world: &World, hints: Info) -> Result<Blueprint> {
+        let Some(copy) = Blueprint::from(world, self, self.group.clone()) else {
+            fail!(
+                abi::MPI_ERR_INTERN,
+                "the process is not a member of its own communicator"
+            )
+        };
+        Ok(Blueprint {
+            remote: self.joint().and_then(|j| Some((self.remote()?.clone(), j.is_low()))),
+            topology: self.topology.clone(),
+            hints,
+            ..copy
+        })
+    }
+
+    /// The intracommunicator over which all members agree: the communicator, or both groups of an intercommunicator.
+    pub(crate) fn everybody(&self) -> &Self {
+        self.joint().map_or(self, |joint| &*joint.comm)
+    }
+
+    /// Numbers that `root`, a rank of [`Comm::everybody`], takes for all; collective.
+    pub(crate) fn agree(&self, world: &World, root: u32, inter: bool) -> Result<Numbers> {
+        let everybody = self.everybody();
+        let mine = if everybody.rank() == root {
+            world.contexts().take(inter)
+        } else {
+            Numbers::default()
+        };
+        let numbers = internal::broadcast(world, everybody, root, &internal::encode(mine))?;
+        context::granted(internal::decode(&numbers))
+    }
+
+    /// MPI_Comm_dup and MPI_Comm_dup_with_info without attributes; collective.
+    pub fn duplicate(&self, world: &World, hints: Info) -> Result<Arc<Self>> {
+        let copy = self.copy(world, hints)?;
+        let numbers = self.agree(world, 0, copy.is_inter())?;
+        Ok(copy.build(numbers))
+    }
+
+    /// MPI_Comm_idup: `then` gets the duplicate when the request is complete. It must not use the engine.
+    pub fn duplicate_later(
+        &self,
+        world: &World,
+        hints: Info,
+        then: impl FnOnce(Arc<Self>) + Send + 'static,
+    ) -> Result<Request> {
+        let copy = self.copy(world, hints)?;
+        let everybody = self.everybody();
+        let mine = if everybody.rank() == 0 {
+            world.contexts().take(copy.is_inter())
+        } else {
+            Numbers::default()
+        };
+        internal::broadcast_later(world, everybody, &internal::encode(mine), |numbers| {
+            then(copy.build(internal::decode(numbers)))
+        })
+    }
+
+    /// MPI_Comm_create; collective. `None` for processes outside the group, and if one side of an intercommunicator is empty.
+    pub fn create(&self, world: &World, group: &Group) -> Result<Option<Arc<Self>>> {
+        self.check_subgroup(group)?;
+        // Disjoint groups at once are disjoint colours: the rank of the first member. Both sides of an intercommunicator: one.
+        let first = group
+            .members()
+            .first()
+            .and_then(|&m| self.group.rank_of(m))
+            .unwrap_or(0);
+        let color = if self.inter.is_some() { 0 } else { first as i32 };
+        let rank = group.rank_of(world.rank());
+        self.split(world, rank.map(|_| color), rank.unwrap_or(0) as i32)
+    }
+
+    fn check_subgroup(&self, group: &Group) -> Result<()> {
+        if self.group.intersection(group).size() != group.size() {
+            fail!(
+                abi::MPI_ERR_GROUP,
+                "the group has members that are not in {}",
+                self.describe()
+            );
+        }
+        Ok(())
+    }
+
+    /// MPI_Comm_split; collective. Processes without a colour get `None`.
+    pub fn split(&self, world: &World, color: Option<i32>, key: i32) -> Result<Option<Arc<Self>>> {
+        self.split_as(world, color, key, Info::default(), None)
+    }
+
+    /// As [`Comm::split`]; the new communicator has these hints and this topology.
+    pub(crate) fn split_as(
+        &self,
+        world: &World,
+        color: Option<i32>,
+        key: i32,
+        hints: Info,
+        topology: Option<Topology>,
+    ) -> Result<Option<Arc<Self>>> {
+        let everybody = self.everybody();
+        let numbers = match color {
+            Some(_) => world.contexts().take(self.inter.is_some()),
+            None => Numbers::default(),
+        };
+        let mine = SplitWish { color, key, numbers };
+        let wishes = internal::gather_wishes(world, everybody, mine)?;
+        let chosen = color.and_then(|color| self.chosen(color, &wishes));
+        // Somebody else's numbers count: nobody uses mine.
+        if chosen.as_ref().is_none_or(|c| c.numbers != numbers) {
+            world.contexts().give_back(numbers);
+        }
+        let Some(chosen) = chosen else { return Ok(None) };
+        let numbers = context::granted(chosen.numbers)?;
+        let Some(blueprint) = Blueprint::from(world, self, chosen.group) else {
+            fail!(abi::MPI_ERR_INTERN, "a process is not in the group of its own colour")
+        };
+        let remote = chosen.remote;
+        Ok(Some(
+            Blueprint {
+                remote,
+                hints,
+                topology,
+                ..blueprint
+            }
+            .build(numbers),
+        ))
+    }
+
+    /// Who has chosen a colour. `None`: nobody in one of the groups of an intercommunicator.
+    fn chosen(&self, color: i32, wishes: &[SplitWish]) -> Option<Chosen> {
+        let Some(joint) = self.joint() else {
+            let ranks = sorted(color, wishes, 0..self.size());
+            let numbers = wishes[*ranks.first()? as usize].numbers;
+            let group = self.group.pick(&ranks);
+            return Some(Chosen {
+                group,
+                remote: None,
+                numbers,
+            });
+        };
+        let local = sorted(color, wishes, joint.local.clone());
+        let remote = sorted(color, wishes, joint.remote.clone());
+        let low = if joint.is_low() { &local } else { &remote };
+        if local.is_empty() || remote.is_empty() {
+            return None;
+        }
+        let all = joint.comm.group();
+        Some(Chosen {
+            numbers: wishes[*low.first()? as usize].numbers,
+            group: all.pick(&local),
+            remote: Some((all.pick(&remote), joint.is_low())),
+        })
+    }
+
+    /// A communicator of these ranks of this one, in this order, with a topology; collective. `None` for the others.
+    pub(crate) fn with_topology(
+        &self,
+        world: &World,
+        ranks: &[u32],
+        topology: Topology,
+        hints: Info,
+    ) -> Result<Option<Arc<Self>>> {
+        let Some(&root) = ranks.first() else { return Ok(None) };
+        let numbers = self.agree(world, root, false)?;
+        let blueprint = Blueprint::from(world, self, self.group.pick(ranks));
+        let topology = Some(topology);
+        Ok(blueprint.map(|b| Blueprint { topology, hints, ..b }.build(numbers)))
+    }
+
+    /// MPI_Comm_create_group: only the members of the group call. `None` for a process outside.
+    pub fn create_group(&self, world: &World, group: &Group, tag: i32) -> Result<Option<Arc<Self>>> {
+        self.check_subgroup(group)?;
+        let Some(blueprint) = Blueprint::from(world, self, group.clone()) else {
+            return Ok(None);
+        };
+        let ranks = self.group.places(group);
+        let numbers = first_takes(world, &Side::of(self, tag), &ranks, blueprint.rank, &[])?;
+        Ok(Some(blueprint.build(numbers)))
+    }
+
+    /// MPI_Comm_create_from_group: only the members of the group call, with the same tag.
+    pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Self>> {
+        check_string_tag(tag)?;
+        let Some(blueprint) = Blueprint::new(world, group.clone()) else {
+            fail!(
+                abi::MPI_ERR_GROUP,
+                "this process is not a member of the group of {} processes",
+                group.size()
+            )
+        };
+        let side = Side::of_job(world, string_tag(tag, group.members()));
+        let numbers = first_takes(world, &side, group.members(), blueprint.rank, tag.as_bytes())?;
+        Ok(blueprint.build(numbers))
+    }
+}
+
+/// The first of some processes takes a number for all. `what`: equal at all of them.
+fn first_takes(world: &World, side: &Side, ranks: &[u32], me: u32, what: &[u8]) -> Result<Numbers> {
+    let numbers = if me == 0 {
+        world.contexts().take(false)
+    } else {
+        Numbers::default()
+    };
+    let mut content = internal::encode(numbers);
+    content.extend_from_slice(what);
+    let content = side.spread(world, ranks, me as usize, &content)?;
+    let (numbers, theirs) = content.split_at(size_of::<Numbers>());
+    if theirs != what {
+        fail!(
+            abi::MPI_ERR_ARG,
+            "another member constructs a communicator of the same group with the tag '{}', this one with '{}'",
+            String::from_utf8_lossy(theirs),
+            String::from_utf8_lossy(what)
+        );
+    }
+    context::granted(internal::decode(numbers))
+}
+
+pub(crate) fn check_string_tag(tag: &str) -> Result<()> {
+    if tag.len() > MAX_STRING_TAG {
+        fail!(
+            abi::MPI_ERR_ARG,
+            "argument stringtag has {} bytes, allowed are {MAX_STRING_TAG}",
+            tag.len()
+        );
+    }
+    Ok(())
+}
+
+/// A message tag that differs between calls with different tags or groups, almost certainly.
+pub(crate) fn string_tag(tag: &str, members: &[u32]) -> i32 {
+    let members = members.iter().flat_map(|m| m.to_le_bytes());
+    let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    let hash = tag.bytes().chain(members).fold(0xcbf2_9ce4_8422_2325, mix);
+    ((hash ^ (hash >> 32)) & 0x7fff_ffff) as i32
+}
+
+/// The processes of one new communicator, and its numbers.
+struct Chosen {
+    group: Group,
+    remote: Option<(Group, bool)>,
+    numbers: Numbers,
+}
+
+/// Ranks out of a range with this colour, by key, then by rank.
+fn sorted(color: i32, wishes: &[SplitWish], ranks: std::ops::Range<u32>) -> Vec<u32> {
+    let mut chosen: Vec<u32> = ranks.filter(|&r| wishes[r as usize].color == Some(color)).collect();
+    chosen.sort_by_key(|&r| wishes[r as usize].key);
+    chosen
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Info hints of communicators (MPI 5.0 section 7.4.4).
+
+use std::sync::PoisonError;
+
+use super::Comm;
+use crate::info::Info;
+
+/// Hints that are kept, with their defaults; others are ignored, as the standard asks.
+const KNOWN: [(&str, Option<&str>); 6] = [
+    ("mpi_assert_no_any_tag", Some("false")),
+    ("mpi_assert_no_any_source", Some("false")),
+    ("mpi_assert_exact_length", Some("false")),
+    ("mpi_assert_allow_overtaking", Some("false")),
+    // Order of reductions: `fixed` gives the same bits whatever the number of sites.
+    ("isthmus_reduction", None),
+    // Set by MPI_Comm_split_type: what the processes share.
+    (RESOURCE_HINT, None),
+];
+
+/// Key that tells what kind of resource the processes of a communicator share.
+pub(super) const RESOURCE_HINT: &str = "mpi_hw_resource_type";
+
+/// What is kept of the hints that a program gives. An assertion is `true` or `false`, anything else is ignored.
+pub fn kept(given: &Info) -> Info {
+    let mut kept = Info::default();
+    for (key, default) in KNOWN {
+        let Ok(Some(value)) = given.get(key) else { continue };
+        if default.is_none() || value == "true" || value == "false" {
+            // The same key and value were accepted before.
+            let _ = kept.set(key, value);
+        }
+    }
+    kept
+}
+
+impl Comm {
+    /// The value of an info hint.
+    pub fn hint(&self, key: &str) -> Option<String> {
+        let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        hints.get(key).ok().flatten().map(str::to_owned)
+    }
+
+    /// MPI_Comm_set_info.
+    pub fn set_hints(&self, given: &Info) {
+        let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        hints.extend(&kept(given));
+    }
+
+    /// MPI_Comm_get_info: what is in use, defaults included.
+    pub fn hints(&self) -> Info {
+        let mut all = Info::default();
+        for (key, default) in KNOWN {
+            if let Some(default) = default {
+                // Keys and values of the table are short.
+                let _ = all.set(key, default);
+            }
+        }
+        all.extend(&self.hints.lock().unwrap_or_else(PoisonError::into_inner));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_hints_with_sensible_values_are_kept() {
+        let mut given = Info::default();
+        for (key, value) in [
+            ("mpi_assert_no_any_tag", "true"),
+            ("mpi_assert_exact_length", "perhaps"),
+            ("isthmus_reduction", "fixed"),
+            ("colour", "blue"),
+        ] {
+            given.set(key, value).unwrap();
+        }
+        let kept = kept(&given);
+        assert_eq!(kept.len(), 2);
+        assert_eq!(kept.get("mpi_assert_no_any_tag").unwrap(), Some("true"));
+        assert_eq!(kept.get("isthmus_reduction").unwrap(), Some("fixed"));
+    }
+}

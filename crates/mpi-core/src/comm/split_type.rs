@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Splitting by what processes share (MPI_Comm_split_type, MPI 5.0 section 7.4.2).
+
+use std::sync::Arc;
+
+use super::Comm;
+use super::hints::{RESOURCE_HINT, kept};
+use crate::error::Result;
+use crate::info::Info;
+use crate::session;
+use crate::world::World;
+
+/// A kind of resource that processes share, the largest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Machines of one local area.
+    Site,
+    /// Nodes of one machine: one submission.
+    Machine,
+    /// One operating-system instance: processes that can share memory.
+    Node,
+}
+
+/// All kinds, the largest first.
+pub const RESOURCES: [Resource; 3] = [Resource::Site, Resource::Machine, Resource::Node];
+
+/// How MPI_Comm_split_type groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SplitType {
+    /// MPI_COMM_TYPE_SHARED.
+    Shared,
+    /// MPI_COMM_TYPE_HW_UNGUIDED: the largest kind of resource that the members do not all share.
+    Unguided,
+    /// MPI_COMM_TYPE_HW_GUIDED and MPI_COMM_TYPE_RESOURCE_GUIDED with a type of hardware.
+    Hardware(String),
+    /// MPI_COMM_TYPE_RESOURCE_GUIDED with a process set.
+    ProcessSet(String),
+    /// MPI_UNDEFINED, or nothing that this library knows.
+    Nothing,
+}
+
+impl Resource {
+    /// The kind with this name: plain, or as `isthmus://name`; `mpi_shared_memory` is a node.
+    pub fn named(name: &str) -> Option<Self> {
+        let plain = name.strip_prefix("isthmus://").unwrap_or(name);
+        RESOURCES
+            .into_iter()
+            .find(|r| r.name() == plain)
+            .or_else(|| (name == "mpi_shared_memory").then_some(Self::Node))
+    }
+
+    /// Name as value of `mpi_hw_resource_type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Site => "site",
+            Self::Machine => "machine",
+            Self::Node => "node",
+        }
+    }
+
+    /// Number of the resource of this kind that a process of the world uses.
+    pub(crate) fn of(self, world: &World, rank: u32) -> u32 {
+        let places = world.places();
+        let place = &places.places[rank as usize];
+        match self {
+            Self::Node => place.node,
+            Self::Machine => place.subjob,
+            Self::Site => {
+                let lan = &places.subjobs[place.subjob as usize].lan;
+                let first = places.subjobs.iter().position(|s| s.lan == *lan);
+                first.map_or(0, |at| at as u32)
+            }
+        }
+    }
+}
+
+impl Comm {
+    /// MPI_Comm_split_type; collective. Gives the kind of resource as well, where one decided.
+    pub fn split_type(&self, world: &World, by: &SplitType, key: i32, info: &Info) -> Result<Option<Arc<Self>>> {
+        let resource = match by {
+            SplitType::Shared => Some(Resource::Node),
+            SplitType::Hardware(name) => Resource::named(name),
+            SplitType::Unguided => self.next_level(world),
+            // A process set may go by the name of a resource, too.
+            SplitType::ProcessSet(name) => Resource::named(name),
+            SplitType::Nothing => None,
+        };
+        let color = match (resource, by) {
+            (Some(resource), _) => Some(resource.of(world, world.rank()) as i32),
+            (None, SplitType::ProcessSet(name)) => {
+                let set = session::process_set(world, name);
+                set.and_then(|set| set.rank_of(world.rank())).map(|_| 0)
+            }
+            (None, _) => None,
+        };
+        let mut hints = kept(info);
+        if let Some(resource) = resource {
+            hints.set(RESOURCE_HINT, resource.name())?;
+        }
+        self.split_as(world, color, key, hints, None)
+    }
+
+    /// The largest kind of resource that not all members share: it splits the communicator into smaller ones.
+    fn next_level(&self, world: &World) -> Option<Resource> {
+        let differs = |resource: &Resource| {
+            let mut uses = self.group.members().iter().map(|&m| resource.of(world, m));
+            let first = uses.next();
+            uses.any(|u| Some(u) != first)
+        };
+        RESOURCES.into_iter().find(differs)
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Contexts: the numbers that keep the messages of communicators apart.
+//!
+//! Every process owns a range of the numbers, so a new communicator needs no agreement on a free one: one of its processes
+//! takes the next number of its own range and tells the others. Threads that create communicators at the same time take
+//! different numbers.
+//!
+//! ```text
+//!  0 … 15             the library's own: MPI_COMM_WORLD, MPI_COMM_SELF, construction from groups
+//!  16 … 2^30 - 1      one range per process of the job, in order of rank, equally long
+//!  2^30 … 2^31 - 1    left free for processes that join later
+//! ```
+//! Numbers are even: point-to-point messages carry the number itself, collective operations the next one, messages among some
+//! of the processes that construct another communicator the number with bit 31 set ([`aside`]). A number that was
+//! freed is used again, the oldest first, only when the whole range has been used once: a late message of the old communicator
+//! finds no new one.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isthmus_abi::constants as abi;
+
+use crate::error::Result;
+use crate::fail;
+
+/// Context of MPI_COMM_WORLD.
+pub(crate) const WORLD: u32 = 2;
+/// Context of MPI_COMM_SELF.
+pub(crate) const SELF: u32 = 4;
+/// Context of the messages that construct communicators from groups.
+pub(crate) const GROUPS: u32 = 6;
+/// First context that a process owns.
+const FIRST: u32 = 16;
+/// Behind the last context that a process of the job owns.
+const END: u32 = 1 << 30;
+
+/// The context, beside that of a communicator, of messages that construct another one.
+pub(crate) const fn aside(context: u32) -> u32 {
+    context | 1 << 31
+}
+
+/// How many numbers an intercommunicator has: its own, that of both groups together, that of the local group.
+pub(crate) const MOST: usize = 3;
+
+/// Numbers for one communicator; an intracommunicator uses the first only.
+pub(crate) type Numbers = [u32; MOST];
+
+/// Numbers that a process has taken for a communicator; zeros: it had none left.
+pub(crate) fn granted(numbers: Numbers) -> Result<Numbers> {
+    if numbers[0] == 0 {
+        fail!(
+            abi::MPI_ERR_OTHER,
+            "the process that had to name a context for the new communicator has none left: too many communicators of its making \
+             exist; free some"
+        );
+    }
+    Ok(numbers)
+}
+
+/// The contexts that a process owns.
+#[derive(Debug)]
+pub(crate) struct Contexts {
+    first: u32,
+    end: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Smallest number that was never taken.
+    next: u32,
+    /// Taken, but never told to anybody.
+    unused: Vec<u32>,
+    /// Freed ones, oldest first, as ranges `(first, behind the last)`.
+    freed: VecDeque<(u32, u32)>,
+}
+
+impl Contexts {
+    /// Those of process `rank` of `size`.
+    pub(crate) fn new(rank: u32, size: u32) -> Self {
+        let length = ((END - FIRST) / size.max(1)) & !1;
+        let first = FIRST + rank * length;
+        let state = State {
+            next: first,
+            unused: Vec::new(),
+            freed: VecDeque::new(),
+        };
+        Self {
+            first,
+            end: first + length,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Numbers for an intracommunicator or an intercommunicator; zeros if none are left, which [`granted`] makes an error at
+    /// every process that hears of them.
+    pub(crate) fn take(&self, inter: bool) -> Numbers {
+        let mut numbers = [0; MOST];
+        let wanted = if inter { MOST } else { 1 };
+        for at in 0..wanted {
+            match self.take_one() {
+                Some(number) => numbers[at] = number,
+                None => {
+                    self.give_back(numbers);
+                    return [0; MOST];
+                }
+            }
+        }
+        numbers
+    }
+
+    fn take_one(&self) -> Option<u32> {
+        let mut state = self.state();
+        if let Some(number) = state.unused.pop() {
+            return Some(number);
+        }
+        if state.next < self.end {
+            state.next += 2;
+            return Some(state.next - 2);
+        }
+        let (first, end) = state.freed.pop_front()?;
+        if first + 2 < end {
+            state.freed.push_front((first + 2, end));
+        }
+        Some(first)
+    }
+
+    /// Takes numbers back that no other process has used.
+    pub(crate) fn give_back(&self, numbers: Numbers) {
+        self.state().unused.extend(numbers.into_iter().filter(|&n| n != 0));
+    }
+
+    fn free(&self, number: u32) {
+        let freed = &mut self.state().freed;
+        match freed.back_mut() {
+            Some((_, end)) if *end == number => *end += 2,
+            _ => freed.push_back((number, number + 2)),
+        }
+    }
+}
+
+/// The use of a context by a communicator. Its end frees the number at the process that owns it.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    number: u32,
+    owner: Option<Arc<Contexts>>,
+}
+
+impl Lease {
+    /// Of a number that some process took.
+    pub(crate) fn new(number: u32, mine: &Arc<Contexts>) -> Self {
+        let owned = (mine.first..mine.end).contains(&number);
+        Self {
+            number,
+            owner: owned.then(|| mine.clone()),
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(owner) = &self.owner {
+            owner.free(self.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_processes_do_not_meet() {
+        let (a, b) = (Contexts::new(0, 3), Contexts::new(1, 3));
+        assert!(a.end <= b.first && Contexts::new(2, 3).end <= END);
+        assert_eq!(a.take(false), [16, 0, 0]);
+        assert_eq!(a.take(true), [18, 20, 22]);
+        assert_eq!(b.take(false)[0], b.first);
+    }
+
+    #[test]
+    fn freed_numbers_wait_until_the_range_is_used_up() {
+        let few = Arc::new(Contexts {
+            first: 16,
+            end: 24,
+            state: Mutex::new(State {
+                next: 16,
+                unused: vec![],
+                freed: VecDeque::new(),
+            }),
+        });
+        let [first, ..] = few.take(false);
+        drop(Lease::new(first, &few));
+        drop(Lease::new(1000, &few));
+        assert_eq!(few.take(true), [18, 20, 22]);
+        assert_eq!(few.take(false)[0], first, "the freed one comes last");
+        assert!(granted(few.take(true)).is_err());
+        drop(Lease::new(20, &few));
+        drop(Lease::new(22, &few));
+        few.give_back([18, 0, 0]);
+        assert_eq!(few.take(true), [18, 20, 22]);
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cartesian topologies (MPI 5.0 section 8.5): grids, row-major, each dimension open or closed to a ring.
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+
+use super::{Edge, Neighbours, Topology, placement};
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::fail;
+use crate::info::Info;
+use crate::world::World;
+
+/// A grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cart {
+    dims: Vec<u32>,
+    periods: Vec<bool>,
+}
+
+impl Cart {
+    /// A grid for at most `processes`; all dimensions are at least 1. Without dimensions: one process.
+    pub fn new(processes: u32, dims: &[i32], periods: &[bool]) -> Result<Self> {
+        let mut size = 1u64;
+        for (at, &dim) in dims.iter().enumerate() {
+            if dim <= 0 {
+                fail!(abi::MPI_ERR_DIMS, "argument dims[{at}] is {dim}, expected at least 1");
+            }
+            size = size.saturating_mul(dim as u64);
+        }
+        if size > u64::from(processes) {
+            fail!(
+                abi::MPI_ERR_DIMS,
+                "argument dims is {dims:?}, a grid of {size} processes; the communicator has {processes}"
+            );
+        }
+        Ok(Self {
+            dims: dims.iter().map(|&d| d as u32).collect(),
+            periods: periods.to_vec(),
+        })
+    }
+
+    /// Number of nodes.
+    pub fn size(&self) -> u32 {
+        self.dims.iter().product()
+    }
+
+    /// Extent of each dimension.
+    pub fn dims(&self) -> &[u32] {
+        &self.dims
+    }
+
+    /// Which dimensions are rings.
+    pub fn periods(&self) -> &[bool] {
+        &self.periods
+    }
+
+    /// Coordinates of a rank of the grid.
+    pub fn coordinates(&self, rank: u32) -> Vec<u32> {
+        let mut rest = rank;
+        let mut coordinates = vec![0; self.dims.len()];
+        for (coordinate, dim) in coordinates.iter_mut().zip(&self.dims).rev() {
+            *coordinate = rest % dim;
+            rest /= dim;
+        }
+        coordinates
+    }
+
+    /// Rank at these coordinates, one per dimension; outside the range only where the dimension is a ring.
+    pub fn rank(&self, coordinates: &[i32]) -> Result<u32> {
+        let mut rank = 0;
+        for (at, ((&dim, &ring), &given)) in self.dims.iter().zip(&self.periods).zip(coordinates).enumerate() {
+            let inside = match u32::try_from(given) {
+                Ok(c) if c < dim => c,
+                _ if ring => i64::from(given).rem_euclid(i64::from(dim)) as u32,
+                _ => fail!(
+                    abi::MPI_ERR_ARG,
+                    "argument coords[{at}] is {given}, the dimension is not periodic and has the coordinates 0 to {}",
+                    dim - 1
+                ),
+            };
+            rank = rank * dim + inside;
+        }
+        Ok(rank)
+    }
+
+    /// The node `by` steps along a dimension from a rank; `None` outside.
+    fn step(&self, rank: u32, dimension: usize, by: i64) -> Option<u32> {
+        let stride: u32 = self.dims[dimension + 1..].iter().product();
+        let dim = i64::from(self.dims[dimension]);
+        let at = i64::from(rank / stride) % dim;
+        let mut to = at + by;
+        if self.periods[dimension] {
+            to = to.rem_euclid(dim);
+        } else if !(0..dim).contains(&to) {
+            return None;
+        }
+        Some((i64::from(rank) + (to - at) * i64::from(stride)) as u32)
+    }
+
+    /// MPI_Cart_shift: where data come from and go to.
+    pub fn shift(&self, rank: u32, dimension: i32, by: i32) -> Result<(Option<u32>, Option<u32>)> {
+        let Some(dimension) = usize::try_from(dimension).ok().filter(|d| *d < self.dims.len()) else {
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument direction is {dimension}, the grid has {} dimensions",
+                self.dims.len()
+            )
+        };
+        let by = i64::from(by);
+        Ok((self.step(rank, dimension, -by), self.step(rank, dimension, by)))
+    }
+
+    /// Per dimension the node before and the node behind. What goes to the node before comes from the node behind there.
+    pub(super) fn edges(&self, rank: u32) -> Neighbours {
+        let mut edges = Neighbours::default();
+        for dimension in 0..self.dims.len() {
+            for (by, towards) in [(-1, 0), (1, 1)] {
+                let rank = self.step(rank, dimension, by);
+                let slot = |direction| (2 * dimension + direction) as u16;
+                edges.sources.push(Edge {
+                    rank,
+                    slot: slot(1 - towards),
+                });
+                edges.destinations.push(Edge {
+                    rank,
+                    slot: slot(towards),
+                });
+            }
+        }
+        edges
+    }
+
+    /// The nodes next to each node, for placement.
+    fn adjacency(&self) -> Vec<Vec<(u32, u32)>> {
+        let around = |rank| {
+            let edges = self.edges(rank).destinations;
+            edges.iter().filter_map(|e| Some((e.rank?, 1))).collect()
+        };
+        (0..self.size()).map(around).collect()
+    }
+}
+
+impl Comm {
+    /// The grid of a communicator with a Cartesian topology.
+    pub fn cart(&self) -> Result<&Arc<Cart>> {
+        match self.topology() {
+            Some(Topology::Cart(cart)) => Ok(cart),
+            _ => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no Cartesian topology", self.describe()),
+        }
+    }
+
+    /// Which member of the communicator each node of a grid should be: members next to each other where nodes are.
+    fn cart_order(&self, world: &World, cart: &Cart, reorder: bool) -> Vec<u32> {
+        if !reorder {
+            return (0..cart.size()).collect();
+        }
+        placement::order(world, self.group(), &cart.adjacency())
+    }
+
+    /// MPI_Cart_create; collective. `None` for processes outside the grid.
+    pub fn cart_create(&self, world: &World, cart: Cart, reorder: bool) -> Result<Option<Arc<Self>>> {
+        let order = self.cart_order(world, &cart, reorder);
+        self.with_topology(world, &order, Topology::Cart(Arc::new(cart)), Info::default())
+    }
+
+    /// MPI_Cart_map: the rank that this process would have with `reorder`.
+    pub fn cart_map(&self, world: &World, cart: &Cart) -> Option<u32> {
+        let order = self.cart_order(world, cart, true);
+        order.iter().position(|&r| r == self.rank()).map(|r| r as u32)
+    }
+
+    /// MPI_Cart_sub; collective. `keep`: which dimensions stay.
+    pub fn cart_sub(&self, world: &World, keep: &[bool]) -> Result<Arc<Self>> {
+        let cart = self.cart()?;
+        let coordinates = cart.coordinates(self.rank());
+        let (mut color, mut key) = (0, 0);
+        for ((&stays, &dim), &at) in keep.iter().zip(&cart.dims).zip(&coordinates) {
+            let number = if stays { &mut key } else { &mut color };
+            *number = *number * dim + at;
+        }
+        let kept = |at: &usize| keep[*at];
+        let sub = Cart {
+            dims: (0..cart.dims.len()).filter(kept).map(|at| cart.dims[at]).collect(),
+            periods: (0..cart.dims.len()).filter(kept).map(|at| cart.periods[at]).collect(),
+        };
+        let topology = Some(Topology::Cart(Arc::new(sub)));
+        match self.split_as(world, Some(color as i32), key as i32, Info::default(), topology)? {
+            Some(comm) => Ok(comm),
+            None => fail!(abi::MPI_ERR_INTERN, "a process has no place in its own grid"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_and_coordinates_are_row_major() {
+        let cart = Cart::new(8, &[2, 3], &[true, false]).unwrap();
+        assert_eq!(cart.coordinates(5), [1, 2]);
+        assert_eq!(cart.rank(&[1, 2]).unwrap(), 5);
+        assert_eq!(cart.rank(&[-1, 2]).unwrap(), 5);
+        assert!(cart.rank(&[0, 3]).is_err());
+        assert_eq!(cart.shift(0, 0, 1).unwrap(), (Some(3), Some(3)));
+        assert_eq!(cart.shift(0, 1, 1).unwrap(), (None, Some(1)));
+        assert_eq!(cart.shift(0, 1, i32::MIN).unwrap(), (None, None));
+        assert!(cart.shift(0, 2, 1).is_err());
+        assert!(Cart::new(5, &[2, 3], &[true, false]).is_err());
+        assert!(Cart::new(5, &[0, 3], &[true, false]).is_err());
+        assert_eq!(Cart::new(5, &[], &[]).unwrap().size(), 1);
+    }
+
+    #[test]
+    fn every_edge_has_its_other_end() {
+        for (dims, periods) in [
+            (vec![1, 2, 3], vec![true, true, false]),
+            (vec![2, 2], vec![true, true]),
+            (vec![1], vec![true]),
+            (vec![4], vec![false]),
+        ] {
+            let cart = Cart::new(100, &dims, &periods).unwrap();
+            for rank in 0..cart.size() {
+                for out in cart.edges(rank).destinations {
+                    let Some(to) = out.rank else { continue };
+                    let back = Edge {
+                        rank: Some(rank),
+                        slot: out.slot,
+                    };
+                    let found = cart.edges(to).sources.iter().filter(|e| **e == back).count();
+                    assert_eq!(found, 1, "{dims:?}: {rank} to {to}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_goes_backwards_arrives_in_the_block_of_the_forward_neighbour() {
+        let cart = Cart::new(2, &[2], &[true]).unwrap();
+        let edges = cart.edges(0);
+        assert_eq!(edges.destinations[0].slot, edges.sources[1].slot);
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Graph topologies that every process knows whole (MPI_Graph_create, MPI 5.0 section 8.5.3).
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+
+use super::{Topology, placement};
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::fail;
+use crate::info::Info;
+use crate::world::World;
+
+/// A graph as the standard gives it: neighbours of node i are `edges[index[i - 1] .. index[i]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    index: Vec<u32>,
+    edges: Vec<u32>,
+}
+
+impl Graph {
+    /// A graph of at most `processes` nodes. `edges` is called with the number of edges.
+    pub fn new<'a>(processes: u32, index: &[i32], edges: impl FnOnce(usize) -> Result<&'a [i32]>) -> Result<Self> {
+        if index.len() > processes as usize {
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument nnodes is {}, the communicator has {processes} processes",
+                index.len()
+            );
+        }
+        let mut last = 0;
+        for (at, &end) in index.iter().enumerate() {
+            if end < last {
+                fail!(
+                    abi::MPI_ERR_ARG,
+                    "argument index[{at}] is {end}, expected at least {last}: it counts the edges up to node {at}"
+                );
+            }
+            last = end;
+        }
+        let edges = edges(last as usize)?;
+        let nodes = index.len() as i32;
+        if let Some((at, bad)) = edges.iter().enumerate().find(|(_, e)| !(0..nodes).contains(*e)) {
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument edges[{at}] is {bad}, the nodes are 0 to {}",
+                nodes - 1
+            );
+        }
+        Ok(Self {
+            index: index.iter().map(|&i| i as u32).collect(),
+            edges: edges.iter().map(|&e| e as u32).collect(),
+        })
+    }
+
+    /// Number of nodes.
+    pub fn size(&self) -> u32 {
+        self.index.len() as u32
+    }
+
+    /// Ends of the nodes' ranges in [`Graph::edges`].
+    pub fn index(&self) -> &[u32] {
+        &self.index
+    }
+
+    /// Neighbours of all nodes, one node behind the other.
+    pub fn edges(&self) -> &[u32] {
+        &self.edges
+    }
+
+    /// Neighbours of a node.
+    pub fn neighbours(&self, node: u32) -> &[u32] {
+        let node = node as usize;
+        let start = if node == 0 { 0 } else { self.index[node - 1] };
+        &self.edges[start as usize..self.index[node] as usize]
+    }
+
+    fn adjacency(&self) -> Vec<Vec<(u32, u32)>> {
+        let around = |node| self.neighbours(node).iter().map(|&n| (n, 1)).collect();
+        (0..self.size()).map(around).collect()
+    }
+}
+
+impl Comm {
+    /// The graph of a communicator with a graph topology.
+    pub fn graph(&self) -> Result<&Arc<Graph>> {
+        match self.topology() {
+            Some(Topology::Graph(graph)) => Ok(graph),
+            _ => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no graph topology", self.describe()),
+        }
+    }
+
+    fn graph_order(&self, world: &World, graph: &Graph, reorder: bool) -> Vec<u32> {
+        if !reorder {
+            return (0..graph.size()).collect();
+        }
+        placement::order(world, self.group(), &graph.adjacency())
+    }
+
+    /// MPI_Graph_create; collective. `None` for processes outside the graph.
+    pub fn graph_create(&self, world: &World, graph: Graph, reorder: bool) -> Result<Option<Arc<Self>>> {
+        let order = self.graph_order(world, &graph, reorder);
+        self.with_topology(world, &order, Topology::Graph(Arc::new(graph)), Info::default())
+    }
+
+    /// MPI_Graph_map: the rank that this process would have with `reorder`.
+    pub fn graph_map(&self, world: &World, graph: &Graph) -> Option<u32> {
+        let order = self.graph_order(world, graph, true);
+        order.iter().position(|&r| r == self.rank()).map(|r| r as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_found_and_bad_graphs_refused() {
+        let edges = [1, 3, 0, 3, 0, 2];
+        let graph = Graph::new(4, &[2, 3, 4, 6], |n| Ok(&edges[..n])).unwrap();
+        assert_eq!(graph.neighbours(0), [1, 3]);
+        assert_eq!(graph.neighbours(2), [3]);
+        assert!(Graph::new(3, &[2, 3, 4, 6], |n| Ok(&edges[..n])).is_err());
+        assert!(Graph::new(4, &[2, 1, 4, 6], |n| Ok(&edges[..n])).is_err());
+        assert!(
+            Graph::new(4, &[2, 3, 6], |n| Ok(&edges[..n])).is_err(),
+            "node 3 does not exist"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Construction of intracommunicators, and of communicators of either kind from one of theirs (MPI 5.0 section 7.4.2).
+
+use std::ffi::c_int;
+use std::sync::{Arc, OnceLock};
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::attribute;
+use isthmus_core::comm::{Comm, SplitType};
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_core::info::Info;
+
+use super::{COMMS, Entry, find, insert};
+use crate::c::{Out, Text};
+use crate::call::{call, call_on};
+use crate::request::{self, Operation};
+use crate::{errhandler, group, info, process};
+
+/// Gives a new communicator; none gives MPI_COMM_NULL.
+pub(crate) fn give(out: Out<h::Comm>, make: impl FnOnce() -> Result<Option<Arc<Comm>>>) -> Result<()> {
+    out.set("newcomm", h::MPI_COMM_NULL)?;
+    out.set("newcomm", insert(make()?))
+}
+
+fn duplicate(handle: h::Comm, hints: Info) -> Result<Option<Arc<Comm>>> {
+    let old = find(handle)?;
+    let new = old.duplicate(process::world()?, hints)?;
+    new.replace_attributes(attribute::duplicate(old.attributes(), handle.0)?);
+    Ok(Some(new))
+}
+
+/// As `duplicate`, with a request. Attributes are copied now.
+fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out<h::Request>) -> Result<()> {
+    request.set("request", h::MPI_REQUEST_NULL)?;
+    new.set("newcomm", h::MPI_COMM_NULL)?;
+    let old = find(handle)?;
+    let attributes = attribute::duplicate(old.attributes(), handle.0)?;
+    let result = Arc::new(OnceLock::new());
+    let place = result.clone();
+    let started = old.duplicate_later(process::world()?, hints, move |comm: Arc<Comm>| {
+        comm.replace_attributes(attributes);
+        // Nobody else fills the place.
+        let _ = place.set(comm);
+    })?;
+    new.set("newcomm", h::Comm(COMMS.insert(Entry::Pending(result))))?;
+    request.set("request", request::insert(handle, Operation::Other(started)))
+}
+
+/// Hints that a program gives to a new communicator.
+fn hints(handle: h::Info) -> Result<Info> {
+    info::find(handle).map(|given| isthmus_core::comm::kept(&given))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_dup(comm: h::Comm, new: Out<h::Comm>) -> c_int {
+    // Hints are not copied (MPI 5.0 section 7.4.2).
+    call_on("MPI_Comm_dup", comm, || give(new, || duplicate(comm, Info::default())))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_dup_with_info(comm: h::Comm, info: h::Info, new: Out<h::Comm>) -> c_int {
+    call_on("MPI_Comm_dup_with_info", comm, || {
+        let hints = hints(info)?;
+        give(new, || duplicate(comm, hints))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_idup(comm: h::Comm, new: Out<h::Comm>, request: Out<h::Request>) -> c_int {
+    call_on("MPI_Comm_idup", comm, || {
+        duplicate_later(comm, Info::default(), new, request)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_idup_with_info(
+    comm: h::Comm,
+    info: h::Info,
+    new: Out<h::Comm>,
+    request: Out<h::Request>,
+) -> c_int {
+    call_on("MPI_Comm_idup_with_info", comm, || {
+        duplicate_later(comm, hints(info)?, new, request)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_create(comm: h::Comm, group: h::Group, new: Out<h::Comm>) -> c_int {
+    call_on("MPI_Comm_create", comm, || {
+        give(new, || find(comm)?.create(process::world()?, &group::find(group)?))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_create_group(comm: h::Comm, group: h::Group, tag: c_int, new: Out<h::Comm>) -> c_int {
+    call_on("MPI_Comm_create_group", comm, || {
+        give(new, || {
+            let comm = intra(comm)?;
+            let tag = isthmus_core::p2p::send_tag(tag)?;
+            comm.create_group(process::world()?, &group::find(group)?, tag)
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_create_from_group(
+    group: h::Group,
+    tag: Text,
+    info: h::Info,
+    handler: h::Errhandler,
+    new: Out<h::Comm>,
+) -> c_int {
+    call("MPI_Comm_create_from_group", || {
+        give(new, || {
+            let tag = tag.get("stringtag", abi::MPI_ERR_ARG)?;
+            let (group, handler, hints) = (group::find(group)?, errhandler::find(handler)?, hints(info)?);
+            if group.size() == 0 {
+                return Ok(None);
+            }
+            let comm = Comm::from_group(process::world()?, &group, &tag)?;
+            comm.set_error_handler(handler);
+            comm.set_hints(&hints);
+            Ok(Some(comm))
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_split(comm: h::Comm, color: c_int, key: c_int, new: Out<h::Comm>) -> c_int {
+    call_on("MPI_Comm_split", comm, || {
+        // Negative colours other than MPI_UNDEFINED are accepted: MPICH-G2's own example program uses -1.
+        let color = (color != abi::MPI_UNDEFINED).then_some(color);
+        give(new, || find(comm)?.split(process::world()?, color, key))
+    })
+}
+
+/// An intracommunicator, for what has no meaning on an intercommunicator.
+pub(crate) fn intra(handle: h::Comm) -> Result<&'static Comm> {
+    let comm = find(handle)?;
+    if comm.remote().is_some() {
+        fail!(
+            abi::MPI_ERR_COMM,
+            "argument comm, {}, is an intercommunicator; this function takes an intracommunicator",
+            comm.describe()
+        );
+    }
+    Ok(comm)
+}
+
+/// What a split type and its info ask for.
+fn split_type(split_type: c_int, info: &Info) -> Result<SplitType> {
+    let value = |key| Ok::<_, isthmus_core::error::Error>(info.get(key)?.map(str::to_owned));
+    let hardware = |name: Option<String>| name.map_or(SplitType::Nothing, SplitType::Hardware);
+    Ok(match split_type {
+        abi::MPI_COMM_TYPE_SHARED => SplitType::Shared,
+        abi::MPI_COMM_TYPE_HW_UNGUIDED => SplitType::Unguided,
+        abi::MPI_COMM_TYPE_HW_GUIDED => hardware(value("mpi_hw_resource_type")?),
+        abi::MPI_COMM_TYPE_RESOURCE_GUIDED => match (value("mpi_hw_resource_type")?, value("mpi_pset_name")?) {
+            (Some(_), Some(_)) => fail!(
+                abi::MPI_ERR_INFO,
+                "the info has both keys mpi_hw_resource_type and mpi_pset_name, expected one"
+            ),
+            (None, Some(set)) => SplitType::ProcessSet(set),
+            (name, None) => hardware(name),
+        },
+        abi::MPI_UNDEFINED => SplitType::Nothing,
+        other => fail!(
+            abi::MPI_ERR_ARG,
+            "argument split_type is {other}, which is not a split type"
+        ),
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_split_type(
+    comm: h::Comm,
+    by: c_int,
+    key: c_int,
+    info: h::Info,
+    new: Out<h::Comm>,
+) -> c_int {
+    call_on("MPI_Comm_split_type", comm, || {
+        let given = info::find(info)?;
+        let wanted = split_type(by, &given)?;
+        give(new, || {
+            let made = intra(comm)?.split_type(process::world()?, &wanted, key, &given)?;
+            if let (SplitType::Unguided, Some(found)) = (&wanted, &made) {
+                info::tell(info, "mpi_hw_resource_type", found.hint("mpi_hw_resource_type"))?;
+            }
+            Ok(made)
+        })
+    })
+}

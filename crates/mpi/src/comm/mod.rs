@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Communicators (MPI 5.0 section 7.4).
+
+use std::ffi::{c_char, c_int};
+use std::sync::{Arc, OnceLock};
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::attribute;
+use isthmus_core::comm::Comm;
+use isthmus_core::errhandler::ErrorHandler;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+
+use crate::c::{Out, Text};
+use crate::call::{call, call_on};
+use crate::handle::{Kind, Table};
+use crate::process;
+
+mod create;
+mod inter;
+
+pub(crate) use create::{give, intra};
+
+static COMMS: Table<Entry> = Table::new(Kind::Comm);
+
+/// What a handle names.
+enum Entry {
+    Ready(Arc<Comm>),
+    /// The result of a nonblocking construction: there when its request is complete.
+    Pending(Arc<OnceLock<Arc<Comm>>>),
+}
+
+impl Entry {
+    #[inline]
+    fn get(&self) -> Option<&Arc<Comm>> {
+        match self {
+            Self::Ready(comm) => Some(comm),
+            Self::Pending(comm) => comm.get(),
+        }
+    }
+}
+
+/// A communicator that the program made.
+#[inline]
+fn made(handle: h::Comm) -> Option<&'static Arc<Comm>> {
+    COMMS.get(handle.0).and_then(Entry::get)
+}
+
+#[inline]
+fn object(handle: h::Comm) -> Result<&'static Arc<Comm>> {
+    match handle {
+        h::MPI_COMM_WORLD => Ok(&process::world_model()?.comm_world),
+        h::MPI_COMM_SELF => Ok(&process::world_model()?.comm_self),
+        _ => match made(handle) {
+            Some(comm) => Ok(comm),
+            None if COMMS.get(handle.0).is_some() => fail!(
+                abi::MPI_ERR_COMM,
+                "argument comm is the result of MPI_Comm_idup, which is not complete; wait for its request first"
+            ),
+            None if handle == h::MPI_COMM_NULL => fail!(abi::MPI_ERR_COMM, "argument comm is MPI_COMM_NULL"),
+            None => fail!(
+                abi::MPI_ERR_COMM,
+                "argument comm is {:#x}, which is not the handle of a communicator",
+                handle.0
+            ),
+        },
+    }
+}
+
+/// A communicator that an operation keeps, also after MPI_Comm_free.
+#[derive(Clone)]
+pub(crate) struct Held {
+    handle: h::Comm,
+    /// `None`: a predefined one, or none.
+    comm: Option<Arc<Comm>>,
+}
+
+impl Held {
+    /// Keeps the communicator of a handle.
+    pub(crate) fn of(handle: h::Comm) -> Self {
+        Self {
+            handle,
+            comm: made(handle).cloned(),
+        }
+    }
+
+    /// The handle that the program used.
+    pub(crate) fn handle(&self) -> h::Comm {
+        self.handle
+    }
+
+    /// The communicator.
+    pub(crate) fn get(&self) -> Result<&Comm> {
+        match &self.comm {
+            Some(comm) => Ok(comm),
+            None => find(self.handle),
+        }
+    }
+
+    /// Its handler for errors, and the handle that it is told.
+    pub(crate) fn handler(&self) -> (usize, ErrorHandler) {
+        match &self.comm {
+            Some(comm) => (self.handle.0, comm.error_handler()),
+            None => handler_of(self.handle),
+        }
+    }
+}
+
+/// The communicator of a handle.
+#[inline]
+pub(crate) fn find(handle: h::Comm) -> Result<&'static Comm> {
+    object(handle).map(|comm| &**comm)
+}
+
+/// The communicator of a handle, for those who need it longer than the handle lives.
+pub(crate) fn hold(handle: h::Comm) -> Result<Arc<Comm>> {
+    object(handle).cloned()
+}
+
+/// The handler for errors on a communicator, and the handle that it is told. Before MPI_Init and with a wrong handle
+/// the handler of MPI_COMM_SELF decides (MPI 5.0 section 9.3), which is initially to end the job. As long as the program has not
+/// changed it, that of MPI_COMM_WORLD does, as before MPI 4.
+pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {
+    let comm = find(handle).map(|c| (handle.0, c));
+    match comm.or_else(|_| default_holder()) {
+        Ok((handle, comm)) => (handle, comm.error_handler()),
+        Err(_) => (h::MPI_COMM_NULL.0, ErrorHandler::Fatal),
+    }
+}
+
+/// Whose handler hears of errors that belong to no object.
+fn default_holder() -> Result<(usize, &'static Comm)> {
+    let own = find(h::MPI_COMM_SELF)?;
+    match own.error_handler() {
+        ErrorHandler::Fatal => Ok((h::MPI_COMM_WORLD.0, find(h::MPI_COMM_WORLD)?)),
+        _ => Ok((h::MPI_COMM_SELF.0, own)),
+    }
+}
+
+/// A handle for a communicator; none gives MPI_COMM_NULL.
+pub(crate) fn insert(comm: Option<Arc<Comm>>) -> h::Comm {
+    comm.map_or(h::MPI_COMM_NULL, |comm| h::Comm(COMMS.insert(Entry::Ready(comm))))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_size(comm: h::Comm, size: Out<c_int>) -> c_int {
+    call_on("MPI_Comm_size", comm, || size.set("size", find(comm)?.size() as c_int))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_rank(comm: h::Comm, rank: Out<c_int>) -> c_int {
+    call_on("MPI_Comm_rank", comm, || rank.set("rank", find(comm)?.rank() as c_int))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_compare(a: h::Comm, b: h::Comm, result: Out<c_int>) -> c_int {
+    call_on("MPI_Comm_compare", a, || {
+        let (first, second) = (find(a)?, find(b)?);
+        let local = crate::group::comparison(first.group().compare(second.group()));
+        let remote = match (first.remote(), second.remote()) {
+            (Some(a), Some(b)) => crate::group::comparison(a.compare(b)),
+            (None, None) => abi::MPI_IDENT,
+            _ => abi::MPI_UNEQUAL,
+        };
+        let answer = match (local, remote) {
+            (abi::MPI_UNEQUAL, _) | (_, abi::MPI_UNEQUAL) => abi::MPI_UNEQUAL,
+            (abi::MPI_SIMILAR, _) | (_, abi::MPI_SIMILAR) => abi::MPI_SIMILAR,
+            _ if first.context() == second.context() => abi::MPI_IDENT,
+            _ => abi::MPI_CONGRUENT,
+        };
+        result.set("result", answer)
+    })
+}
+
+/// Frees a communicator; what is pending on it keeps what it needs by itself.
+fn free(comm: Out<h::Comm>) -> Result<()> {
+    let handle = comm.get("comm")?;
+    if handle == h::MPI_COMM_WORLD || handle == h::MPI_COMM_SELF {
+        fail!(abi::MPI_ERR_COMM, "argument comm is predefined, which cannot be freed");
+    }
+    attribute::delete_all(find(handle)?.attributes(), handle.0)?;
+    comm.set("comm", h::MPI_COMM_NULL)?;
+    COMMS.remove(handle.0);
+    Ok(())
+}
+
+fn handle(comm: Out<h::Comm>) -> h::Comm {
+    comm.get("comm").unwrap_or(h::MPI_COMM_NULL)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_free(comm: Out<h::Comm>) -> c_int {
+    call_on("MPI_Comm_free", handle(comm), || free(comm))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
+    // Processes of one job stay connected through MPI_COMM_WORLD, so there is nothing to wait for.
+    call_on("MPI_Comm_disconnect", handle(comm), || free(comm))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_get_parent(parent: Out<h::Comm>) -> c_int {
+    // No process was started by another one: jobs are started by the launcher only.
+    call("MPI_Comm_get_parent", || parent.set("parent", h::MPI_COMM_NULL))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_set_name(comm: h::Comm, name: Text) -> c_int {
+    call_on("MPI_Comm_set_name", comm, || {
+        find(comm)?.set_name(&name.get("comm_name", abi::MPI_ERR_ARG)?);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_get_name(comm: h::Comm, name: Out<c_char>, length: Out<c_int>) -> c_int {
+    call_on("MPI_Comm_get_name", comm, || {
+        let text = if comm == h::MPI_COMM_NULL {
+            "MPI_COMM_NULL".to_owned()
+        } else {
+            find(comm)?.name()
+        };
+        let n = name.text("comm_name", &text, abi::MPI_MAX_OBJECT_NAME as usize)?;
+        length.set("resultlen", n as c_int)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_set_info(comm: h::Comm, info: h::Info) -> c_int {
+    call_on("MPI_Comm_set_info", comm, || {
+        find(comm)?.set_hints(&crate::info::find(info)?);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_get_info(comm: h::Comm, info: Out<h::Info>) -> c_int {
+    call_on("MPI_Comm_get_info", comm, || {
+        let hints = find(comm)?.hints();
+        info.set("info_used", h::MPI_INFO_NULL)?;
+        info.set("info_used", crate::info::insert(hints))
+    })
+}
