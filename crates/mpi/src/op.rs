@@ -62,6 +62,13 @@ pub(crate) fn find(handle: h::Op, datatype: &Datatype, type_handle: h::Datatype)
 }
 
 fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
+    if matches!(op, Predefined::Replace | Predefined::NoOp) {
+        fail!(
+            abi::MPI_ERR_OP,
+            "{} is defined for one-sided communication only (MPI 5.0 section 12.3.4)",
+            op.name()
+        );
+    }
     let Some(basic) = datatype.basic() else {
         fail!(
             abi::MPI_ERR_OP,

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Erroneous collective calls give the class that the standard names, at every process that errs, and leave the communicator usable.
+   ranks: 2 3 */
+#include "check.h"
+
+static int rank, size;
+
+static int class_of(int code)
+{
+    int class;
+    OK(MPI_Error_class(code, &class));
+    return class;
+}
+
+#define FAILS(class, call) CHECK(class_of(call) == (class))
+
+int main(int argc, char **argv)
+{
+    int a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, b[8], counts[4] = {1, 1, 1, 1}, negative[4] = {-1, -1, -1, -1}, displs[4] = {0, 1, 2, 3};
+    double d = 1, e;
+    MPI_Comm world = MPI_COMM_WORLD;
+    MPI_Request request;
+    MPI_Datatype derived;
+    OK(MPI_Init(&argc, &argv));
+    OK(MPI_Comm_rank(world, &rank));
+    OK(MPI_Comm_size(world, &size));
+    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    OK(MPI_Type_contiguous(2, MPI_INT, &derived));
+    OK(MPI_Type_commit(&derived));
+
+    FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, size, world));
+    FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, -1, world));
+    FAILS(MPI_ERR_ROOT, MPI_Reduce(a, b, 1, MPI_INT, MPI_SUM, MPI_ROOT, world));
+    FAILS(MPI_ERR_COUNT, MPI_Bcast(a, -1, MPI_INT, 0, world));
+    FAILS(MPI_ERR_COUNT, MPI_Allgatherv(a, 1, MPI_INT, b, negative, displs, MPI_INT, world));
+    FAILS(MPI_ERR_COMM, MPI_Barrier(MPI_COMM_NULL));
+    FAILS(MPI_ERR_TYPE, MPI_Bcast(a, 1, MPI_DATATYPE_NULL, 0, world));
+    FAILS(MPI_ERR_OP, MPI_Allreduce(a, b, 1, MPI_INT, MPI_OP_NULL, world));
+    FAILS(MPI_ERR_OP, MPI_Allreduce(&d, &e, 1, MPI_DOUBLE, MPI_BAND, world));
+    FAILS(MPI_ERR_OP, MPI_Allreduce(a, b, 1, MPI_INT, MPI_MAXLOC, world));
+    FAILS(MPI_ERR_OP, MPI_Allreduce(a, b, 1, derived, MPI_SUM, world));
+    FAILS(MPI_ERR_OP, MPI_Allreduce(a, b, 1, MPI_INT, MPI_REPLACE, world));
+    FAILS(MPI_ERR_OP, MPI_Allreduce(a, b, 1, MPI_INT, MPI_NO_OP, world));
+    FAILS(MPI_ERR_OP, MPI_Allreduce_init(a, b, 1, MPI_2INT, MPI_SUM, world, MPI_INFO_NULL, &request));
+    FAILS(MPI_ERR_BUFFER, MPI_Bcast(MPI_IN_PLACE, 1, MPI_INT, 0, world));
+    FAILS(MPI_ERR_BUFFER, MPI_Allgather(a, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, world));
+    FAILS(MPI_ERR_BUFFER, MPI_Alltoall(a, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, world));
+    if (rank != 0) {
+        FAILS(MPI_ERR_BUFFER, MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, b, 1, MPI_INT, 0, world));
+        FAILS(MPI_ERR_BUFFER, MPI_Scatter(a, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, world));
+        FAILS(MPI_ERR_BUFFER, MPI_Reduce(MPI_IN_PLACE, b, 1, MPI_INT, MPI_SUM, 0, world));
+    }
+    FAILS(MPI_ERR_BUFFER, MPI_Allreduce(a, a, 1, MPI_INT, MPI_SUM, world));
+    FAILS(MPI_ERR_BUFFER, MPI_Iscan(a, a, 1, MPI_INT, MPI_SUM, world, &request));
+    FAILS(MPI_ERR_BUFFER, MPI_Alltoallv(a, counts, displs, MPI_INT, a, counts, displs, MPI_INT, world));
+    FAILS(MPI_ERR_BUFFER, MPI_Reduce_local(a, a, 1, MPI_INT, MPI_SUM));
+    FAILS(MPI_ERR_TOPOLOGY, MPI_Neighbor_allgather(a, 1, MPI_INT, b, 1, MPI_INT, world));
+    FAILS(MPI_ERR_INFO, MPI_Barrier_init(world, (MPI_Info)&request, &request));
+
+    /* Nothing of all that was sent: the next operation is in step. */
+    OK(MPI_Allreduce(&rank, a, 1, MPI_INT, MPI_SUM, world));
+    CHECK(a[0] == size * (size - 1) / 2);
+
+    /* A block that is larger than its place. */
+    memset(b, 0, sizeof b);
+    if (rank == 0)
+        OK(MPI_Bcast(a, 2, MPI_INT, 0, world));
+    else if (size == 2)
+        FAILS(MPI_ERR_TRUNCATE, MPI_Bcast(b, 1, MPI_INT, 0, world));
+    else
+        class_of(MPI_Bcast(b, 2, MPI_INT, 0, world));
+    OK(MPI_Type_free(&derived));
+    OK(MPI_Finalize());
+    if (rank == 0)
+        printf("erroneous collective calls are found\n");
+    return 0;
+}
