@@ -259,10 +259,35 @@ fn part() -> impl Strategy<Value = (i64, i64, i64)> {
     })
 }
 
+/// More blocks than are written out one by one, of a few lengths, at growing displacements.
+fn long_lists() -> impl Strategy<Value = Recipe> {
+    let blocks = vec((1..4i64, 0..3i64), 30..80);
+    (blocks, 0..ALL.len(), 1..3i64).prop_map(|(blocks, basic, most)| {
+        let mut place = 0;
+        let block = |(length, gap): (i64, i64)| {
+            let at = place + gap;
+            place = at + length.min(most);
+            (length.min(most), at)
+        };
+        Recipe::Indexed(
+            blocks.into_iter().map(block).collect(),
+            Box::new(Recipe::Basic(ALL[basic])),
+        )
+    })
+}
+
+/// More blocks than are written out one by one, at equal distances.
+fn long_vectors() -> impl Strategy<Value = Recipe> {
+    (20..60i64, 1..3i64, -5..6i64, 0..ALL.len()).prop_map(|(count, length, stride, basic)| {
+        Recipe::Vector(count, length, stride, Box::new(Recipe::Basic(ALL[basic])))
+    })
+}
+
 fn recipes() -> impl Strategy<Value = Recipe> {
     let count = || 0..4i64;
     let order = || prop_oneof![Just(Order::C), Just(Order::Fortran)];
     let leaf = (0..ALL.len()).prop_map(|i| Recipe::Basic(ALL[i]));
+    let leaf = prop_oneof![4 => leaf, 1 => long_lists(), 1 => long_vectors()];
     let recipe = leaf.prop_recursive(4, 24, 4, move |inner| {
         let old = inner.clone().prop_map(Box::new);
         let blocks = |least: i64, most: i64| vec((count(), least..most), 0..6);
