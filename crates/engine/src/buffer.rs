@@ -79,6 +79,15 @@ impl SendBuffer {
         }
     }
 
+    /// A message in memory of our own.
+    pub(crate) fn owned(bytes: Box<[u8]>) -> Self {
+        Self {
+            length: bytes.len() as u64,
+            form: SendForm::Owned(bytes, None),
+            common: false,
+        }
+    }
+
     /// `count` elements; `memory` has their [window](Datatype::window).
     pub fn typed(memory: ReadMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
         if let Some((offset, length)) = datatype.contiguous(count) {

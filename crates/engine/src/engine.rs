@@ -70,11 +70,16 @@ impl Engine {
     #[inline]
     pub fn take(&mut self, request: Request) -> Option<Completion> {
         let index = self.state.requests.index(request)?;
-        self.state
-            .requests
-            .slot(index)
-            .done
-            .then(|| self.state.requests.remove(index))
+        let slot = self.state.requests.slot_mut(index);
+        if !slot.done {
+            return None;
+        }
+        if matches!(slot.task, Task::Send(_)) {
+            // Buffered mode: complete for the program, not for us.
+            slot.detached = true;
+            return Some(Completion::default());
+        }
+        Some(self.state.requests.remove(index))
     }
 
     /// Forgets the request; what it began goes on (MPI_Request_free).
@@ -84,19 +89,15 @@ impl Engine {
         };
         let slot = self.state.requests.slot_mut(index);
         slot.detached = true;
-        if slot.done || matches!(slot.task, Task::User) {
-            self.state.requests.remove(index);
-        }
-    }
-
-    /// Cancels a receive that has not matched yet; it completes as cancelled. Anything else goes on as if nothing had been said.
-    pub fn cancel(&mut self, request: Request) {
-        let Some(index) = self.state.requests.index(request) else {
-            return;
+        let gone = match &slot.task {
+            Task::Nothing => slot.done,
+            Task::User | Task::Outlet(_) => true,
+            // The sender's word is still to come, and must not be taken for that of the next one.
+            Task::Inlet(inlet) => inlet.is_known(),
+            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Recall(_) => false,
         };
-        if self.state.withdraw(index) {
-            self.state.requests.slot_mut(index).completion.cancelled = true;
-            self.state.finish(index);
+        if gone {
+            self.state.requests.remove(index);
         }
     }
 
@@ -238,7 +239,10 @@ impl Engine {
             Work::Answer(index) => self.answer(index),
             Work::Data(index) => self.start_data(index),
             Work::Flush(peer) => self.flush(peer),
-            Work::Step(plan, step) => self.step_done(plan, step),
+            Work::Step(owner, step) => match self.inlet(owner) {
+                Some(index) => self.inlet_known(index),
+                None => self.step_done(owner, step),
+            },
             Work::Lost(peer, reason) => {
                 if !self.state.peers[peer as usize].lost {
                     self.state.lose(peer, reason);

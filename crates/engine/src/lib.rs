@@ -9,6 +9,7 @@
 
 mod binding;
 mod buffer;
+mod cancel;
 mod channel;
 mod conversion;
 mod counters;
@@ -16,6 +17,7 @@ mod engine;
 mod error;
 mod execution;
 mod observe;
+mod partitioned;
 mod plan;
 mod receive;
 mod request;

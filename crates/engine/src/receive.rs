@@ -139,18 +139,23 @@ impl Engine {
         } = inbound;
         let task = ReceiveTask::new(buffer, peer, members);
         let index = self.state.requests.insert(Task::Receive(task));
+        self.post(index, pattern);
+        index
+    }
+
+    /// The receive takes a message that waits, or begins to wait for one.
+    #[inline]
+    pub(crate) fn post(&mut self, index: u32, pattern: Pattern) {
         if let Some((envelope, message)) = self.state.matcher.take(&pattern) {
-            self.deliver(index, &envelope, message);
-            return index;
+            return self.deliver(index, &envelope, message);
         }
         if !self.state.reasons.is_empty() && self.fail_hopeless(index) {
-            return index;
+            return;
         }
         let posted = self.state.matcher.post(pattern, index);
         if let Some(task) = self.state.requests.receive(index) {
             task.stage = ReceiveStage::Posted(posted);
         }
-        index
     }
 
     /// Fails a receive whose sender is lost.
@@ -176,7 +181,7 @@ impl Engine {
         self.state.settle(
             message.peer,
             message.kept(),
-            if message.offered() { 0 } else { message.token },
+            if message.synchronous { message.token } else { 0 },
         );
         let origin = (message.peer, message.common);
         match message.content {
@@ -229,7 +234,14 @@ impl Engine {
                 Err(SendError::WouldBlock) => {}
             }
         }
-        self.expect(index, peer, request, wanted);
+        if self
+            .state
+            .requests
+            .receive(index)
+            .is_some_and(|task| task.parts.is_none())
+        {
+            self.expect(index, peer, request, wanted);
+        }
         self.control(peer, Header::control(Kind::Cts, token, request, wanted));
         if wanted == 0 {
             self.state.finish(index);
@@ -273,18 +285,13 @@ impl State {
     }
 }
 
-impl Message {
-    fn offered(&self) -> bool {
-        matches!(self.content, Content::Offered(_))
-    }
-}
-
 impl ReceiveTask {
-    fn new(buffer: ReceiveBuffer, peer: Peer, members: Option<Members>) -> Self {
+    pub(crate) fn new(buffer: ReceiveBuffer, peer: Peer, members: Option<Members>) -> Self {
         // The stage is set when the receive is posted or matches.
         Self {
             buffer,
             stage: ReceiveStage::Streaming,
+            parts: None,
             peer,
             members,
             wanted: 0,

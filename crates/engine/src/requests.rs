@@ -7,6 +7,7 @@ use isthmus_wire::frame::Header;
 
 use crate::conversion::Conversion;
 use crate::execution::Execution;
+use crate::partitioned::{Arrivals, Inlet, Outlet, Ready};
 use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
 
 /// No request, no peer.
@@ -22,6 +23,12 @@ pub(crate) enum Task {
     Plan(Box<Execution>),
     /// Somebody else completes it.
     User,
+    /// A send that had completed; the peer was asked to throw the message away.
+    Recall(Peer),
+    /// Where a partitioned send goes, between MPI_Psend_init and MPI_Request_free.
+    Outlet(Box<Outlet>),
+    /// Where a partitioned receive comes from, between MPI_Precv_init and MPI_Request_free.
+    Inlet(Box<Inlet>),
 }
 
 #[derive(Debug)]
@@ -30,6 +37,12 @@ pub(crate) struct SendTask {
     /// Of the first frame; its kind is decided when it leaves.
     pub(crate) header: Header,
     pub(crate) synchronous: bool,
+    /// The request has been complete from the beginning.
+    pub(crate) buffered: bool,
+    /// The peer was asked to throw the message away.
+    pub(crate) recalled: bool,
+    /// What of a partitioned message may leave.
+    pub(crate) parts: Option<Box<Ready>>,
     pub(crate) stage: SendStage,
     pub(crate) buffer: SendBuffer,
     /// The receiver's request, once it asked for data.
@@ -56,6 +69,8 @@ pub(crate) enum SendStage {
 pub(crate) struct ReceiveTask {
     pub(crate) buffer: ReceiveBuffer,
     pub(crate) stage: ReceiveStage,
+    /// What of a partitioned message has arrived.
+    pub(crate) parts: Option<Box<Arrivals>>,
     /// The sender: known if asked for by rank, or once matched; else [`NONE`].
     pub(crate) peer: Peer,
     /// Who could send: only for receives from any source.
@@ -69,6 +84,8 @@ pub(crate) struct ReceiveTask {
 
 #[derive(Debug)]
 pub(crate) enum ReceiveStage {
+    /// Partitioned: the sender's name for the messages is not known yet.
+    Unposted,
     Posted(Posted),
     /// Matched a request to send of this token, with this handle.
     Answering {
@@ -90,6 +107,8 @@ pub(crate) struct Slot {
     /// The plan it is a step of, or [`NONE`].
     pub(crate) owner: u32,
     pub(crate) step: u32,
+    /// Whom an eager message went to, or [`NONE`].
+    pub(crate) sent_to: Peer,
     pub(crate) completion: Completion,
     pub(crate) task: Task,
 }
@@ -105,7 +124,6 @@ pub(crate) struct Requests {
 impl Requests {
     #[inline]
     pub(crate) fn insert(&mut self, task: Task) -> u32 {
-        self.sends += usize::from(matches!(task, Task::Send(_)));
         if let Some(index) = self.free.pop() {
             self.slots[index as usize].task = task;
             return index;
@@ -117,10 +135,17 @@ impl Requests {
             detached: false,
             owner: NONE,
             step: 0,
+            sent_to: NONE,
             completion,
             task,
         });
         (self.slots.len() - 1) as u32
+    }
+
+    /// A request without a task becomes a send.
+    pub(crate) fn set_send(&mut self, index: u32, task: SendTask) {
+        self.sends += 1;
+        self.slots[index as usize].task = Task::Send(task);
     }
 
     #[inline]
@@ -182,6 +207,7 @@ impl Requests {
         slot.done = false;
         slot.detached = false;
         slot.owner = NONE;
+        slot.sent_to = NONE;
         self.free.push(index);
         std::mem::take(&mut slot.completion)
     }

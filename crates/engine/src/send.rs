@@ -13,6 +13,16 @@ use crate::{Channel, Engine, EngineError, Knob, Mode, Operation, Request, SendBu
 /// Longest message to itself that a process copies when no receive is posted.
 const SELF_EAGER: u64 = 64 << 10;
 
+/// What happened to a message that is sent piece by piece.
+enum Fragment {
+    /// A piece left, more are to come.
+    Sent,
+    /// The last piece left.
+    Last,
+    /// Nothing is ready to leave.
+    NotReady,
+}
+
 /// What happened to a first frame.
 enum First {
     /// It left; nothing more is to be done for the message.
@@ -66,7 +76,7 @@ impl Engine {
     pub fn isend(&mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Request {
         let outbound = outbound(channel, to, tag, mode, buffer);
         self.count(Operation::POINT_TO_POINT, outbound.peer, outbound.buffer.length());
-        let index = self.send_or_start(outbound);
+        let index = self.start_or_send(outbound);
         self.work();
         self.state.requests.name(index)
     }
@@ -78,23 +88,24 @@ impl Engine {
     }
 
     /// A request for the send, complete if that was possible at once.
-    pub(crate) fn send_or_start(&mut self, outbound: Outbound) -> u32 {
+    pub(crate) fn start_or_send(&mut self, mut outbound: Outbound) -> u32 {
         let peer = outbound.peer;
+        let index = self.state.requests.insert(Task::Nothing);
+        // So that the message can be asked back.
+        outbound.header.token = self.state.requests.token(index);
         match self.try_send(outbound) {
             Ok(()) => {
-                let index = self.state.requests.insert(Task::Nothing);
+                self.state.requests.slot_mut(index).sent_to = peer;
                 self.state.finish(index);
-                index
             }
             Err(outbound) if self.state.peers[peer as usize].lost => {
                 drop(outbound);
-                let index = self.state.requests.insert(Task::Nothing);
                 let error = self.state.lost_error(peer);
                 self.state.fail(index, error);
-                index
             }
-            Err(outbound) => self.start_send(outbound),
+            Err(outbound) => self.begin_send(index, outbound),
         }
+        index
     }
 
     /// Sends a message that can leave at once and completely; gives it back otherwise.
@@ -146,6 +157,13 @@ impl Engine {
 
     /// A request for a message that cannot leave at once.
     pub(crate) fn start_send(&mut self, outbound: Outbound) -> u32 {
+        let index = self.state.requests.insert(Task::Nothing);
+        self.begin_send(index, outbound);
+        index
+    }
+
+    /// The same for a request that is there already.
+    pub(crate) fn begin_send(&mut self, index: u32, outbound: Outbound) {
         let Outbound {
             peer,
             header,
@@ -158,25 +176,31 @@ impl Engine {
             peer,
             header,
             synchronous: mode == Mode::Synchronous,
+            buffered,
+            recalled: false,
+            parts: None,
             stage: SendStage::Queued,
             buffer,
             receiver: 0,
             wanted: 0,
             sent: 0,
         };
-        let index = self.state.requests.insert(Task::Send(task));
+        self.begin(index, task);
+        if buffered && !self.state.requests.slot(index).done {
+            self.state.requests.slot_mut(index).done = true;
+            self.state.events += 1;
+        }
+    }
+
+    /// The message of this request takes its way.
+    pub(crate) fn begin(&mut self, index: u32, task: SendTask) {
+        let peer = task.peer;
+        self.state.requests.set_send(index, task);
         if peer == self.state.me {
             self.offer_to_self(index);
         } else {
             self.enqueue(peer, index);
         }
-        if !buffered {
-            return index;
-        }
-        self.state.requests.slot_mut(index).detached = true;
-        let complete = self.state.requests.insert(Task::Nothing);
-        self.state.finish(complete);
-        complete
     }
 
     /// The message takes its place among those to the peer, and leaves if it is the first.
@@ -194,7 +218,7 @@ impl Engine {
             First::Blocked => self.queue(peer).messages.push_back(index),
             First::Lost => {
                 let error = self.state.lost_error(peer);
-                if !self.state.requests.slot(index).done {
+                if matches!(self.state.requests.slot(index).task, Task::Send(_)) {
                     self.state.fail(index, error);
                 }
             }
@@ -218,25 +242,28 @@ impl Engine {
         let Some(task) = self.state.requests.send(index) else {
             return First::Done;
         };
-        let peer = &mut self.state.peers[task.peer as usize];
+        let peer_of = task.peer;
+        let peer = &mut self.state.peers[peer_of as usize];
         let transport = &mut self.transports[peer.route as usize];
-        let limits = transport.limits(task.peer);
+        let limits = transport.limits(peer_of);
         let length = task.header.length;
-        let Some(kind) = first_frame(facts(task, &limits, eager), &peer.account) else {
-            return First::Blocked;
+        let chosen = match task.parts {
+            // Data leave when they are ready, whatever their length.
+            Some(_) => peer.account.allows_request().then_some(Kind::Rts),
+            None => first_frame(facts(task, &limits, eager), &peer.account),
         };
+        let Some(kind) = chosen else { return First::Blocked };
         let mut header = task.header;
         header.kind = kind;
+        header.token = token;
         let sent = if kind == Kind::Rts {
-            header.token = token;
-            let handle = match task.buffer.memory().filter(|_| limits.pull) {
+            let handle = match task.buffer.memory().filter(|_| limits.pull && task.parts.is_none()) {
                 Some(memory) => transport.handle(task.peer, memory, length),
                 None => Vec::new(),
             };
             header.flags = handle.len() as u8;
             transport.send(task.peer, &header, &handle)
         } else {
-            header.token = if kind == Kind::EagerSync { token } else { 0 };
             let scratch = &mut self.state.chunk;
             send_piece(&mut **transport, task.peer, &header, &mut task.buffer, 0, scratch)
         };
@@ -245,6 +272,7 @@ impl Engine {
                 peer.account.sent(if kind == Kind::Rts { 0 } else { length });
                 task.stage = SendStage::Waiting;
                 if kind == Kind::Eager {
+                    self.state.requests.slot_mut(index).sent_to = peer_of;
                     First::Done
                 } else {
                     First::Waiting
@@ -252,8 +280,7 @@ impl Engine {
             }
             Err(SendError::WouldBlock) => First::Blocked,
             Err(SendError::Lost(reason)) => {
-                let peer = task.peer;
-                self.state.lose(peer, reason.into());
+                self.state.lose(peer_of, reason.into());
                 First::Lost
             }
         }
@@ -286,6 +313,10 @@ impl Engine {
         let peer = task.peer;
         let transport = &mut self.transports[self.state.peers[peer as usize].route as usize];
         task.stage = SendStage::Streaming;
+        if let Some(parts) = &mut task.parts {
+            parts.cleared = true;
+            return self.go_on(index);
+        }
         if let Some(memory) = task.buffer.memory().filter(|_| transport.limits(peer).bulk) {
             match transport.send_bulk(peer, task.receiver, memory, task.wanted, token) {
                 Ok(()) => {
@@ -296,8 +327,13 @@ impl Engine {
                 Err(SendError::Lost(reason)) => return self.state.lose(peer, reason.into()),
             }
         }
-        self.queue(peer).streams.push_back(index);
+        self.stream(peer, index);
         self.state.work.push_back(Work::Flush(peer));
+    }
+
+    /// Data of this message leave in turn with those of others to the peer.
+    pub(crate) fn stream(&mut self, peer: Peer, index: u32) {
+        self.queue(peer).streams.push_back(index);
     }
 
     /// Sends what waits for the peer, until the transport takes no more.
@@ -336,8 +372,9 @@ impl Engine {
         }
         while let Some(index) = queue.streams.pop_front() {
             match self.fragment(index, route) {
-                Ok(true) => self.state.finish(index),
-                Ok(false) => queue.streams.push_back(index),
+                Ok(Fragment::Last) => self.state.finish(index),
+                Ok(Fragment::Sent) => queue.streams.push_back(index),
+                Ok(Fragment::NotReady) => {}
                 Err(error) => {
                     queue.streams.push_front(index);
                     return Err(error);
@@ -347,19 +384,21 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends the next data frame of a message; true if it was the last.
-    fn fragment(&mut self, index: u32, route: usize) -> Result<bool, SendError> {
+    /// Sends the next data frame of a message.
+    fn fragment(&mut self, index: u32, route: usize) -> Result<Fragment, SendError> {
         let Some(task) = self.state.requests.send(index) else {
-            return Ok(true);
+            return Ok(Fragment::NotReady);
         };
         let transport = &mut self.transports[route];
         let limit = transport.limits(task.peer).frame.min(CHUNK) as u64;
-        let length = limit.min(task.wanted - task.sent);
-        let header = Header::control(Kind::Data, task.receiver, task.sent, length);
+        let Some((at, length)) = task.next_piece(limit) else {
+            return Ok(Fragment::NotReady);
+        };
+        let header = Header::control(Kind::Data, task.receiver, at, length);
         let (buffer, scratch) = (&mut task.buffer, &mut self.state.chunk);
-        send_piece(&mut **transport, task.peer, &header, buffer, task.sent, scratch)?;
-        task.sent += length;
-        Ok(task.sent == task.wanted)
+        send_piece(&mut **transport, task.peer, &header, buffer, at, scratch)?;
+        task.piece_sent(length);
+        Ok(if task.is_over() { Fragment::Last } else { Fragment::Sent })
     }
 
     // ---- to itself ------------------------------------------------------------------------------------------------
@@ -392,12 +431,14 @@ impl Engine {
         let message = Message {
             peer: me,
             bytes: length,
-            token: 0,
+            token: outbound.header.token,
+            synchronous: false,
             common: outbound.buffer.common,
             content: Content::keep(bytes),
         };
         self.state.unexpected(me, &envelope, length);
         self.state.matcher.keep(envelope, message);
+        self.state.events += 1;
         Ok(())
     }
 
@@ -412,12 +453,20 @@ impl Engine {
             peer: me,
             bytes: task.header.length,
             token: 0,
+            synchronous: false,
             common: task.header.common,
             content: Content::Local(index),
         };
         let envelope = envelope(&task.header);
+        if task.parts.is_some() {
+            if let Some(receive) = self.state.matcher.arrive(&envelope) {
+                let wanted = self.state.matched(receive, &envelope, message.bytes);
+                return self.receive_parts_from_self(index, receive, wanted);
+            }
+        }
         self.state.unexpected(me, &envelope, message.bytes);
         self.state.matcher.keep(envelope, message);
+        self.state.events += 1;
     }
 
     /// A receive has matched a message in a buffer of this process.
@@ -425,6 +474,9 @@ impl Engine {
         let Some(task) = self.state.requests.send(send) else {
             return;
         };
+        if task.parts.is_some() {
+            return self.receive_parts_from_self(send, receive, wanted);
+        }
         let mut buffer = std::mem::replace(&mut task.buffer, SendBuffer::EMPTY);
         if let Some(task) = self.state.requests.receive(receive) {
             transfer(

@@ -58,10 +58,12 @@ impl Outgoing {
 pub(crate) struct Message {
     pub(crate) peer: Peer,
     pub(crate) bytes: u64,
-    /// Names the sender's request, 0 if it does not care.
+    /// Names the sender's request.
     pub(crate) token: u64,
     /// Packed data in the common form.
     pub(crate) common: bool,
+    /// The sender waits to hear that the message matched.
+    pub(crate) synchronous: bool,
     pub(crate) content: Content,
 }
 
@@ -307,7 +309,7 @@ impl State {
         let envelope = envelope(header);
         match self.matcher.arrive(&envelope) {
             Some(index) => {
-                self.settle(peer, header.length, header.token);
+                self.settle(peer, header.length, acknowledgement(header));
                 self.fill(index, &envelope, (peer, header.common), payload);
             }
             None => self.keep(peer, header, Content::keep(payload)),
@@ -321,6 +323,7 @@ impl State {
             bytes: header.length,
             token: header.token,
             common: header.common,
+            synchronous: header.kind == Kind::EagerSync,
             content,
         };
         if !self.peers[peer as usize].account.hold(message.kept()) {
@@ -393,7 +396,7 @@ impl State {
         }
         task.receiver = header.auxiliary();
         task.wanted = header.length;
-        if header.length == 0 {
+        if header.length == 0 && task.parts.is_none() {
             self.finish(index)
         } else {
             self.work.push_back(Work::Data(index))
@@ -424,13 +427,18 @@ impl State {
         if let Some(task) = self.requests.receive(index) {
             task.buffer.write(header.auxiliary(), payload);
         }
-        self.arrived(index, header.length);
+        self.arrived(index, header.auxiliary(), header.length);
     }
 
-    fn arrived(&mut self, index: u32, bytes: u64) {
+    /// `bytes` of a message have arrived, from byte `at` on.
+    pub(crate) fn arrived(&mut self, index: u32, at: u64, bytes: u64) {
         let Some(task) = self.requests.receive(index) else {
             return;
         };
+        if let Some(parts) = &mut task.parts {
+            parts.note(at, bytes);
+            self.events += 1;
+        }
         task.got += bytes;
         if task.got >= task.wanted {
             self.finish(index);
@@ -464,6 +472,16 @@ impl State {
     }
 }
 
+/// The sender's request to be named in an acknowledgement; 0: none is wanted.
+#[inline]
+fn acknowledgement(header: &Header) -> u64 {
+    if header.kind == Kind::EagerSync {
+        header.token
+    } else {
+        0
+    }
+}
+
 #[inline]
 fn envelope(header: &Header) -> Envelope {
     Envelope {
@@ -481,14 +499,8 @@ impl Sink for State {
             Kind::Cts => self.cleared(peer, header),
             Kind::Data => self.data(peer, header, payload),
             Kind::Ack | Kind::Pulled => self.acknowledged(peer, header),
-            // Sends are never cancelled here; a peer that asks is told so.
-            Kind::Cancel => {
-                self.work.push_back(Work::Control(
-                    peer,
-                    Header::control(Kind::CancelReply, header.token, 0, 0),
-                ));
-            }
-            Kind::CancelReply => self.broken(peer, "an answer to a question that was not asked"),
+            Kind::Cancel => self.throw_away(peer, header.token),
+            Kind::CancelReply => self.recalled(peer, header),
             Kind::Credit => {
                 if !self.peers[peer as usize].account.credited(header.length) {
                     return self.broken(peer, "it gave more credit back than it had been lent");
@@ -518,11 +530,11 @@ impl Sink for State {
     fn placed(&mut self, peer: Peer, header: &Header) {
         if header.kind == Kind::Data {
             match self.streaming(peer, header) {
-                Some(index) => self.arrived(index, header.length),
+                Some(index) => self.arrived(index, header.auxiliary(), header.length),
                 None => self.broken(peer, "data that nobody asked for"),
             }
         } else if let Some(index) = self.placing.remove(&peer) {
-            self.settle(peer, header.length, header.token);
+            self.settle(peer, header.length, acknowledgement(header));
             self.finish(index);
         }
     }
@@ -576,7 +588,13 @@ impl State {
                 Task::Receive(task) => {
                     task.peer == peer || task.members.as_ref().is_some_and(|members| members.contains(peer))
                 }
-                Task::Nothing | Task::Plan(_) | Task::User => false,
+                Task::Nothing | Task::Plan(_) | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
+                Task::Recall(to) => {
+                    if *to == peer {
+                        self.finish(index);
+                    }
+                    false
+                }
             };
             if doomed {
                 let error = self.lost_error(peer);
@@ -595,6 +613,41 @@ impl State {
             return false;
         };
         self.matcher.cancel(posted).is_some()
+    }
+
+    /// A sender wants a message back.
+    fn throw_away(&mut self, peer: Peer, token: u64) {
+        let found = self.matcher.search(|_, m| m.peer == peer && m.token == token);
+        let thrown = found.and_then(|waiting| self.matcher.remove(waiting));
+        let answer = Header::control(Kind::CancelReply, token, 0, u64::from(thrown.is_some()));
+        if let Some((_, message)) = thrown {
+            self.unkeep(&message);
+            self.settle(peer, message.kept(), 0);
+        }
+        self.work.push_back(Work::Control(peer, answer));
+    }
+
+    /// The answer to a question of ours whether a message was thrown away. The send may have ended meanwhile.
+    fn recalled(&mut self, peer: Peer, header: &Header) {
+        let Some(index) = self.requests.index(Request::from_raw(header.token)) else {
+            return;
+        };
+        let thrown = header.length != 0;
+        let slot = self.requests.slot_mut(index);
+        match &mut slot.task {
+            Task::Recall(to) if *to == peer => {}
+            Task::Send(task) if task.peer == peer && task.recalled => {
+                task.recalled = false;
+                if !thrown {
+                    slot.done = task.buffered;
+                    self.events += 1;
+                    return;
+                }
+            }
+            _ => return,
+        }
+        slot.completion.cancelled = thrown;
+        self.finish(index);
     }
 
     /// Releases the memory that an unexpected message was accounted for.

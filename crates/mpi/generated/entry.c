@@ -3120,12 +3120,10 @@ EXPORT int PMPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm c
 }
 ALIAS(PMPI_Pack_size_c) int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size);
 
+BODY int isthmus_MPI_Parrived(MPI_Request request, int partition, int *flag);
 EXPORT int PMPI_Parrived(MPI_Request request, int partition, int *flag)
 {
-    (void)request;
-    (void)partition;
-    (void)flag;
-    return isthmus_unsupported("MPI_Parrived", MPI_COMM_SELF);
+    return isthmus_MPI_Parrived(request, partition, flag);
 }
 ALIAS(PMPI_Parrived) int MPI_Parrived(MPI_Request request, int partition, int *flag);
 
@@ -3136,57 +3134,38 @@ EXPORT int PMPI_Pcontrol(const int level, ...)
 }
 ALIAS(PMPI_Pcontrol) int MPI_Pcontrol(const int level, ...);
 
+BODY int isthmus_MPI_Pready(int partition, MPI_Request request);
 EXPORT int PMPI_Pready(int partition, MPI_Request request)
 {
-    (void)partition;
-    (void)request;
-    return isthmus_unsupported("MPI_Pready", MPI_COMM_SELF);
+    return isthmus_MPI_Pready(partition, request);
 }
 ALIAS(PMPI_Pready) int MPI_Pready(int partition, MPI_Request request);
 
+BODY int isthmus_MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 EXPORT int PMPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request)
 {
-    (void)length;
-    (void)array_of_partitions;
-    (void)request;
-    return isthmus_unsupported("MPI_Pready_list", MPI_COMM_SELF);
+    return isthmus_MPI_Pready_list(length, array_of_partitions, request);
 }
 ALIAS(PMPI_Pready_list) int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 
+BODY int isthmus_MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
 EXPORT int PMPI_Pready_range(int partition_low, int partition_high, MPI_Request request)
 {
-    (void)partition_low;
-    (void)partition_high;
-    (void)request;
-    return isthmus_unsupported("MPI_Pready_range", MPI_COMM_SELF);
+    return isthmus_MPI_Pready_range(partition_low, partition_high, request);
 }
 ALIAS(PMPI_Pready_range) int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
 
+BODY int isthmus_MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 EXPORT int PMPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request)
 {
-    (void)buf;
-    (void)partitions;
-    (void)count;
-    (void)datatype;
-    (void)dest;
-    (void)tag;
-    (void)info;
-    (void)request;
-    return isthmus_unsupported("MPI_Precv_init", comm);
+    return isthmus_MPI_Precv_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
 }
 ALIAS(PMPI_Precv_init) int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
+BODY int isthmus_MPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 EXPORT int PMPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request)
 {
-    (void)buf;
-    (void)partitions;
-    (void)count;
-    (void)datatype;
-    (void)dest;
-    (void)tag;
-    (void)info;
-    (void)request;
-    return isthmus_unsupported("MPI_Precv_init_c", comm);
+    return isthmus_MPI_Precv_init_c(buf, partitions, count, datatype, dest, tag, comm, info, request);
 }
 ALIAS(PMPI_Precv_init_c) int MPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
@@ -3197,31 +3176,17 @@ EXPORT int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 }
 ALIAS(PMPI_Probe) int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status);
 
+BODY int isthmus_MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 EXPORT int PMPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request)
 {
-    (void)buf;
-    (void)partitions;
-    (void)count;
-    (void)datatype;
-    (void)dest;
-    (void)tag;
-    (void)info;
-    (void)request;
-    return isthmus_unsupported("MPI_Psend_init", comm);
+    return isthmus_MPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
 }
 ALIAS(PMPI_Psend_init) int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
+BODY int isthmus_MPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 EXPORT int PMPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request)
 {
-    (void)buf;
-    (void)partitions;
-    (void)count;
-    (void)datatype;
-    (void)dest;
-    (void)tag;
-    (void)info;
-    (void)request;
-    return isthmus_unsupported("MPI_Psend_init_c", comm);
+    return isthmus_MPI_Psend_init_c(buf, partitions, count, datatype, dest, tag, comm, info, request);
 }
 ALIAS(PMPI_Psend_init_c) int MPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 

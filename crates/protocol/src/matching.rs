@@ -208,6 +208,12 @@ impl<R, M> Matcher<R, M> {
         None
     }
 
+    /// A waiting message that `fits` selects. Looks through all of them.
+    pub fn search(&self, fits: impl Fn(&Envelope, &M) -> bool) -> Option<Waiting> {
+        let chosen = |&at: &u32| self.messages.get(at).is_some_and(|m| fits(&m.envelope, &m.what));
+        self.messages.indices().find(chosen).map(Waiting)
+    }
+
     /// A message that was found.
     pub fn look(&self, waiting: Waiting) -> Option<(&Envelope, &M)> {
         self.messages.get(waiting.0).map(|m| (&m.envelope, &m.what))

@@ -23,15 +23,15 @@ pub const HEADER_BYTES: usize = 32;
 ///
 /// | kind | payload | `length` | `token` | `auxiliary` |
 /// |---|---|---|---|---|
-/// | Eager | the message | bytes of the message | 0 | – |
+/// | Eager | the message | bytes of the message | sender's request, to be named by `Cancel`; 0: never | – |
 /// | EagerSync | the message | bytes of the message | sender's request, to be named by `Ack` | – |
 /// | Rts | transport's own handle, may be empty | bytes of the message | sender's request | – |
 /// | Cts | – | bytes the receiver wants (less than offered when it truncates) | sender's request | receiver's request |
 /// | Data | fragment | bytes of the fragment | receiver's request | offset of the fragment in the packed message |
 /// | Ack | – | 0 | sender's request | – |
 /// | Pulled | – | bytes taken | sender's request | – |
-/// | Cancel | – | 0 | sender's request | – |
-/// | CancelReply | – | 1 when cancelled, else 0 | sender's request | – |
+/// | Cancel | – | 0 | sender's request, as in the message's first frame | – |
+/// | CancelReply | – | 1 if the message was thrown away, 0 if it had matched | sender's request | – |
 /// | Credit | – | cost of the messages that no longer wait at the receiver | 0 | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

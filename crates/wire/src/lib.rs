@@ -2,6 +2,7 @@
 //! Every message on every wire, with its byte layout drawn.
 //!
 //! * [`frame`]: the 32-byte header in front of every message between two MPI processes.
+//! * [`partitioned`]: how partitioned communication begins.
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
@@ -16,4 +17,5 @@ pub mod codec;
 pub mod frame;
 pub mod grid;
 pub mod hello;
+pub mod partitioned;
 pub mod place;

@@ -18,6 +18,7 @@ use crate::{attached, comm, process};
 
 mod blocking;
 mod nonblocking;
+mod partitioned;
 mod persistent;
 
 /// A message and where it goes or comes from, as the program wrote it.

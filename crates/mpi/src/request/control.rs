@@ -8,33 +8,34 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 
-use super::{Operation, REQUESTS, Role, comm_of, find};
+use super::{Operation, REQUESTS, Role, comm_at, find};
 use crate::c::{In, Out, count};
 use crate::call::{call, call_on};
 use crate::process;
 
 fn start(handle: h::Request) -> Result<()> {
     let object = find(handle)?;
-    let Role::Persistent(starter) = &object.role else {
+    let (Role::Persistent(starter) | Role::Partitioned(starter, _)) = &object.role else {
         fail!(
             abi::MPI_ERR_REQUEST,
             "the request is not a persistent one; only what an MPI_..._init function made can be started"
         );
     };
-    let mut state = object.state();
-    if state.is_some() {
+    if object.is_active() {
         fail!(
             abi::MPI_ERR_REQUEST,
             "the persistent request is active already; wait for it first"
         );
     }
-    *state = Some(starter()?);
+    // The state is never locked before the engine.
+    let operation = starter()?;
+    *object.state() = Some(operation);
     Ok(())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Start(request: Out<h::Request>) -> c_int {
-    call_on("MPI_Start", comm_of(request), || start(request.get("request")?))
+    call_on("MPI_Start", comm_at(request), || start(request.get("request")?))
 }
 
 #[unsafe(no_mangle)]
@@ -59,16 +60,19 @@ fn free(request: Out<h::Request>) -> Result<()> {
             Ok(())
         };
     }
-    if let Some(operation) = &*object.state() {
+    let operation = object.state().take();
+    if let Some(operation) = operation {
         operation.release(&mut process::world()?.engine().lock());
     }
-    REQUESTS.remove(handle.0);
-    Ok(())
+    match REQUESTS.remove(handle.0).map(|object| object.role) {
+        Some(Role::Partitioned(_, role)) => role.release(),
+        _ => Ok(()),
+    }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Request_free(request: Out<h::Request>) -> c_int {
-    call_on("MPI_Request_free", comm_of(request), || free(request))
+    call_on("MPI_Request_free", comm_at(request), || free(request))
 }
 
 fn cancel(handle: h::Request) -> Result<()> {
@@ -76,9 +80,12 @@ fn cancel(handle: h::Request) -> Result<()> {
     if let Role::Generalized(callbacks) = &object.role {
         return callbacks.cancel();
     }
-    let state = object.state();
-    match &*state {
-        Some(Operation::Send(r) | Operation::Receive(r)) => process::world()?.engine().lock().cancel(*r),
+    if matches!(object.role, Role::Partitioned(..)) {
+        fail!(abi::MPI_ERR_REQUEST, "partitioned communication cannot be cancelled");
+    }
+    let operation = object.state().clone();
+    match operation {
+        Some(Operation::Send(r) | Operation::Receive(r)) => process::world()?.engine().lock().cancel(r),
         // Complete already.
         Some(Operation::Done(_)) => {}
         Some(Operation::Other(_) | Operation::Pair(..) | Operation::Flush(_)) => fail!(
@@ -92,5 +99,5 @@ fn cancel(handle: h::Request) -> Result<()> {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Cancel(request: Out<h::Request>) -> c_int {
-    call_on("MPI_Cancel", comm_of(request), || cancel(request.get("request")?))
+    call_on("MPI_Cancel", comm_at(request), || cancel(request.get("request")?))
 }

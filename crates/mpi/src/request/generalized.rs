@@ -80,7 +80,7 @@ pub(super) fn remove(handle: h::Request) -> Result<()> {
     }
     match &object.role {
         Role::Generalized(callbacks) => callbacks.free(),
-        Role::Once | Role::Persistent(_) => Ok(()),
+        Role::Once | Role::Persistent(_) | Role::Partitioned(..) => Ok(()),
     }
 }
 

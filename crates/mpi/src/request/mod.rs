@@ -24,10 +24,12 @@ use crate::comm::Held;
 use crate::handle::{Kind, Table};
 use crate::process;
 use generalized::Callbacks;
+pub(crate) use partitioned::{Partitioned, insert_partitioned, partitioned};
 
 mod completion;
 mod control;
 mod generalized;
+mod partitioned;
 mod query;
 
 /// What starts a persistent operation.
@@ -58,6 +60,8 @@ enum Role {
     Persistent(Starter),
     /// An operation of the program.
     Generalized(Arc<Callbacks>),
+    /// Started again and again, in parts.
+    Partitioned(Starter, Partitioned),
 }
 
 /// What a request handle names.
@@ -118,9 +122,14 @@ fn find(handle: h::Request) -> Result<&'static Object> {
 }
 
 /// The communicator that a request belongs to, for errors.
-fn comm_of(slot: Out<h::Request>) -> h::Comm {
-    let object = slot.get("request").ok().and_then(|handle| REQUESTS.get(handle.0));
-    object.map_or(h::MPI_COMM_SELF, |o| o.comm.handle())
+pub(crate) fn comm_of(handle: h::Request) -> h::Comm {
+    REQUESTS
+        .get(handle.0)
+        .map_or(h::MPI_COMM_SELF, |object| object.comm.handle())
+}
+
+fn comm_at(slot: Out<h::Request>) -> h::Comm {
+    slot.get("request").map_or(h::MPI_COMM_SELF, comm_of)
 }
 
 impl Operation {
@@ -274,7 +283,7 @@ fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> 
     let Some(mut ended) = object.end(engine) else {
         return Ok(None);
     };
-    if !matches!(object.role, Role::Persistent(_)) {
+    if !matches!(object.role, Role::Persistent(_) | Role::Partitioned(..)) {
         if let Some(Object {
             role: Role::Generalized(callbacks),
             ..

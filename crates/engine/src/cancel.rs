@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cancelling (MPI 5.0 section 3.8.4).
+//!
+//! A receive that has not matched and a message that has not left are withdrawn at once. Whether a message that has left has matched
+//! only its receiver knows: it is asked, and the request is complete when the answer has come.
+//!
+//! ```text
+//!  sender: Cancel  ->  receiver: not matched, thrown away: CancelReply(1)  -> cancelled
+//!                      receiver: matched:                  CancelReply(0)  -> goes on as if nothing had been asked
+//! ```
+
+use isthmus_transport::Peer;
+use isthmus_wire::frame::{Header, Kind};
+
+use crate::requests::{NONE, SendStage, Task};
+use crate::state::Content;
+use crate::{Engine, Request};
+
+impl Engine {
+    /// Cancels a receive or send that has not matched yet; it completes as cancelled. Anything else goes on as if nothing had been said.
+    pub fn cancel(&mut self, request: Request) {
+        let Some(index) = self.state.requests.index(request) else {
+            return;
+        };
+        if self.state.withdraw(index) || self.withdraw_send(index) {
+            self.state.requests.slot_mut(index).completion.cancelled = true;
+            self.state.finish(index);
+        } else if let Some(peer) = self.recallable(index) {
+            self.recall(index, peer);
+        }
+        self.work();
+    }
+
+    /// A message of which nothing has left this process stays here.
+    fn withdraw_send(&mut self, index: u32) -> bool {
+        let me = self.state.me;
+        let slot = self.state.requests.slot(index);
+        let token = self.state.requests.token(index);
+        let (peer, stage) = match &slot.task {
+            Task::Send(task) if task.parts.is_none() => (task.peer, task.stage),
+            Task::Nothing if slot.sent_to == me => {
+                return self.throw_own(|content, t| !content.is_local() && t == token);
+            }
+            _ => return false,
+        };
+        match stage {
+            SendStage::Queued => {
+                let Some(queue) = self.state.outgoing.get_mut(&peer) else {
+                    return false;
+                };
+                let before = queue.messages.len();
+                queue.messages.retain(|&i| i != index);
+                queue.messages.len() < before
+            }
+            SendStage::Waiting if peer == me => {
+                self.throw_own(|content, _| matches!(content, Content::Local(i) if *i == index))
+            }
+            SendStage::Waiting | SendStage::Streaming | SendStage::Bulk => false,
+        }
+    }
+
+    /// Throws a message of this process to itself away.
+    fn throw_own(&mut self, which: impl Fn(&Content, u64) -> bool) -> bool {
+        let me = self.state.me;
+        let found = self
+            .state
+            .matcher
+            .search(|_, m| m.peer == me && which(&m.content, m.token));
+        let Some((_, message)) = found.and_then(|waiting| self.state.matcher.remove(waiting)) else {
+            return false;
+        };
+        self.state.unkeep(&message);
+        true
+    }
+
+    /// Whom to ask for the message of this request.
+    fn recallable(&self, index: u32) -> Option<Peer> {
+        let slot = self.state.requests.slot(index);
+        let peer = match &slot.task {
+            Task::Send(task) if task.stage == SendStage::Waiting && task.parts.is_none() && !task.recalled => task.peer,
+            Task::Nothing if slot.done => slot.sent_to,
+            _ => return None,
+        };
+        (peer != NONE && peer != self.state.me && !self.state.peers[peer as usize].lost).then_some(peer)
+    }
+
+    fn recall(&mut self, index: u32, peer: Peer) {
+        let token = self.state.requests.token(index);
+        let slot = self.state.requests.slot_mut(index);
+        slot.done = false;
+        match &mut slot.task {
+            Task::Send(task) => task.recalled = true,
+            other => *other = Task::Recall(peer),
+        }
+        self.control(peer, Header::control(Kind::Cancel, token, 0, 0));
+    }
+}
+
+impl Content {
+    fn is_local(&self) -> bool {
+        matches!(self, Self::Local(_))
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a partitioned request has beside what starts it (MPI 5.0 chapter 4).
+
+use std::ffi::c_int;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_engine::Request;
+
+use super::{Operation, Role, Starter, find, insert_object};
+use crate::process;
+
+/// The fixed part of a partitioned request.
+#[derive(Clone, Copy)]
+pub(crate) struct Partitioned {
+    number: u32,
+    sends: bool,
+    /// The engine's end; `None`: MPI_PROC_NULL.
+    end: Option<Request>,
+}
+
+impl Partitioned {
+    pub(crate) fn sending(number: u32, outlet: Request) -> Self {
+        Self {
+            number,
+            sends: true,
+            end: Some(outlet),
+        }
+    }
+
+    pub(crate) fn receiving(number: u32, inlet: Request) -> Self {
+        Self {
+            number,
+            sends: false,
+            end: Some(inlet),
+        }
+    }
+
+    pub(crate) fn to_nobody(number: u32) -> Self {
+        Self {
+            number,
+            sends: true,
+            end: None,
+        }
+    }
+
+    pub(crate) fn from_nobody(number: u32) -> Self {
+        Self {
+            number,
+            sends: false,
+            end: None,
+        }
+    }
+
+    pub(crate) fn is_send(&self) -> bool {
+        self.sends
+    }
+
+    /// A partition argument.
+    pub(crate) fn partition(&self, partition: c_int) -> Result<u32> {
+        match u32::try_from(partition) {
+            Ok(p) if p < self.number => Ok(p),
+            _ => fail!(
+                abi::MPI_ERR_ARG,
+                "argument partition is {partition}, but the request has {} partitions, from 0 on",
+                self.number
+            ),
+        }
+    }
+
+    /// The request is freed.
+    pub(super) fn release(&self) -> Result<()> {
+        if let Some(end) = self.end {
+            process::world()?.engine().lock().release(end);
+        }
+        Ok(())
+    }
+}
+
+/// A handle for an inactive partitioned operation.
+pub(crate) fn insert_partitioned(comm: h::Comm, starter: Starter, role: Partitioned) -> h::Request {
+    insert_object(comm, None, Role::Partitioned(starter, role))
+}
+
+/// A partitioned request and, if it is active, its operation.
+pub(crate) fn partitioned(handle: h::Request) -> Result<(Partitioned, Option<Operation>)> {
+    let object = find(handle)?;
+    let Role::Partitioned(_, role) = &object.role else {
+        fail!(
+            abi::MPI_ERR_REQUEST,
+            "argument request is not partitioned; only MPI_Psend_init and MPI_Precv_init make such requests"
+        );
+    };
+    Ok((*role, object.state().clone()))
+}
