@@ -42,6 +42,7 @@ pub(crate) struct Outlet {
 pub(crate) struct Inlet {
     channel: Channel,
     from: u32,
+    tag: i32,
     /// The sender's [`Setup`] arrives here.
     setup: OwnMemory,
     /// The sender's name for its messages, once known.
@@ -81,6 +82,8 @@ pub(crate) struct Ready {
 /// What of a partitioned message has arrived.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
+    /// The user's tag.
+    pub(crate) tag: i32,
     /// Bytes of a partition.
     size: u64,
     /// Bytes of each that are there.
@@ -169,6 +172,7 @@ impl Engine {
         let inlet = Inlet {
             channel: channel.clone(),
             from,
+            tag,
             setup,
             name: None,
             waiting: None,
@@ -277,6 +281,7 @@ impl Engine {
     /// MPI_Start of a partitioned receive of `partitions` equal parts.
     pub fn precv_start(&mut self, inlet: Request, buffer: ReceiveBuffer, partitions: u32) -> Request {
         let parts = Arrivals {
+            tag: 0,
             size: buffer.length() / u64::from(partitions.max(1)),
             got: vec![0; partitions as usize],
         };
@@ -294,13 +299,16 @@ impl Engine {
         let Task::Inlet(inlet) = &mut slot.task else {
             return request;
         };
-        let peer = inlet.channel.members.peer(inlet.from);
+        let (peer, tag) = (inlet.channel.members.peer(inlet.from), inlet.tag);
         let pattern = inlet.name.map(|name| inlet.pattern(name));
         if pattern.is_none() {
             inlet.waiting = Some(index);
         }
         if let Some(task) = self.state.requests.receive(index) {
             task.peer = peer;
+            if let Some(parts) = &mut task.parts {
+                parts.tag = tag;
+            }
         }
         match (pattern, error) {
             (_, Some(error)) => self.state.fail(index, error),

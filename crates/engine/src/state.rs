@@ -245,7 +245,7 @@ impl State {
         let wanted = message.min(room);
         task.wanted = wanted;
         slot.completion.source = envelope.source;
-        slot.completion.tag = envelope.tag;
+        slot.completion.tag = task.parts.as_ref().map_or(envelope.tag, |parts| parts.tag);
         slot.completion.bytes = wanted;
         if message > room {
             let (source, tag) = (envelope.source, envelope.tag);
