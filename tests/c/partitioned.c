@@ -31,8 +31,10 @@ static void exchange(int mine, int theirs, MPI_Datatype type, int stride)
         if (round % 2 == 0)
             OK(MPI_Startall(3, receives));
         CHECK(MPI_Start(&sends[0]) == MPI_ERR_REQUEST);
-        OK(MPI_Test(&receives[1], &flag, MPI_STATUS_IGNORE));
-        CHECK(!flag);
+        if (size == 1) {
+            OK(MPI_Test(&receives[1], &flag, MPI_STATUS_IGNORE));
+            CHECK(!flag);
+        }
         for (int p = mine - 1; p >= mine / 2; p--)
             for (int i = 0; i < 3; i++)
                 OK(MPI_Pready(p, sends[i]));
@@ -47,7 +49,7 @@ static void exchange(int mine, int theirs, MPI_Datatype type, int stride)
             for (int k = N - N / theirs; k < N && theirs >= mine; k++)
                 CHECK(in[2][k * stride] == ((before * 3 + round) * 3 + 2) * 10000 + k * stride);
             OK(MPI_Parrived(receives[2], 0, &flag));
-            CHECK(!flag);
+            CHECK(!flag || size > 1);
             OK(MPI_Pready_range(0, mine / 2 - 1, sends[0]));
             OK(MPI_Pready_range(0, mine / 2 - 1, sends[1]));
             int *list = malloc(mine * sizeof(int));

@@ -250,6 +250,7 @@ impl Engine {
             peer,
             header: Header {
                 tag: name as i32,
+                common: buffer.common,
                 ..header
             },
             synchronous: false,
@@ -321,9 +322,12 @@ impl Engine {
 
     /// MPI_Pready: the partition of a send that was started may leave. Fails if it was marked before or is none.
     pub fn pready(&mut self, request: Request, partition: u32) -> Result<(), EngineError> {
-        let index = self.state.requests.index(request);
-        let Some((index, task)) = index.and_then(|i| self.state.requests.send(i).map(|task| (i, task))) else {
-            return Ok(());
+        let Some(index) = self.state.requests.index(request) else {
+            return Err(MARKED);
+        };
+        let failed = self.state.requests.slot(index).completion.error.is_some();
+        let Some(task) = self.state.requests.send(index) else {
+            return if failed { Ok(()) } else { Err(MARKED) };
         };
         let length = task.buffer.length();
         let parts = task
@@ -336,9 +340,7 @@ impl Engine {
             });
         };
         if std::mem::replace(&mut parts.marked[partition as usize], true) {
-            return Err(EngineError::Misuse {
-                what: "the partition was marked as ready before",
-            });
+            return Err(MARKED);
         }
         parts.left -= 1;
         let at = u64::from(partition) * parts.size;
@@ -441,6 +443,10 @@ impl Engine {
         }
     }
 }
+
+const MARKED: EngineError = EngineError::Misuse {
+    what: "the partition was marked as ready before",
+};
 
 const STALE: EngineError = EngineError::Misuse {
     what: "the partitioned request does not exist any more",

@@ -239,8 +239,9 @@ impl Ended {
     /// Calls the program's callbacks; the engine is not locked.
     fn settle(mut self) -> (Status, Option<(Held, Error)>) {
         if let Some(callbacks) = self.callbacks {
-            let asked = callbacks.query(&mut self.status).and_then(|()| callbacks.free());
-            self.error = asked.err().map(|error| (Held::of(h::MPI_COMM_SELF), error));
+            let asked = callbacks.query(&mut self.status);
+            let freed = callbacks.free();
+            self.error = asked.and(freed).err().map(|error| (Held::of(h::MPI_COMM_SELF), error));
         }
         (self.status, self.error)
     }
