@@ -6,16 +6,24 @@
 for tool in isthmus mpicc; do
     command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
 done
-for program in datatypes p2p collectives communicators crossings; do
+for program in datatypes p2p collectives collective_persistent collective_groups collective_neighbours collective_order communicators crossings; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -I"$top/tests/c" "$top/tests/c/$program.c" -o $program || fail "mpicc $program.c"
 done
-for program in datatypes p2p collectives communicators; do
+for program in datatypes p2p collectives collective_persistent collective_groups collective_neighbours communicators; do
     for sites in '--site a=home:2 --site b=home:2' '--site a=home:1 --site b=home:3 --site c=home:1'; do
         # shellcheck disable=SC2086 # options are words
         timeout -k 5 120 isthmus run $sites ./$program </dev/null >out 2>&1 || { cat out; fail "$program on $sites"; }
         echo "$program on $sites: as on one machine"
     done
 done
+# One order of reduction: the same bits over 1, 2 and 3 sites (the program also renumbers the ranks).
+for sites in '--site a=home:6' '--site a=home:3 --site b=home:3' '--site a=home:1 --site b=home:3 --site c=home:2'; do
+    # shellcheck disable=SC2086 # options are words
+    timeout -k 5 120 isthmus run $sites ./collective_order </dev/null >out 2>&1 || { cat out; fail "collective_order on $sites"; }
+    grep '^6 processes: ' out >>bits || { cat out; fail "collective_order on $sites prints nothing"; }
+done
+[ "$(sort -u bits | wc -l)" = 1 ] || { cat bits; fail "the bits of sums depend on the sites"; }
+echo "sums over 1, 2 and 3 sites have the same bits: $(sort -u bits)"
 {
     printf 'program = "%s/crossings"\narguments = ["grid"]\n' "$work"
     for machine in a1 a2 b1 b2 c1 c2; do
