@@ -4,7 +4,8 @@
 //! The callbacks come from C as boxed closures made in the room `mpi`. They are never called with a
 //! lock of ours held, because they may call MPI.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use isthmus_abi::constants as abi;
 
@@ -33,52 +34,107 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// All keys of one kind of object. A freed key lives on in the objects that have a value for it.
-#[derive(Debug, Default)]
+/// All keys of one kind of object. A freed key lives on in the objects that have a value for it; its number is not used again.
+#[derive(Debug)]
 pub struct Keys {
-    table: Mutex<Vec<Option<Arc<Key>>>>,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    next: i32,
+    /// Freed ones while objects have values for them.
+    keys: BTreeMap<i32, Entry>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Usable(Arc<Key>),
+    Freed(Weak<Key>),
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Keys {
     /// An empty registry.
     pub const fn new() -> Self {
         Self {
-            table: Mutex::new(Vec::new()),
+            table: Mutex::new(Table {
+                next: FIRST_USER_KEY,
+                keys: BTreeMap::new(),
+            }),
         }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a key.
     pub fn create(&self, copy: Copy, delete: Delete) -> i32 {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = table.iter().position(Option::is_none).unwrap_or(table.len());
-        let number = FIRST_USER_KEY + at as i32;
-        let key = Some(Arc::new(Key { number, copy, delete }));
-        if at == table.len() {
-            table.push(key)
-        } else {
-            table[at] = key
+        let mut table = self.table();
+        // Two thousand million keys later the first numbers come again, if they are free.
+        while table.keys.contains_key(&table.next) {
+            table.advance();
         }
+        let number = table.next;
+        table.advance();
+        let key = Arc::new(Key { number, copy, delete });
+        table.keys.insert(number, Entry::Usable(key));
         number
     }
 
-    /// The key with this number.
-    pub fn find(&self, number: i32) -> Result<Arc<Key>> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = usize::try_from(number - FIRST_USER_KEY.min(number))
-            .ok()
-            .filter(|_| number >= FIRST_USER_KEY);
-        match at.and_then(|at| table.get(at)).and_then(Option::as_ref) {
-            Some(key) => Ok(key.clone()),
-            None => fail!(abi::MPI_ERR_KEYVAL, "{number} is not a key that this program has made"),
+    /// The key with this number, if it may be given new values.
+    pub fn usable(&self, number: i32) -> Result<Arc<Key>> {
+        match self.table().keys.get(&number) {
+            Some(Entry::Usable(key)) => Ok(key.clone()),
+            Some(Entry::Freed(_)) => fail!(abi::MPI_ERR_KEYVAL, "the key {number} has been freed"),
+            None => unknown(number),
         }
     }
 
-    /// Frees a key; values that have it stay until they are deleted.
+    /// The key with this number, also if it was freed but there are values that have it.
+    pub fn find(&self, number: i32) -> Result<Arc<Key>> {
+        let found = match self.table().keys.get(&number) {
+            Some(Entry::Usable(key)) => Some(key.clone()),
+            Some(Entry::Freed(key)) => key.upgrade(),
+            None => None,
+        };
+        found.map_or_else(|| unknown(number), Ok)
+    }
+
+    /// Frees a key; values that have it stay until they are deleted. As long as there are such values it may be freed again,
+    /// through another copy of its number.
     pub fn free(&self, number: i32) -> Result<()> {
-        self.find(number)?;
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table[(number - FIRST_USER_KEY) as usize] = None;
+        let mut table = self.table();
+        let key = match table.keys.get(&number) {
+            Some(Entry::Usable(key)) => Arc::downgrade(key),
+            Some(Entry::Freed(key)) if key.strong_count() > 0 => return Ok(()),
+            _ => return unknown(number),
+        };
+        table.keys.remove(&number);
+        table.keys.retain(|_, entry| match entry {
+            Entry::Usable(_) => true,
+            Entry::Freed(key) => key.strong_count() > 0,
+        });
+        if key.strong_count() > 0 {
+            table.keys.insert(number, Entry::Freed(key));
+        }
         Ok(())
+    }
+}
+
+fn unknown<T>(number: i32) -> Result<T> {
+    fail!(abi::MPI_ERR_KEYVAL, "{number} is not a key that this program has made")
+}
+
+impl Table {
+    fn advance(&mut self) {
+        self.next = self.next.checked_add(1).unwrap_or(FIRST_USER_KEY);
     }
 }
 
@@ -170,8 +226,16 @@ mod tests {
         assert_eq!((get(&copy, double), get(&copy, stays)), (Some(44), None));
         assert!(delete(&cache, 0, stays).is_err());
         keys.free(double).unwrap();
-        assert!(keys.find(double).is_err());
+        assert!(keys.usable(double).is_err() && keys.find(double).is_ok());
+        keys.free(double).unwrap();
         assert!(delete(&cache, 0, double).unwrap());
-        assert_eq!(*deleted.lock().unwrap(), vec![21, 22]);
+        assert!(delete(&copy, 0, double).unwrap());
+        assert!(
+            keys.free(double).is_err() && keys.find(double).is_err(),
+            "no value has it any more"
+        );
+        assert_eq!(*deleted.lock().unwrap(), vec![21, 22, 44]);
+        let other = keys.create(Box::new(|_, _, _| Ok(None)), Box::new(|_, _, _| Ok(())));
+        assert!(other > stays && get(&cache, other).is_none());
     }
 }

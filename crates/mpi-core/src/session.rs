@@ -67,10 +67,12 @@ pub fn process_sets(world: &World) -> Vec<String> {
 
 /// The members of a process set; `None` if there is none of this name.
 pub fn process_set(world: &World, name: &str) -> Option<Group> {
-    match name {
-        "mpi://WORLD" => return Some(Group::new((0..world.size()).collect::<Vec<_>>())),
-        "mpi://SELF" => return Some(Group::new(vec![world.rank()])),
-        _ => {}
+    // The standard's own names are the same in small letters.
+    if name.eq_ignore_ascii_case("mpi://WORLD") {
+        return Some(Group::new((0..world.size()).collect::<Vec<_>>()));
+    }
+    if name.eq_ignore_ascii_case("mpi://SELF") {
+        return Some(Group::new(vec![world.rank()]));
     }
     let places = world.places();
     let (lan, machine) = (name.strip_prefix(SITE), name.strip_prefix(MACHINE));

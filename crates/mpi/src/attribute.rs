@@ -148,7 +148,7 @@ fn set(comm: h::Comm, key: c_int, value: usize) -> Result<()> {
     attribute::set(
         crate::comm::find(comm)?.attributes(),
         comm.0,
-        &COMM_KEYS.find(key)?,
+        &COMM_KEYS.usable(key)?,
         value,
     )
 }

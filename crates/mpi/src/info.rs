@@ -39,7 +39,7 @@ pub(crate) fn tell(handle: h::Info, key: &str, value: Option<String>) -> Result<
 
 fn with<R>(handle: h::Info, body: impl FnOnce(&mut Info) -> Result<R>) -> Result<R> {
     if handle == h::MPI_INFO_ENV {
-        return body(&mut crate::process::environment_info());
+        return body(&mut crate::process::job_info());
     }
     match INFOS.get(handle.0) {
         Some(info) => body(&mut info.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -62,7 +62,7 @@ extern "C" fn isthmus_MPI_Info_create(info: Out<h::Info>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Info_create_env(_argc: c_int, _argv: In<*mut c_char>, info: Out<h::Info>) -> c_int {
-    // What MPI_INFO_ENV has comes from the system, which knows the arguments, too.
+    // The system knows the arguments, too.
     call_anytime("MPI_Info_create_env", || {
         info.set("info", h::MPI_INFO_NULL)?;
         info.set("info", insert(crate::process::environment_info()))

@@ -287,7 +287,19 @@ pub(crate) fn processor_name() -> String {
     PROCESS.get().map_or_else(String::new, |p| p.running.host().to_owned())
 }
 
-/// MPI_INFO_ENV (MPI 5.0 section 11.2.1).
+/// MPI_INFO_ENV (MPI 5.0 section 11.2.1): what MPI_Info_create_env gives, and what is known of the running job.
+pub(crate) fn job_info() -> Info {
+    let mut info = environment_info();
+    let Some(process) = PROCESS.get() else { return info };
+    let size = process.running.world().size().to_string();
+    for (key, value) in [("host", process.running.host()), ("maxprocs", &size), ("soft", &size)] {
+        // As below.
+        let _ = info.set(key, value);
+    }
+    info
+}
+
+/// MPI_Info_create_env: what is known at any time.
 pub(crate) fn environment_info() -> Info {
     let mut info = Info::default();
     let mut put = |key: &str, value: String| {
@@ -301,11 +313,6 @@ pub(crate) fn environment_info() -> Info {
     }
     if let Ok(directory) = std::env::current_dir() {
         put("wdir", directory.display().to_string());
-    }
-    if let Some(process) = PROCESS.get() {
-        put("host", process.running.host().to_owned());
-        put("maxprocs", process.running.world().size().to_string());
-        put("soft", process.running.world().size().to_string());
     }
     put("arch", std::env::consts::ARCH.to_owned());
     info

@@ -32,7 +32,8 @@ pub fn balance(nodes: i32, dims: &mut [i32]) -> Result<()> {
     Ok(())
 }
 
-/// Looks for the factors whose largest and smallest are closest; among equals for the smallest largest one.
+/// Looks for the factors whose largest and smallest are closest; among equals for those with the largest smallest one, second
+/// smallest one, and so on.
 struct Search {
     divisors: Vec<i32>,
     chosen: Vec<i32>,
@@ -78,18 +79,17 @@ impl Search {
         }
     }
 
-    fn spread(chosen: &[i32]) -> (i32, i32) {
-        let (first, last) = (
-            chosen.first().copied().unwrap_or(1),
-            chosen.last().copied().unwrap_or(1),
-        );
-        (first - last, first)
+    fn spread(chosen: &[i32]) -> i32 {
+        let (first, last) = (chosen.first(), chosen.last());
+        first.copied().unwrap_or(1) - last.copied().unwrap_or(1)
     }
 
     fn better(&self) -> bool {
-        self.best
-            .as_ref()
-            .is_none_or(|best| Self::spread(&self.chosen) < Self::spread(best))
+        let Some(best) = &self.best else { return true };
+        let order = Self::spread(&self.chosen).cmp(&Self::spread(best));
+        order
+            .then_with(|| best.iter().rev().cmp(self.chosen.iter().rev()))
+            .is_lt()
     }
 
     /// With this factor, and larger ones, next: can nothing better than the best come of it? The smallest of the remaining factors
@@ -98,7 +98,7 @@ impl Search {
         let Some(best) = &self.best else { return false };
         let first = self.chosen.first().copied().unwrap_or(factor);
         let smallest = f64::from(rest).powf(1.0 / parts as f64).floor() as i32 + 1;
-        self.chosen.is_empty() && first - smallest > Self::spread(best).0
+        self.chosen.is_empty() && first - smallest > Self::spread(best)
     }
 }
 

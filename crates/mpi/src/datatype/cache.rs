@@ -76,7 +76,7 @@ extern "C" fn isthmus_MPI_Type_free_keyval(key: Out<c_int>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Type_set_attr(datatype: h::Datatype, key: c_int, value: usize) -> c_int {
     call("MPI_Type_set_attr", || {
-        attribute::set(&object(datatype)?.attributes, datatype.0, &KEYS.find(key)?, value)
+        attribute::set(&object(datatype)?.attributes, datatype.0, &KEYS.usable(key)?, value)
     })
 }
 
