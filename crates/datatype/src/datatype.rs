@@ -82,6 +82,12 @@ impl Datatype {
 
     /// The same type, remembered as made by the large-count (`_c`) version of its constructor.
     pub fn large(self) -> Self {
+        let contents = self.0.contents.clone().large();
+        self.made_by(contents)
+    }
+
+    /// The same type, remembered as made in another way.
+    pub(crate) fn made_by(&self, contents: Contents) -> Self {
         let inner = &self.0;
         Self(Arc::new(Inner {
             basic: inner.basic,
@@ -89,7 +95,7 @@ impl Datatype {
             layout: inner.layout.clone(),
             nest: OnceLock::new(),
             signature: inner.signature.clone(),
-            contents: inner.contents.clone().large(),
+            contents,
         }))
     }
 

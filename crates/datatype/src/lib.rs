@@ -18,6 +18,7 @@ mod float;
 mod layout;
 pub mod op;
 mod pack;
+mod parametric;
 #[expect(unsafe_code, reason = "the one place of this room that touches user memory")]
 pub mod raw;
 mod representation;
@@ -32,6 +33,7 @@ pub use convert::ConversionError;
 pub use datatype::Datatype;
 pub use error::TypeError;
 pub use pack::{Packer, Unpacker};
+pub use parametric::Parametric;
 pub use representation::{LACKS_INTEGER16, LACKS_REAL2, LACKS_REAL16, Representation, UnknownRepresentation};
 pub use signature::Signature;
 pub use stream::Foreign;

@@ -129,7 +129,7 @@ impl Keys {
 }
 
 fn unknown<T>(number: i32) -> Result<T> {
-    fail!(abi::MPI_ERR_KEYVAL, "{number} is not a key that this program has made")
+    fail!(abi::MPI_ERR_KEYVAL, "argument keyval is {number}, which is not a key that this program has made")
 }
 
 impl Table {

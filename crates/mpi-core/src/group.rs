@@ -101,7 +101,7 @@ impl Group {
             Some(&m) => Ok(m),
             None => fail!(
                 abi::MPI_ERR_RANK,
-                "rank {rank} is not in the group, which has {} processes",
+                "argument ranks has {rank}, which is not in the group, which has {} processes",
                 self.size()
             ),
         }
@@ -155,7 +155,7 @@ impl Group {
 fn distinct(ranks: &[i32]) -> Result<()> {
     let mut seen = rustc_hash::FxHashSet::default();
     match ranks.iter().find(|r| !seen.insert(**r)) {
-        Some(r) => fail!(abi::MPI_ERR_RANK, "rank {r} is given twice"),
+        Some(r) => fail!(abi::MPI_ERR_RANK, "argument ranks has {r} twice"),
         None => Ok(()),
     }
 }
@@ -165,14 +165,17 @@ pub fn ranges(triples: &[[i32; 3]], bound: usize) -> Result<Vec<i32>> {
     let mut out = Vec::new();
     for &[first, last, stride] in triples {
         if stride == 0 {
-            fail!(abi::MPI_ERR_ARG, "the range ({first}, {last}, 0) has the stride 0");
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument ranges has ({first}, {last}, 0) with the stride 0"
+            );
         }
         let (mut at, last, stride) = (i64::from(first), i64::from(last), i64::from(stride));
         while if stride > 0 { at <= last } else { at >= last } {
             if out.len() >= bound {
                 fail!(
                     abi::MPI_ERR_RANK,
-                    "the ranges name more than the {bound} processes of the group"
+                    "argument ranges names more than the {bound} processes of the group"
                 );
             }
             out.push(at as i32);

@@ -9,20 +9,17 @@
 /* Raises MPI_ERR_UNSUPPORTED_OPERATION for `function` on `comm` and gives its code. */
 BODY int isthmus_unsupported(const char *function, MPI_Comm comm);
 
+BODY int isthmus_MPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false, int *is_set);
 EXPORT int PMPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false, int *is_set)
 {
-    (void)logical_size;
-    (void)logical_true;
-    (void)logical_false;
-    (void)is_set;
-    return isthmus_unsupported("MPI_Abi_get_fortran_booleans", MPI_COMM_SELF);
+    return isthmus_MPI_Abi_get_fortran_booleans(logical_size, logical_true, logical_false, is_set);
 }
 ALIAS(PMPI_Abi_get_fortran_booleans) int MPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false, int *is_set);
 
+BODY int isthmus_MPI_Abi_get_fortran_info(MPI_Info *info);
 EXPORT int PMPI_Abi_get_fortran_info(MPI_Info *info)
 {
-    (void)info;
-    return isthmus_unsupported("MPI_Abi_get_fortran_info", MPI_COMM_SELF);
+    return isthmus_MPI_Abi_get_fortran_info(info);
 }
 ALIAS(PMPI_Abi_get_fortran_info) int MPI_Abi_get_fortran_info(MPI_Info *info);
 
@@ -40,19 +37,17 @@ EXPORT int PMPI_Abi_get_version(int *abi_major, int *abi_minor)
 }
 ALIAS(PMPI_Abi_get_version) int MPI_Abi_get_version(int *abi_major, int *abi_minor);
 
+BODY int isthmus_MPI_Abi_set_fortran_booleans(int logical_size, void *logical_true, void *logical_false);
 EXPORT int PMPI_Abi_set_fortran_booleans(int logical_size, void *logical_true, void *logical_false)
 {
-    (void)logical_size;
-    (void)logical_true;
-    (void)logical_false;
-    return isthmus_unsupported("MPI_Abi_set_fortran_booleans", MPI_COMM_SELF);
+    return isthmus_MPI_Abi_set_fortran_booleans(logical_size, logical_true, logical_false);
 }
 ALIAS(PMPI_Abi_set_fortran_booleans) int MPI_Abi_set_fortran_booleans(int logical_size, void *logical_true, void *logical_false);
 
+BODY int isthmus_MPI_Abi_set_fortran_info(MPI_Info info);
 EXPORT int PMPI_Abi_set_fortran_info(MPI_Info info)
 {
-    (void)info;
-    return isthmus_unsupported("MPI_Abi_set_fortran_info", MPI_COMM_SELF);
+    return isthmus_MPI_Abi_set_fortran_info(info);
 }
 ALIAS(PMPI_Abi_set_fortran_info) int MPI_Abi_set_fortran_info(MPI_Info info);
 
@@ -4431,29 +4426,24 @@ EXPORT int PMPI_Type_create_darray_c(int size, int rank, int ndims, const MPI_Co
 }
 ALIAS(PMPI_Type_create_darray_c) int MPI_Type_create_darray_c(int size, int rank, int ndims, const MPI_Count array_of_gsizes[], const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_f90_complex(int p, int r, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_f90_complex(int p, int r, MPI_Datatype *newtype)
 {
-    (void)p;
-    (void)r;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_f90_complex", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_f90_complex(p, r, newtype);
 }
 ALIAS(PMPI_Type_create_f90_complex) int MPI_Type_create_f90_complex(int p, int r, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_f90_integer(int r, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_f90_integer(int r, MPI_Datatype *newtype)
 {
-    (void)r;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_f90_integer", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_f90_integer(r, newtype);
 }
 ALIAS(PMPI_Type_create_f90_integer) int MPI_Type_create_f90_integer(int r, MPI_Datatype *newtype);
 
+BODY int isthmus_MPI_Type_create_f90_real(int p, int r, MPI_Datatype *newtype);
 EXPORT int PMPI_Type_create_f90_real(int p, int r, MPI_Datatype *newtype)
 {
-    (void)p;
-    (void)r;
-    (void)newtype;
-    return isthmus_unsupported("MPI_Type_create_f90_real", MPI_COMM_SELF);
+    return isthmus_MPI_Type_create_f90_real(p, r, newtype);
 }
 ALIAS(PMPI_Type_create_f90_real) int MPI_Type_create_f90_real(int p, int r, MPI_Datatype *newtype);
 

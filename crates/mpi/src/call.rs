@@ -43,7 +43,6 @@ pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result
 /// Gives an error to the handler of the communicator and returns the code for the program.
 #[cold]
 pub(crate) fn raise(function: &'static str, comm: h::Comm, error: &Error) -> c_int {
-    crate::tool::error_raised(error.class);
     let (comm, handler) = crate::comm::handler_of(comm);
     raise_to(function, comm, handler, error)
 }
@@ -57,6 +56,8 @@ pub(crate) fn raise_on(function: &'static str, comm: &Held, error: &Error) -> c_
 
 /// Gives an error to a handler, which is told the handle of the object.
 pub(crate) fn raise_to(function: &'static str, object: usize, handler: ErrorHandler, error: &Error) -> c_int {
+    crate::tool::error_raised(error.class);
+    crate::error::remember(function, error);
     match handler {
         ErrorHandler::Return => error.class,
         ErrorHandler::Fatal | ErrorHandler::Abort => {
@@ -68,7 +69,6 @@ pub(crate) fn raise_to(function: &'static str, object: usize, handler: ErrorHand
             process::abort(crate::error::exit_status(error.class), &text)
         }
         ErrorHandler::User(handler) => {
-            crate::error::remember(function, error);
             (handler.call)(object, error.class);
             error.class
         }

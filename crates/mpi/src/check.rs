@@ -60,6 +60,28 @@ fn no_buffer(argument: &str, address: usize, length: u64) -> Result<()> {
     }
 }
 
+/// For calls with two messages: an error about one of them, with its arguments called as they are there.
+pub(crate) trait Sided {
+    /// `side` is "send" or "recv".
+    fn of(self, side: &str) -> Self;
+}
+
+impl<T> Sided for Result<T> {
+    fn of(self, side: &str) -> Self {
+        self.map_err(|error| {
+            let argument = error.message.strip_prefix("argument ").and_then(|m| m.split_once(' '));
+            match argument.map(|(argument, _)| argument) {
+                Some("datatype") => error.about(&format!("{side}type")),
+                Some(name @ ("buf" | "count" | "tag")) => {
+                    let name = format!("{side}{name}");
+                    error.about(&name)
+                }
+                _ => error,
+            }
+        })
+    }
+}
+
 /// A buffer argument with what it holds.
 #[derive(Clone, Copy)]
 pub(crate) struct Region<'a> {

@@ -8,7 +8,6 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_core::info::Info;
 
 use crate::c::{Out, Source, flag};
 use crate::call::{call, call_anytime, call_on};
@@ -104,32 +103,14 @@ extern "C" fn isthmus_MPI_Wtick() -> f64 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Abi_get_version(major: Out<c_int>, minor: Out<c_int>) -> c_int {
-    call_anytime("MPI_Abi_get_version", || {
-        major.set("abi_major", abi::MPI_ABI_VERSION)?;
-        minor.set("abi_minor", abi::MPI_ABI_SUBVERSION)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Abi_get_info(info: Out<h::Info>) -> c_int {
-    call_anytime("MPI_Abi_get_info", || {
-        let mut sizes = Info::default();
-        sizes.set("mpi_aint_size", &size_of::<isthmus_abi::Aint>().to_string())?;
-        sizes.set("mpi_count_size", &size_of::<isthmus_abi::Count>().to_string())?;
-        sizes.set("mpi_offset_size", &size_of::<isthmus_abi::Offset>().to_string())?;
-        info.set("info", h::MPI_INFO_NULL)?;
-        info.set("info", crate::info::insert(sizes))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Alloc_mem(size: isthmus_abi::Aint, _info: h::Info, base: Out<*mut c_void>) -> c_int {
+extern "C" fn isthmus_MPI_Alloc_mem(size: isthmus_abi::Aint, info: h::Info, base: Out<*mut c_void>) -> c_int {
     call("MPI_Alloc_mem", || {
         let Ok(size) = usize::try_from(size) else {
-            fail!(abi::MPI_ERR_ARG, "a size of {size} bytes")
+            fail!(abi::MPI_ERR_ARG, "argument size is {size}, a size must not be negative")
         };
-        base.set("baseptr", crate::memory::allocate(size)?)
+        base.set("baseptr", std::ptr::null_mut())?;
+        let alignment = crate::memory::alignment(&crate::info::find(info)?)?;
+        base.set("baseptr", crate::memory::allocate(size, alignment)?)
     })
 }
 

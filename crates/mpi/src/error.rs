@@ -6,11 +6,11 @@ use std::ffi::{c_char, c_int};
 use std::sync::{Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::{Error, Result};
+use isthmus_core::error::{About, Error, Result};
 use isthmus_core::fail;
 
 use crate::c::{Out, Text};
-use crate::call::{call, call_anytime, call_on};
+use crate::call::{call_anytime, call_on};
 use isthmus_abi::handles as h;
 
 /// A class or code that the program added.
@@ -35,7 +35,7 @@ pub(crate) fn last_used_code() -> c_int {
     added(|a| a.iter().map(|e| e.number).max()).unwrap_or(abi::MPI_ERR_LASTCODE)
 }
 
-/// Keeps the sentence of an error for MPI_Error_string within a handler of the program.
+/// Keeps the sentence of the last error of this thread for MPI_Error_string.
 pub(crate) fn remember(function: &str, error: &Error) {
     LAST.with(|last| *last.borrow_mut() = Some((error.class, format!("{function} failed: {}", error.message))));
 }
@@ -56,7 +56,10 @@ fn class_of(code: c_int) -> Result<c_int> {
     }
     match added(|a| a.iter().find(|e| e.number == code).map(|e| e.class)) {
         Some(class) => Ok(class),
-        None => fail!(abi::MPI_ERR_ARG, "{code} is not an error code"),
+        None => fail!(
+            abi::MPI_ERR_ARG,
+            "argument errorcode is {code}, which is not an error code"
+        ),
     }
 }
 
@@ -100,8 +103,11 @@ extern "C" fn isthmus_MPI_Add_error_class(class: Out<c_int>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Add_error_code(class: c_int, code: Out<c_int>) -> c_int {
     call_anytime("MPI_Add_error_code", || {
-        if class_of(class)? != class {
-            fail!(abi::MPI_ERR_ARG, "{class} is an error code, expected an error class");
+        if class_of(class).about("errorclass")? != class {
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument errorclass is {class}, which is an error code, expected an error class"
+            );
         }
         code.set("errorcode", add(Some(class)))
     })
@@ -114,14 +120,17 @@ extern "C" fn isthmus_MPI_Add_error_string(code: c_int, string: Text) -> c_int {
         if text.len() >= abi::MPI_MAX_ERROR_STRING as usize {
             fail!(
                 abi::MPI_ERR_ARG,
-                "a text of {} bytes, allowed are {}",
+                "argument string is a text of {} bytes, allowed are {}",
                 text.len(),
                 abi::MPI_MAX_ERROR_STRING - 1
             );
         }
         match added(|a| a.iter_mut().find(|e| e.number == code).map(|e| e.text = text)) {
             Some(()) => Ok(()),
-            None => fail!(abi::MPI_ERR_ARG, "{code} was not added by this program"),
+            None => fail!(
+                abi::MPI_ERR_ARG,
+                "argument errorcode is {code}, which was not added by this program"
+            ),
         }
     })
 }
@@ -152,29 +161,64 @@ extern "C" fn isthmus_MPI_Session_call_errhandler(session: h::Session, code: c_i
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Remove_error_string(code: c_int) -> c_int {
-    remove("MPI_Remove_error_string", code, |a, at| a[at].text.clear())
+    remove("MPI_Remove_error_string", "errorcode", code, |a, at| {
+        if a[at].text.is_empty() {
+            fail!(abi::MPI_ERR_ARG, "argument errorcode is {code}, which has no text");
+        }
+        a[at].text.clear();
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Remove_error_code(code: c_int) -> c_int {
-    remove("MPI_Remove_error_code", code, |a, at| {
+    remove("MPI_Remove_error_code", "errorcode", code, |a, at| {
+        if a[at].class == code {
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument errorcode is {code}, which is an error class"
+            );
+        }
         a.remove(at);
+        Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Remove_error_class(class: c_int) -> c_int {
-    remove("MPI_Remove_error_class", class, |a, at| {
+    remove("MPI_Remove_error_class", "errorclass", class, |a, at| {
+        if a[at].class != class {
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument errorclass is {class}, which is an error code"
+            );
+        }
+        let codes = a.iter().filter(|e| e.class == class).count() - 1;
+        if codes > 0 {
+            fail!(
+                abi::MPI_ERR_ARG,
+                "argument errorclass is {class}, which still has {codes} error codes; remove them first"
+            );
+        }
         a.remove(at);
+        Ok(())
     })
 }
 
-fn remove(function: &'static str, number: c_int, with: impl FnOnce(&mut Vec<Added>, usize)) -> c_int {
-    call(function, || {
-        let done = added(|a| a.iter().position(|e| e.number == number).map(|at| with(a, at)));
-        match done {
-            Some(()) => Ok(()),
-            None => fail!(abi::MPI_ERR_ARG, "{number} was not added by this program"),
+fn remove(
+    function: &'static str,
+    argument: &str,
+    number: c_int,
+    with: impl FnOnce(&mut Vec<Added>, usize) -> Result<()>,
+) -> c_int {
+    call_anytime(function, || {
+        let found = added(|a| a.iter().position(|e| e.number == number).map(|at| with(a, at)));
+        match found {
+            Some(done) => done,
+            None => fail!(
+                abi::MPI_ERR_ARG,
+                "argument {argument} is {number}, which was not added by this program"
+            ),
         }
     })
 }

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_core::group::{Comparison, Group, ranges};
 
@@ -29,6 +29,11 @@ pub(crate) fn find(handle: h::Group) -> Result<Group> {
             handle.0
         ),
     }
+}
+
+/// Two groups.
+fn pair(a: h::Group, b: h::Group) -> Result<(Group, Group)> {
+    Ok((find(a).about("group1")?, find(b).about("group2")?))
 }
 
 /// A handle for a group.
@@ -73,7 +78,8 @@ extern "C" fn isthmus_MPI_Group_rank(group: h::Group, rank: Out<c_int>) -> c_int
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_compare(a: h::Group, b: h::Group, result: Out<c_int>) -> c_int {
     call("MPI_Group_compare", || {
-        result.set("result", comparison(find(a)?.compare(&find(b)?)))
+        let (a, b) = pair(a, b)?;
+        result.set("result", comparison(a.compare(&b)))
     })
 }
 
@@ -87,7 +93,8 @@ extern "C" fn isthmus_MPI_Group_translate_ranks(
 ) -> c_int {
     call("MPI_Group_translate_ranks", || {
         let n = count("n", n)? as usize;
-        let found = find(a)?.translate(ranks.slice("ranks1", n)?, &find(b)?)?;
+        let (a, b) = pair(a, b)?;
+        let found = a.translate(ranks.slice("ranks1", n)?, &b).about("ranks1")?;
         for (to, from) in translated.slice("ranks2", n)?.iter_mut().zip(found) {
             *to = from.unwrap_or(abi::MPI_UNDEFINED);
         }
@@ -97,20 +104,22 @@ extern "C" fn isthmus_MPI_Group_translate_ranks(
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_union(a: h::Group, b: h::Group, group: Out<h::Group>) -> c_int {
-    call("MPI_Group_union", || give(group, || Ok(find(a)?.union(&find(b)?))))
+    call("MPI_Group_union", || {
+        give(group, || pair(a, b).map(|(a, b)| a.union(&b)))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_intersection(a: h::Group, b: h::Group, group: Out<h::Group>) -> c_int {
     call("MPI_Group_intersection", || {
-        give(group, || Ok(find(a)?.intersection(&find(b)?)))
+        give(group, || pair(a, b).map(|(a, b)| a.intersection(&b)))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_difference(a: h::Group, b: h::Group, group: Out<h::Group>) -> c_int {
     call("MPI_Group_difference", || {
-        give(group, || Ok(find(a)?.difference(&find(b)?)))
+        give(group, || pair(a, b).map(|(a, b)| a.difference(&b)))
     })
 }
 

@@ -10,6 +10,7 @@
 //! * [`handle`]: handles of objects made at run time; [`call`]: what surrounds every body;
 //! * one file per chapter's noun for the rest.
 
+mod abi;
 mod attached;
 mod attribute;
 mod buffer;

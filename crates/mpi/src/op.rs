@@ -65,7 +65,7 @@ fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
     if matches!(op, Predefined::Replace | Predefined::NoOp) {
         fail!(
             abi::MPI_ERR_OP,
-            "{} is defined for one-sided communication only (MPI 5.0 section 12.3.4)",
+            "argument op is {}, which is defined for one-sided communication only (MPI 5.0 section 12.3.4)",
             op.name()
         );
     }

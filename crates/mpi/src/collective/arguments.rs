@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_abi::{Aint, Count};
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_datatype::Datatype;
 use isthmus_engine::{Block, BoundBuffer};
@@ -100,6 +100,15 @@ impl Memory for Target {
 /// Names of a buffer argument and its count, for messages.
 pub(super) type Names = [&'static str; 2];
 
+/// Name of the datatype argument that belongs to them.
+fn datatype_of(names: Names) -> &'static str {
+    match names {
+        ["sendbuf", "sendcount" | "sendcounts"] => "sendtype",
+        ["recvbuf", "recvcount" | "recvcounts"] => "recvtype",
+        _ => "datatype",
+    }
+}
+
 /// Elements of one datatype at an address: one block, or as many alike as there are processes.
 #[derive(Clone, Copy)]
 pub(super) struct Elements<B> {
@@ -145,7 +154,10 @@ fn not_in_place(buffer: impl Memory, name: &str) -> Result<()> {
 
 impl<B: Memory> Elements<B> {
     fn parts(&self) -> Result<(u64, &'static Datatype)> {
-        Ok((count(self.names[1], self.count)?, datatype::find(self.datatype)?))
+        Ok((
+            count(self.names[1], self.count)?,
+            datatype::find(self.datatype).about(datatype_of(self.names))?,
+        ))
     }
 
     pub(super) fn is_in_place(&self) -> bool {
@@ -162,7 +174,9 @@ impl<B: Memory> Elements<B> {
     pub(super) fn bind(&self, blocks: usize) -> Result<BoundBuffer> {
         not_in_place(self.buffer, self.names[0])?;
         let (count, ty) = self.parts()?;
-        Ok(BoundBuffer::one(self.buffer.block(total(count, blocks)?, ty)?))
+        Ok(BoundBuffer::one(
+            self.buffer.block(total(count, blocks)?, ty).about(self.names[0])?,
+        ))
     }
 
     /// As [`Elements::bind`], or no buffer if the argument is MPI_IN_PLACE.
@@ -211,7 +225,7 @@ impl<B: Memory> Unequal<B> {
 
     fn types(&self, blocks: usize) -> Result<Vec<&'static Datatype>> {
         match self.datatypes {
-            Types::One(handle) => Ok(vec![datatype::find(handle)?; blocks]),
+            Types::One(handle) => Ok(vec![datatype::find(handle).about(datatype_of(self.names))?; blocks]),
             Types::Each(handles) => handles
                 .slice("datatypes", blocks)?
                 .iter()
@@ -266,7 +280,10 @@ impl<B: Memory> Row<B> {
     /// The blocks in order of rank, each where its displacement says.
     pub(super) fn bind(&self) -> Result<BoundBuffer> {
         not_in_place(self.buffer, self.name)?;
-        let block = |part: &Part| self.buffer.offset(part.at).block(part.count, part.datatype);
+        let block = |part: &Part| {
+            let block = self.buffer.offset(part.at).block(part.count, part.datatype);
+            block.about(self.name)
+        };
         let bound: Result<Vec<Block>> = self.parts.iter().map(block).collect();
         Ok(BoundBuffer::many(bound?))
     }

@@ -9,7 +9,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::attribute;
 use isthmus_core::comm::Comm;
 use isthmus_core::errhandler::ErrorHandler;
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 
 use crate::c::{Out, Text};
@@ -156,7 +156,7 @@ extern "C" fn isthmus_MPI_Comm_rank(comm: h::Comm, rank: Out<c_int>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_compare(a: h::Comm, b: h::Comm, result: Out<c_int>) -> c_int {
     call_on("MPI_Comm_compare", a, || {
-        let (first, second) = (find(a)?, find(b)?);
+        let (first, second) = (find(a).about("comm1")?, find(b).about("comm2")?);
         let local = crate::group::comparison(first.group().compare(second.group()));
         let remote = match (first.remote(), second.remote()) {
             (Some(a), Some(b)) => crate::group::comparison(a.compare(b)),

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_abi::{Aint, Count};
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_datatype::{Datatype, Distribution, Order, TypeError};
 
@@ -28,7 +28,7 @@ fn derive(
     make: impl FnOnce(&Datatype) -> Result<std::result::Result<Datatype, TypeError>>,
 ) -> Result<()> {
     give(new, || {
-        let made = make(find_any(old)?)?.map_err(refused)?;
+        let made = make(find_any(old).about("oldtype")?)?.map_err(refused)?;
         Ok(if large { made.large() } else { made })
     })
 }
@@ -83,7 +83,7 @@ fn structure<C: Number, D: Number>(
     let handles = types.slice("array_of_types", n as usize)?;
     let types = handles
         .iter()
-        .map(|t| find_any(*t).cloned())
+        .map(|t| find_any(*t).about("array_of_types").cloned())
         .collect::<Result<Vec<_>>>()?;
     Datatype::structure(&lengths, &displacements, &types).map_err(refused)
 }

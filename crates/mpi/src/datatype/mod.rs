@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock};
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute::Cache;
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_datatype::{Basic, Datatype};
 
@@ -19,6 +19,7 @@ use crate::handle::{Kind, Table};
 
 mod cache;
 mod construct;
+mod parametric;
 mod query;
 
 /// What a handle names.
@@ -153,7 +154,7 @@ fn commit(handle: h::Datatype) -> Result<()> {
 fn free(out: Out<h::Datatype>) -> Result<()> {
     let handle = out.get("datatype")?;
     let object = object(handle)?;
-    if DATATYPES.get(handle.0).is_none() {
+    if DATATYPES.get(handle.0).is_none() || parametric::is_parametric(&object.datatype) {
         fail!(
             abi::MPI_ERR_TYPE,
             "argument datatype is a predefined datatype, which cannot be freed"
@@ -166,7 +167,7 @@ fn free(out: Out<h::Datatype>) -> Result<()> {
 
 fn duplicate(old: h::Datatype, new: Out<h::Datatype>) -> Result<()> {
     new.set("newtype", h::MPI_DATATYPE_NULL)?;
-    let from = object(old)?;
+    let from = object(old).about("oldtype")?;
     let attributes = isthmus_core::attribute::duplicate(&from.attributes, old.0)?;
     let copy = Object {
         attributes: Mutex::new(attributes),

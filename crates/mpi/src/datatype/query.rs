@@ -10,6 +10,7 @@ use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::{ALL, Basic, Combiner, Contents, Datatype, Kind};
 
+use super::parametric::{handle_of, is_parametric};
 use super::{find_any, insert};
 use crate::c::{Out, count};
 use crate::call::call;
@@ -69,6 +70,7 @@ fn fill<T>(argument: &str, room: i64, out: Out<T>, values: impl ExactSizeIterato
 /// The types that a type was made of: predefined ones as they are, others as new handles.
 fn fill_types(room: i64, out: Out<h::Datatype>, types: &[Datatype]) -> Result<()> {
     let handle = |ty: &Datatype| match ty.basic() {
+        Some(_) if is_parametric(ty) => handle_of(ty).unwrap_or(h::MPI_DATATYPE_NULL),
         Some(basic) => h::Datatype(basic.handle() as usize),
         None => insert(ty.clone(), true),
     };

@@ -12,6 +12,7 @@ use isthmus_engine::{Completion, Mode, ReceiveBuffer, SendBuffer};
 
 use crate::buffer::{described, marked, receiving, sending};
 use crate::c::{Out, Source, Target};
+use crate::check::Sided;
 use crate::comm::Held;
 use crate::request::{self, Operation, give_status, null_status, receive_status};
 use crate::{attached, comm, process};
@@ -197,7 +198,7 @@ fn recv_init(buffer: Target, from: Envelope, request: Out<h::Request>) -> Result
 
 /// Starts a receive and a send; all arguments are checked before either begins.
 fn isendrecv(out: (Source, Envelope), into: (Target, Envelope)) -> Result<Operation> {
-    start_both(outbound(out.0, out.1)?, inbound(into.0, into.1)?)
+    start_both(outbound(out.0, out.1).of("send")?, inbound(into.0, into.1).of("recv")?)
 }
 
 fn isendrecv_replace(buffer: Target, out: Envelope, from: Envelope) -> Result<Operation> {
