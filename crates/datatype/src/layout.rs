@@ -65,6 +65,8 @@ pub(crate) enum Body {
 pub(crate) struct Rows {
     pub(crate) offsets: Box<[i64]>,
     pub(crate) lengths: Lengths,
+    /// The distance between neighbours, if there is only one and they have one length.
+    pub(crate) step: Option<i64>,
     /// Bytes of memory that all of them touch, from the origin.
     pub(crate) span: (i64, i64),
 }
@@ -355,7 +357,13 @@ impl Nest {
         starts.push(size);
         let body = if parts.iter().all(|p| p.layout.run().is_some()) {
             let (offsets, lengths) = rows(&parts, starts);
-            Body::Rows(Rows { offsets, lengths, span })
+            let step = matches!(lengths, Lengths::Equal(_)).then(|| step(&offsets)).flatten();
+            Body::Rows(Rows {
+                offsets,
+                lengths,
+                step,
+                span,
+            })
         } else {
             Body::Sequence(
                 parts
@@ -422,6 +430,13 @@ fn rows(parts: &[Placed], starts: Vec<u64>) -> (Box<[i64]>, Lengths) {
         parts.iter().zip(lengths()).flat_map(cut).collect(),
         Lengths::Equal(common),
     )
+}
+
+/// The distance between neighbours, if there is only one.
+fn step(offsets: &[i64]) -> Option<i64> {
+    let mut steps = offsets.windows(2).map(|pair| pair[1].checked_sub(pair[0]));
+    let first = steps.next()??;
+    steps.all(|other| other == Some(first)).then_some(first)
 }
 
 /// Greatest common divisor.

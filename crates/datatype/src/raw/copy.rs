@@ -192,6 +192,49 @@ impl<W: Way> Loop for Listed<'_, W> {
     }
 }
 
+/// Runs at equal distances, again and again.
+struct Grid<W> {
+    way: W,
+    memory: *mut u8,
+    /// Distance between runs and number of runs.
+    inner: (isize, usize),
+    /// Distance between repetitions and number of repetitions.
+    outer: (isize, usize),
+    stream: *mut u8,
+    length: usize,
+}
+
+impl<W: Way> Loop for Grid<W> {
+    #[inline(always)]
+    unsafe fn each<C: Copier>(self, copier: C) {
+        let length = const { C::LENGTH }.unwrap_or(self.length);
+        let (step, runs) = self.inner;
+        let (mut row, mut stream) = (self.memory, self.stream);
+        for _ in 0..self.outer.1 {
+            let mut memory = row;
+            for _ in 0..runs / 4 {
+                for i in 0..4 {
+                    let (memory, stream) = (
+                        memory.wrapping_offset(i * step),
+                        stream.wrapping_add(i as usize * length),
+                    );
+                    // SAFETY: the maker's promise.
+                    unsafe { self.way.copy(copier, memory, stream) }
+                }
+                memory = memory.wrapping_offset(4 * step);
+                stream = stream.wrapping_add(4 * length);
+            }
+            for _ in 0..runs % 4 {
+                // SAFETY: the maker's promise.
+                unsafe { self.way.copy(copier, memory, stream) }
+                memory = memory.wrapping_offset(step);
+                stream = stream.wrapping_add(length);
+            }
+            row = row.wrapping_offset(self.outer.0);
+        }
+    }
+}
+
 /// One run, most probably a short one.
 struct Single<W> {
     way: W,
@@ -281,6 +324,18 @@ pub(super) unsafe fn columns<W: Way>(
     let size = rows.start(rows.offsets.len()) as usize;
     if let Lengths::Equal(length) = rows.lengths {
         let length = length as usize;
+        if let Some(step) = rows.step {
+            let grid = Grid {
+                way,
+                memory: memory.wrapping_offset(rows.offsets[0] as isize),
+                inner: (step as isize, rows.offsets.len()),
+                outer: (stride, count),
+                stream,
+                length,
+            };
+            // SAFETY: the caller's promise.
+            return unsafe { dispatch(grid, length) };
+        }
         let listed = Listed {
             way,
             memory,
