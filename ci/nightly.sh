@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory]     (all; an hour)
+. "$(dirname "$0")/../scripts/common.sh"
+[ $# -gt 0 ] || set -- threads memory
+bad=0
+while [ $# -gt 0 ]; do
+    name=$1
+    shift
+    case $name in
+    # Random operations of eight threads a rank.
+    threads)
+        seconds=3600
+        case ${1:-} in [0-9]*) seconds=$1 && shift ;; esac
+        sh ci/threads.sh "$seconds" || bad=1
+        ;;
+    # A million objects of each kind.
+    memory)
+        work=$(mktemp -d)
+        "$build/bin/mpicc" -std=c11 -D_GNU_SOURCE -O2 -Itests/c tests/c/memory.c -o "$work/memory" &&
+            "$build/bin/mpiexec" -n 1 "$work/memory" 1000000 && "$build/bin/mpiexec" -n 2 "$work/memory" 1000000 || bad=1
+        rm -rf "$work"
+        ;;
+    *) die "$name is not a nightly check; there are: threads, memory" ;;
+    esac
+done
+exit $bad
