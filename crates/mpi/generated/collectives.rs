@@ -212,7 +212,7 @@ extern "C" fn isthmus_MPI_Allreduce(
     blocking("MPI_Allreduce", comm, |place| {
         reduction::allreduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -230,7 +230,7 @@ extern "C" fn isthmus_MPI_Allreduce_c(
     blocking("MPI_Allreduce_c", comm, |place| {
         reduction::allreduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -250,7 +250,7 @@ extern "C" fn isthmus_MPI_Allreduce_init(
     persistent("MPI_Allreduce_init", comm, info, request, |place| {
         reduction::allreduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -270,7 +270,7 @@ extern "C" fn isthmus_MPI_Allreduce_init_c(
     persistent("MPI_Allreduce_init_c", comm, info, request, |place| {
         reduction::allreduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -655,7 +655,7 @@ extern "C" fn isthmus_MPI_Bcast(
     blocking("MPI_Bcast", comm, |place| {
         data::bcast(
             place,
-            Elements { names: ["buffer", "count"], buffer: buffer, count: count.into(), datatype: datatype },
+            Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
     })
@@ -672,7 +672,7 @@ extern "C" fn isthmus_MPI_Bcast_c(
     blocking("MPI_Bcast_c", comm, |place| {
         data::bcast(
             place,
-            Elements { names: ["buffer", "count"], buffer: buffer, count: count.into(), datatype: datatype },
+            Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
     })
@@ -691,7 +691,7 @@ extern "C" fn isthmus_MPI_Bcast_init(
     persistent("MPI_Bcast_init", comm, info, request, |place| {
         data::bcast(
             place,
-            Elements { names: ["buffer", "count"], buffer: buffer, count: count.into(), datatype: datatype },
+            Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
     })
@@ -710,7 +710,7 @@ extern "C" fn isthmus_MPI_Bcast_init_c(
     persistent("MPI_Bcast_init_c", comm, info, request, |place| {
         data::bcast(
             place,
-            Elements { names: ["buffer", "count"], buffer: buffer, count: count.into(), datatype: datatype },
+            Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
     })
@@ -728,7 +728,7 @@ extern "C" fn isthmus_MPI_Exscan(
     blocking("MPI_Exscan", comm, |place| {
         reduction::exscan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -746,7 +746,7 @@ extern "C" fn isthmus_MPI_Exscan_c(
     blocking("MPI_Exscan_c", comm, |place| {
         reduction::exscan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -766,7 +766,7 @@ extern "C" fn isthmus_MPI_Exscan_init(
     persistent("MPI_Exscan_init", comm, info, request, |place| {
         reduction::exscan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -786,7 +786,7 @@ extern "C" fn isthmus_MPI_Exscan_init_c(
     persistent("MPI_Exscan_init_c", comm, info, request, |place| {
         reduction::exscan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -1103,7 +1103,7 @@ extern "C" fn isthmus_MPI_Iallreduce(
     nonblocking("MPI_Iallreduce", comm, request, |place| {
         reduction::allreduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -1122,7 +1122,7 @@ extern "C" fn isthmus_MPI_Iallreduce_c(
     nonblocking("MPI_Iallreduce_c", comm, request, |place| {
         reduction::allreduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -1324,7 +1324,7 @@ extern "C" fn isthmus_MPI_Ibcast(
     nonblocking("MPI_Ibcast", comm, request, |place| {
         data::bcast(
             place,
-            Elements { names: ["buffer", "count"], buffer: buffer, count: count.into(), datatype: datatype },
+            Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
     })
@@ -1342,7 +1342,7 @@ extern "C" fn isthmus_MPI_Ibcast_c(
     nonblocking("MPI_Ibcast_c", comm, request, |place| {
         data::bcast(
             place,
-            Elements { names: ["buffer", "count"], buffer: buffer, count: count.into(), datatype: datatype },
+            Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
     })
@@ -1361,7 +1361,7 @@ extern "C" fn isthmus_MPI_Iexscan(
     nonblocking("MPI_Iexscan", comm, request, |place| {
         reduction::exscan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -1380,7 +1380,7 @@ extern "C" fn isthmus_MPI_Iexscan_c(
     nonblocking("MPI_Iexscan_c", comm, request, |place| {
         reduction::exscan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -1772,7 +1772,7 @@ extern "C" fn isthmus_MPI_Ireduce(
     nonblocking("MPI_Ireduce", comm, request, |place| {
         reduction::reduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
         )
@@ -1793,7 +1793,7 @@ extern "C" fn isthmus_MPI_Ireduce_c(
     nonblocking("MPI_Ireduce_c", comm, request, |place| {
         reduction::reduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
         )
@@ -1813,7 +1813,7 @@ extern "C" fn isthmus_MPI_Ireduce_scatter(
     nonblocking("MPI_Ireduce_scatter", comm, request, |place| {
         reduction::reduce_scatter(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
     })
@@ -1832,7 +1832,7 @@ extern "C" fn isthmus_MPI_Ireduce_scatter_block(
     nonblocking("MPI_Ireduce_scatter_block", comm, request, |place| {
         reduction::reduce_scatter_block(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
     })
@@ -1851,7 +1851,7 @@ extern "C" fn isthmus_MPI_Ireduce_scatter_block_c(
     nonblocking("MPI_Ireduce_scatter_block_c", comm, request, |place| {
         reduction::reduce_scatter_block(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
     })
@@ -1870,7 +1870,7 @@ extern "C" fn isthmus_MPI_Ireduce_scatter_c(
     nonblocking("MPI_Ireduce_scatter_c", comm, request, |place| {
         reduction::reduce_scatter(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
     })
@@ -1889,7 +1889,7 @@ extern "C" fn isthmus_MPI_Iscan(
     nonblocking("MPI_Iscan", comm, request, |place| {
         reduction::scan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -1908,7 +1908,7 @@ extern "C" fn isthmus_MPI_Iscan_c(
     nonblocking("MPI_Iscan_c", comm, request, |place| {
         reduction::scan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -2569,7 +2569,7 @@ extern "C" fn isthmus_MPI_Reduce(
     blocking("MPI_Reduce", comm, |place| {
         reduction::reduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
         )
@@ -2589,7 +2589,7 @@ extern "C" fn isthmus_MPI_Reduce_c(
     blocking("MPI_Reduce_c", comm, |place| {
         reduction::reduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
         )
@@ -2611,7 +2611,7 @@ extern "C" fn isthmus_MPI_Reduce_init(
     persistent("MPI_Reduce_init", comm, info, request, |place| {
         reduction::reduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
         )
@@ -2633,7 +2633,7 @@ extern "C" fn isthmus_MPI_Reduce_init_c(
     persistent("MPI_Reduce_init_c", comm, info, request, |place| {
         reduction::reduce(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
         )
@@ -2652,7 +2652,7 @@ extern "C" fn isthmus_MPI_Reduce_scatter(
     blocking("MPI_Reduce_scatter", comm, |place| {
         reduction::reduce_scatter(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
     })
@@ -2670,7 +2670,7 @@ extern "C" fn isthmus_MPI_Reduce_scatter_block(
     blocking("MPI_Reduce_scatter_block", comm, |place| {
         reduction::reduce_scatter_block(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
     })
@@ -2688,7 +2688,7 @@ extern "C" fn isthmus_MPI_Reduce_scatter_block_c(
     blocking("MPI_Reduce_scatter_block_c", comm, |place| {
         reduction::reduce_scatter_block(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
     })
@@ -2708,7 +2708,7 @@ extern "C" fn isthmus_MPI_Reduce_scatter_block_init(
     persistent("MPI_Reduce_scatter_block_init", comm, info, request, |place| {
         reduction::reduce_scatter_block(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
     })
@@ -2728,7 +2728,7 @@ extern "C" fn isthmus_MPI_Reduce_scatter_block_init_c(
     persistent("MPI_Reduce_scatter_block_init_c", comm, info, request, |place| {
         reduction::reduce_scatter_block(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
     })
@@ -2746,7 +2746,7 @@ extern "C" fn isthmus_MPI_Reduce_scatter_c(
     blocking("MPI_Reduce_scatter_c", comm, |place| {
         reduction::reduce_scatter(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
     })
@@ -2766,7 +2766,7 @@ extern "C" fn isthmus_MPI_Reduce_scatter_init(
     persistent("MPI_Reduce_scatter_init", comm, info, request, |place| {
         reduction::reduce_scatter(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
     })
@@ -2786,7 +2786,7 @@ extern "C" fn isthmus_MPI_Reduce_scatter_init_c(
     persistent("MPI_Reduce_scatter_init_c", comm, info, request, |place| {
         reduction::reduce_scatter(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
     })
@@ -2804,7 +2804,7 @@ extern "C" fn isthmus_MPI_Scan(
     blocking("MPI_Scan", comm, |place| {
         reduction::scan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -2822,7 +2822,7 @@ extern "C" fn isthmus_MPI_Scan_c(
     blocking("MPI_Scan_c", comm, |place| {
         reduction::scan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -2842,7 +2842,7 @@ extern "C" fn isthmus_MPI_Scan_init(
     persistent("MPI_Scan_init", comm, info, request, |place| {
         reduction::scan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })
@@ -2862,7 +2862,7 @@ extern "C" fn isthmus_MPI_Scan_init_c(
     persistent("MPI_Scan_init_c", comm, info, request, |place| {
         reduction::scan(
             place,
-            Operands { from: sendbuf, into: recvbuf, datatype: datatype, op: op },
+            Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
     })

@@ -174,18 +174,32 @@ fn operands(parameters: &[Parameter]) -> Result<(String, String, usize)> {
         return Err("a reduction with few parameters".to_owned());
     };
     let operands = format!(
-        "Operands {{ from: {}, into: {}, datatype: {}, op: {} }}",
-        from.name, into.name, datatype.name, op.name
+        "Operands {{ from: {}, into: {}, {}, {} }}",
+        from.name,
+        into.name,
+        field("datatype", datatype),
+        field("op", op)
     );
     Ok((operands, format!("{}.into()", count.name), 5))
+}
+
+/// A field of a structure.
+fn field(name: &str, value: &Parameter) -> String {
+    if value.name == name {
+        return name.to_owned();
+    }
+    format!("{name}: {}", value.name)
 }
 
 /// A buffer with its count and datatype, or its counts, displacements and datatypes.
 fn data(parameters: &[Parameter]) -> Result<String> {
     match parameters {
         [buffer, count, datatype] => Ok(format!(
-            "Elements {{ names: [\"{0}\", \"{1}\"], buffer: {0}, count: {1}.into(), datatype: {2} }}",
-            buffer.name, count.name, datatype.name
+            "Elements {{ names: [\"{}\", \"{count}\"], {}, count: {count}.into(), {} }}",
+            buffer.name,
+            field("buffer", buffer),
+            field("datatype", datatype),
+            count = count.name
         )),
         [buffer, counts, displacements, datatype] => {
             let types = if datatype.declaration.contains('[') {

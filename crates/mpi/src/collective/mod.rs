@@ -69,7 +69,7 @@ impl Place {
 
     /// Number of blocks that an operation gets from or has for all: of an intercommunicator, the remote group's.
     fn blocks(&self) -> usize {
-        self.comm.remote().map_or(self.size(), |group| group.size())
+        self.comm.remote().map_or_else(|| self.size(), |group| group.size())
     }
 
     fn rank(&self) -> usize {
