@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What crosses slow links, and how often one after the other, on three sites of two machines of four processes.
 
-use isthmus_schedule::check::{Case, Counts, Report};
+use isthmus_schedule::check::{Case, Counts, Groups, Report};
 use isthmus_schedule::{Call, Operation};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
@@ -214,6 +214,89 @@ fn eight_processes_of_one_node_need_few_messages() {
             "{operation:?}"
         );
     }
+}
+
+/// Messages over the wide area of an operation between the processes of rank below `low` and the others.
+fn between(shape: &Arc<Shape>, low: u32, operation: Operation, root: u32) -> u64 {
+    let call = Call {
+        root,
+        ..Call::new(operation, 0)
+    };
+    let case = Groups {
+        shape: Arc::clone(shape),
+        low,
+        call,
+        units: vec![2; shape.size() as usize],
+    };
+    let report = case
+        .check(11)
+        .unwrap_or_else(|fault| panic!("{operation:?} root {root}: {fault}"));
+    report.data.messages[WIDE]
+}
+
+#[test]
+fn groups_at_two_sites_cross_once_each_way() {
+    use Operation as O;
+    let shape = grid(2, 2, 4);
+    for root in [0, 5, 8, 15] {
+        for operation in [O::Bcast, O::Reduce, O::Gather, O::Gatherv, O::Scatter, O::Scatterv] {
+            assert_eq!(between(&shape, 8, operation, root), 1, "{operation:?}, root {root}");
+        }
+    }
+    for operation in [O::Barrier, O::Allreduce, O::Allgather, O::Allgatherv, O::ReduceScatter] {
+        assert_eq!(between(&shape, 8, operation, 0), 2, "{operation:?}");
+    }
+}
+
+#[test]
+fn groups_that_share_sites_meet_inside_one() {
+    use Operation as O;
+    // Ranks 0 to 7 are on both sites, and so are the others.
+    let shape = dealt(2, 2, 4);
+    for root in [0, 1, 8, 15] {
+        for operation in [O::Bcast, O::Reduce, O::Gather, O::Scatter] {
+            assert_eq!(between(&shape, 8, operation, root), 1, "{operation:?}, root {root}");
+        }
+    }
+    // Each group brings its data over and hands out the other's: one message each, two groups.
+    assert_eq!(between(&shape, 8, O::Allreduce, 0), 4);
+}
+
+#[test]
+fn one_order_of_reduction_crosses_as_seldom_as_any() {
+    for shape in [grid(3, 2, 4), dealt(3, 2, 4)] {
+        for (operation, wide, trips) in [
+            (Operation::Reduce, 2, 1),
+            (Operation::Allreduce, 6, 1),
+            (Operation::Scan, 4, 2),
+            (Operation::ReduceScatterBlock, 4, 2),
+        ] {
+            let call = Call {
+                fixed: true,
+                ..Call::new(operation, 4)
+            };
+            let case = Case {
+                call,
+                ..Case::new(&shape, operation, 4)
+            };
+            let report = case.check(3).unwrap_or_else(|fault| panic!("{operation:?}: {fault}"));
+            assert_eq!(
+                (report.data.messages[WIDE], report.trips[WIDE]),
+                (wide, trips),
+                "{operation:?}"
+            );
+        }
+    }
+    // Sites of 8 consecutive ranks are whole in the order: one value each.
+    let call = Call {
+        fixed: true,
+        ..Call::new(Operation::Reduce, 4)
+    };
+    let case = Case {
+        call,
+        ..Case::new(&grid(3, 2, 4), Operation::Reduce, 4)
+    };
+    assert_eq!(case.check(3).unwrap().data.bytes[WIDE], 2 * 4);
 }
 
 #[test]
