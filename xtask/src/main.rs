@@ -13,6 +13,7 @@ mod tree;
 
 const USAGE: &str = "\
 usage: cargo xtask codegen [--check]              write the generated files, or say which are stale
+       cargo xtask profiler                       prints a library in C that intercepts every function
        cargo xtask tidy                           the house rules: layers, absences, sizes, texts, stale files
        cargo xtask dist --out DIR [--release] [--workshop]
                                                   build everything and lay it out in DIR/{bin,lib,include,share}
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["codegen"] => codegen::write(),
         ["codegen", "--check"] => codegen::check(),
+        ["profiler"] => codegen::profiler(),
         ["tidy"] => tidy::run(),
         ["dist", rest @ ..] => dist::Options::parse(rest).and_then(|options| dist::run(&options)),
         _ => Err(USAGE.to_owned()),

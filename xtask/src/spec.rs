@@ -80,11 +80,6 @@ impl Function {
         self.flags.iter().any(|f| f == flag)
     }
 
-    /// Whether the function takes `...`.
-    pub(crate) fn is_variadic(&self) -> bool {
-        self.has_flag("variadic")
-    }
-
     /// Whether the result is a value rather than an error code.
     pub(crate) fn returns_value(&self) -> bool {
         self.has_flag("returns-value")

@@ -28,8 +28,6 @@ pub(crate) fn generate(spec: &Spec, bodies: &BTreeSet<String>) -> String {
         out.push('\n');
         if bodies.contains(&function.name) {
             with_body(&mut out, function);
-        } else if function.is_variadic() {
-            without_effect(&mut out, function);
         } else {
             unsupported(&mut out, function);
         }
@@ -56,20 +54,6 @@ fn with_body(out: &mut String, function: &Function) {
     let _ = writeln!(out, "BODY {returns} isthmus_{name}({});", fixed_parameters(function));
     let _ = writeln!(out, "EXPORT {returns} P{name}({})", function.c_parameters());
     let _ = writeln!(out, "{{\n    return isthmus_{name}({});\n}}", names.join(", "));
-}
-
-/// MPI_Pcontrol: the standard asks only that it can be called.
-fn without_effect(out: &mut String, function: &Function) {
-    let _ = writeln!(
-        out,
-        "EXPORT {} P{}({})",
-        function.returns,
-        function.name,
-        function.c_parameters()
-    );
-    out.push_str("{\n");
-    discard(out, function, "");
-    out.push_str("    return MPI_SUCCESS;\n}\n");
 }
 
 fn unsupported(out: &mut String, function: &Function) {

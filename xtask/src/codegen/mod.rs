@@ -5,6 +5,7 @@ mod bodies;
 mod collectives;
 mod entry;
 mod header;
+mod profiler;
 mod rust;
 
 use crate::spec::Spec;
@@ -43,6 +44,12 @@ pub(crate) fn stale() -> Result<Vec<&'static str>> {
         .filter(|(path, text)| !tree::read(path).is_ok_and(|old| old == *text))
         .map(|(path, _)| path)
         .collect())
+}
+
+/// Prints the profiling library.
+pub(crate) fn profiler() -> Result<()> {
+    print!("{}", profiler::generate(&Spec::load()?));
+    Ok(())
 }
 
 const COLLECTIVES: &str = "crates/mpi/generated/collectives.rs";

@@ -151,3 +151,9 @@ extern "C" fn isthmus_MPI_T_finalize() -> c_int {
         Ok(())
     })
 }
+
+/// MPI_Pcontrol (section 15.2.4) is for profiling libraries; without one it has no effect. Its other arguments are theirs.
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Pcontrol(_level: c_int) -> c_int {
+    abi::MPI_SUCCESS
+}
