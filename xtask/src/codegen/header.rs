@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::spec::{Constant, Spec};
+use crate::spec::{Constant, Function, Spec};
 
 const HEAD: &str = "\
 /* SPDX-License-Identifier: Apache-2.0 */
@@ -142,6 +142,15 @@ fn value(row: &Constant) -> String {
     }
 }
 
+/// Arrays in whose place a program may pass a small constant (MPI_UNWEIGHTED). Compilers warn of constants where `int x[]` is declared
+/// but not where `int *x` is, which is the same type.
+const MAY_BE_CONSTANTS: [&str; 3] = ["weights", "sourceweights", "destweights"];
+
+fn parameters(function: &Function) -> String {
+    let pointer = |text: String, name: &&str| text.replace(&format!("int {name}[]"), &format!("int *{name}"));
+    MAY_BE_CONSTANTS.iter().fold(function.c_parameters(), pointer)
+}
+
 fn prototypes(out: &mut String, spec: &Spec) {
     for (prefix, title) in [
         ("", "Functions"),
@@ -154,7 +163,7 @@ fn prototypes(out: &mut String, spec: &Spec) {
                 "{} {prefix}{}({});",
                 function.returns,
                 function.name,
-                function.c_parameters()
+                parameters(function)
             );
         }
     }
