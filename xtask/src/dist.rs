@@ -9,6 +9,9 @@
 //! ```
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
 //! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.
+//!
+//! `--target TRIPLE`: only the library, for another kind of machine; `CC` and `NM` name the tools for it, and cargo's own
+//! variables its Rust compiler and linker.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,24 +40,39 @@ pub(crate) struct Options {
     out: PathBuf,
     release: bool,
     workshop: bool,
+    /// Only the library, for another kind of machine.
+    target: Option<String>,
 }
 
 impl Options {
     /// From the words after `dist`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
-        let (mut out, mut release, mut workshop) = (None, false, false);
+        let (mut out, mut release, mut workshop, mut target) = (None, false, false, None);
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "--out" => out = words.next().map(PathBuf::from),
                 "--release" => release = true,
                 "--workshop" => workshop = true,
+                "--target" => target = Some((*words.next().ok_or("dist: --target needs a name")?).to_owned()),
                 other => return Err(format!("dist: unknown option {other}")),
             }
         }
         let out = out.ok_or("dist: --out DIR is missing")?;
         let out = std::path::absolute(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-        Ok(Self { out, release, workshop })
+        Ok(Self {
+            out,
+            release,
+            workshop,
+            target,
+        })
+    }
+
+    /// Where cargo puts what it has built.
+    fn built(&self) -> Result<PathBuf> {
+        let target = target_directory()?;
+        let target = self.target.as_ref().map_or(target.clone(), |name| target.join(name));
+        Ok(target.join(self.profile()))
     }
 
     fn profile(&self) -> &'static str {
@@ -66,14 +84,16 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     codegen::write()?;
     build(options)?;
-    let built = target_directory()?.join(options.profile());
+    let built = options.built()?;
     for directory in ["bin", "lib/pkgconfig", "include", "share/doc/isthmus"] {
         let path = options.out.join(directory);
         fs::create_dir_all(&path).map_err(|e| format!("{}: cannot make it: {e}", path.display()))?;
     }
     link_library(options, &built)?;
     check_exports(&options.out.join("lib").join(LIBRARY))?;
-    commands(options, &built)?;
+    if options.target.is_none() {
+        commands(options, &built)?;
+    }
     texts(options)?;
     println!("built {}", options.out.display());
     Ok(())
@@ -83,7 +103,11 @@ fn build(options: &Options) -> Result<()> {
     let mut cargo = Command::new(cargo_command());
     cargo
         .current_dir(tree::root())
-        .args(["build", "-p", "isthmus-mpi", "-p", "isthmus-cli"]);
+        .args(["build", "-p", "isthmus-mpi"]);
+    match &options.target {
+        Some(target) => cargo.args(["--target", target]),
+        None => cargo.args(["-p", "isthmus-cli"]),
+    };
     if options.release {
         cargo.arg("--release");
     }
@@ -144,7 +168,8 @@ fn link_library(options: &Options, built: &Path) -> Result<()> {
 
 /// Every function under both names, `MPI_X` weak and `PMPI_X` strong, and nothing else.
 fn check_exports(library: &Path) -> Result<()> {
-    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output();
+    let nm = std::env::var("NM").unwrap_or_else(|_| "nm".to_owned());
+    let output = Command::new(nm).args(["-D", "--defined-only"]).arg(library).output();
     let output = output.map_err(|e| format!("nm: cannot run (is binutils installed?): {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let found: BTreeSet<String> = text

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Two processes of x86-64 and two of s390x, a big-endian machine that qemu emulates, in one job: tests/unlike/*.c.
+# The library for s390x is built here with Debian's packages of the Rust compiler and of both standard libraries, all of
+# one version, unpacked below target/unlike because foreign packages cannot be installed beside each other. Kept there
+# for the next time. Exits with 77 after saying why where this cannot be had.
+# usage: sh ci/unlike.sh [FILE...]
+files=$*
+. "$(dirname "$0")/../scripts/common.sh"
+triple=s390x-unknown-linux-gnu
+cross=s390x-linux-gnu
+place=$top/target/unlike
+tools=$place/tools
+logs=$place/log
+mkdir -p "$logs"
+skip() { say "skipped: $*"; exit 77; }
+
+[ "$(uname -m)" = x86_64 ] || skip "this test is of x86-64 with s390x"
+wanted "$cross-gcc" "gcc-$cross" libc6-dev-s390x-cross
+wanted qemu-s390x-static qemu-user-static
+# A subshell: that these packages cannot be had is no failure of the test.
+[ -z "$missing" ] || (install_missing) || skip "the packages $missing cannot be installed"
+[ -x "$build/bin/isthmus" ] || sh scripts/build.sh || exit 1
+
+# apt with lists of its own, so that the system's architectures stay as they are.
+apt() {
+    command=$1
+    shift
+    "$command" -o APT::Architectures::=amd64 -o APT::Architectures::=s390x -o "Dir::State=$place/apt" -o "Dir::State::status=/dev/null" \
+        -o "Dir::Cache=$place/apt" -o APT::Sandbox::User="$(id -un)" -q "$@"
+}
+
+# The compiler and what it needs: the newest version that there is for both machines.
+fetch_tools() {
+    have apt-get && have dpkg-deb || return 1
+    mkdir -p "$place/apt/lists/partial" "$place/apt/archives/partial" "$place/packages"
+    apt apt-get update || return 1
+    std=libstd-rust-web-dev
+    version=$(apt apt-cache madison "$std:s390x" | cut -d'|' -f2 | tr -d ' ' | sort -Vr | while read -r v; do
+        apt apt-cache madison "rustc-web:amd64" | cut -d'|' -f2 | tr -d ' ' | grep -Fx "$v" && break
+    done)
+    version=$(echo "$version" | head -1)
+    [ -n "$version" ] || return 1
+    depends() { apt apt-cache show "$1" | sed -n 's/^Depends: //p' | head -1 | tr ',' '\n' | sed 's/^ *//; s/ .*//'; }
+    shared=$(depends "$std:amd64=$version" | grep '^libstd-rust-web' | head -1)
+    llvm=$(depends "$shared:amd64=$version" | grep '^libllvm' | head -1)
+    (cd "$place/packages" && rm -f ./*.deb && apt apt-get download "rustc-web:amd64=$version" "$std:amd64=$version" "$std:s390x=$version" \
+        "$shared:amd64=$version" "$llvm:amd64") || return 1
+    rm -rf "$tools"
+    mkdir -p "$tools"
+    for package in "$place"/packages/*.deb; do dpkg-deb -x "$package" "$tools" || return 1; done
+    rm -rf "$place/packages" "$place/apt"
+    cat >"$tools/rustc" <<'WRAPPER'
+#!/bin/sh
+here=$(dirname "$0")
+LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+exec "$here/usr/bin/rustc" "$@"
+WRAPPER
+    chmod +x "$tools/rustc"
+}
+
+if [ ! -x "$tools/rustc" ]; then
+    fetch_tools >"$logs/tools.log" 2>&1 || skip "no Rust compiler for s390x: $(tail -n 1 "$logs/tools.log")"
+fi
+
+# Optimized a little: everything is emulated. xtask itself is of this machine and its compiler.
+cargo build -q -p xtask || exit 1
+target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+if ! RUSTC="$tools/rustc" CC="$cross-gcc" NM="$cross-nm" CARGO_TARGET_DIR="$place" CARGO_PROFILE_DEV_OPT_LEVEL=1 \
+    CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER="$cross-gcc" \
+    "$target/debug/xtask" dist --target "$triple" --out "$place/dist" >"$logs/build.log" 2>&1; then
+    tail -30 "$logs/build.log"
+    say "FAILED: the library does not build for s390x"
+    exit 1
+fi
+
+limit=${ISTHMUS_TEST_LIMIT:-120}
+passed=0 failed=0
+work=$(mktemp -d)
+for file in ${files:-tests/unlike/*.c}; do
+    name=$(basename "$file" .c)
+    flags="-std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Itests/c"
+    # shellcheck disable=SC2086 # options are words
+    if ! { "$build/bin/mpicc" $flags "$file" -o "$work/$name" -lm &&
+        "$cross-gcc" $flags -I"$place/dist/include" "$file" -o "$work/$name.s390x" -L"$place/dist/lib" -lmpi_abi -lm; } >"$work/out" 2>&1; then
+        failed=$((failed + 1))
+        say "FAILED: $file does not compile"
+        tail -20 "$work/out"
+        continue
+    fi
+    for order in "here there" "there here"; do
+        for subjob in $order; do
+            printf '[[subjob]]\nsite = "%s"\ncontact = "home"\ncount = 2\n' "$subjob"
+            case $subjob in
+            here) printf 'program = "%s"\n' "$work/$name" ;;
+            there)
+                printf 'program = "%s"\n' "$(command -v qemu-s390x-static)"
+                printf 'arguments = ["-L", "/usr/%s", "-E", "LD_LIBRARY_PATH=%s", "%s"]\n' "$cross" "$place/dist/lib" "$work/$name.s390x"
+                ;;
+            esac
+        done >"$work/job.toml"
+        timeout -k 5 "$limit" "$build/bin/isthmus" run "$work/job.toml" >"$work/out" 2>&1 </dev/null
+        status=$?
+        if [ $status -eq 0 ]; then
+            passed=$((passed + 1))
+            say "$name, $order: $(tail -n 1 "$work/out")"
+        else
+            failed=$((failed + 1))
+            say "FAILED: $file ($order): exit status $status"
+            tail -25 "$work/out" | sed 's/^/    /'
+        fi
+    done
+done
+rm -rf "$work"
+say "$passed passed, $failed failed"
+[ $failed -eq 0 ]
