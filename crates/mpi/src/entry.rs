@@ -38,5 +38,8 @@ pub(crate) use entry;
 
 /// `MPI_X` of `isthmus_MPI_X`.
 pub(crate) const fn name(body: &'static str) -> &'static str {
-    body.split_at("isthmus_".len()).1
+    match std::str::from_utf8(body.as_bytes().split_at("isthmus_".len()).1) {
+        Ok(name) => name,
+        Err(_) => body,
+    }
 }

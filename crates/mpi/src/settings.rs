@@ -73,7 +73,7 @@ fn from_environment(name: &str) -> std::result::Result<Option<u64>, String> {
     number.map(Some).ok_or_else(|| {
         format!(
             "the environment variable {name} is \"{}\", expected a number; isthmus info --settings says which",
-            text.display()
+            text.to_string_lossy()
         )
     })
 }
