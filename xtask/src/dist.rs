@@ -101,9 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn build(options: &Options) -> Result<()> {
     let mut cargo = Command::new(cargo_command());
-    cargo
-        .current_dir(tree::root())
-        .args(["build", "-p", "isthmus-mpi"]);
+    cargo.current_dir(tree::root()).args(["build", "-p", "isthmus-mpi"]);
     match &options.target {
         Some(target) => cargo.args(["--target", target]),
         None => cargo.args(["-p", "isthmus-cli"]),

@@ -48,8 +48,8 @@ pub struct Binding {
     pub(crate) receive: BoundBuffer,
     pub(crate) unit: Unit,
     pub(crate) calls_user: bool,
-    /// How data that travel are represented, where the unit is a byte.
-    pub(crate) form: Representation,
+    /// Among processes that represent data differently: how data travel where the unit is a byte.
+    pub(crate) form: Option<Representation>,
 }
 
 impl Binding {
@@ -60,7 +60,7 @@ impl Binding {
             receive,
             unit: Unit::Byte,
             calls_user: false,
-            form: Representation::LOCAL,
+            form: None,
         }
     }
 
@@ -71,7 +71,7 @@ impl Binding {
             receive,
             unit: Unit::Element { datatype, reducer },
             calls_user: true,
-            form: Representation::LOCAL,
+            form: None,
         }
     }
 
@@ -81,9 +81,9 @@ impl Binding {
         self
     }
 
-    /// Among processes that represent data differently: bytes of a plan are bytes of the common form, elements are converted
-    /// by whoever receives them. Blocks must be [described](Block::described) then.
-    pub fn in_form(mut self, form: Representation) -> Self {
+    /// Among processes that represent data differently (with `Some`): bytes of a plan are bytes of this form, elements are
+    /// converted by whoever receives them. Blocks must be [described](Block::described) then.
+    pub fn in_form(mut self, form: Option<Representation>) -> Self {
         self.form = form;
         self
     }

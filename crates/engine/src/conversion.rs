@@ -27,6 +27,12 @@ pub(crate) struct Elements {
     pub(crate) count: u64,
 }
 
+impl Elements {
+    fn are_packed(&self) -> bool {
+        self.datatype.signature().uniform() == Some(Basic::Packed)
+    }
+}
+
 /// A message that is converted when it has arrived.
 #[derive(Debug)]
 pub(crate) enum Conversion {
@@ -86,6 +92,17 @@ impl State {
         }
     }
 
+    /// Whether a message may not go straight to the buffer of a receive.
+    #[cold]
+    pub(crate) fn is_prepared_first(&mut self, index: u32, (peer, common): (Peer, bool)) -> bool {
+        let form = self.form_of(peer, common);
+        let elements = self
+            .requests
+            .receive(index)
+            .and_then(|task| task.buffer.elements.as_ref());
+        elements.is_some_and(|elements| form.is_some() || elements.are_packed() && !common)
+    }
+
     #[cold]
     fn prepare_conversion(&mut self, index: u32, envelope: &Envelope, (peer, common): (Peer, bool), message: u64) {
         let form = self.form_of(peer, common);
@@ -96,7 +113,7 @@ impl State {
             return;
         };
         let (source, tag) = (envelope.source, envelope.tag);
-        if elements.datatype.signature().uniform() == Some(Basic::Packed) {
+        if elements.are_packed() {
             if !common && message > 0 {
                 let refused = Conversion::Refused(EngineError::NotPacked { source, tag });
                 task.buffer.stage(&refused, 0);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_datatype::{Basic, Datatype, Representation};
+use isthmus_datatype::{Basic, Datatype};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, WINDOW};
 
 use crate::binding::{Binding, Block, BoundBuffer, Next, Unit};
@@ -105,11 +105,8 @@ impl Execution {
             self.scratch.push(owned(&binding.unit, units)?);
         }
         self.staged = [None, None];
-        if binding.form != Representation::LOCAL && matches!(binding.unit, Unit::Byte) {
-            self.staged = [
-                Staged::new(&binding.send, binding.form)?,
-                Staged::new(&binding.receive, binding.form)?,
-            ];
+        if let (Some(form), Unit::Byte) = (binding.form, &binding.unit) {
+            self.staged = [Staged::new(&binding.send, form)?, Staged::new(&binding.receive, form)?];
         }
         self.binding = binding;
         self.plan = Some(plan);
@@ -313,7 +310,7 @@ impl Execution {
         let Unit::Element { datatype, .. } = &self.binding.unit else {
             return buffer;
         };
-        if self.binding.form == Representation::LOCAL || slice.length == 0 {
+        if self.binding.form.is_none() || slice.length == 0 {
             return buffer;
         }
         let memory = self.buffer(slice.buffer).and_then(|bound| {

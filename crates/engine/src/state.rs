@@ -448,12 +448,12 @@ impl State {
     /// Memory for an eager message that a posted receive can take as it is.
     fn place_eager(&mut self, peer: Peer, header: &Header) -> Placement {
         let envelope = envelope(header);
-        if self.form_of(peer, header.common).is_some() {
-            return Placement::Collect;
-        }
         let Some((posted, &index)) = self.matcher.expect(&envelope) else {
             return Placement::Collect;
         };
+        if !self.representations.is_empty() && self.is_prepared_first(index, (peer, header.common)) {
+            return Placement::Collect;
+        }
         let fitting = self
             .requests
             .receive(index)

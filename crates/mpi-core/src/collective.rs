@@ -76,7 +76,7 @@ impl Prepared {
         let Self { call, binding, role } = self;
         let among = Among::of(world, comm, call.operation)?;
         let (comm, me) = (acting(comm), acting(comm).rank());
-        let (binding, form) = (binding.in_form(comm.form(world)), comm.form(world));
+        let (binding, form) = (binding.in_form(comm.common_form(world)), comm.common_form(world));
         let phase = match &role {
             Role::Counted(_) => among.counts_phase(&call, me),
             Role::Member | Role::Bystander => None,

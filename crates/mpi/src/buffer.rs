@@ -4,7 +4,7 @@
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
-use isthmus_datatype::{Basic, Datatype, Representation};
+use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Block, ReceiveBuffer, SendBuffer};
 
 use crate::c::{Source, Target, count};
@@ -69,7 +69,7 @@ pub(crate) fn marked(data: SendBuffer, comm: &Comm, datatype: h::Datatype) -> Re
 
 #[inline]
 fn is_mixed(comm: &Comm) -> Result<bool> {
-    Ok(comm.form(process::world()?) != Representation::LOCAL)
+    Ok(comm.common_form(process::world()?).is_some())
 }
 
 /// A block of a collective operation that is only read.

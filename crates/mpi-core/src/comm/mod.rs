@@ -228,22 +228,24 @@ impl Comm {
     /// How data of collective operations and packed data are represented: as in this process where all members (of both groups)
     /// represent them so, otherwise in the common form.
     pub fn form(&self, world: &World) -> Representation {
-        if !world.unlike() {
-            return Representation::LOCAL;
-        }
+        self.common_form(world).unwrap_or(Representation::LOCAL)
+    }
+
+    /// The common form, if members represent data differently. (For some of them it may be their own.)
+    #[inline]
+    pub fn common_form(&self, world: &World) -> Option<Representation> {
+        (world.unlike() && self.is_unlike(world)).then_some(Representation::COMMON)
+    }
+
+    fn is_unlike(&self, world: &World) -> bool {
         let whole = self.joint().map_or(self, |joint| &joint.comm);
         let places = &world.places().places;
         let of = |rank: u32| places.get(rank as usize).map(|place| place.representation);
-        let unlike = *self.unlike.get_or_init(|| {
+        *self.unlike.get_or_init(|| {
             let mut members = whole.group.members().iter().map(|&rank| of(rank));
             let first = members.next();
             members.any(|other| Some(other) != first)
-        });
-        if unlike {
-            Representation::COMMON
-        } else {
-            Representation::LOCAL
-        }
+        })
     }
 
     /// Collective operations that this process has started on it.
