@@ -62,7 +62,15 @@ int main(int argc, char **argv)
     OK(MPI_Allreduce(&rank, a, 1, MPI_INT, MPI_SUM, world));
     CHECK(a[0] == size * (size - 1) / 2);
 
+    /* The receive buffer of the first process of an exscan and datatypes of empty blocks mean nothing. */
+    OK(MPI_Exscan(&rank, rank ? b : NULL, 1, MPI_INT, MPI_SUM, world));
+    MPI_Datatype none[4] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+    int zeros[4] = {0, 0, 0, 0};
+    OK(MPI_Alltoallw(NULL, zeros, zeros, none, NULL, zeros, zeros, none, world));
+
     /* A block that is larger than its place. */
+    int two = 2, one = 1, zero = 0;
+    FAILS(MPI_ERR_TRUNCATE, MPI_Alltoallv(a, &two, &zero, MPI_INT, b, &one, &zero, MPI_INT, MPI_COMM_SELF));
     memset(b, 0, sizeof b);
     if (rank == 0)
         OK(MPI_Bcast(a, 2, MPI_INT, 0, world));

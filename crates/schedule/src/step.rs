@@ -25,7 +25,7 @@
 //! With MPI_IN_PLACE the call says so ([`Call::in_place`](crate::Call::in_place)) and the plan names only the buffer that there
 //! is: `Recv`, where the own contribution is found at its natural place (own block of gather, allgather; the whole buffer
 //! of the others; reduce_scatter leaves its result at the start of it), or, at the root of a scatter, `Send` alone.
-//! Plans never write into `Send`. At processes where the table has no buffer (`Recv` of a reduce off the root), plans name none.
+//! Plans never write into `Send`. At processes where the table has no buffer (`Recv` of a reduce off the root; that of an exscan at rank 0, unless in place), plans name none.
 //! `Scratch(i)` is memory that the plan asks for ([`Plan::scratch`]).
 
 pub use isthmus_topology::Rank;

@@ -223,15 +223,18 @@ impl<B: Memory> Unequal<B> {
         is_in_place(self.buffer)
     }
 
-    fn types(&self, blocks: usize) -> Result<Vec<&'static Datatype>> {
-        match self.datatypes {
-            Types::One(handle) => Ok(vec![datatype::find(handle).about(datatype_of(self.names))?; blocks]),
-            Types::Each(handles) => handles
-                .slice("datatypes", blocks)?
-                .iter()
-                .map(|&t| datatype::find(t))
-                .collect(),
-        }
+    fn types(&self, counts: &[u64]) -> Result<Vec<&'static Datatype>> {
+        let argument = datatype_of(self.names);
+        let handles = match self.datatypes {
+            Types::One(handle) => return Ok(vec![datatype::find(handle).about(argument)?; counts.len()]),
+            Types::Each(handles) => handles.slice("datatypes", counts.len())?,
+        };
+        // No elements of no datatype are accepted: programs that leave out neighbours write that.
+        let find = |(&handle, &count): (&h::Datatype, &u64)| match handle {
+            h::MPI_DATATYPE_NULL if count == 0 => datatype::find(h::MPI_BYTE),
+            handle => datatype::find(handle).about(argument),
+        };
+        handles.iter().zip(counts).map(find).collect()
     }
 
     /// Reads the arrays; the buffer is bound only if it is not MPI_IN_PLACE.
@@ -254,7 +257,7 @@ impl<B: Memory> Unequal<B> {
                 datatype,
             })
         };
-        let types = self.types(blocks)?;
+        let types = self.types(&counts)?;
         let parts = counts.into_iter().zip(displacements).zip(types).map(part);
         Ok(Row {
             name: self.names[0],

@@ -95,7 +95,13 @@ fn prefix(place: &Place, operation: Operation, operands: Operands, n: i64) -> Re
             place.comm.describe()
         );
     }
-    operands.gives_and_gets(place, Call::new(operation, count("count", n)?), n, n)
+    let call = Call::new(operation, count("count", n)?);
+    let from = operands.send(n);
+    if operation == Operation::Exscan && place.rank() == 0 && !from.is_in_place() {
+        // The first process has no result, its receive buffer no meaning.
+        return operands.prepare(place, call, from.bind(1)?, BoundBuffer::none());
+    }
+    operands.gives_and_gets(place, call, n, n)
 }
 
 pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> Result<Prepared> {

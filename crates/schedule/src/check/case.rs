@@ -179,6 +179,7 @@ impl Case {
             O::Bcast if root => (None, Some(row(Token::unit, own()))),
             O::Bcast => (None, empty(own())),
             O::Reduce if !root => (Some(row(Token::element, own())), None),
+            O::Exscan if rank == 0 => (Some(row(Token::element, own())), None),
             O::Reduce | O::Allreduce | O::Scan | O::Exscan => (Some(row(Token::element, own())), empty(own())),
             O::Gather | O::Gatherv if !root => (Some(row(Token::unit, own())), None),
             O::Gather | O::Gatherv | O::Allgather | O::Allgatherv => (Some(row(Token::unit, own())), empty(all())),
