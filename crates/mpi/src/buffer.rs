@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Buffer, count and datatype arguments as the engine's buffers.
 
+use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
+use isthmus_core::fail;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Block, ReceiveBuffer, SendBuffer};
 
@@ -65,6 +67,22 @@ pub(crate) fn marked(data: SendBuffer, comm: &Comm, datatype: h::Datatype) -> Re
         return Ok(data.packed());
     }
     Ok(data)
+}
+
+/// A message that ends inside an element of the datatype it was received as was not sent as that. (Of messages between
+/// machines of one representation, received by blocking calls; nobody promises to find out.)
+#[cold]
+pub(crate) fn whole(comm: &Comm, datatype: h::Datatype, bytes: u64) -> Result<()> {
+    if !check::on() || is_mixed(comm)? {
+        return Ok(());
+    }
+    match find(datatype)?.signature().elements_in(bytes).1 {
+        0 => Ok(()),
+        left => fail!(
+            abi::MPI_ERR_TYPE,
+            "argument datatype does not fit the message: of its {bytes} bytes the last {left} are part of an element only"
+        ),
+    }
 }
 
 #[inline]

@@ -76,7 +76,14 @@ extern "C" fn isthmus_MPI_Error_string(code: c_int, string: Out<c_char>, length:
             Some(c) => format!("{}: {}", c.name, c.text),
             None => added(|a| a.iter().find(|e| e.number == code).map(|e| e.text.clone())).unwrap_or_default(),
         };
-        let last = LAST.with(|l| l.borrow().as_ref().filter(|(c, _)| *c == code).map(|(_, t)| t.clone()));
+        // Texts that the program made are given as they are.
+        let predefined = isthmus_abi::error_class(code).is_some();
+        let last = LAST.with(|l| {
+            let last = l.borrow();
+            last.as_ref()
+                .filter(|(c, _)| predefined && *c == code)
+                .map(|(_, t)| t.clone())
+        });
         let text = last.map_or_else(|| text.clone(), |sentence| format!("{text}; {sentence}"));
         let written = string.text("string", &text, abi::MPI_MAX_ERROR_STRING as usize)?;
         length.set("resultlen", written as c_int)

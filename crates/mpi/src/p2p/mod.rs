@@ -10,7 +10,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::p2p::{self, Source as From};
 use isthmus_engine::{Completion, Mode, ReceiveBuffer, SendBuffer};
 
-use crate::buffer::{described, marked, receiving, sending};
+use crate::buffer::{described, marked, receiving, sending, whole};
 use crate::c::{Out, Source, Target};
 use crate::check::Sided;
 use crate::comm::Held;
@@ -139,8 +139,13 @@ fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
         return Ok(());
     };
     let engine = process::world()?.engine();
+    let (comm, room) = (message.comm, message.room.length());
     let completion = engine.receive(message.comm.channel(), message.source, message.tag, message.room);
-    received(&completion, status)
+    received(&completion, status)?;
+    if completion.bytes == room {
+        return Ok(());
+    }
+    whole(comm, from.datatype, completion.bytes)
 }
 
 /// Gives the status of a completed receive; a truncated message has one too.
