@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use isthmus_core::world::World;
 use isthmus_engine::{Engine, Policy, Setup, Shared};
 use isthmus_identity::{Identity, KeyPair};
+use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, Reach};
 use isthmus_shm::ShmTransport;
 use isthmus_topology::Topology;
@@ -35,16 +36,23 @@ struct Offer {
     key: Option<KeyPair>,
 }
 
+fn shared(engine: Engine, policy: Policy, promise: Option<OneAtATime>) -> Shared {
+    match promise {
+        Some(promise) => Shared::for_one_at_a_time(engine, policy, promise),
+        None => Shared::new(engine, policy),
+    }
+}
+
 impl Running {
-    /// Becomes an MPI process. `threads`: several threads will call MPI at the same time.
-    pub fn start(threads: bool) -> Result<Self, BootError> {
+    /// Becomes an MPI process. Without a promise several threads may call MPI at the same time.
+    pub fn start(promise: Option<OneAtATime>) -> Result<Self, BootError> {
         match Invitation::from_environment()? {
-            None => Self::alone(threads),
-            Some(invitation) => Self::invited(&invitation, threads),
+            None => Self::alone(promise),
+            Some(invitation) => Self::invited(&invitation, promise),
         }
     }
 
-    fn alone(threads: bool) -> Result<Self, BootError> {
+    fn alone(promise: Option<OneAtATime>) -> Result<Self, BootError> {
         let host = host_name();
         let places = PlaceTable {
             subjobs: vec![Subjob {
@@ -75,13 +83,11 @@ impl Running {
             levels: vec![4],
             representations: vec![],
         };
-        let engine = Shared::new(
-            Engine::new(setup),
-            Policy {
-                spare_cores: true,
-                threads,
-            },
-        );
+        let policy = Policy {
+            spare_cores: true,
+            threads: promise.is_none(),
+        };
+        let engine = shared(Engine::new(setup), policy, promise);
         let world = Arc::new(World::new(0, Arc::new(places), engine));
         Ok(Self {
             world,
@@ -91,7 +97,7 @@ impl Running {
         })
     }
 
-    fn invited(invitation: &Invitation, threads: bool) -> Result<Self, BootError> {
+    fn invited(invitation: &Invitation, promise: Option<OneAtATime>) -> Result<Self, BootError> {
         let offer = Offer::new()?;
         let request = match &offer.key {
             Some(key) => key.signing_request().map_err(|e| BootError::System(e.to_string()))?,
@@ -117,11 +123,11 @@ impl Running {
         let node = &places.nodes[places.places[me as usize].node as usize];
         let policy = Policy {
             spare_cores: cores() >= node.processes as usize,
-            threads: threads || hook.is_some(),
+            threads: promise.is_none() || hook.is_some(),
         };
         let host = node.host.clone();
         let name = format!("rank {me} ({} on {host})", places.subjobs[node.subjob as usize].name);
-        let world = Arc::new(World::new(me, places, Shared::new(Engine::new(setup), policy)));
+        let world = Arc::new(World::new(me, places, shared(Engine::new(setup), policy, promise)));
         if let Some(hook) = hook {
             let weak = Arc::downgrade(&world);
             hook.set(Arc::new(move || {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_engine::{Binding, Channel, Engine, Members, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared};
+use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::{Action, After, Buffer, Plan, Slice, Step};
 use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
@@ -138,13 +139,13 @@ fn main() {
         levels: vec![4; 2],
         representations: vec![],
     };
-    let shared = Shared::new(
-        Engine::new(setup),
-        Policy {
-            spare_cores: true,
-            threads: false,
-        },
-    );
+    // SAFETY: this program has one thread.
+    let promise = unsafe { OneAtATime::promised() };
+    let policy = Policy {
+        spare_cores: true,
+        threads: false,
+    };
+    let shared = Shared::for_one_at_a_time(Engine::new(setup), policy, promise);
     let channel = Channel {
         context: 0,
         rank: 0,
@@ -181,4 +182,11 @@ fn main() {
         shared.wait(|engine| engine.take(request));
     });
     measure("lock and unlock", || drop(shared.lock()));
+    let (with, without) = (Lock::new(0_u64), Lock::for_one_at_a_time(0_u64, promise));
+    measure("lock and unlock, a mutex alone", || {
+        *std::hint::black_box(&with).lock() += 1
+    });
+    measure("lock and unlock, by promise", || {
+        *std::hint::black_box(&without).lock() += 1
+    });
 }

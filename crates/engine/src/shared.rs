@@ -19,10 +19,11 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use isthmus_lock::{Lock, OneAtATime};
 use isthmus_transport::wait as sleep_on;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -50,7 +51,7 @@ struct Inner {
 
 /// The engine of a process.
 pub struct Shared {
-    inner: Mutex<Inner>,
+    inner: Lock<Inner>,
     policy: Policy,
     tuning: Arc<Tuning>,
     /// Nanoseconds that threads have slept, and how often.
@@ -64,7 +65,7 @@ pub struct Shared {
 /// The right to use the engine. Must not be held while waiting: use [`Shared::wait`].
 pub struct Guard<'a> {
     // Fields are dropped in this order: the lock is free when `after` acts.
-    inner: MutexGuard<'a, Inner>,
+    inner: isthmus_lock::Guard<'a, Inner>,
     events: u64,
     shared: &'a Shared,
     _after: After<'a>,
@@ -113,6 +114,18 @@ impl Drop for After<'_> {
 impl Shared {
     /// Takes the engine.
     pub fn new(engine: Engine, policy: Policy) -> Self {
+        Self::with(engine, policy, Lock::new)
+    }
+
+    /// Takes the engine of a process whose threads take turns: without the cost of a lock, unless a transport's own thread needs one.
+    pub fn for_one_at_a_time(engine: Engine, policy: Policy, promise: OneAtATime) -> Self {
+        if policy.threads {
+            return Self::new(engine, policy);
+        }
+        Self::with(engine, policy, |inner| Lock::for_one_at_a_time(inner, promise))
+    }
+
+    fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
         let tuning = engine.tuning();
         let inner = Inner {
             engine,
@@ -120,7 +133,7 @@ impl Shared {
             descriptors: None,
         };
         Self {
-            inner: Mutex::new(inner),
+            inner: lock(inner),
             policy,
             tuning,
             slept: AtomicU64::new(0),
@@ -144,7 +157,7 @@ impl Shared {
     /// The engine, for a short moment.
     #[inline]
     pub fn lock(&self) -> Guard<'_> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         Guard {
             events: inner.engine.state.events,
             inner,
@@ -155,7 +168,7 @@ impl Shared {
 
     /// The engine if nobody has it.
     pub fn try_lock(&self) -> Option<Guard<'_>> {
-        let inner = self.inner.try_lock().ok()?;
+        let inner = self.inner.try_lock()?;
         Some(Guard {
             events: inner.engine.state.events,
             inner,
@@ -197,6 +210,15 @@ impl Shared {
         let mut guard = self.lock();
         let request = guard.irecv(channel, from, tag, buffer);
         self.wait_on(guard, |engine| engine.take(request))
+    }
+
+    /// For a call that has found nothing and returns: a thread that calls it again and again must not keep the engine, or a core,
+    /// from those that it waits for.
+    #[inline]
+    pub fn idle(&self) {
+        if self.policy.threads {
+            std::thread::yield_now();
+        }
     }
 
     #[inline]
@@ -297,7 +319,9 @@ impl Shared {
     fn catch_up(&self) {
         while self.due.load(Ordering::SeqCst) {
             // If the lock is taken, its holder looks at the flag after unlocking.
-            let Ok(mut inner) = self.inner.try_lock() else { return };
+            let Some(mut inner) = self.inner.try_lock() else {
+                return;
+            };
             self.due.store(false, Ordering::SeqCst);
             let events = inner.engine.state.events;
             inner.engine.progress_without_callbacks();

@@ -615,41 +615,6 @@ impl State {
         self.matcher.cancel(posted).is_some()
     }
 
-    /// A sender wants a message back.
-    fn throw_away(&mut self, peer: Peer, token: u64) {
-        let found = self.matcher.search(|_, m| m.peer == peer && m.token == token);
-        let thrown = found.and_then(|waiting| self.matcher.remove(waiting));
-        let answer = Header::control(Kind::CancelReply, token, 0, u64::from(thrown.is_some()));
-        if let Some((_, message)) = thrown {
-            self.unkeep(&message);
-            self.settle(peer, message.kept(), 0);
-        }
-        self.work.push_back(Work::Control(peer, answer));
-    }
-
-    /// The answer to a question of ours whether a message was thrown away. The send may have ended meanwhile.
-    fn recalled(&mut self, peer: Peer, header: &Header) {
-        let Some(index) = self.requests.index(Request::from_raw(header.token)) else {
-            return;
-        };
-        let thrown = header.length != 0;
-        let slot = self.requests.slot_mut(index);
-        match &mut slot.task {
-            Task::Recall(to) if *to == peer => {}
-            Task::Send(task) if task.peer == peer && task.recalled => {
-                task.recalled = false;
-                if !thrown {
-                    slot.done = task.buffered;
-                    self.events += 1;
-                    return;
-                }
-            }
-            _ => return,
-        }
-        slot.completion.cancelled = thrown;
-        self.finish(index);
-    }
-
     /// Releases the memory that an unexpected message was accounted for.
     pub(crate) fn unkeep(&mut self, message: &Message) {
         if !matches!(message.content, Content::Local(_)) {

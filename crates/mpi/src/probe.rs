@@ -62,12 +62,18 @@ fn failed(error: EngineError) -> Error {
 
 /// Looks once, with progress before.
 fn once<T>(look: impl Fn(&mut Engine) -> std::result::Result<Option<T>, EngineError>) -> Result<Option<T>> {
-    let mut engine = process::world()?.engine().lock();
+    let shared = process::world()?.engine();
+    let mut engine = shared.lock();
     if let Some(found) = look(&mut engine).map_err(failed)? {
         return Ok(Some(found));
     }
     engine.progress();
-    look(&mut engine).map_err(failed)
+    let found = look(&mut engine).map_err(failed)?;
+    drop(engine);
+    if found.is_none() {
+        shared.idle();
+    }
+    Ok(found)
 }
 
 fn until<T>(look: impl Fn(&mut Engine) -> std::result::Result<Option<T>, EngineError>) -> Result<T> {

@@ -20,6 +20,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
+use isthmus_lock::OneAtATime;
 use isthmus_engine::Binding;
 use isthmus_schedule::{Call, Operation};
 
@@ -161,7 +162,7 @@ pub(crate) fn start_session(level: c_int) -> Result<c_int> {
 fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
     let process = match PROCESS.get() {
         Some(process) => process,
-        None => begin(threads)?,
+        None => begin(threads || crate::tool::is_concurrent())?,
     };
     if users.parted && process.running.world().size() > 1 {
         fail!(
@@ -183,7 +184,10 @@ fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
 fn begin(threads: bool) -> Result<&'static Process> {
     install_panic_hook();
     crate::settings::begin()?;
-    let running = Running::start(threads).map_err(|e| boot_error(&e))?;
+    // SAFETY: below MPI_THREAD_MULTIPLE the program has promised that its threads call MPI in turns (MPI 5.0 section 11.6); the
+    // library's own threads use an engine that is made for several.
+    let promise = (!threads).then(|| unsafe { OneAtATime::promised() });
+    let running = Running::start(promise).map_err(|e| boot_error(&e))?;
     forget_token();
     crate::settings::tune(running.world().engine());
     crate::tool::begin(running.world().engine());
@@ -196,6 +200,11 @@ fn begin(threads: bool) -> Result<&'static Process> {
         comm_world,
         comm_self,
     }))
+}
+
+/// Is MPI running in a process whose threads have promised to call it in turns?
+pub(crate) fn takes_turns() -> bool {
+    PROCESS.get().is_some_and(|process| !process.threads)
 }
 
 /// MPI_Finalize.

@@ -199,6 +199,10 @@ extern "C" fn isthmus_MPI_Parrived(request: h::Request, partition: c_int, arrive
             engine.progress();
             there = engine.parrived(receive, partition);
         }
+        drop(engine);
+        if !there {
+            process::world()?.engine().idle();
+        }
         arrived.set("flag", flag(there))
     })
 }

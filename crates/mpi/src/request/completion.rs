@@ -64,11 +64,16 @@ extern "C" fn isthmus_MPI_Wait(request: Out<h::Request>, status: Out<Status>) ->
 extern "C" fn isthmus_MPI_Test(request: Out<h::Request>, done: Out<c_int>, status: Out<Status>) -> c_int {
     one("MPI_Test", status, || {
         let mut slot = request.get("request")?;
-        let mut engine = process::world()?.engine().lock();
+        let shared = process::world()?.engine();
+        let mut engine = shared.lock();
         let mut ended = try_end(&mut engine, &mut slot)?;
         if ended.is_none() {
             engine.progress();
             ended = try_end(&mut engine, &mut slot)?;
+        }
+        drop(engine);
+        if ended.is_none() {
+            shared.idle();
         }
         request.set("request", slot)?;
         done.set("flag", flag(ended.is_some()))?;
@@ -134,6 +139,10 @@ extern "C" fn isthmus_MPI_Testany(
         let mut engine = process::world()?.engine().lock();
         engine.progress();
         let found = any(&mut engine, slots)?;
+        drop(engine);
+        if found.is_none() {
+            process::world()?.engine().idle();
+        }
         done.set("flag", flag(found.is_some()))?;
         index.set(
             "index",
@@ -234,6 +243,8 @@ extern "C" fn isthmus_MPI_Testall(
         engine.progress();
         for slot in slots.iter() {
             if *slot != h::MPI_REQUEST_NULL && !super::find(*slot)?.is_complete(&engine) {
+                drop(engine);
+                process::world()?.engine().idle();
                 return done.set("flag", flag(false));
             }
         }
@@ -323,7 +334,12 @@ extern "C" fn isthmus_MPI_Testsome(
         selection.run(|slots| {
             let mut engine = process::world()?.engine().lock();
             engine.progress();
-            Ok(some(&mut engine, slots)?.unwrap_or_default())
+            let found = some(&mut engine, slots)?;
+            drop(engine);
+            if found.is_none() {
+                process::world()?.engine().idle();
+            }
+            Ok(found.unwrap_or_default())
         })
     })
 }

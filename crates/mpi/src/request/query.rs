@@ -51,6 +51,8 @@ extern "C" fn isthmus_MPI_Request_get_status(request: h::Request, done: Out<c_in
         let complete = is_complete(request, &*progressed()?)?;
         if complete {
             give_status(status, status_of(request)?);
+        } else {
+            process::world()?.engine().idle();
         }
         done.set("flag", flag(complete))
     })

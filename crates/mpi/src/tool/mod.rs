@@ -8,6 +8,7 @@
 //! * `category`, `enumeration`: how all that is grouped and named.
 
 use std::ffi::{c_char, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
@@ -27,6 +28,14 @@ pub(crate) use registration::{begin, dispatch, error_raised, is_observing};
 
 /// Result of a body; the error is the code that C gets.
 type Code<T = ()> = Result<T, c_int>;
+
+/// Was MPI_THREAD_MULTIPLE asked for? If so before MPI_Init, the engine is made for several threads.
+static MULTIPLE: AtomicBool = AtomicBool::new(false);
+
+/// May several threads use the tool interface at the same time?
+pub(crate) fn is_concurrent() -> bool {
+    MULTIPLE.load(Ordering::SeqCst)
+}
 
 /// How often MPI_T_init_thread was called more than MPI_T_finalize.
 static INITIALIZED: Mutex<u32> = Mutex::new(0);
@@ -128,7 +137,14 @@ fn list(out: Out<c_int>, length: c_int, items: &[usize]) -> Code {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_T_init_thread(required: c_int, provided: Out<c_int>) -> c_int {
     code(|| {
-        let granted = crate::environment::granted(required).map_err(|_| abi::MPI_T_ERR_INVALID)?;
+        let mut granted = crate::environment::granted(required).map_err(|_| abi::MPI_T_ERR_INVALID)?;
+        if granted >= abi::MPI_THREAD_MULTIPLE {
+            MULTIPLE.store(true, Ordering::SeqCst);
+            if crate::process::takes_turns() {
+                // The engine was made for threads that take turns.
+                granted = abi::MPI_THREAD_SERIALIZED;
+            }
+        }
         set(provided, granted)?;
         *initialized() += 1;
         Ok(())
