@@ -107,7 +107,12 @@ static void check_offspring(MPI_Comm inter)
     OK(MPI_Comm_compare(inter, dup, &result));
     CHECK(result == MPI_CONGRUENT);
     OK(MPI_Comm_idup(dup, &later, &request));
+    /* Programs do so before the communicator is complete; it keeps the handler. */
+    OK(MPI_Comm_set_errhandler(later, MPI_ERRORS_RETURN));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MPI_Errhandler handler;
+    OK(MPI_Comm_get_errhandler(later, &handler));
+    CHECK(handler == MPI_ERRORS_RETURN);
     check_messages(later);
     OK(MPI_Comm_free(&dup));
     OK(MPI_Comm_free(&later));

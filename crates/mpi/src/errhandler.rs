@@ -73,8 +73,7 @@ extern "C" fn isthmus_MPI_Comm_create_errhandler(function: Option<HandlerFunctio
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_set_errhandler(comm: h::Comm, handler: h::Errhandler) -> c_int {
     call_on("MPI_Comm_set_errhandler", comm, || {
-        crate::comm::find(comm)?.set_error_handler(find(handler)?);
-        Ok(())
+        crate::comm::set_error_handler(comm, find(handler)?)
     })
 }
 

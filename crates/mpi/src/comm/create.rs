@@ -2,7 +2,7 @@
 //! Construction of intracommunicators, and of communicators of either kind from one of theirs (MPI 5.0 section 7.4.2).
 
 use std::ffi::c_int;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
@@ -12,7 +12,7 @@ use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 
-use super::{COMMS, Entry, find, insert};
+use super::{COMMS, Entry, Pending, find, insert};
 use crate::c::{Out, Text};
 use crate::call::{call, call_on};
 use crate::request::{self, Operation};
@@ -37,12 +37,11 @@ fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out
     new.set("newcomm", h::MPI_COMM_NULL)?;
     let old = find(handle)?;
     let attributes = attribute::duplicate(old.attributes(), handle.0)?;
-    let result = Arc::new(OnceLock::new());
+    let result = Arc::new(Pending::default());
     let place = result.clone();
     let started = old.duplicate_later(process::world()?, hints, move |comm: Arc<Comm>| {
         comm.replace_attributes(attributes);
-        // Nobody else fills the place.
-        let _ = place.set(comm);
+        place.complete(comm);
     })?;
     new.set("newcomm", h::Comm(COMMS.insert(Entry::Pending(result))))?;
     request.set("request", request::insert(handle, Operation::Other(started)))

@@ -2,7 +2,7 @@
 //! Communicators (MPI 5.0 section 7.4).
 
 use std::ffi::{c_char, c_int};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
@@ -27,8 +27,35 @@ static COMMS: Table<Entry> = Table::new(Kind::Comm);
 /// What a handle names.
 enum Entry {
     Ready(Arc<Comm>),
-    /// The result of a nonblocking construction: there when its request is complete.
-    Pending(Arc<OnceLock<Arc<Comm>>>),
+    Pending(Arc<Pending>),
+}
+
+/// The result of a nonblocking construction: there when its request is complete. Until then it can be given an error
+/// handler, which programs do at once and the standard leaves undefined.
+#[derive(Default)]
+struct Pending {
+    comm: OnceLock<Arc<Comm>>,
+    handler: Mutex<Option<ErrorHandler>>,
+}
+
+impl Pending {
+    /// The construction is complete.
+    fn complete(&self, comm: Arc<Comm>) {
+        let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handler) = &*handler {
+            comm.set_error_handler(handler.clone());
+        }
+        // Nobody else fills the place.
+        let _ = self.comm.set(comm);
+    }
+
+    fn set_error_handler(&self, new: ErrorHandler) {
+        let mut handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.comm.get() {
+            Some(comm) => comm.set_error_handler(new),
+            None => *handler = Some(new),
+        }
+    }
 }
 
 impl Entry {
@@ -36,7 +63,7 @@ impl Entry {
     fn get(&self) -> Option<&Arc<Comm>> {
         match self {
             Self::Ready(comm) => Some(comm),
-            Self::Pending(comm) => comm.get(),
+            Self::Pending(pending) => pending.comm.get(),
         }
     }
 }
@@ -66,6 +93,15 @@ fn object(handle: h::Comm) -> Result<&'static Arc<Comm>> {
             ),
         },
     }
+}
+
+/// Sets what becomes of errors on a communicator.
+pub(crate) fn set_error_handler(handle: h::Comm, handler: ErrorHandler) -> Result<()> {
+    match COMMS.get(handle.0) {
+        Some(Entry::Pending(pending)) => pending.set_error_handler(handler),
+        _ => object(handle)?.set_error_handler(handler),
+    }
+    Ok(())
 }
 
 /// A communicator that an operation keeps, also after MPI_Comm_free.
