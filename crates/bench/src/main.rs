@@ -32,7 +32,7 @@ use crate::sets::Set;
     version,
     after_help = "\
 Examples:
-  isthmus-bench local
+  isthmus-bench local datatypes
   isthmus-bench wide --rounds 5 --json wide.json
   isthmus-bench startup blocked --mpi isthmus,mpich,openmpi
 

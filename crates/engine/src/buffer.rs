@@ -254,6 +254,9 @@ impl ReceiveBuffer {
     }
 }
 
+/// Bytes that go through memory in between in one go, where neither side lies in one piece: they stay in the first caches.
+const PIECE: usize = 32 << 10;
+
 /// Copies the first `length` bytes of a message into a receive buffer; `chunk` is memory to work with.
 pub(crate) fn transfer(from: &mut SendBuffer, to: &mut ReceiveBuffer, length: u64, chunk: &mut [u8]) {
     if let Some(piece) = from.piece(0, length as usize) {
@@ -264,7 +267,7 @@ pub(crate) fn transfer(from: &mut SendBuffer, to: &mut ReceiveBuffer, length: u6
     }
     let mut at = 0;
     while at < length {
-        let take = chunk.len().min((length - at) as usize);
+        let take = chunk.len().min(PIECE).min((length - at) as usize);
         from.read(at, &mut chunk[..take]);
         to.write(at, &chunk[..take]);
         at += take as u64;

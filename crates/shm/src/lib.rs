@@ -52,6 +52,7 @@ mod pull;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]
+mod slots;
 mod spread;
 #[cfg(not(loom))]
 mod transport;

@@ -14,6 +14,7 @@ use crate::error::ShmError;
 use crate::pull::{self, Handle};
 use crate::ring::{PushError, Reader, Writer};
 use crate::segment::{Geometry, RingMemory, STATE_LEFT, STATE_PRESENT, Segment};
+use crate::slots::SlotOf;
 use crate::spread::Spread;
 use crate::sync::Ordering;
 
@@ -545,48 +546,6 @@ impl Link {
             active: false,
             blocked: false,
         }
-    }
-}
-
-/// From rank to slot. The ranks of a node are nearly always consecutive; then it is a subtraction.
-struct SlotOf {
-    first: Peer,
-    consecutive: usize,
-    /// Sorted by rank, when they are not.
-    sorted: Vec<(Peer, usize)>,
-}
-
-impl SlotOf {
-    fn new(peers: &[Peer]) -> Self {
-        let first = peers.first().copied().unwrap_or(0);
-        if peers
-            .iter()
-            .enumerate()
-            .all(|(slot, &peer)| peer as usize == first as usize + slot)
-        {
-            return Self {
-                first,
-                consecutive: peers.len(),
-                sorted: Vec::new(),
-            };
-        }
-        let mut sorted: Vec<_> = peers.iter().enumerate().map(|(slot, &peer)| (peer, slot)).collect();
-        sorted.sort_unstable();
-        Self {
-            first: 0,
-            consecutive: 0,
-            sorted,
-        }
-    }
-
-    #[inline]
-    fn get(&self, peer: Peer) -> Option<usize> {
-        let slot = peer.wrapping_sub(self.first) as usize;
-        if slot < self.consecutive {
-            return Some(slot);
-        }
-        let at = self.sorted.binary_search_by_key(&peer, |&(p, _)| p).ok()?;
-        Some(self.sorted[at].1)
     }
 }
 
