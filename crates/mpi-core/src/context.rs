@@ -136,9 +136,19 @@ impl Contexts {
 
     fn free(&self, number: u32) {
         let freed = &mut self.state().freed;
+        // Communicators are mostly freed in the order in which they were made or the reverse, so this stays short.
         match freed.back_mut() {
             Some((_, end)) if *end == number => *end += 2,
+            Some((first, _)) if *first == number + 2 => *first = number,
             _ => freed.push_back((number, number + 2)),
+        }
+        if let [.., (_, end), (first, _)] = *freed.make_contiguous() {
+            if end == first {
+                let last = freed.pop_back();
+                if let (Some((_, before)), Some((_, end))) = (freed.back_mut(), last) {
+                    *before = end;
+                }
+            }
         }
     }
 }
@@ -180,6 +190,18 @@ mod tests {
         assert_eq!(a.take(false), [16, 0, 0]);
         assert_eq!(a.take(true), [18, 20, 22]);
         assert_eq!(b.take(false)[0], b.first);
+    }
+
+    #[test]
+    fn freed_numbers_are_kept_as_ranges() {
+        let all = Arc::new(Contexts::new(0, 1));
+        for _ in 0..10 {
+            let taken: Vec<u32> = (0..4).map(|_| all.take(false)[0]).collect();
+            for number in taken.into_iter().rev() {
+                drop(Lease::new(number, &all));
+            }
+        }
+        assert_eq!(all.state().freed, [(16, 16 + 80)]);
     }
 
     #[test]

@@ -209,7 +209,7 @@ mod tests {
     fn wrong_ranks_are_named() {
         let a = group(&[3, 1]);
         assert_eq!(a.include(&[0, 0]).unwrap_err().class, abi::MPI_ERR_RANK);
-        assert!(a.include(&[2]).unwrap_err().message.contains("rank 2"));
+        assert!(a.include(&[2]).unwrap_err().message.contains("ranks has 2"));
         assert_eq!(ranges(&[[0, 5, 2], [7, 6, -1]], 10).unwrap(), vec![0, 2, 4, 7, 6]);
         assert!(ranges(&[[0, 5, 0]], 10).is_err());
         assert!(ranges(&[[0, i32::MAX, 1]], 10).is_err());

@@ -145,7 +145,7 @@ impl Comm {
                 other,
             })
         };
-        local.bridge(world, leader, meeting, ErrorHandler::default())
+        local.bridge(world, leader, meeting, None)
     }
 
     fn leader(&self, leader: i32) -> Result<u32> {
@@ -167,7 +167,7 @@ impl Comm {
         world: &World,
         leader: u32,
         meeting: impl FnOnce() -> Result<Meeting>,
-        handler: ErrorHandler,
+        handler: Option<ErrorHandler>,
     ) -> Result<Arc<Self>> {
         let at_leader = self.rank() == leader;
         let mine = Offer {
@@ -229,7 +229,9 @@ impl Comm {
         let Some(merged) = joint.comm.split(world, Some(0), high.into())? else {
             fail!(abi::MPI_ERR_INTERN, "nobody is in the union of two groups")
         };
-        merged.set_error_handler(self.error_handler());
+        if let Some(handler) = self.error_handler() {
+            merged.set_error_handler(handler);
+        }
         Ok(merged)
     }
 }

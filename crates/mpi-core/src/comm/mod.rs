@@ -39,7 +39,8 @@ pub struct Comm {
     unlike: OnceLock<bool>,
     colours: OnceLock<TopologyAttributes>,
     name: Mutex<String>,
-    handler: Mutex<ErrorHandler>,
+    /// `None`: neither this communicator nor those that it comes from were given one.
+    handler: Mutex<Option<ErrorHandler>>,
     attributes: Cache,
     buffer: Attachment,
     hints: Mutex<Info>,
@@ -60,7 +61,7 @@ pub(crate) struct Blueprint {
     /// Remote group of an intercommunicator; true: the local group is the low one.
     pub(crate) remote: Option<(Group, bool)>,
     pub(crate) topology: Option<Topology>,
-    pub(crate) handler: ErrorHandler,
+    pub(crate) handler: Option<ErrorHandler>,
     pub(crate) hints: Info,
     pub(crate) contexts: Arc<Contexts>,
 }
@@ -74,7 +75,7 @@ impl Blueprint {
             group,
             remote: None,
             topology: None,
-            handler: ErrorHandler::default(),
+            handler: None,
             hints: Info::default(),
             contexts: world.contexts().clone(),
         })
@@ -149,7 +150,7 @@ impl Comm {
             unlike: OnceLock::new(),
             colours: OnceLock::new(),
             name: Mutex::new(name.to_owned()),
-            handler: Mutex::new(ErrorHandler::default()),
+            handler: Mutex::new(None),
             attributes: Cache::default(),
             buffer: Attachment::new(),
             hints: Mutex::default(),
@@ -287,14 +288,14 @@ impl Comm {
         }
     }
 
-    /// What becomes of errors.
-    pub fn error_handler(&self) -> ErrorHandler {
+    /// What becomes of errors, if anybody has said so; if not, the job ends.
+    pub fn error_handler(&self) -> Option<ErrorHandler> {
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sets what becomes of errors.
     pub fn set_error_handler(&self, handler: ErrorHandler) {
-        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = handler;
+        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler);
     }
 
     /// Where a buffer of buffered mode can be attached.

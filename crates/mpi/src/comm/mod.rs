@@ -136,8 +136,9 @@ impl Held {
 
     /// Its handler for errors, and the handle that it is told.
     pub(crate) fn handler(&self) -> (usize, ErrorHandler) {
-        match &self.comm {
-            Some(comm) => (self.handle.0, comm.error_handler()),
+        let own = self.comm.as_ref().and_then(|comm| comm.error_handler());
+        match own {
+            Some(handler) => (self.handle.0, handler),
             None => handler_of(self.handle),
         }
     }
@@ -155,22 +156,14 @@ pub(crate) fn hold(handle: h::Comm) -> Result<Arc<Comm>> {
 }
 
 /// The handler for errors on a communicator, and the handle that it is told. Before MPI_Init and with a wrong handle
-/// the handler of MPI_COMM_SELF decides (MPI 5.0 section 9.3), which is initially to end the job. As long as the program has not
-/// changed it, that of MPI_COMM_WORLD does, as before MPI 4.
+/// the handler of MPI_COMM_SELF decides (MPI 5.0 section 9.3). Where nobody has set a handler, that of MPI_COMM_WORLD decides, as
+/// before MPI 4; it is initially to end the job.
 pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {
-    let comm = find(handle).map(|c| (handle.0, c));
-    match comm.or_else(|_| default_holder()) {
-        Ok((handle, comm)) => (handle, comm.error_handler()),
-        Err(_) => (h::MPI_COMM_NULL.0, ErrorHandler::Fatal),
-    }
-}
-
-/// Whose handler hears of errors that belong to no object.
-fn default_holder() -> Result<(usize, &'static Comm)> {
-    let own = find(h::MPI_COMM_SELF)?;
-    match own.error_handler() {
-        ErrorHandler::Fatal => Ok((h::MPI_COMM_WORLD.0, find(h::MPI_COMM_WORLD)?)),
-        _ => Ok((h::MPI_COMM_SELF.0, own)),
+    let holder = if find(handle).is_ok() { handle } else { h::MPI_COMM_SELF };
+    let set = |handle| find(handle).ok()?.error_handler();
+    match set(holder) {
+        Some(handler) => (holder.0, handler),
+        None => (holder.0, set(h::MPI_COMM_WORLD).unwrap_or_default()),
     }
 }
 
