@@ -117,6 +117,23 @@ static void check_offspring(MPI_Comm inter)
     OK(MPI_Comm_free(&dup));
     OK(MPI_Comm_free(&later));
 
+    /* By node: the same again if all are on one; nothing for those whose node has nobody of the other side. */
+    MPI_Comm node;
+    int here, all;
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    OK(MPI_Comm_size(node, &here));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &all));
+    OK(MPI_Comm_free(&node));
+    OK(MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part));
+    if (here == all) {
+        OK(MPI_Comm_compare(inter, part, &result));
+        CHECK(result == MPI_CONGRUENT);
+    }
+    if (part != MPI_COMM_NULL) {
+        check_messages(part);
+        OK(MPI_Comm_free(&part));
+    }
+
     /* The lowest of each side only. */
     int own, local;
     OK(MPI_Comm_rank(inter, &own));

@@ -20,8 +20,8 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use isthmus_lock::OneAtATime;
 use isthmus_engine::Binding;
+use isthmus_lock::OneAtATime;
 use isthmus_schedule::{Call, Operation};
 
 const BEFORE: u8 = 0;

@@ -103,7 +103,11 @@ impl Comm {
     /// The largest kind of resource that not all members share: it splits the communicator into smaller ones.
     fn next_level(&self, world: &World) -> Option<Resource> {
         let differs = |resource: &Resource| {
-            let mut uses = self.group.members().iter().map(|&m| resource.of(world, m));
+            let everybody = [Some(&self.group), self.remote()]
+                .into_iter()
+                .flatten()
+                .flat_map(|g| g.members().iter());
+            let mut uses = everybody.map(|&m| resource.of(world, m));
             let first = uses.next();
             uses.any(|u| Some(u) != first)
         };

@@ -184,7 +184,7 @@ extern "C" fn isthmus_MPI_Comm_split_type(
         let given = info::find(info)?;
         let wanted = split_type(by, &given)?;
         give(new, || {
-            let made = intra(comm)?.split_type(process::world()?, &wanted, key, &given)?;
+            let made = find(comm)?.split_type(process::world()?, &wanted, key, &given)?;
             if let (SplitType::Unguided, Some(found)) = (&wanted, &made) {
                 info::tell(info, "mpi_hw_resource_type", found.hint("mpi_hw_resource_type"))?;
             }
