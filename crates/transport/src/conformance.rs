@@ -18,6 +18,7 @@ pub type Pair = [Box<dyn Transport>; 2];
 /// Runs everything; `make` gives a fresh pair each time. Panics with what is wrong.
 pub fn check(mut make: impl FnMut() -> Pair) {
     frames_arrive_once_whole_and_in_order(make());
+    filled_frames_arrive(make());
     both_directions_at_once(make());
     back_pressure_ends(make());
     handles_travel_with_requests(make());
@@ -178,6 +179,40 @@ fn frames_arrive_once_whole_and_in_order(ends: Pair) {
         bench.poll();
     }
     assert!(bench.seen[1].frames.is_empty(), "a frame arrived twice");
+}
+
+/// Payloads that are written where the transport wants them mix with the others; what is refused has not been sent.
+fn filled_frames_arrive(ends: Pair) {
+    let limit = ends[0].limits(1).frame;
+    let mut bench = Bench::new(ends);
+    let mut scratch = Vec::new();
+    let lengths = [1, 32, 33, 1000, limit];
+    let mut sent = 0;
+    for number in 0..200 {
+        let length = lengths[number % lengths.len()];
+        let (header, payload) = (eager(number, length), pattern(number, length));
+        let mut fills = 0;
+        let mut fill = |to: &mut [u8]| {
+            fills += 1;
+            to.copy_from_slice(&payload);
+        };
+        let taken = match number % 3 {
+            0 => bench.ends[0].send(1, &header, &payload),
+            _ => bench.ends[0].send_filled(1, &header, &mut scratch, &mut fill),
+        };
+        assert!(fills <= 1, "a payload is written once");
+        match taken {
+            Ok(()) => sent = number + 1,
+            Err(SendError::WouldBlock) => break,
+            Err(SendError::Lost(reason)) => panic!("the peer was lost: {reason}"),
+        }
+    }
+    for number in 0..sent {
+        let length = lengths[number % lengths.len()];
+        let (header, payload) = bench.next(1);
+        assert_eq!(header, eager(number, length));
+        assert_eq!(payload, pattern(number, length), "frame {number}");
+    }
 }
 
 fn both_directions_at_once(ends: Pair) {
