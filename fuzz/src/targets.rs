@@ -2,6 +2,8 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
@@ -56,6 +58,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: hellos,
     },
     Target {
+        name: "conversion",
+        run: conversion,
+        corpus: foreign_data,
+    },
+    Target {
         name: "job",
         run: isthmus_job::fuzz,
         corpus: job_texts,
@@ -69,6 +76,68 @@ pub(crate) fn find(name: &str) -> Result<&'static Target, String> {
         .iter()
         .find(|t| t.name == name)
         .ok_or_else(|| format!("no target `{name}`; there are: {}", names.join(", ")))
+}
+
+/// Data of a process that represents them in some way: its description, a choice of types, the data. What arrives must be
+/// what comes back when it is sent there, if it can be.
+fn conversion(bytes: &[u8]) {
+    let Some((description, rest)) = bytes.split_first_chunk::<8>() else {
+        return;
+    };
+    let Some((choice, data)) = rest.split_first_chunk::<4>() else {
+        return;
+    };
+    let Ok(form) = isthmus_datatype::Representation::decode(*description) else {
+        return;
+    };
+    let basic = |at: usize| Datatype::of(ALL[usize::from(choice[at]) % ALL.len()]);
+    let places = [0, 64, 160];
+    let Ok(datatype) = Datatype::structure(
+        &[1, i64::from(choice[3] % 3), 1],
+        &places,
+        &[basic(0), basic(1), basic(2)],
+    ) else {
+        return;
+    };
+    let Ok(Some(foreign)) = Foreign::new(&datatype, form) else {
+        return;
+    };
+    let (basics, _) = foreign.basics_in(data.len() as u64);
+    let count = basics.div_ceil(datatype.signature().elements().max(1));
+    let data = &data[..foreign.bytes_of(basics) as usize];
+    let Ok((low, high)) = datatype.window(count) else {
+        return;
+    };
+    let memory = OwnMemory::new(low, high);
+    let Ok(mut unpacker) = Unpacker::new(&datatype, count, memory.memory()) else {
+        return;
+    };
+    if foreign.unpack(0, basics, data, &mut unpacker).is_err() {
+        return;
+    }
+    let Ok(mut packer) = Packer::new(&datatype, count, memory.reading()) else {
+        return;
+    };
+    let mut there = vec![0; data.len()];
+    if foreign.pack(0, basics, &mut packer, &mut there).is_ok() {
+        let again = OwnMemory::new(low, high);
+        if let Ok(mut unpacker) = Unpacker::new(&datatype, count, again.memory()) {
+            assert_eq!(foreign.unpack(0, basics, &there, &mut unpacker), Ok(()));
+            assert_eq!(memory.content(), again.content());
+        }
+    }
+}
+
+fn foreign_data() -> Vec<Vec<u8>> {
+    let machines = [
+        [2, 8, 8, 16, 113, 4, 1, 0],
+        [1, 4, 4, 12, 64, 4, 1, 0],
+        [2, 4, 4, 8, 53, 2, 4, 0],
+    ];
+    machines
+        .iter()
+        .flat_map(|machine| (0..8u8).map(move |i| [&machine[..], &[i * 9, i * 7 + 1, i * 5 + 2, i], &[i; 90]].concat()))
+        .collect()
 }
 
 /// The header in front of messages between processes.

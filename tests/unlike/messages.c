@@ -203,6 +203,30 @@ static void packed(void)
     free(arrived);
 }
 
+static void partitioned(void)
+{
+    enum { PARTS = 4, EACH = 500 };
+    static double out[PARTS * EACH], in[PARTS * EACH];
+    int other = size - 1 - rank, there;
+    MPI_Request requests[2];
+    OK(MPI_Psend_init(out, PARTS, EACH, MPI_DOUBLE, other, 11, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]));
+    OK(MPI_Precv_init(in, PARTS, EACH, MPI_DOUBLE, other, 11, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]));
+    for (int round = 0; round < 2; round++) {
+        OK(MPI_Startall(2, requests));
+        for (int p = PARTS - 1; p >= 0; p--) {
+            for (int i = p * EACH; i < (p + 1) * EACH; i++) out[i] = rank * 1e5 + i + round;
+            OK(MPI_Pready(p, requests[0]));
+            OK(MPI_Parrived(requests[1], p, &there));
+            /* What has arrived has been converted. */
+            for (int i = p * EACH; there && i < (p + 1) * EACH; i++) CHECK(in[i] == other * 1e5 + i + round);
+        }
+        OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < PARTS * EACH; i++) CHECK(in[i] == other * 1e5 + i + round);
+    }
+    OK(MPI_Request_free(&requests[0]));
+    OK(MPI_Request_free(&requests[1]));
+}
+
 /* The same bytes on every machine. */
 static void external32(void)
 {
@@ -263,6 +287,7 @@ int main(int argc, char **argv)
     probes();
     truncation();
     packed();
+    partitioned();
     external32();
     MPI_Finalize();
     if (rank == 0) printf("messages of %d datatypes arrive as they were sent\n", KINDS);

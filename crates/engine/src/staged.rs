@@ -113,7 +113,8 @@ impl Staged {
         let mut result = Ok(());
         for &(from, to) in &self.written.0 {
             for part in overlapping(&self.parts, from, to) {
-                result = result.and(part.store(&self.memory, from, to));
+                let stored = part.store(&self.memory, from, to);
+                result = result.and(stored);
             }
         }
         result

@@ -13,8 +13,9 @@ use isthmus_core::fail;
 use isthmus_datatype::{Datatype, Foreign, Packer, Representation, Unpacker};
 
 use crate::c::{Number, Out, Source, Target, Text, count};
-use crate::call::{call, call_on};
+use crate::call::call;
 use crate::datatype::find_any;
+use crate::entry::entry;
 use crate::{comm, process};
 
 fn packer(buffer: Source, n: u64, ty: &Datatype) -> Result<Packer> {
@@ -123,123 +124,28 @@ fn size_of(n: i64, datatype: h::Datatype, form: Representation) -> Result<i64> {
     Ok(bytes as i64)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Pack(
-    input: Source,
-    n: c_int,
-    datatype: h::Datatype,
-    output: Target,
-    size: c_int,
-    position: Out<c_int>,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Pack", comm, || {
-        let from = Elements {
-            buffer: input,
-            count: n.into(),
-            datatype,
-        };
-        let to = Packed {
-            buffer: output,
-            size,
-            position,
-            form: form(comm)?,
-        };
-        pack(from, to, |v| v as c_int)
-    })
+entry! {
+    isthmus_MPI_Pack<c_int>, isthmus_MPI_Pack_c<Count>:
+    (inbuf: Source, incount: N, datatype: h::Datatype, outbuf: Target, outsize: N, position: Out<N>, comm: h::Comm) on comm => {
+        let from = Elements { buffer: inbuf, count: incount.into(), datatype };
+        pack(from, Packed { buffer: outbuf, size: outsize, position, form: form(comm)? }, |v| v as N)
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Pack_c(
-    input: Source,
-    n: Count,
-    datatype: h::Datatype,
-    output: Target,
-    size: Count,
-    position: Out<Count>,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Pack_c", comm, || {
-        let from = Elements {
-            buffer: input,
-            count: n,
-            datatype,
-        };
-        let to = Packed {
-            buffer: output,
-            size,
-            position,
-            form: form(comm)?,
-        };
-        pack(from, to, |v| v)
-    })
+entry! {
+    isthmus_MPI_Unpack<c_int>, isthmus_MPI_Unpack_c<Count>:
+    (inbuf: Source, insize: N, position: Out<N>, outbuf: Target, outcount: N, datatype: h::Datatype, comm: h::Comm) on comm => {
+        let to = Elements { buffer: outbuf, count: outcount.into(), datatype };
+        unpack(Packed { buffer: inbuf, size: insize, position, form: form(comm)? }, to, |v| v as N)
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Unpack(
-    input: Source,
-    size: c_int,
-    position: Out<c_int>,
-    output: Target,
-    n: c_int,
-    datatype: h::Datatype,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Unpack", comm, || {
-        let from = Packed {
-            buffer: input,
-            size,
-            position,
-            form: form(comm)?,
-        };
-        let to = Elements {
-            buffer: output,
-            count: n.into(),
-            datatype,
-        };
-        unpack(from, to, |v| v as c_int)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Unpack_c(
-    input: Source,
-    size: Count,
-    position: Out<Count>,
-    output: Target,
-    n: Count,
-    datatype: h::Datatype,
-    comm: h::Comm,
-) -> c_int {
-    call_on("MPI_Unpack_c", comm, || {
-        let from = Packed {
-            buffer: input,
-            size,
-            position,
-            form: form(comm)?,
-        };
-        let to = Elements {
-            buffer: output,
-            count: n,
-            datatype,
-        };
-        unpack(from, to, |v| v)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Pack_size(n: c_int, datatype: h::Datatype, comm: h::Comm, size: Out<c_int>) -> c_int {
-    call_on("MPI_Pack_size", comm, || {
-        let bytes = size_of(n.into(), datatype, form(comm)?)?;
-        size.set("size", c_int::try_from(bytes).unwrap_or(abi::MPI_UNDEFINED))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Pack_size_c(n: Count, datatype: h::Datatype, comm: h::Comm, size: Out<Count>) -> c_int {
-    call_on("MPI_Pack_size_c", comm, || {
-        size.set("size", size_of(n, datatype, form(comm)?)?)
-    })
+entry! {
+    isthmus_MPI_Pack_size<c_int>, isthmus_MPI_Pack_size_c<Count>:
+    (incount: N, datatype: h::Datatype, comm: h::Comm, size: Out<N>) on comm => {
+        let bytes = size_of(incount.into(), datatype, form(comm)?)?;
+        size.set("size", N::try_from(bytes).unwrap_or(abi::MPI_UNDEFINED.into()))
+    }
 }
 
 #[unsafe(no_mangle)]

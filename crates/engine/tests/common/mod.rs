@@ -2,6 +2,7 @@
 //! Several engines in one thread over the in-memory transport.
 #![allow(dead_code, clippy::allow_attributes_without_reason)]
 
+use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Channel, Completion, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup};
 use isthmus_transport::Transport;
@@ -31,6 +32,11 @@ pub(crate) struct World {
 }
 
 pub(crate) fn world(count: u32, options: Options) -> World {
+    world_of(count, options, &[])
+}
+
+/// As [`world`], of processes that represent data so.
+pub(crate) fn world_of(count: u32, options: Options, representations: &[Representation]) -> World {
     let (ends, switch) = network(count, options).expect("eventfd");
     let engine = |(me, end)| {
         Engine::new(Setup {
@@ -38,7 +44,7 @@ pub(crate) fn world(count: u32, options: Options) -> World {
             transports: vec![Box::new(end) as Box<dyn Transport>],
             routes: vec![0; count as usize],
             levels: vec![4; count as usize],
-            representations: vec![],
+            representations: representations.to_vec(),
         })
     };
     World {
