@@ -14,6 +14,39 @@ static void receive(MPI_Comm comm, int tag, int *in)
         CHECK(in[i] == tag + i);
 }
 
+/* A communicator of a session uses the session's buffer, not that of the process. */
+static void session_buffer(void)
+{
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm, copy;
+    MPI_Request request;
+    char space[64 + MPI_BSEND_OVERHEAD];
+    int value = 5, got = 0, room;
+    void *address;
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    OK(MPI_Group_from_session_pset(session, "mpi://SELF", &group));
+    OK(MPI_Comm_create_from_group(group, "buffers", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+    OK(MPI_Comm_dup(comm, &copy));
+    OK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0));
+    CHECK(MPI_Bsend(&value, 1, MPI_INT, 0, 0, copy) == MPI_ERR_BUFFER);
+    OK(MPI_Session_attach_buffer(session, space, sizeof space));
+    OK(MPI_Bsend(&value, 1, MPI_INT, 0, 0, copy));
+    CHECK(MPI_Bsend(space, sizeof space, MPI_CHAR, 0, 0, comm) == MPI_ERR_BUFFER);
+    OK(MPI_Recv(&got, 1, MPI_INT, 0, 0, copy, MPI_STATUS_IGNORE));
+    CHECK(got == 5);
+    OK(MPI_Session_flush_buffer(session));
+    OK(MPI_Session_iflush_buffer(session, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Session_detach_buffer(session, &address, &room));
+    CHECK(address == space && room == (int)sizeof space);
+    OK(MPI_Buffer_detach(&address, &room));
+    OK(MPI_Comm_free(&copy));
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Group_free(&group));
+    OK(MPI_Session_finalize(&session));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm comm;
@@ -82,6 +115,7 @@ int main(int argc, char **argv)
             receive(comm, 4 + m, data);
     }
     OK(MPI_Comm_free(&comm));
+    session_buffer();
     if (rank == 0)
         printf("messages use the right buffer, which is full and empty when it should be\n");
     OK(MPI_Finalize());

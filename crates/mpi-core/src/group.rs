@@ -6,14 +6,25 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use rustc_hash::FxHashMap;
 
+use crate::attached::Attachment;
 use crate::error::Result;
 use crate::fail;
 
 /// An ordered set of processes. Cheap to clone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Group {
     members: Arc<[u32]>,
+    /// Of the session that it came from: where a buffer of buffered mode can be attached.
+    session: Option<Arc<Attachment>>,
 }
+
+impl PartialEq for Group {
+    fn eq(&self, other: &Self) -> bool {
+        self.members == other.members
+    }
+}
+
+impl Eq for Group {}
 
 /// How two groups compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +42,21 @@ impl Group {
     pub fn new(members: impl Into<Arc<[u32]>>) -> Self {
         Self {
             members: members.into(),
+            session: None,
         }
+    }
+
+    /// The same group as one of a session.
+    pub fn of_session(self, session: Arc<Attachment>) -> Self {
+        Self {
+            session: Some(session),
+            ..self
+        }
+    }
+
+    /// Where the session that it came from can have a buffer attached.
+    pub(crate) fn session(&self) -> Option<&Arc<Attachment>> {
+        self.session.as_ref()
     }
 
     /// The group without members.

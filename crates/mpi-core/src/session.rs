@@ -8,10 +8,11 @@
 //!  isthmus://machine/NAME    one machine
 //! ```
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
 
+use crate::attached::Attachment;
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
 use crate::fail;
@@ -23,6 +24,7 @@ use crate::world::World;
 pub struct Session {
     handler: Mutex<ErrorHandler>,
     info: Info,
+    buffer: Arc<Attachment>,
 }
 
 impl Session {
@@ -31,6 +33,7 @@ impl Session {
         Self {
             handler: Mutex::new(handler),
             info,
+            buffer: Arc::default(),
         }
     }
 
@@ -42,6 +45,11 @@ impl Session {
     /// Sets what becomes of errors.
     pub fn set_error_handler(&self, handler: ErrorHandler) {
         *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = handler;
+    }
+
+    /// Where a buffer of buffered mode can be attached: for communicators that come from this session.
+    pub fn buffer(&self) -> &Arc<Attachment> {
+        &self.buffer
     }
 
     /// Hints in use (MPI_Session_get_info).

@@ -3745,21 +3745,17 @@ EXPORT int PMPI_Sendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype data
 }
 ALIAS(PMPI_Sendrecv_replace_c) int MPI_Sendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status);
 
+BODY int isthmus_MPI_Session_attach_buffer(MPI_Session session, void *buffer, int size);
 EXPORT int PMPI_Session_attach_buffer(MPI_Session session, void *buffer, int size)
 {
-    (void)session;
-    (void)buffer;
-    (void)size;
-    return isthmus_unsupported("MPI_Session_attach_buffer", MPI_COMM_SELF);
+    return isthmus_MPI_Session_attach_buffer(session, buffer, size);
 }
 ALIAS(PMPI_Session_attach_buffer) int MPI_Session_attach_buffer(MPI_Session session, void *buffer, int size);
 
+BODY int isthmus_MPI_Session_attach_buffer_c(MPI_Session session, void *buffer, MPI_Count size);
 EXPORT int PMPI_Session_attach_buffer_c(MPI_Session session, void *buffer, MPI_Count size)
 {
-    (void)session;
-    (void)buffer;
-    (void)size;
-    return isthmus_unsupported("MPI_Session_attach_buffer_c", MPI_COMM_SELF);
+    return isthmus_MPI_Session_attach_buffer_c(session, buffer, size);
 }
 ALIAS(PMPI_Session_attach_buffer_c) int MPI_Session_attach_buffer_c(MPI_Session session, void *buffer, MPI_Count size);
 
@@ -3777,21 +3773,17 @@ EXPORT int PMPI_Session_create_errhandler(MPI_Session_errhandler_function *sessi
 }
 ALIAS(PMPI_Session_create_errhandler) int MPI_Session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn, MPI_Errhandler *errhandler);
 
+BODY int isthmus_MPI_Session_detach_buffer(MPI_Session session, void *buffer_addr, int *size);
 EXPORT int PMPI_Session_detach_buffer(MPI_Session session, void *buffer_addr, int *size)
 {
-    (void)session;
-    (void)buffer_addr;
-    (void)size;
-    return isthmus_unsupported("MPI_Session_detach_buffer", MPI_COMM_SELF);
+    return isthmus_MPI_Session_detach_buffer(session, buffer_addr, size);
 }
 ALIAS(PMPI_Session_detach_buffer) int MPI_Session_detach_buffer(MPI_Session session, void *buffer_addr, int *size);
 
+BODY int isthmus_MPI_Session_detach_buffer_c(MPI_Session session, void *buffer_addr, MPI_Count *size);
 EXPORT int PMPI_Session_detach_buffer_c(MPI_Session session, void *buffer_addr, MPI_Count *size)
 {
-    (void)session;
-    (void)buffer_addr;
-    (void)size;
-    return isthmus_unsupported("MPI_Session_detach_buffer_c", MPI_COMM_SELF);
+    return isthmus_MPI_Session_detach_buffer_c(session, buffer_addr, size);
 }
 ALIAS(PMPI_Session_detach_buffer_c) int MPI_Session_detach_buffer_c(MPI_Session session, void *buffer_addr, MPI_Count *size);
 
@@ -3802,10 +3794,10 @@ EXPORT int PMPI_Session_finalize(MPI_Session *session)
 }
 ALIAS(PMPI_Session_finalize) int MPI_Session_finalize(MPI_Session *session);
 
+BODY int isthmus_MPI_Session_flush_buffer(MPI_Session session);
 EXPORT int PMPI_Session_flush_buffer(MPI_Session session)
 {
-    (void)session;
-    return isthmus_unsupported("MPI_Session_flush_buffer", MPI_COMM_SELF);
+    return isthmus_MPI_Session_flush_buffer(session);
 }
 ALIAS(PMPI_Session_flush_buffer) int MPI_Session_flush_buffer(MPI_Session session);
 
@@ -3851,11 +3843,10 @@ EXPORT int PMPI_Session_get_pset_info(MPI_Session session, const char *pset_name
 }
 ALIAS(PMPI_Session_get_pset_info) int MPI_Session_get_pset_info(MPI_Session session, const char *pset_name, MPI_Info *info);
 
+BODY int isthmus_MPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request);
 EXPORT int PMPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request)
 {
-    (void)session;
-    (void)request;
-    return isthmus_unsupported("MPI_Session_iflush_buffer", MPI_COMM_SELF);
+    return isthmus_MPI_Session_iflush_buffer(session, request);
 }
 ALIAS(PMPI_Session_iflush_buffer) int MPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Buffers of buffered mode (MPI 5.0 section 3.6), attached to the process or to a communicator.
+//! Buffers of buffered mode (MPI 5.0 section 3.6), attached to the process, a session or a communicator.
 
 use std::ffi::c_int;
 
@@ -10,12 +10,14 @@ use isthmus_core::attached::Attachment;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
+use isthmus_core::session::Session;
 use isthmus_engine::Charge;
 
 use crate::c::{Out, Target, count};
 use crate::call::{call, call_on};
 use crate::entry::entry;
 use crate::request::{self, Operation};
+use crate::session::call_in;
 use crate::{comm, process};
 
 /// The buffer of the process.
@@ -23,15 +25,19 @@ static PROCESS: Attachment = Attachment::new();
 
 const THE_PROCESS: &str = "the process";
 
-/// Charges a message to the buffer of its communicator, or else to that of the process.
+/// Charges a message to the buffer of its communicator, or else to that of the session that this comes from, or of the process.
 pub(crate) fn charge(comm: &Comm, length: u64) -> Result<Charge> {
     let own = comm.buffer().charge(length, || comm.describe());
-    match own.or_else(|| PROCESS.charge(length, || THE_PROCESS.to_owned())) {
+    let (outer, name, function) = match comm.session_buffer() {
+        Some(session) => (session, "its session", "MPI_Session_attach_buffer"),
+        None => (&PROCESS, THE_PROCESS, "MPI_Buffer_attach"),
+    };
+    match own.or_else(|| outer.charge(length, || name.to_owned())) {
         Some(charge) => charge,
         None => fail!(
             abi::MPI_ERR_BUFFER,
-            "a buffered send of {length} bytes needs a buffer, but none is attached to {} or to the process; attach one with \
-             MPI_Buffer_attach or MPI_Comm_attach_buffer",
+            "a buffered send of {length} bytes needs a buffer, but none is attached to {} or to {name}; attach one with {function} or \
+             MPI_Comm_attach_buffer",
             comm.describe()
         ),
     }
@@ -51,7 +57,11 @@ impl Holder<'static> {
     }
 }
 
-impl Holder<'_> {
+impl<'a> Holder<'a> {
+    fn session(session: &'a Session) -> Self {
+        Self(session.buffer(), "the session".to_owned())
+    }
+
     pub(crate) fn attach(&self, buffer: Target, size: i64) -> Result<()> {
         let automatic = buffer.address() == abi::MPI_BUFFER_AUTOMATIC;
         let size = if automatic { 0 } else { count("size", size)? };
@@ -135,5 +145,45 @@ extern "C" fn isthmus_MPI_Comm_flush_buffer(comm: h::Comm) -> c_int {
 extern "C" fn isthmus_MPI_Comm_iflush_buffer(comm: h::Comm, request: Out<h::Request>) -> c_int {
     call_on("MPI_Comm_iflush_buffer", comm, || {
         Holder::comm(comm)?.iflush(comm, request)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_attach_buffer(session: h::Session, buffer: Target, size: c_int) -> c_int {
+    call_in("MPI_Session_attach_buffer", session, |s| {
+        Holder::session(s).attach(buffer, size.into())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_attach_buffer_c(session: h::Session, buffer: Target, size: Count) -> c_int {
+    call_in("MPI_Session_attach_buffer_c", session, |s| {
+        Holder::session(s).attach(buffer, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_detach_buffer(session: h::Session, buffer: Out<usize>, size: Out<c_int>) -> c_int {
+    call_in("MPI_Session_detach_buffer", session, |s| {
+        Holder::session(s).detach(buffer, size, |n| c_int::try_from(n).ok())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_detach_buffer_c(session: h::Session, buffer: Out<usize>, size: Out<Count>) -> c_int {
+    call_in("MPI_Session_detach_buffer_c", session, |s| {
+        Holder::session(s).detach(buffer, size, |n| Count::try_from(n).ok())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_flush_buffer(session: h::Session) -> c_int {
+    call_in("MPI_Session_flush_buffer", session, |s| Holder::session(s).flush())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_iflush_buffer(session: h::Session, request: Out<h::Request>) -> c_int {
+    call_in("MPI_Session_iflush_buffer", session, |s| {
+        Holder::session(s).iflush(h::MPI_COMM_SELF, request)
     })
 }

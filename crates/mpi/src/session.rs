@@ -161,9 +161,12 @@ extern "C" fn isthmus_MPI_Session_get_pset_info(session: h::Session, name: Text,
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_from_session_pset(session: h::Session, name: Text, out: Out<h::Group>) -> c_int {
-    call_in("MPI_Group_from_session_pset", session, |_| {
+    call_in("MPI_Group_from_session_pset", session, |owner| {
         let name = name.get("pset_name", abi::MPI_ERR_ARG)?;
-        group::give(out, || session::find_process_set(process::world()?, &name))
+        group::give(out, || {
+            let group = session::find_process_set(process::world()?, &name)?;
+            Ok(group.of_session(owner.buffer().clone()))
+        })
     })
 }
 

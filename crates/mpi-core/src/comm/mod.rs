@@ -43,6 +43,7 @@ pub struct Comm {
     handler: Mutex<Option<ErrorHandler>>,
     attributes: Cache,
     buffer: Attachment,
+    session: Option<Arc<Attachment>>,
     hints: Mutex<Info>,
     inter: Option<Inter>,
     topology: Option<Topology>,
@@ -64,6 +65,8 @@ pub(crate) struct Blueprint {
     pub(crate) handler: Option<ErrorHandler>,
     pub(crate) hints: Info,
     pub(crate) contexts: Arc<Contexts>,
+    /// Of the session that it comes from.
+    pub(crate) session: Option<Arc<Attachment>>,
 }
 
 impl Blueprint {
@@ -72,6 +75,7 @@ impl Blueprint {
         Some(Self {
             me: world.rank(),
             rank: group.rank_of(world.rank())?,
+            session: group.session().cloned(),
             group,
             remote: None,
             topology: None,
@@ -86,6 +90,7 @@ impl Blueprint {
         let blueprint = Self::new(world, group)?;
         Some(Self {
             handler: parent.error_handler(),
+            session: parent.session.clone(),
             ..blueprint
         })
     }
@@ -98,6 +103,7 @@ impl Blueprint {
     pub(crate) fn build(self, numbers: Numbers) -> Arc<Comm> {
         let [own, joint, local] = numbers;
         let mut comm = Comm::new(self.group.clone(), self.rank, own, "");
+        comm.session = self.session;
         if let Some((remote, low)) = self.remote {
             comm.channel.members = Members::of(remote.members());
             let inner = |group: Group, number| {
@@ -153,6 +159,7 @@ impl Comm {
             handler: Mutex::new(None),
             attributes: Cache::default(),
             buffer: Attachment::new(),
+            session: None,
             hints: Mutex::default(),
             inter: None,
             topology: None,
@@ -301,6 +308,11 @@ impl Comm {
     /// Where a buffer of buffered mode can be attached.
     pub fn buffer(&self) -> &Attachment {
         &self.buffer
+    }
+
+    /// Where the session that it comes from can have one attached; `None`: it comes from MPI_COMM_WORLD or MPI_COMM_SELF.
+    pub fn session_buffer(&self) -> Option<&Attachment> {
+        self.session.as_deref()
     }
 
     /// Cached attributes.
