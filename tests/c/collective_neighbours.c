@@ -115,6 +115,24 @@ static void graph(void)
     OK(MPI_Comm_free(&comm));
 }
 
+/* A ring as MPI_Graph_create makes it. */
+static void ring(void)
+{
+    int index[MOST], edges[2 * MOST];
+    struct source sources[2] = {{(rank + size - 1) % size, 1}, {(rank + 1) % size, 0}};
+    if (size < 3)
+        return;
+    for (int i = 0; i < size; i++) {
+        index[i] = 2 * i + 2;
+        edges[2 * i] = (i + size - 1) % size;
+        edges[2 * i + 1] = (i + 1) % size;
+    }
+    OK(MPI_Graph_create(MPI_COMM_WORLD, size, index, edges, 0, &comm));
+    for (form = 0; form < 3; form++)
+        exchange(sources, 2, 2);
+    OK(MPI_Comm_free(&comm));
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -124,6 +142,7 @@ int main(int argc, char **argv)
     grid(1);
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     graph();
+    ring();
     OK(MPI_Finalize());
     if (rank == 0)
         printf("neighbourhood collectives of %d processes are right\n", size);

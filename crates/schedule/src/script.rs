@@ -223,6 +223,13 @@ impl Script {
         }
     }
 
+    /// Copies what no other step of the plan touches: many small copies need no search for conflicts.
+    pub(crate) fn copy_apart(&mut self, from: Slice, to: Slice) {
+        if to.length > 0 {
+            self.push(Action::Copy { from, to }, After::NONE);
+        }
+    }
+
     /// A step that does nothing but wait for others: one name for many.
     pub(crate) fn join(&mut self, steps: After) -> After {
         if steps.len() < 2 {

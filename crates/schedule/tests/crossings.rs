@@ -243,7 +243,14 @@ fn groups_at_two_sites_cross_once_each_way() {
             assert_eq!(between(&shape, 8, operation, root), 1, "{operation:?}, root {root}");
         }
     }
-    for operation in [O::Barrier, O::Allreduce, O::Allgather, O::Allgatherv, O::ReduceScatter] {
+    for operation in [
+        O::Barrier,
+        O::Allreduce,
+        O::Allgather,
+        O::Allgatherv,
+        O::ReduceScatter,
+        O::Alltoall,
+    ] {
         assert_eq!(between(&shape, 8, operation, 0), 2, "{operation:?}");
     }
 }

@@ -157,6 +157,20 @@ proptest! {
     }
 
     #[test]
+    fn between_groups_at_two_sites(low in 1u32..12, high in 1u32..12, machines in proptest::collection::vec(0u32..3, 24),
+        call in calls(&[Operation::Alltoall, Operation::Allgather, Operation::Allreduce]),
+        units in proptest::collection::vec(0u64..5, 24), seed in any::<u64>()) {
+        let levels = [Level::WideArea, Level::LocalArea, Level::Node];
+        let shape = Arc::new(Shape::from_colours(&levels, low + high, |rank, depth| match depth {
+            0 => u32::from(rank >= low),
+            _ => machines[rank as usize],
+        }));
+        let call = Call { root: 0, in_place: false, ..call };
+        let case = Groups { shape, low, call, units };
+        case.check(seed).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
+    }
+
+    #[test]
     fn neighbourhoods(shape in shapes(24), each in any::<bool>(), units in 0u64..4,
         edges in proptest::collection::vec((0u32..24, 0u32..24), 0..120), seed in any::<u64>()) {
         let p = shape.size();

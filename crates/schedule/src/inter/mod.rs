@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Collectives between the two groups of an intercommunicator, composed from plans for parts of both together.
 
+mod leaders;
+mod pairwise;
 mod rooted;
 mod symmetric;
 
@@ -39,9 +41,10 @@ pub fn inter_plan(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> B
         Operation::Allgather | Operation::Allgatherv => symmetric::allgather(call, shape, sides, me),
         Operation::Allreduce => symmetric::allreduce(call, shape, sides, me),
         Operation::ReduceScatter | Operation::ReduceScatterBlock => symmetric::reduce_scatter(call, shape, sides, me),
-        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => {
-            symmetric::alltoall(call, shape, sides, me)
-        }
+        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => match leaders::pays(call, shape, sides) {
+            true => leaders::plan(call, shape, sides, me),
+            false => pairwise::plan(call, shape, sides, me),
+        },
         other => unreachable!("{other:?} is not defined between groups"),
     }
 }

@@ -4,9 +4,9 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | allreduce, reduce_scatter: inside each group those of reduce and of bcast or scatter, and 2; allgather: those of gather in each group with the other's member, and of bcast; alltoall: one per pair of processes |
+//! | messages | allreduce, reduce_scatter: inside each group those of reduce and of bcast or scatter, and 2; allgather: those of gather in each group with the other's member, and of bcast |
 //! | trips | groups at different sites: 1 wide-area trip each way, at the same time |
-//! | bytes | allreduce n each way; reduce_scatter all blocks each way; allgather and alltoall every block once each way |
+//! | bytes | allreduce n each way; reduce_scatter all blocks each way; allgather every block once each way |
 //! | restrictions | stages are not pipelined with each other |
 //! | paper | – |
 
@@ -15,13 +15,13 @@ use super::{Sides, nearest, whole};
 use crate::compose::{Composite, Members, Part};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call, CountsPhase, Operation, alltoall as all_to_all, plan};
+use crate::{Blocks, Call, CountsPhase, Operation, plan};
 use isthmus_topology::Shape;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// One process's view of the two meeting members.
-struct Meeting<'a> {
+pub(super) struct Meeting<'a> {
     shape: &'a Arc<Shape>,
     sides: &'a Sides,
     me: Rank,
@@ -31,7 +31,7 @@ struct Meeting<'a> {
 }
 
 impl<'a> Meeting<'a> {
-    fn new(shape: &'a Arc<Shape>, sides: &'a Sides, me: Rank) -> Self {
+    pub(super) fn new(shape: &'a Arc<Shape>, sides: &'a Sides, me: Rank) -> Self {
         let (ours, theirs) = nearest(shape, sides);
         Self {
             shape,
@@ -42,12 +42,12 @@ impl<'a> Meeting<'a> {
         }
     }
 
-    fn meets(&self) -> bool {
+    pub(super) fn meets(&self) -> bool {
         self.me == self.ours
     }
 
     /// An operation inside the own group, rooted at the member that meets the other.
-    fn inside(&self, call: &Call, number: u16, send: Slice, recv: Slice) -> Part {
+    pub(super) fn inside(&self, call: &Call, number: u16, send: Slice, recv: Slice) -> Part {
         let group = &self.sides.local;
         let members: Vec<Rank> = group.clone().collect();
         let call = Call {
@@ -64,17 +64,17 @@ impl<'a> Meeting<'a> {
         }
     }
 
-    /// Sends `given` to the other group's member and receives as much into `got`.
-    fn exchange(&self, given: Slice, got: Slice) -> Part {
+    /// Sends `given` to the other group's member and receives into `got`, which has `length` units.
+    pub(super) fn exchange(&self, given: Slice, got: Slice, length: u64) -> Part {
         let slot = Piece::whole(0).slot(Kind::Exchange);
         let mut script = Script::default();
-        let at = |buffer| Slice {
+        let at = |buffer, length| Slice {
             buffer,
             offset: 0,
-            length: given.length,
+            length,
         };
-        script.send(self.theirs, at(Buffer::Send), slot);
-        script.receive(self.theirs, at(Buffer::Recv), slot);
+        script.send(self.theirs, at(Buffer::Send, given.length), slot);
+        script.receive(self.theirs, at(Buffer::Recv, length), slot);
         Part {
             number: 1,
             plan: Box::new(script),
@@ -123,7 +123,7 @@ pub(super) fn allreduce(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank
     };
     composite.stage([within(call, shape, &sides.local, meeting.ours, me, sum)]);
     if meeting.meets() {
-        composite.stage([meeting.exchange(sum, whole(Buffer::Recv))]);
+        composite.stage([meeting.exchange(sum, whole(Buffer::Recv), sum.length)]);
     }
     let bcast = Call {
         operation: Operation::Bcast,
@@ -147,7 +147,7 @@ pub(super) fn reduce_scatter(call: &Call, shape: &Arc<Shape>, sides: &Sides, me:
     };
     composite.stage([within(&reduce, shape, &sides.local, meeting.ours, me, sum)]);
     if meeting.meets() {
-        composite.stage([meeting.exchange(sum, theirs)]);
+        composite.stage([meeting.exchange(sum, theirs, total)]);
     }
     let operation = match call.blocks {
         Blocks::Equal(_) => Operation::Scatter,
@@ -185,22 +185,4 @@ pub(super) fn allgather(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank
 pub(super) fn counts(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
     let (ours, inner) = Meeting::new(shape, sides, me).gathering(call);
     ours.counts(&inner)
-}
-
-/// Blocks for the own group's members are empty.
-pub(super) fn alltoall(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let by_rank = |blocks: &Blocks| {
-        Blocks::known((0..shape.size()).map(|rank| match sides.remote.contains(&rank) {
-            true => blocks.size(rank - sides.remote.start),
-            false => 0,
-        }))
-    };
-    let call = Call {
-        operation: Operation::Alltoallv,
-        blocks: by_rank(&call.blocks),
-        receive_blocks: by_rank(&call.receive_blocks),
-        in_place: false,
-        ..call.clone()
-    };
-    all_to_all::plan(&call, shape, me)
 }

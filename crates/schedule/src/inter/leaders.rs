@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Alltoall between groups at different sites: each group's blocks are gathered at one member, who sorts them by destination; these
+//! two exchange, and each scatters what has come.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | 2 over the link between the groups; inside each group those of gather and scatter |
+//! | trips | 1 over the link |
+//! | bytes | every block once over the link |
+//! | restrictions | equal blocks, small ones; each group at one site (or machine), not the same; memory for all blocks three times at the members who meet |
+//! | paper | – |
+
+use super::symmetric::Meeting;
+use super::{Sides, whole};
+use crate::compose::{Composite, Members, Part};
+use crate::script::Script;
+use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::{Blocks, Call, Operation, choose};
+use isthmus_topology::Shape;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Whether that is the way: equal on all members.
+pub(super) fn pays(call: &Call, shape: &Shape, sides: &Sides) -> bool {
+    let (Blocks::Equal(given), Blocks::Equal(got)) = (&call.blocks, &call.receive_blocks) else {
+        return false;
+    };
+    let most = call.bytes(*given.max(got));
+    call.operation == Operation::Alltoall && choose::alltoall_by_leaders(shape, most) && apart(shape, sides)
+}
+
+/// Whether each group is in one part of the outermost tier, and not in the same.
+fn apart(shape: &Shape, sides: &Sides) -> bool {
+    let part = |rank: Rank| shape.cluster_of(1, shape.position_of(rank));
+    let together = |group: &Range<Rank>| group.clone().all(|rank| part(rank) == part(group.start));
+    part(sides.local.start) != part(sides.remote.start) && together(&sides.local) && together(&sides.remote)
+}
+
+pub(super) fn plan(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let meeting = Meeting::new(shape, sides, me);
+    let (local, remote) = (
+        u64::from(sides.local.end - sides.local.start),
+        u64::from(sides.remote.end - sides.remote.start),
+    );
+    let (given, got) = (call.blocks.size(0), call.receive_blocks.size(0));
+    let mut composite = Composite::default();
+    let (mut rows, mut columns, mut theirs) = (Slice::NOTHING, Slice::NOTHING, Slice::NOTHING);
+    if meeting.meets() {
+        rows = composite.memory(local * remote * given);
+        columns = composite.memory(local * remote * given);
+        theirs = composite.memory(local * remote * got);
+    }
+    let inner = |operation, units| Call {
+        operation,
+        blocks: Blocks::Equal(remote * units),
+        ..call.clone()
+    };
+    let gather = inner(Operation::Gather, given);
+    composite.stage([meeting.inside(&gather, 0, whole(Buffer::Send), rows)]);
+    if meeting.meets() {
+        composite.stage([sorting(local, remote, given, rows, columns)]);
+        composite.stage([meeting.exchange(columns, theirs, theirs.length)]);
+    }
+    let scatter = inner(Operation::Scatter, got);
+    composite.stage([meeting.inside(&scatter, 2, theirs, whole(Buffer::Recv))]);
+    Box::new(composite)
+}
+
+/// From the order of sources to that of destinations.
+fn sorting(local: u64, remote: u64, block: u64, send: Slice, recv: Slice) -> Part {
+    let mut script = Script::default();
+    let at = |buffer, index: u64| Slice {
+        buffer,
+        offset: index * block,
+        length: block,
+    };
+    for (from, to) in (0..local).flat_map(|from| (0..remote).map(move |to| (from, to))) {
+        let source = at(Buffer::Send, from * remote + to);
+        script.copy_apart(source, at(Buffer::Recv, to * local + from));
+    }
+    Part {
+        number: 3,
+        plan: Box::new(script),
+        members: Members::All,
+        send,
+        recv,
+    }
+}

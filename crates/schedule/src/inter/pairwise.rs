@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Alltoall, alltoallv and alltoallw between groups, each block straight to its destination.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | one per pair of processes of different groups; empty blocks of alltoallv are not sent |
+//! | trips | 1 |
+//! | bytes | every block once: the minimum |
+//! | restrictions | none |
+//! | paper | – |
+
+use super::Sides;
+use crate::step::{Plan, Rank};
+use crate::{Blocks, Call, Operation, alltoall};
+use isthmus_topology::Shape;
+use std::sync::Arc;
+
+/// Blocks for the own group's members are empty.
+pub(super) fn plan(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let by_rank = |blocks: &Blocks| {
+        Blocks::known((0..shape.size()).map(|rank| match sides.remote.contains(&rank) {
+            true => blocks.size(rank - sides.remote.start),
+            false => 0,
+        }))
+    };
+    let call = Call {
+        operation: Operation::Alltoallv,
+        blocks: by_rank(&call.blocks),
+        receive_blocks: by_rank(&call.receive_blocks),
+        in_place: false,
+        ..call.clone()
+    };
+    alltoall::plan(&call, shape, me)
+}
