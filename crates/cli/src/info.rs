@@ -2,7 +2,8 @@
 //! `isthmus info`: what this Isthmus is and can do.
 
 use clap::Args;
-use isthmus_abi::{FUNCTIONS, SETTINGS};
+use isthmus_abi::{FUNCTIONS, Function, SETTINGS};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Show what this Isthmus is and can do
@@ -51,13 +52,43 @@ fn summary() {
 fn functions() {
     let mut text = String::new();
     for function in FUNCTIONS {
-        let state = if function.implemented { "yes" } else { "no" };
+        let state = state(function);
         text.push_str(&format!(
-            "{state:<4}{:<40}{:<16}{}\n",
+            "{state:<6}{:<40}{:<16}{}\n",
             function.name, function.chapter, function.since
         ));
     }
     crate::print(text.trim_end());
+    crate::print("");
+    for chapter in FUNCTIONS.iter().map(|f| f.chapter).collect::<BTreeSet<_>>() {
+        crate::print(&of_chapter(chapter));
+    }
+}
+
+/// What there is of a chapter, in one line.
+fn of_chapter(chapter: &str) -> String {
+    let count = |wanted: &str| {
+        let of_chapter = FUNCTIONS.iter().filter(|f| f.chapter == chapter);
+        of_chapter.filter(|f| state(f) == wanted).count()
+    };
+    let (yes, no, later) = (count("yes"), count("no"), count("later"));
+    let waits = match later {
+        0 => String::new(),
+        _ => format!(", {later} of chapters that come later (one-sided, files, dynamic processes)"),
+    };
+    format!("{chapter:<16}{yes} of {} implemented{waits}", yes + no + later)
+}
+
+/// `later`: part of a chapter that is not begun, and says so when it is called.
+fn state(function: &Function) -> &'static str {
+    let later = matches!(function.chapter, "rma" | "io" | "dynamic")
+        || function.name.starts_with("MPI_Win_")
+        || function.name.starts_with("MPI_File_");
+    match function.implemented {
+        true => "yes",
+        false if later => "later",
+        false => "no",
+    }
 }
 
 fn settings() {
