@@ -224,10 +224,14 @@ impl<B: Memory> Unequal<B> {
     }
 
     fn types(&self, counts: &[u64]) -> Result<Vec<&'static Datatype>> {
-        let argument = datatype_of(self.names);
+        let argument = match self.datatypes {
+            Types::One(_) => datatype_of(self.names),
+            Types::Each(_) if self.names[0] == "sendbuf" => "sendtypes",
+            Types::Each(_) => "recvtypes",
+        };
         let handles = match self.datatypes {
             Types::One(handle) => return Ok(vec![datatype::find(handle).about(argument)?; counts.len()]),
-            Types::Each(handles) => handles.slice("datatypes", counts.len())?,
+            Types::Each(handles) => handles.slice(argument, counts.len())?,
         };
         // No elements of no datatype are accepted: programs that leave out neighbours write that.
         let find = |(&handle, &count): (&h::Datatype, &u64)| match handle {

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 
 use super::create::{give, intra};
@@ -61,8 +61,10 @@ extern "C" fn isthmus_MPI_Intercomm_create(
     call_on("MPI_Intercomm_create", local, || {
         give(new, || {
             let tag = isthmus_core::p2p::send_tag(tag)?;
-            let peer = || Ok((find(peer)?, remote_leader));
-            let made = intra(local)?.intercomm(process::world()?, local_leader, peer, tag)?;
+            let peer = || Ok((find(peer).about("peer_comm")?, remote_leader));
+            let made = intra(local)
+                .about("local_comm")?
+                .intercomm(process::world()?, local_leader, peer, tag)?;
             Ok(Some(made))
         })
     })

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_abi::{Aint, Count};
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_datatype::{ALL, Basic, Combiner, Contents, Datatype, Kind};
 
@@ -102,7 +102,8 @@ fn of_size(class: c_int, size: c_int) -> Result<Basic> {
 
 /// The pair of a value and an index, if there is one.
 fn pair(value: h::Datatype, index: h::Datatype) -> Result<h::Datatype> {
-    let wanted = (find_any(value)?.basic(), find_any(index)?.basic());
+    let value = find_any(value).about("value_type")?;
+    let wanted = (value.basic(), find_any(index).about("index_type")?.basic());
     let same = |b: &&Basic| matches!(b.kind(), Kind::Pair(v, i) if (Some(v), Some(i)) == wanted);
     Ok(ALL
         .iter()
