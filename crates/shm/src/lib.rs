@@ -53,6 +53,7 @@ mod pull;
 mod segment;
 #[cfg(not(loom))]
 mod slots;
+#[cfg(not(loom))]
 mod spread;
 #[cfg(not(loom))]
 mod transport;
