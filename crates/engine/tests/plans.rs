@@ -223,6 +223,74 @@ fn reduction(options: Options, operation: Operation, in_place: bool, count: usiz
     }
 }
 
+/// Integers 8 bytes apart, each before the one ahead of it.
+#[test]
+fn elements_may_stand_backwards() {
+    let (count, elements, apart) = (3, 4usize, 8isize);
+    let backwards = Datatype::resized(&Datatype::of(Basic::Int), 0, -apart as i64).expect("a resized type");
+    let mut w = world(count as u32, Options::default());
+    let call = Call::new(Operation::Allreduce, elements as u64);
+    let reducer: Reducer = Arc::new(|operand, target, elements, _| {
+        assert_eq!(operand.len(), (elements as usize - 1) * 8 + 4);
+        for at in (0..elements as usize).map(|i| i * 8) {
+            let sum = number(operand, at) + number(target, at);
+            target[at..at + 4].copy_from_slice(&sum.to_ne_bytes());
+        }
+    });
+    let room = apart * elements as isize;
+    let origin = room - apart;
+    let memories: Vec<_> = (0..2 * count).map(|_| OwnMemory::new(0, room)).collect();
+    let block = |memory: &OwnMemory| {
+        let memory = memory.memory().shifted(origin);
+        BoundBuffer::one(Block::writing(memory, &backwards, elements as u64).expect("a block"))
+    };
+    let requests: Vec<_> = (0..count)
+        .map(|me| {
+            for i in 0..elements {
+                let value = (me * 100 + i) as u32;
+                let mut memory = memories[me].memory();
+                let place = memory.slice(origin - i as isize * apart, 4);
+                place.copy_from_slice(&value.to_ne_bytes());
+            }
+            let (send, receive) = (block(&memories[me]), block(&memories[count + me]));
+            let binding = Binding::elements(send, receive, backwards.clone(), reducer.clone());
+            start(&mut w, me, plan(&call, &shape(count as u32), me as u32), binding, None)
+        })
+        .collect();
+    finish_all(&mut w, &requests);
+    for result in &memories[count..] {
+        let all = content(result, room as usize);
+        let got: Vec<u32> = (0..elements).map(|i| number(&all, origin as usize - i * 8)).collect();
+        assert_eq!(got, [300, 303, 306, 309]);
+    }
+}
+
+#[test]
+fn a_copy_into_less_room_is_a_truncation() {
+    let (given, room) = (OwnMemory::with(&[1, 2, 3, 4]), OwnMemory::new(0, 4));
+    let mut w = world(1, Options::default());
+    let copy = Action::Copy {
+        from: slice(Buffer::Send, 0, 4),
+        to: slice(Buffer::Recv, 0, 2),
+    };
+    let send = BoundBuffer::one(bytes(&given, 4));
+    let binding = Binding::bytes(send, BoundBuffer::one(bytes(&room, 4)));
+    let request = start(&mut w, 0, script(&[], vec![(copy, &[])]), binding, None);
+    let error = w.finish(0, request).error;
+    assert!(
+        matches!(
+            error,
+            Some(EngineError::Truncate {
+                message: 4,
+                buffer: 2,
+                ..
+            })
+        ),
+        "{error:?}"
+    );
+    assert_eq!(content(&room, 4), [1, 2, 0, 0]);
+}
+
 #[test]
 fn unequal_blocks_go_to_their_places() {
     for options in kinds() {
