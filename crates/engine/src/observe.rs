@@ -4,7 +4,11 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
+
+use crate::execution::Execution;
+use crate::state::State;
 
 /// Events that wait at most; later ones are counted and dropped.
 const LONGEST: usize = 1024;
@@ -121,6 +125,36 @@ impl Observer {
 
     pub(crate) fn take(&mut self) -> Observed {
         std::mem::take(&mut self.observed)
+    }
+}
+
+impl State {
+    /// A plan begins or ends.
+    pub(crate) fn note_plan(&mut self, kind: EventKind, execution: &Execution) {
+        let name = &self.table;
+        self.observer.note(kind, || {
+            let plan = PlanEvent {
+                operation: name.name(execution.operation),
+                context: execution.channel.context,
+                sequence: execution.tag as u32 >> 16,
+            };
+            match kind {
+                EventKind::PlanStarted => Event::PlanStarted(plan),
+                _ => Event::PlanEnded(plan),
+            }
+        });
+    }
+
+    /// A message begins to wait.
+    pub(crate) fn unexpected(&mut self, peer: Peer, envelope: &Envelope, bytes: u64) {
+        self.unexpected_peak = self.unexpected_peak.max(self.matcher.lengths().1 + 1);
+        self.observer.note(EventKind::Unexpected, || Event::Unexpected {
+            peer,
+            context: envelope.context,
+            source: envelope.source,
+            tag: envelope.tag,
+            bytes,
+        });
     }
 }
 

@@ -18,7 +18,7 @@ use crate::counters::Table;
 use crate::execution::Execution;
 use crate::observe::Observer;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
-use crate::{EngineError, Event, EventKind, Operation, PlanEvent, Request, Tuning};
+use crate::{EngineError, Event, EventKind, Operation, Request, Tuning};
 
 /// Bytes of an unexpected message that are kept without an allocation.
 const INLINE: usize = 64;
@@ -332,33 +332,6 @@ impl State {
         let envelope = envelope(header);
         self.unexpected(peer, &envelope, header.length);
         self.matcher.keep(envelope, message);
-    }
-
-    pub(crate) fn note_plan(&mut self, kind: EventKind, execution: &Execution) {
-        let name = &self.table;
-        self.observer.note(kind, || {
-            let plan = PlanEvent {
-                operation: name.name(execution.operation),
-                context: execution.channel.context,
-                sequence: execution.tag as u32 >> 16,
-            };
-            match kind {
-                EventKind::PlanStarted => Event::PlanStarted(plan),
-                _ => Event::PlanEnded(plan),
-            }
-        });
-    }
-
-    /// A message begins to wait.
-    pub(crate) fn unexpected(&mut self, peer: Peer, envelope: &Envelope, bytes: u64) {
-        self.unexpected_peak = self.unexpected_peak.max(self.matcher.lengths().1 + 1);
-        self.observer.note(EventKind::Unexpected, || Event::Unexpected {
-            peer,
-            context: envelope.context,
-            source: envelope.source,
-            tag: envelope.tag,
-            bytes,
-        });
     }
 
     fn offered(&mut self, peer: Peer, header: &Header, handle: &[u8]) {

@@ -158,8 +158,11 @@ pub(crate) fn dispatch() {
     call_freed();
 }
 
+/// Types of events, and how many of each were dropped.
+type Dropped = Vec<(usize, u64)>;
+
 /// Everything that has happened; `None`: nothing, or a call that holds the engine is under way in this thread.
-fn take() -> Option<(Vec<Instance>, Vec<(usize, u64)>)> {
+fn take() -> Option<(Vec<Instance>, Dropped)> {
     let observed = match crate::process::world() {
         Ok(world) => world.engine().try_lock()?.observed(),
         Err(_) => Observed::default(),
@@ -173,7 +176,7 @@ fn take() -> Option<(Vec<Instance>, Vec<(usize, u64)>)> {
     }));
     all.sort_by_key(|instance| instance.at);
     let number = |(kind, count): (EventKind, u64)| Some((TYPES.iter().position(|t| t.kind == Some(kind))?, count));
-    let mut dropped: Vec<_> = EventKind::ALL
+    let mut dropped: Dropped = EventKind::ALL
         .into_iter()
         .zip(observed.dropped)
         .filter_map(number)
