@@ -15,7 +15,7 @@ use isthmus_engine::Charge;
 
 use crate::c::{Out, Target, count};
 use crate::call::{call, call_on};
-use crate::entry::entry;
+use crate::entry::{entry, wide};
 use crate::request::{self, Operation};
 use crate::session::call_in;
 use crate::{comm, process};
@@ -105,7 +105,7 @@ impl<'a> Holder<'a> {
 
 entry! {
     isthmus_MPI_Buffer_attach<c_int>, isthmus_MPI_Buffer_attach_c<Count>:
-    (buffer: Target, size: N) => Holder::process().attach(buffer, size.into())
+    (buffer: Target, size: N) => Holder::process().attach(buffer, wide(size))
 }
 
 entry! {
@@ -115,7 +115,7 @@ entry! {
 
 entry! {
     isthmus_MPI_Comm_attach_buffer<c_int>, isthmus_MPI_Comm_attach_buffer_c<Count>:
-    (comm: h::Comm, buffer: Target, size: N) on comm => Holder::comm(comm)?.attach(buffer, size.into())
+    (comm: h::Comm, buffer: Target, size: N) on comm => Holder::comm(comm)?.attach(buffer, wide(size))
 }
 
 entry! {

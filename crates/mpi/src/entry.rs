@@ -6,7 +6,7 @@
 /// ```ignore
 /// entry! {
 ///     isthmus_MPI_Send<c_int, Mode::Standard>, isthmus_MPI_Send_c<Count, Mode::Standard>:
-///     (buf: Source, count: N, comm: h::Comm) on comm: Mode => send(VARIANT, buf, count.into())
+///     (buf: Source, count: N, comm: h::Comm) on comm: Mode => send(VARIANT, buf, wide(count))
 /// }
 /// ```
 /// In parameters and body `N` is the type in the brackets and `VARIANT` the value there, of the type after `on …:`; value and
@@ -35,6 +35,12 @@ macro_rules! entry {
 }
 
 pub(crate) use entry;
+
+/// A count of either type.
+#[inline]
+pub(crate) fn wide(count: impl Into<i64>) -> i64 {
+    count.into()
+}
 
 /// `MPI_X` of `isthmus_MPI_X`.
 pub(crate) const fn name(body: &'static str) -> &'static str {

@@ -15,7 +15,7 @@ use isthmus_engine::{Arrived, Channel, Engine, EngineError, MatchedMessage};
 use crate::buffer::{described, receiving};
 use crate::c::{Out, Target, flag};
 use crate::call::call_on;
-use crate::entry::entry;
+use crate::entry::{entry, wide};
 use crate::handle::{Kind, Table};
 use crate::request::{self, Operation, give_status, null_status};
 use crate::{comm, process};
@@ -216,11 +216,11 @@ fn start_mrecv(
 entry! {
     isthmus_MPI_Mrecv<c_int>, isthmus_MPI_Mrecv_c<Count>:
     (buf: Target, count: N, datatype: h::Datatype, message: Out<h::Message>, status: Out<Status>) =>
-    mrecv(buf, count.into(), datatype, message, status)
+    mrecv(buf, wide(count), datatype, message, status)
 }
 
 entry! {
     isthmus_MPI_Imrecv<c_int>, isthmus_MPI_Imrecv_c<Count>:
     (buf: Target, count: N, datatype: h::Datatype, message: Out<h::Message>, request: Out<h::Request>) =>
-    start_mrecv(buf, count.into(), datatype, message, request)
+    start_mrecv(buf, wide(count), datatype, message, request)
 }

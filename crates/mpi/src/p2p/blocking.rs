@@ -8,7 +8,7 @@ use isthmus_abi::{Count, Status};
 use isthmus_engine::Mode;
 
 use crate::c::{Out, Source, Target};
-use crate::entry::entry;
+use crate::entry::{entry, wide};
 use crate::p2p::{Envelope, recv, send, sendrecv, sendrecv_replace};
 
 // Ready mode gains nothing here.
@@ -18,13 +18,13 @@ entry! {
     isthmus_MPI_Rsend<c_int, Mode::Standard>, isthmus_MPI_Rsend_c<Count, Mode::Standard>,
     isthmus_MPI_Bsend<c_int, Mode::Buffered>, isthmus_MPI_Bsend_c<Count, Mode::Buffered>:
     (buf: Source, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm) on comm: Mode =>
-    send(VARIANT, buf, Envelope { count: count.into(), datatype, rank, tag, comm })
+    send(VARIANT, buf, Envelope { count: wide(count), datatype, rank, tag, comm })
 }
 
 entry! {
     isthmus_MPI_Recv<c_int>, isthmus_MPI_Recv_c<Count>:
     (buf: Target, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, status: Out<Status>) on comm =>
-    recv(buf, Envelope { count: count.into(), datatype, rank, tag, comm }, status)
+    recv(buf, Envelope { count: wide(count), datatype, rank, tag, comm }, status)
 }
 
 entry! {
@@ -33,8 +33,8 @@ entry! {
      recvbuf: Target, recvcount: N, recvtype: h::Datatype, source: c_int, recvtag: c_int,
      comm: h::Comm, status: Out<Status>) on comm =>
     {
-        let out = Envelope { count: sendcount.into(), datatype: sendtype, rank: dest, tag: sendtag, comm };
-        let from = Envelope { count: recvcount.into(), datatype: recvtype, rank: source, tag: recvtag, comm };
+        let out = Envelope { count: wide(sendcount), datatype: sendtype, rank: dest, tag: sendtag, comm };
+        let from = Envelope { count: wide(recvcount), datatype: recvtype, rank: source, tag: recvtag, comm };
         sendrecv((sendbuf, out), (recvbuf, from), status)
     }
 }
@@ -44,7 +44,7 @@ entry! {
     (buf: Target, count: N, datatype: h::Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
      comm: h::Comm, status: Out<Status>) on comm =>
     {
-        let out = Envelope { count: count.into(), datatype, rank: dest, tag: sendtag, comm };
+        let out = Envelope { count: wide(count), datatype, rank: dest, tag: sendtag, comm };
         sendrecv_replace(buf, out, Envelope { rank: source, tag: recvtag, ..out }, status)
     }
 }

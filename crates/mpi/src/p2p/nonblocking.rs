@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_engine::Mode;
 
 use crate::c::{Out, Source, Target};
-use crate::entry::entry;
+use crate::entry::{entry, wide};
 use crate::p2p::{Envelope, give, irecv, isend, isendrecv, isendrecv_replace};
 
 entry! {
@@ -18,14 +18,14 @@ entry! {
     isthmus_MPI_Ibsend<c_int, Mode::Buffered>, isthmus_MPI_Ibsend_c<Count, Mode::Buffered>:
     (buf: Source, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
     on comm: Mode =>
-    give(comm, request, || isend(VARIANT, buf, Envelope { count: count.into(), datatype, rank, tag, comm }))
+    give(comm, request, || isend(VARIANT, buf, Envelope { count: wide(count), datatype, rank, tag, comm }))
 }
 
 entry! {
     isthmus_MPI_Irecv<c_int>, isthmus_MPI_Irecv_c<Count>:
     (buf: Target, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
     on comm =>
-    give(comm, request, || irecv(buf, Envelope { count: count.into(), datatype, rank, tag, comm }))
+    give(comm, request, || irecv(buf, Envelope { count: wide(count), datatype, rank, tag, comm }))
 }
 
 entry! {
@@ -34,8 +34,8 @@ entry! {
      recvbuf: Target, recvcount: N, recvtype: h::Datatype, source: c_int, recvtag: c_int,
      comm: h::Comm, request: Out<h::Request>) on comm =>
     {
-        let out = Envelope { count: sendcount.into(), datatype: sendtype, rank: dest, tag: sendtag, comm };
-        let from = Envelope { count: recvcount.into(), datatype: recvtype, rank: source, tag: recvtag, comm };
+        let out = Envelope { count: wide(sendcount), datatype: sendtype, rank: dest, tag: sendtag, comm };
+        let from = Envelope { count: wide(recvcount), datatype: recvtype, rank: source, tag: recvtag, comm };
         give(comm, request, || isendrecv((sendbuf, out), (recvbuf, from)))
     }
 }
@@ -45,7 +45,7 @@ entry! {
     (buf: Target, count: N, datatype: h::Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
      comm: h::Comm, request: Out<h::Request>) on comm =>
     {
-        let out = Envelope { count: count.into(), datatype, rank: dest, tag: sendtag, comm };
+        let out = Envelope { count: wide(count), datatype, rank: dest, tag: sendtag, comm };
         let from = Envelope { rank: source, tag: recvtag, ..out };
         give(comm, request, || isendrecv_replace(buf, out, from))
     }

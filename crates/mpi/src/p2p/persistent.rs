@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_engine::Mode;
 
 use crate::c::{Out, Source, Target};
-use crate::entry::entry;
+use crate::entry::{entry, wide};
 use crate::p2p::{Envelope, recv_init, send_init};
 
 entry! {
@@ -18,12 +18,12 @@ entry! {
     isthmus_MPI_Bsend_init<c_int, Mode::Buffered>, isthmus_MPI_Bsend_init_c<Count, Mode::Buffered>:
     (buf: Source, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
     on comm: Mode =>
-    send_init(VARIANT, buf, Envelope { count: count.into(), datatype, rank, tag, comm }, request)
+    send_init(VARIANT, buf, Envelope { count: wide(count), datatype, rank, tag, comm }, request)
 }
 
 entry! {
     isthmus_MPI_Recv_init<c_int>, isthmus_MPI_Recv_init_c<Count>:
     (buf: Target, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
     on comm =>
-    recv_init(buf, Envelope { count: count.into(), datatype, rank, tag, comm }, request)
+    recv_init(buf, Envelope { count: wide(count), datatype, rank, tag, comm }, request)
 }
