@@ -16,6 +16,7 @@ mod counters;
 mod engine;
 mod error;
 mod execution;
+mod loss;
 mod observe;
 mod partitioned;
 mod plan;

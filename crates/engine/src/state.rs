@@ -126,7 +126,7 @@ pub(crate) struct State {
     pub(crate) taken: Vec<Option<(Envelope, Message)>>,
     pub(crate) outgoing: FxHashMap<Peer, Outgoing>,
     /// Eager messages that are being read straight into a receive's memory.
-    placing: FxHashMap<Peer, u32>,
+    pub(crate) placing: FxHashMap<Peer, u32>,
     pub(crate) work: VecDeque<Work>,
     pub(crate) table: Table,
     pub(crate) chunk: Vec<u8>,
@@ -217,23 +217,6 @@ impl State {
     pub(crate) fn fail(&mut self, index: u32, error: EngineError) {
         self.requests.slot_mut(index).completion.error = Some(error);
         self.finish(index);
-    }
-
-    pub(crate) fn lost_error(&self, peer: Peer) -> EngineError {
-        let reason = self
-            .reasons
-            .get(&peer)
-            .cloned()
-            .unwrap_or_else(|| "the connection is gone".into());
-        EngineError::PeerLost { peer, reason }
-    }
-
-    /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
-    fn broken(&mut self, peer: Peer, what: &str) {
-        self.work.push_back(Work::Lost(
-            peer,
-            format!("it broke the message protocol: {what}").into(),
-        ));
     }
 
     /// Notes in the completion what the receive has matched; returns the bytes that will be delivered.
@@ -546,37 +529,6 @@ impl Sink for State {
 }
 
 impl State {
-    /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the source:
-    /// they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
-    pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
-        self.peers[peer as usize].lost = true;
-        self.peers[peer as usize].queued = false;
-        self.reasons.entry(peer).or_insert(reason);
-        self.observer.note(EventKind::PeerLost, || Event::PeerLost { peer });
-        self.outgoing.remove(&peer);
-        self.placing.remove(&peer);
-        for index in self.requests.indices() {
-            let doomed = match &self.requests.slot(index).task {
-                Task::Send(task) => task.peer == peer,
-                Task::Receive(task) => {
-                    task.peer == peer || task.members.as_ref().is_some_and(|members| members.contains(peer))
-                }
-                Task::Nothing | Task::Plan(_) | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
-                Task::Recall(to) => {
-                    if *to == peer {
-                        self.finish(index);
-                    }
-                    false
-                }
-            };
-            if doomed {
-                let error = self.lost_error(peer);
-                self.withdraw(index);
-                self.fail(index, error);
-            }
-        }
-    }
-
     /// A receive leaves the queue of posted ones, if it is there.
     pub(crate) fn withdraw(&mut self, index: u32) -> bool {
         let Some(task) = self.requests.receive(index) else {
