@@ -208,6 +208,15 @@ impl Engine {
         }
     }
 
+    /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
+    /// [`crate::Shared::wait`], which makes progress.
+    pub fn is_flushed(&mut self) -> bool {
+        self.work();
+        self.state.requests.sends == 0
+            && self.state.outgoing.is_empty()
+            && self.transports.iter().all(|transport| transport.is_flushed())
+    }
+
     /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends pushed out, transports closed.
     /// A message that nobody receives keeps this from ending, as MPI_Finalize demands.
     pub fn close(&mut self) -> bool {

@@ -8,21 +8,18 @@
 
 use std::ffi::c_int;
 use std::io::Write;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use isthmus_abi::constants as abi;
 use isthmus_boot::{BootError, Running};
-use isthmus_core::collective::Prepared;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use isthmus_engine::Binding;
 use isthmus_lock::OneAtATime;
-use isthmus_schedule::{Call, Operation};
 
 const BEFORE: u8 = 0;
 const STARTING: u8 = 1;
@@ -35,6 +32,8 @@ static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
 static WORLD_MODEL: AtomicU8 = AtomicU8::new(BEFORE);
 /// Thread support that the latest user was granted.
 static LEVEL: AtomicI32 = AtomicI32::new(abi::MPI_THREAD_SINGLE);
+/// The job is being ended.
+static ABORTING: AtomicBool = AtomicBool::new(false);
 static PROCESS: OnceLock<Process> = OnceLock::new();
 static USERS: Mutex<Users> = Mutex::new(Users {
     count: 0,
@@ -213,12 +212,6 @@ pub(crate) fn finish() -> Result<()> {
     crate::attribute::delete_all_at_end(&process.comm_self, isthmus_abi::handles::MPI_COMM_SELF)?;
     crate::attribute::delete_all_at_end(&process.comm_world, isthmus_abi::handles::MPI_COMM_WORLD)?;
     let mut users = users();
-    if users.sessions {
-        // The processes do not part now, but whoever leaves MPI_Finalize may rely on all others having come there.
-        let world = process.running.world();
-        let barrier = Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing());
-        world.wait(barrier.start(world, &process.comm_world)?)?;
-    }
     leave(&mut users, process)?;
     WORLD_MODEL.store(AFTER, Ordering::Release);
     Ok(())
@@ -234,7 +227,11 @@ fn leave(users: &mut Users, process: &Process) -> Result<()> {
     if users.count > 0 {
         return Ok(());
     }
-    if !users.sessions {
+    if users.sessions {
+        // Nobody makes progress until the next session or the exit.
+        let engine = process.running.world().engine();
+        engine.wait(|engine| engine.is_flushed().then_some(()));
+    } else {
         part(users, process)?;
     }
     PHASE.store(AFTER, Ordering::Release);
@@ -253,9 +250,10 @@ fn part(users: &mut Users, process: &Process) -> Result<()> {
 /// The end of a program that has used sessions.
 fn at_exit() -> Result<()> {
     extern "C" fn end() {
-        let mut users = users();
+        // A thread that ends the job may do so while another one is at work with this.
+        let Ok(mut users) = USERS.try_lock() else { return };
         // Whoever exits with an open session is missed by the launcher, as after MPI_Init without MPI_Finalize.
-        if let (0, Some(process)) = (users.count, PROCESS.get()) {
+        if let (0, false, Some(process)) = (users.count, ABORTING.load(Ordering::Acquire), PROCESS.get()) {
             if let Err(error) = part(&mut users, process) {
                 say(&format!("isthmus: {}", error.message));
             }
@@ -277,6 +275,7 @@ fn at_exit() -> Result<()> {
 /// Ends the job: tells the launcher why, and ends this process with `code`.
 pub(crate) fn abort(code: c_int, reason: &str) -> ! {
     let status = if (1..=255).contains(&code) { code } else { 1 };
+    ABORTING.store(true, Ordering::Release);
     match PROCESS.get() {
         Some(process) => process.running.abort(status, reason),
         None => {

@@ -545,6 +545,15 @@ impl Transport for TcpTransport {
         Some(self.poller.as_fd())
     }
 
+    fn is_flushed(&self) -> bool {
+        let flushed = |channel: &Channel| match &channel.state {
+            State::Idle | State::Ended | State::Lost(_) => true,
+            State::Dialling(early) => channel.outbox.is_empty() && early.is_empty(),
+            State::Open(_) => channel.outbox.is_empty(),
+        };
+        self.channels.iter().all(flushed)
+    }
+
     fn close(&mut self, sink: &mut dyn Sink) -> bool {
         self.poll(sink);
         self.closing = true;

@@ -148,6 +148,11 @@ pub trait Transport: Send {
     /// `None`: nothing will ever arrive.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
+    /// Whether everything taken has been pushed out, or will be without further calls.
+    fn is_flushed(&self) -> bool {
+        true
+    }
+
     /// Orderly end: pushes out everything taken. Called repeatedly until it returns true.
     fn close(&mut self, sink: &mut dyn Sink) -> bool;
 }

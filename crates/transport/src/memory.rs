@@ -393,6 +393,10 @@ impl Transport for Memory {
         Some(self.bells[self.me as usize].as_fd())
     }
 
+    fn is_flushed(&self) -> bool {
+        self.bulks.is_empty()
+    }
+
     fn close(&mut self, sink: &mut dyn Sink) -> bool {
         self.push_bulk(sink);
         self.bulks.is_empty()
