@@ -211,6 +211,8 @@ pub(crate) fn finish() -> Result<()> {
     let process = world_model()?;
     crate::attribute::delete_all_at_end(&process.comm_self, isthmus_abi::handles::MPI_COMM_SELF)?;
     crate::attribute::delete_all_at_end(&process.comm_world, isthmus_abi::handles::MPI_COMM_WORLD)?;
+    // Afterwards there is no engine to ask; callbacks must not run while the users of MPI are counted.
+    crate::tool::dispatch();
     let mut users = users();
     leave(&mut users, process)?;
     WORLD_MODEL.store(AFTER, Ordering::Release);
@@ -242,7 +244,6 @@ fn leave(users: &mut Users, process: &Process) -> Result<()> {
 fn part(users: &mut Users, process: &Process) -> Result<()> {
     if !std::mem::replace(&mut users.parted, true) {
         process.running.finish().map_err(|e| boot_error(&e))?;
-        crate::tool::dispatch();
     }
     Ok(())
 }
