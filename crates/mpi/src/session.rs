@@ -71,7 +71,13 @@ fn wanted_level(info: &Info) -> Result<c_int> {
 
 fn open(info: h::Info, handler: ErrorHandler) -> Result<h::Session> {
     let wanted = wanted_level(&info::find(info)?)?;
-    let level = process::start_session(wanted)?;
+    let granted = process::start_session(wanted)?;
+    // More than was asked for, if it is there anyway: libraries look here for what they may do.
+    let level = if process::takes_turns() {
+        granted
+    } else {
+        abi::MPI_THREAD_MULTIPLE
+    };
     let mut used = Info::default();
     if let Some((name, _)) = LEVELS.iter().find(|(_, l)| *l == level) {
         used.set("thread_level", name)?;
