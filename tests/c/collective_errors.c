@@ -52,6 +52,7 @@ int main(int argc, char **argv)
         FAILS(MPI_ERR_BUFFER, MPI_Reduce(MPI_IN_PLACE, b, 1, MPI_INT, MPI_SUM, 0, world));
     }
     FAILS(MPI_ERR_BUFFER, MPI_Allreduce(a, a, 1, MPI_INT, MPI_SUM, world));
+    FAILS(MPI_ERR_BUFFER, MPI_Exscan(a, a, 1, MPI_INT, MPI_SUM, world));
     FAILS(MPI_ERR_BUFFER, MPI_Iscan(a, a, 1, MPI_INT, MPI_SUM, world, &request));
     FAILS(MPI_ERR_BUFFER, MPI_Alltoallv(a, counts, displs, MPI_INT, a, counts, displs, MPI_INT, world));
     FAILS(MPI_ERR_BUFFER, MPI_Reduce_local(a, a, 1, MPI_INT, MPI_SUM));

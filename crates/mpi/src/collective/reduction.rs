@@ -98,7 +98,8 @@ fn prefix(place: &Place, operation: Operation, operands: Operands, n: i64) -> Re
     let call = Call::new(operation, count("count", n)?);
     let from = operands.send(n);
     if operation == Operation::Exscan && place.rank() == 0 && !from.is_in_place() {
-        // The first process has no result, its receive buffer no meaning.
+        // The first process has no result, its receive buffer no meaning; but a mistake that all make is found by all.
+        distinct(from.region(1)?, operands.receive(n).region(1)?)?;
         return operands.prepare(place, call, from.bind(1)?, BoundBuffer::none());
     }
     operands.gives_and_gets(place, call, n, n)
