@@ -70,10 +70,11 @@ fn wanted_level(info: &Info) -> Result<c_int> {
 }
 
 fn open(info: h::Info, handler: ErrorHandler) -> Result<h::Session> {
-    let wanted = wanted_level(&info::find(info)?)?;
+    let hints = info::find(info)?;
+    let wanted = wanted_level(&hints)?;
     let granted = process::start_session(wanted)?;
-    // More than was asked for, if it is there anyway: libraries look here for what they may do.
-    let level = if process::takes_turns() {
+    // Who did not ask gets what there is: libraries look here for what they may do.
+    let level = if process::takes_turns() || hints.get("thread_level")?.is_some() {
         granted
     } else {
         abi::MPI_THREAD_MULTIPLE
