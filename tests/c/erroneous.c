@@ -171,6 +171,7 @@ static void collectives(void)
     ERR(MPI_ERR_BUFFER, "recvbuf", MPI_Allreduce(buf, NULL, 1, MPI_INT, MPI_SUM, self));
     ERR(MPI_ERR_BUFFER, "recvbuf", MPI_Allreduce(MPI_IN_PLACE, NULL, 1, MPI_INT, MPI_SUM, self));
     ERR(MPI_ERR_BUFFER, NULL, MPI_Scan(buf, buf, 1, MPI_INT, MPI_SUM, self));
+    ERR(MPI_ERR_BUFFER, NULL, MPI_Exscan(buf, buf, 1, MPI_INT, MPI_SUM, self));
     ERR(MPI_ERR_COUNT, "recvcounts", MPI_Reduce_scatter(buf, other, negative, MPI_INT, MPI_SUM, self));
     ERR(MPI_ERR_BUFFER, NULL, MPI_Reduce_scatter(buf, buf, counts, MPI_INT, MPI_SUM, self));
     ERR(MPI_ERR_COUNT, "recvcount", MPI_Reduce_scatter_block(buf, other, -1, MPI_INT, MPI_SUM, self));
