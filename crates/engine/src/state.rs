@@ -18,7 +18,7 @@ use crate::counters::Table;
 use crate::execution::Execution;
 use crate::observe::Observer;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
-use crate::{EngineError, Event, EventKind, Operation, Request, Tuning};
+use crate::{EngineError, Operation, Request, Tuning};
 
 /// Bytes of an unexpected message that are kept without an allocation.
 const INLINE: usize = 64;
