@@ -82,7 +82,10 @@ fn pack<C: Number>(from: Elements<Source>, to: Packed<Target, C>, narrow: impl F
     let (n, ty) = (count("incount", from.count)?, find_any(from.datatype)?);
     let mut packer = packer(from.buffer, n, ty)?;
     let foreign = Foreign::new(ty, to.form)?;
-    let bytes = foreign.as_ref().map_or(Ok(packer.size()), |f| f.bytes(n))?;
+    let bytes = match &foreign {
+        None => packer.size(),
+        Some(foreign) => foreign.bytes(n)?,
+    };
     let at = to.position.get("position")?.wide();
     let (start, end) = place(at, bytes, to.size.wide(), "outbuf")?;
     let mut memory = to.buffer.memory(0, end);
@@ -101,7 +104,10 @@ fn unpack<C: Number>(from: Packed<Source, C>, to: Elements<Target>, narrow: impl
     let (low, high) = ty.window(n)?;
     let mut unpacker = Unpacker::new(ty, n, to.buffer.memory(low as i64, high as i64))?;
     let foreign = Foreign::new(ty, from.form)?;
-    let bytes = foreign.as_ref().map_or(Ok(unpacker.size()), |f| f.bytes(n))?;
+    let bytes = match &foreign {
+        None => unpacker.size(),
+        Some(foreign) => foreign.bytes(n)?,
+    };
     let at = from.position.get("position")?.wide();
     let (start, end) = place(at, bytes, from.size.wide(), "inbuf")?;
     let memory = from.buffer.memory(0, end);
@@ -127,7 +133,7 @@ fn size_of(n: i64, datatype: h::Datatype, form: Representation) -> Result<i64> {
 entry! {
     isthmus_MPI_Pack<c_int>, isthmus_MPI_Pack_c<Count>:
     (inbuf: Source, incount: N, datatype: h::Datatype, outbuf: Target, outsize: N, position: Out<N>, comm: h::Comm) on comm => {
-        let from = Elements { buffer: inbuf, count: incount.into(), datatype };
+        let from = Elements { buffer: inbuf, count: incount.wide(), datatype };
         pack(from, Packed { buffer: outbuf, size: outsize, position, form: form(comm)? }, |v| v as N)
     }
 }
@@ -135,7 +141,7 @@ entry! {
 entry! {
     isthmus_MPI_Unpack<c_int>, isthmus_MPI_Unpack_c<Count>:
     (inbuf: Source, insize: N, position: Out<N>, outbuf: Target, outcount: N, datatype: h::Datatype, comm: h::Comm) on comm => {
-        let to = Elements { buffer: outbuf, count: outcount.into(), datatype };
+        let to = Elements { buffer: outbuf, count: outcount.wide(), datatype };
         unpack(Packed { buffer: inbuf, size: insize, position, form: form(comm)? }, to, |v| v as N)
     }
 }
@@ -143,8 +149,8 @@ entry! {
 entry! {
     isthmus_MPI_Pack_size<c_int>, isthmus_MPI_Pack_size_c<Count>:
     (incount: N, datatype: h::Datatype, comm: h::Comm, size: Out<N>) on comm => {
-        let bytes = size_of(incount.into(), datatype, form(comm)?)?;
-        size.set("size", N::try_from(bytes).unwrap_or(abi::MPI_UNDEFINED.into()))
+        let bytes = size_of(incount.wide(), datatype, form(comm)?)?;
+        size.set("size", N::try_from(bytes).unwrap_or(abi::MPI_UNDEFINED as N))
     }
 }
 
