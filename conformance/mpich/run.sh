@@ -13,10 +13,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=mpich-suite
 . "$here/../common.sh"
 
-sites= rtt=2ms baseline= dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,topo,threads,part,session,mpi_t
+sites= limit=60 rtt=2ms baseline= dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,topo,threads,part,session,mpi_t
 while [ $# -gt 0 ]; do
     case $1 in
-    --sites) sites=-sites ;;
+    --sites) sites=-sites limit=600 ;;
     --rtt) rtt=$2; shift ;;
     --baseline) baseline=$2; shift ;;
     --dirs) dirs=$2; shift ;;
@@ -32,7 +32,7 @@ need_mpicc "$bin/mpicc"
 mkdir -p "$work"
 results=$work/results$sites.tsv
 export ISTHMUS_BIN="$bin"
-set -- --mpicc "$bin/mpicc" --mpifort none --dirs "$dirs" --timeout 60 --out "$results" ${baseline:+--only-passing "$baseline"} "$@"
+set -- --mpicc "$bin/mpicc" --mpifort none --dirs "$dirs" --timeout "$limit" --out "$results" ${baseline:+--only-passing "$baseline"} "$@"
 if [ -n "$sites" ]; then
     "$MPICH_SUITE" --mpiexec "$bin/mpiexec" --build-only "$@" >&2 || true
     set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate 1gbit -- "$MPICH_SUITE" --mpiexec "$here/../spread" "$@"

@@ -70,9 +70,11 @@ impl Options {
 
     /// Where cargo puts what it has built.
     fn built(&self) -> Result<PathBuf> {
-        let target = target_directory()?;
-        let target = self.target.as_ref().map_or(target.clone(), |name| target.join(name));
-        Ok(target.join(self.profile()))
+        let mut built = target_directory()?;
+        if let Some(name) = &self.target {
+            built.push(name);
+        }
+        Ok(built.join(self.profile()))
     }
 
     fn profile(&self) -> &'static str {
