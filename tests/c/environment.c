@@ -44,6 +44,15 @@ static void any_time(int initialized, int finalized)
     OK(MPI_Info_get_string(info, "mpi_aint_size", &length, value, &flag));
     CHECK(flag && atoi(value) == (int)sizeof(MPI_Aint));
     OK(MPI_Info_free(&info));
+    /* In C keys and values keep their spaces. */
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, " a ", " b "));
+    length = sizeof value;
+    OK(MPI_Info_get_string(info, "a", &length, value, &flag));
+    CHECK(!flag && length == sizeof value);
+    OK(MPI_Info_get_string(info, " a ", &length, value, &flag));
+    CHECK(flag && length == 4 && strcmp(value, " b ") == 0);
+    OK(MPI_Info_free(&info));
 }
 
 static void error_codes(void)

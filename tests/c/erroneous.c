@@ -289,6 +289,11 @@ static void communicators(void)
     OK(MPI_Group_free(&group));
 }
 
+static void of_session(MPI_Session *session, int *code, ...)
+{
+    (void)session, (void)code;
+}
+
 static void others(void)
 {
     int key = MPI_KEYVAL_INVALID, predefined = MPI_TAG_UB;
@@ -318,6 +323,8 @@ static void others(void)
     ERR(MPI_ERR_ARG, "nkeys", MPI_Info_get_nkeys(info, NULL));
     ERR(-1, "n", MPI_Info_get_nthkey(info, 3, text));
     ERR(MPI_ERR_ARG, "flag", MPI_Info_get_string(info, "x", &n, text, NULL));
+    n = -1;
+    ERR(MPI_ERR_ARG, "buflen", MPI_Info_get_string(info, "x", &n, text, &flag));
     ERR(MPI_ERR_ARG, "info", MPI_Info_create(NULL));
     ERR(MPI_ERR_INFO, "info", MPI_Info_free(&(MPI_Info){MPI_INFO_NULL}));
     ERR(MPI_ERR_INFO, "info", MPI_Info_dup(MPI_INFO_NULL, &info));
@@ -330,6 +337,11 @@ static void others(void)
     ERR(MPI_ERR_ARG, "errhandler", MPI_Comm_get_errhandler(self, NULL));
     ERR(-1, "errhandler", MPI_Errhandler_free(&(MPI_Errhandler){MPI_ERRHANDLER_NULL}));
     ERR(MPI_ERR_ARG, NULL, MPI_Comm_create_errhandler(NULL, &handler));
+    OK(MPI_Session_create_errhandler(of_session, &handler));
+    ERR(MPI_ERR_ERRHANDLER, "errhandler", MPI_Comm_set_errhandler(self, handler));
+    ERR(MPI_ERR_ERRHANDLER, "errhandler", MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "x", MPI_INFO_NULL, handler, &new));
+    OK(MPI_Errhandler_free(&handler));
+    ERR(MPI_ERR_BUFFER, "buffer", MPI_Buffer_attach(NULL, 1000));
     ERR(MPI_ERR_ARG, "errorcode", MPI_Error_class(123456, &n));
     ERR(MPI_ERR_ARG, "errorclass", MPI_Add_error_code(123456, &n));
     ERR(MPI_ERR_ARG, "errorcode", MPI_Add_error_string(MPI_ERR_TAG, "no"));

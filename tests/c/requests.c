@@ -204,6 +204,36 @@ static void errors_of_several(void)
     }
 }
 
+/* Collective and partitioned operations are waited for before they are freed, and partitions are marked all or none. */
+static void freed_too_early(void)
+{
+    MPI_Request requests[2], kept;
+    int out[4] = {rank, rank, rank, rank}, in[4], sum = -1, wrong[] = {0, 4}, flag;
+    OK(MPI_Iallreduce(&size, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]));
+    kept = requests[0];
+    if (size > 1) {
+        CHECK(MPI_Cancel(&requests[0]) == MPI_ERR_REQUEST);
+        CHECK(MPI_Request_free(&requests[0]) == MPI_ERR_REQUEST && requests[0] == kept);
+    }
+    OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+    CHECK(sum == size * size);
+    OK(MPI_Psend_init(out, 4, 1, MPI_INT, next, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]));
+    OK(MPI_Precv_init(in, 2, 2, MPI_INT, before, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]));
+    OK(MPI_Startall(2, requests));
+    kept = requests[0];
+    CHECK(MPI_Request_free(&requests[0]) == MPI_ERR_REQUEST && requests[0] == kept);
+    CHECK(MPI_Request_free(&requests[1]) == MPI_ERR_REQUEST);
+    CHECK(MPI_Pready_list(2, wrong, requests[0]) == MPI_ERR_ARG);
+    CHECK(MPI_Pready_range(2, 4, requests[0]) == MPI_ERR_ARG);
+    OK(MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE));
+    CHECK(!flag);
+    OK(MPI_Pready_range(0, 3, requests[0]));
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    CHECK(in[0] == before && in[3] == before);
+    OK(MPI_Request_free(&requests[0]));
+    OK(MPI_Request_free(&requests[1]));
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -217,6 +247,7 @@ int main(int argc, char **argv)
     persistent();
     combined();
     errors_of_several();
+    freed_too_early();
     if (rank == 0)
         printf("cancelled, generalized, persistent, combined requests and their statuses are right\n");
     OK(MPI_Finalize());

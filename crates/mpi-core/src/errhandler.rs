@@ -5,8 +5,29 @@ use std::sync::Arc;
 
 /// A handler made by the program.
 pub struct UserHandler {
+    /// What it was made for.
+    pub owner: Owner,
     /// Calls it: (handle of the object, error code).
     pub call: Box<dyn Fn(usize, i32) + Send + Sync>,
+}
+
+/// Kinds of objects that have error handlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Made by MPI_Comm_create_errhandler.
+    Comm,
+    /// Made by MPI_Session_create_errhandler.
+    Session,
+}
+
+impl Owner {
+    /// As in names of functions, and in sentences.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Comm => ("Comm", "communicators"),
+            Self::Session => ("Session", "sessions"),
+        }
+    }
 }
 
 impl std::fmt::Debug for UserHandler {

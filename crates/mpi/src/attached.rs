@@ -65,6 +65,12 @@ impl<'a> Holder<'a> {
     pub(crate) fn attach(&self, buffer: Target, size: i64) -> Result<()> {
         let automatic = buffer.address() == abi::MPI_BUFFER_AUTOMATIC;
         let size = if automatic { 0 } else { count("size", size)? };
+        if size > 0 && buffer.address() == 0 {
+            fail!(
+                abi::MPI_ERR_BUFFER,
+                "argument buffer is a null pointer, expected {size} bytes, or MPI_BUFFER_AUTOMATIC"
+            );
+        }
         self.0.attach(buffer.address(), size, &self.1)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::errhandler::{ErrorHandler, UserHandler};
+use isthmus_core::errhandler::{ErrorHandler, Owner, UserHandler};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 
@@ -21,7 +21,7 @@ type HandlerFunction = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
 static HANDLERS: Table<Arc<UserHandler>> = Table::new(Kind::Errhandler);
 
 /// The handler of a handle.
-pub(crate) fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
+fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
     Ok(match handle {
         h::MPI_ERRORS_ARE_FATAL => ErrorHandler::Fatal,
         h::MPI_ERRORS_ABORT => ErrorHandler::Abort,
@@ -38,6 +38,21 @@ pub(crate) fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
     })
 }
 
+/// The handler of a handle, if it is one for objects of this kind.
+pub(crate) fn find_for(owner: Owner, handle: h::Errhandler) -> Result<ErrorHandler> {
+    let found = find(handle)?;
+    if let ErrorHandler::User(handler) = &found {
+        if handler.owner != owner {
+            let ((function, wanted), (_, made)) = (owner.names(), handler.owner.names());
+            fail!(
+                abi::MPI_ERR_ERRHANDLER,
+                "argument errhandler is an error handler for {made}, expected one for {wanted}, which MPI_{function}_create_errhandler makes"
+            );
+        }
+    }
+    Ok(found)
+}
+
 /// A handle for the handler of an object; the program frees it.
 pub(crate) fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
     match handler {
@@ -48,10 +63,11 @@ pub(crate) fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
     }
 }
 
-fn create(argument: &str, function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
+fn create(owner: Owner, function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
     out.set("errhandler", h::MPI_ERRHANDLER_NULL)?;
     let Some(function) = function else {
-        fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer")
+        let argument = owner.names().0.to_lowercase();
+        fail!(abi::MPI_ERR_ARG, "argument {argument}_errhandler_fn is a null pointer")
     };
     let call = Box::new(move |mut handle: usize, mut code: i32| {
         // SAFETY: a handler function of the program gets pointers to the handle and the code.
@@ -59,21 +75,19 @@ fn create(argument: &str, function: Option<HandlerFunction>, out: Out<h::Errhand
     });
     out.set(
         "errhandler",
-        h::Errhandler(HANDLERS.insert(Arc::new(UserHandler { call }))),
+        h::Errhandler(HANDLERS.insert(Arc::new(UserHandler { owner, call }))),
     )
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_create_errhandler(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> c_int {
-    call_anytime("MPI_Comm_create_errhandler", || {
-        create("comm_errhandler_fn", function, out)
-    })
+    call_anytime("MPI_Comm_create_errhandler", || create(Owner::Comm, function, out))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_set_errhandler(comm: h::Comm, handler: h::Errhandler) -> c_int {
     call_on("MPI_Comm_set_errhandler", comm, || {
-        crate::comm::set_error_handler(comm, find(handler)?)
+        crate::comm::set_error_handler(comm, find_for(Owner::Comm, handler)?)
     })
 }
 
@@ -91,14 +105,14 @@ extern "C" fn isthmus_MPI_Session_create_errhandler(
     out: Out<h::Errhandler>,
 ) -> c_int {
     call_anytime("MPI_Session_create_errhandler", || {
-        create("session_errhandler_fn", function, out)
+        create(Owner::Session, function, out)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Session_set_errhandler(session: h::Session, handler: h::Errhandler) -> c_int {
     call_in("MPI_Session_set_errhandler", session, |session| {
-        session.set_error_handler(find(handler)?);
+        session.set_error_handler(find_for(Owner::Session, handler)?);
         Ok(())
     })
 }

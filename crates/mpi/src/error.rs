@@ -37,6 +37,10 @@ pub(crate) fn last_used_code() -> c_int {
 
 /// Keeps the sentence of the last error of this thread for MPI_Error_string.
 pub(crate) fn remember(function: &str, error: &Error) {
+    if error.class == abi::MPI_SUCCESS {
+        // A program may call a handler with it; it says nothing about a failure.
+        return;
+    }
     LAST.with(|last| *last.borrow_mut() = Some((error.class, format!("{function} failed: {}", error.message))));
 }
 

@@ -101,7 +101,7 @@ extern "C" fn isthmus_MPI_Info_set(info: h::Info, key: Text, value: Text) -> c_i
         if info == h::MPI_INFO_ENV {
             fail!(abi::MPI_ERR_INFO, "MPI_INFO_ENV cannot be changed");
         }
-        with(info, |i| i.set(key.trim(), &value))
+        with(info, |i| i.set(&key, &value))
     })
 }
 
@@ -109,13 +109,13 @@ extern "C" fn isthmus_MPI_Info_set(info: h::Info, key: Text, value: Text) -> c_i
 extern "C" fn isthmus_MPI_Info_delete(info: h::Info, key: Text) -> c_int {
     call_anytime("MPI_Info_delete", || {
         let key = key.get("key", abi::MPI_ERR_INFO_KEY)?;
-        with(info, |i| i.delete(key.trim()))
+        with(info, |i| i.delete(&key))
     })
 }
 
 fn lookup(info: h::Info, key: Text) -> Result<Option<String>> {
     let key = key.get("key", abi::MPI_ERR_INFO_KEY)?;
-    with(info, |i| Ok(i.get(key.trim())?.map(str::to_owned)))
+    with(info, |i| Ok(i.get(&key)?.map(str::to_owned)))
 }
 
 #[unsafe(no_mangle)]
@@ -130,7 +130,7 @@ extern "C" fn isthmus_MPI_Info_get(
         let text = lookup(info, key)?;
         found.set("flag", flag(text.is_some()))?;
         if length < 0 {
-            fail!(abi::MPI_ERR_ARG, "valuelen is {length}");
+            fail!(abi::MPI_ERR_ARG, "argument valuelen is {length}, expected 0 or more");
         }
         match text {
             Some(text) => value.text("value", &text, length as usize + 1).map(drop),
@@ -159,8 +159,11 @@ extern "C" fn isthmus_MPI_Info_get_string(
     call_anytime("MPI_Info_get_string", || {
         let text = lookup(info, key)?;
         found.set("flag", flag(text.is_some()))?;
-        let Some(text) = text else { return Ok(()) };
         let room = length.get("buflen")?;
+        if room < 0 {
+            fail!(abi::MPI_ERR_ARG, "argument buflen is {room}, expected 0 or more");
+        }
+        let Some(text) = text else { return Ok(()) };
         if room > 0 {
             value.text("value", &text, room as usize)?;
         }
@@ -180,7 +183,7 @@ extern "C" fn isthmus_MPI_Info_get_nthkey(info: h::Info, n: c_int, key: Out<c_ch
     call_anytime("MPI_Info_get_nthkey", || {
         with(info, |i| {
             let Ok(at) = usize::try_from(n) else {
-                fail!(abi::MPI_ERR_ARG, "key number {n} asked for")
+                fail!(abi::MPI_ERR_ARG, "argument n is {n}, the keys are counted from 0")
             };
             key.text("key", i.nth_key(at)?, abi::MPI_MAX_INFO_KEY as usize)
                 .map(drop)

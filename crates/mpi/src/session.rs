@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::errhandler::ErrorHandler;
+use isthmus_core::errhandler::{ErrorHandler, Owner};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
@@ -90,7 +90,7 @@ fn open(info: h::Info, handler: ErrorHandler) -> Result<h::Session> {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Session_init(info: h::Info, handler: h::Errhandler, session: Out<h::Session>) -> c_int {
     // The handler is there before the session is.
-    let found = errhandler::find(handler);
+    let found = errhandler::find_for(Owner::Session, handler);
     let to = found.clone().unwrap_or_default();
     let made = found.and_then(|handler| {
         session.set("session", h::MPI_SESSION_NULL)?;

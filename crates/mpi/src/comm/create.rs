@@ -8,6 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute;
 use isthmus_core::comm::{Comm, SplitType};
+use isthmus_core::errhandler::Owner;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
@@ -114,7 +115,11 @@ extern "C" fn isthmus_MPI_Comm_create_from_group(
     call("MPI_Comm_create_from_group", || {
         give(new, || {
             let tag = tag.get("stringtag", abi::MPI_ERR_ARG)?;
-            let (group, handler, hints) = (group::find(group)?, errhandler::find(handler)?, hints(info)?);
+            let (group, handler, hints) = (
+                group::find(group)?,
+                errhandler::find_for(Owner::Comm, handler)?,
+                hints(info)?,
+            );
             if group.size() == 0 {
                 return Ok(None);
             }

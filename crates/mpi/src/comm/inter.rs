@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
+use isthmus_core::errhandler::Owner;
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 
@@ -84,7 +85,11 @@ extern "C" fn isthmus_MPI_Intercomm_create_from_groups(
     call("MPI_Intercomm_create_from_groups", || {
         give(new, || {
             let tag = tag.get("stringtag", abi::MPI_ERR_ARG)?;
-            let (local, handler, hints) = (group::find(local)?, errhandler::find(handler)?, info::find(info)?);
+            let (local, handler, hints) = (
+                group::find(local)?,
+                errhandler::find_for(Owner::Comm, handler)?,
+                info::find(info)?,
+            );
             let remote = || Ok((group::find(remote)?, remote_leader));
             let made = Comm::intercomm_from_groups(process::world()?, &local, local_leader, remote, &tag)?;
             made.set_error_handler(handler);

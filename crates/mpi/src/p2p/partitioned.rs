@@ -126,7 +126,7 @@ entry! {
 }
 
 /// Marks partitions of an active send as ready.
-fn ready(handle: h::Request, partitions: impl Iterator<Item = c_int>) -> Result<()> {
+fn ready(handle: h::Request, partitions: impl Iterator<Item = c_int> + Clone) -> Result<()> {
     let (role, operation) = request::partitioned(handle)?;
     if !role.is_send() {
         fail!(
@@ -140,6 +140,8 @@ fn ready(handle: h::Request, partitions: impl Iterator<Item = c_int>) -> Result<
             "the partitioned send is not active; call MPI_Start first"
         );
     };
+    // Nothing is marked if one of them is wrong.
+    partitions.clone().try_for_each(|p| role.partition(p).map(drop))?;
     for partition in partitions {
         let partition = role.partition(partition)?;
         if let Operation::Send(request) = operation {

@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 
-use super::{Operation, REQUESTS, Role, comm_at, find};
+use super::{Object, Operation, REQUESTS, Role, comm_at, find};
 use crate::c::{In, Out, count};
 use crate::call::{call, call_on};
 use crate::process;
@@ -48,9 +48,25 @@ extern "C" fn isthmus_MPI_Startall(n: c_int, requests: In<h::Request>) -> c_int 
     })
 }
 
+/// Active collective and partitioned operations must be waited for first (MPI 5.0 sections 6.12, 6.13 and 4.2).
+fn may_be_freed(object: &Object) -> Result<()> {
+    match (&object.role, &*object.state()) {
+        (Role::Once | Role::Persistent(_), Some(Operation::Other(_))) => fail!(
+            abi::MPI_ERR_REQUEST,
+            "argument request is an active collective operation, which cannot be freed; wait for it first"
+        ),
+        (Role::Partitioned(..), Some(Operation::Send(_) | Operation::Receive(_))) => fail!(
+            abi::MPI_ERR_REQUEST,
+            "argument request is an active partitioned operation, which cannot be freed; wait for it first"
+        ),
+        _ => Ok(()),
+    }
+}
+
 fn free(request: Out<h::Request>) -> Result<()> {
     let handle = request.get("request")?;
     let object = find(handle)?;
+    may_be_freed(object)?;
     request.set("request", h::MPI_REQUEST_NULL)?;
     if let Role::Generalized(callbacks) = &object.role {
         // It lives until the program says that the operation is complete.
