@@ -29,12 +29,13 @@ pub(crate) use registration::{begin, dispatch, error_raised, is_observing};
 /// Result of a body; the error is the code that C gets.
 type Code<T = ()> = Result<T, c_int>;
 
-/// Was MPI_THREAD_MULTIPLE asked for? If so before MPI_Init, the engine is made for several threads.
-static MULTIPLE: AtomicBool = AtomicBool::new(false);
+/// Was more than MPI_THREAD_FUNNELED asked for? Threads of a tool that take turns among themselves need not take turns with those of
+/// the program, since the levels are independent (MPI 5.0 section 15.3.4). If it was before MPI_Init, the engine is made for several.
+static CONCURRENT: AtomicBool = AtomicBool::new(false);
 
-/// May several threads use the tool interface at the same time?
+/// May a thread use the tool interface while another one is inside MPI?
 pub(crate) fn is_concurrent() -> bool {
-    MULTIPLE.load(Ordering::SeqCst)
+    CONCURRENT.load(Ordering::SeqCst)
 }
 
 /// How often MPI_T_init_thread was called more than MPI_T_finalize.
@@ -138,11 +139,11 @@ fn list(out: Out<c_int>, length: c_int, items: &[usize]) -> Code {
 extern "C" fn isthmus_MPI_T_init_thread(required: c_int, provided: Out<c_int>) -> c_int {
     code(|| {
         let mut granted = crate::environment::granted(required).map_err(|_| abi::MPI_T_ERR_INVALID)?;
-        if granted >= abi::MPI_THREAD_MULTIPLE {
-            MULTIPLE.store(true, Ordering::SeqCst);
+        if granted > abi::MPI_THREAD_FUNNELED {
+            CONCURRENT.store(true, Ordering::SeqCst);
             if crate::process::takes_turns() {
                 // The engine was made for threads that take turns.
-                granted = abi::MPI_THREAD_SERIALIZED;
+                granted = abi::MPI_THREAD_FUNNELED;
             }
         }
         set(provided, granted)?;
