@@ -5,8 +5,17 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::{PoisonError, TryLockError};
+
+// The real ones, or those of the model checker (`--cfg loom`), so that what is checked is what runs.
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, Ordering};
+#[cfg(loom)]
+use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+#[cfg(not(loom))]
+use std::sync::{Mutex, MutexGuard};
 
 /// Somebody's word that threads take turns.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +54,7 @@ pub struct Guard<'a, T> {
 
 impl<T> Lock<T> {
     /// For several threads.
-    pub const fn new(value: T) -> Self {
+    pub fn new(value: T) -> Self {
         Self {
             mutex: Some(Mutex::new(())),
             held: AtomicBool::new(false),
@@ -54,7 +63,7 @@ impl<T> Lock<T> {
     }
 
     /// For threads that take turns.
-    pub const fn for_one_at_a_time(value: T, _promise: OneAtATime) -> Self {
+    pub fn for_one_at_a_time(value: T, _promise: OneAtATime) -> Self {
         Self {
             mutex: None,
             held: AtomicBool::new(false),
@@ -155,7 +164,99 @@ impl<T> fmt::Debug for Lock<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// What the lock guards: the model checker sees who touches it when.
+    type Value = loom::cell::UnsafeCell<u32>;
+
+    fn add(lock: &Lock<Value>) {
+        let guard = lock.lock();
+        // SAFETY: the guard is the only one.
+        guard.with_mut(|value| unsafe { *value += 1 });
+    }
+
+    fn value(lock: &Lock<Value>) -> u32 {
+        // SAFETY: the guard is the only one.
+        lock.lock().with(|value| unsafe { *value })
+    }
+
+    fn one_at_a_time() -> Arc<Lock<Value>> {
+        // SAFETY: the models below hand it from thread to thread.
+        let promise = unsafe { OneAtATime::promised() };
+        Arc::new(Lock::for_one_at_a_time(Value::new(0), promise))
+    }
+
+    /// MPI_THREAD_SERIALIZED: a lock of the program's own says whose turn it is.
+    #[test]
+    fn turns_by_a_lock_of_the_program() {
+        loom::model(|| {
+            let (lock, turn) = (one_at_a_time(), Arc::new(Mutex::new(())));
+            let threads = [0, 1].map(|_| {
+                let (lock, turn) = (lock.clone(), turn.clone());
+                thread::spawn(move || {
+                    let _mine = turn.lock().unwrap();
+                    add(&lock);
+                    add(&lock);
+                })
+            });
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(value(&lock), 4);
+        });
+    }
+
+    /// The same with a flag: the flag of the lock is relaxed, so its order is that of the program's.
+    #[test]
+    fn turns_by_a_flag_of_the_program() {
+        loom::model(|| {
+            let (lock, done) = (one_at_a_time(), Arc::new(AtomicBool::new(false)));
+            let first = {
+                let (lock, done) = (lock.clone(), done.clone());
+                thread::spawn(move || {
+                    add(&lock);
+                    done.store(true, Ordering::Release);
+                })
+            };
+            if done.load(Ordering::Acquire) {
+                assert!(lock.try_lock().is_some());
+                add(&lock);
+            }
+            first.join().unwrap();
+            assert!(value(&lock) >= 1);
+        });
+    }
+
+    /// MPI_THREAD_MULTIPLE, and the thread of wide-area connections, which never waits for the lock.
+    #[test]
+    fn no_turns_with_a_mutex() {
+        loom::model(|| {
+            let lock = Arc::new(Lock::new(Value::new(0)));
+            let adds = {
+                let lock = lock.clone();
+                thread::spawn(move || add(&lock))
+            };
+            let tries = {
+                let lock = lock.clone();
+                thread::spawn(move || {
+                    let guard = lock.try_lock()?;
+                    // SAFETY: the guard is the only one.
+                    guard.with_mut(|value| unsafe { *value += 1 });
+                    Some(())
+                })
+            };
+            adds.join().unwrap();
+            let had_it = tries.join().unwrap().is_some();
+            assert_eq!(value(&lock), 1 + u32::from(had_it));
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
