@@ -44,6 +44,24 @@ impl Topology {
         }
     }
 
+    /// Processes whose clusters are given by number, in order of rank: local area, machine, node. Machines of different
+    /// local areas have different numbers, and so have nodes of different machines.
+    pub fn from_clusters(places: impl IntoIterator<Item = [u32; 3]>) -> Self {
+        let spot = |[lan, subjob, node]: [u32; 3]| Spot { lan, subjob, node };
+        Self {
+            spots: places.into_iter().map(spot).collect(),
+        }
+    }
+
+    /// Numbers of the clusters that a process belongs to: local area, machine, node.
+    ///
+    /// # Panics
+    /// If the rank is not below [`Topology::size`].
+    pub fn clusters_of(&self, world_rank: u32) -> [u32; 3] {
+        let Spot { lan, subjob, node } = self.spot(world_rank);
+        [lan, subjob, node]
+    }
+
     /// Number of processes of the world.
     pub fn size(&self) -> u32 {
         self.spots.len() as u32

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a message costs: link parameters as in the parameterised LogP model (PLogP).
+//!
+//! A message of `m` bytes keeps its sender busy for `send(m)`, then the link for `gap(m)`, travels for the latency, and keeps its
+//! receiver busy for `receive(m)`. Each of them is a [`Curve`] over the size. All times are nanoseconds.
+
+use crate::{Level, Topology};
+use std::collections::HashMap;
+
+/// A time that depends on a number of bytes: linear between its points, constant before the first, and beyond the last
+/// point as between the last two.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Curve {
+    points: Vec<(u64, u64)>,
+}
+
+/// Why points make no [`Curve`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CurveError {
+    /// More than [`Curve::MAX_POINTS`].
+    TooMany,
+    /// A size is not above the one before it.
+    SizesNotAscending,
+    /// A time is below the one before it.
+    TimesDescending,
+}
+
+impl Curve {
+    /// Most points of a curve.
+    pub const MAX_POINTS: usize = 64;
+    /// Size at which a rate's second point stands.
+    const FAR: u64 = 1 << 40;
+
+    /// No time for any size.
+    pub const ZERO: Self = Self { points: Vec::new() };
+
+    /// From points (bytes, nanoseconds).
+    pub fn new(points: Vec<(u64, u64)>) -> Result<Self, CurveError> {
+        if points.len() > Self::MAX_POINTS {
+            return Err(CurveError::TooMany);
+        }
+        for pair in points.windows(2) {
+            if pair[1].0 <= pair[0].0 {
+                return Err(CurveError::SizesNotAscending);
+            }
+            if pair[1].1 < pair[0].1 {
+                return Err(CurveError::TimesDescending);
+            }
+        }
+        Ok(Self { points })
+    }
+
+    /// The same time for every size.
+    pub fn constant(nanoseconds: u64) -> Self {
+        Self {
+            points: vec![(0, nanoseconds)],
+        }
+    }
+
+    /// Time in proportion to the size, for a rate in bytes per second. A rate of 0 counts as 1.
+    pub fn rate(bytes_per_second: u64) -> Self {
+        let far = u128::from(Self::FAR) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
+        Self {
+            points: vec![(0, 0), (Self::FAR, u64::try_from(far).unwrap_or(u64::MAX))],
+        }
+    }
+
+    /// Nanoseconds for a number of bytes.
+    pub fn at(&self, bytes: u64) -> u64 {
+        let next = self.points.partition_point(|p| p.0 <= bytes);
+        let (a, b) = match (next, self.points.len()) {
+            (_, 0) => return 0,
+            (0, _) | (_, 1) => return self.points[0].1,
+            (next, count) if next == count => (self.points[count - 2], self.points[count - 1]),
+            (next, _) => (self.points[next - 1], self.points[next]),
+        };
+        let rise = u128::from(b.1 - a.1) * u128::from(bytes - a.0) / u128::from(b.0 - a.0);
+        a.1.saturating_add(u64::try_from(rise).unwrap_or(u64::MAX))
+    }
+}
+
+/// One kind of link, or one link.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Link {
+    /// One way, nanoseconds.
+    pub latency: u64,
+    /// How long a message occupies the link.
+    pub gap: Curve,
+    /// How long sending occupies the sender.
+    pub send: Curve,
+    /// How long receiving occupies the receiver.
+    pub receive: Curve,
+}
+
+impl Link {
+    /// A link with a rate in bytes per second and equal overheads, in nanoseconds, for all sizes.
+    pub fn simple(latency: u64, bytes_per_second: u64, overhead: u64) -> Self {
+        Self {
+            latency,
+            gap: Curve::rate(bytes_per_second),
+            send: Curve::constant(overhead),
+            receive: Curve::constant(overhead),
+        }
+    }
+}
+
+/// All links of a world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Links {
+    levels: [Link; Level::COUNT],
+    pairs: HashMap<(u32, u32), Link>,
+    /// How long a process combines so many bytes with others.
+    pub reduce: Curve,
+    /// How long a process copies so many bytes.
+    pub copy: Curve,
+}
+
+impl Default for Links {
+    /// Round numbers of the usual order of magnitude, for levels of which nothing is known.
+    fn default() -> Self {
+        Self {
+            levels: [
+                Link::simple(20_000_000, 12_500_000, 10_000),
+                Link::simple(500_000, 125_000_000, 10_000),
+                Link::simple(10_000, 1_250_000_000, 2_000),
+                Link::simple(2_000, 5_000_000_000, 500),
+                Link::simple(300, 5_000_000_000, 200),
+            ],
+            pairs: HashMap::new(),
+            reduce: Curve::rate(5_000_000_000),
+            copy: Curve::rate(10_000_000_000),
+        }
+    }
+}
+
+impl Links {
+    /// Links that are alike at each level; combining and copying take no time.
+    pub fn alike(levels: [Link; Level::COUNT]) -> Self {
+        Self {
+            levels,
+            pairs: HashMap::new(),
+            reduce: Curve::ZERO,
+            copy: Curve::ZERO,
+        }
+    }
+
+    /// The links of a level that have no parameters of their own.
+    pub fn level(&self, level: Level) -> &Link {
+        &self.levels[level.index()]
+    }
+
+    /// Sets the links of a level.
+    pub fn set_level(&mut self, level: Level, link: Link) {
+        self.levels[level.index()] = link;
+    }
+
+    /// Sets the link between two local areas, both ways.
+    pub fn set_pair(&mut self, a: u32, b: u32, link: Link) {
+        self.pairs.insert((a.min(b), a.max(b)), link);
+    }
+
+    /// The link that a message between two processes (world ranks) takes, and its level.
+    ///
+    /// # Panics
+    /// If a rank is not below [`Topology::size`].
+    pub fn between(&self, topology: &Topology, a: u32, b: u32) -> (Level, &Link) {
+        let level = topology.level_between(a, b);
+        let (x, y) = (topology.clusters_of(a)[0], topology.clusters_of(b)[0]);
+        let own = (level == Level::WideArea)
+            .then(|| self.pairs.get(&(x.min(y), x.max(y))))
+            .flatten();
+        (level, own.unwrap_or(&self.levels[level.index()]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_linear_between_points_and_go_on_beyond() {
+        let curve = Curve::new(vec![(10, 100), (20, 200), (30, 600)]).unwrap();
+        assert_eq!([0, 10, 15, 20, 25, 30, 40].map(|m| curve.at(m)), [100, 100, 150, 200, 400, 600, 1000]);
+        assert_eq!(Curve::constant(7).at(1 << 50), 7);
+        assert_eq!(Curve::ZERO.at(9), 0);
+    }
+
+    #[test]
+    fn rates() {
+        assert_eq!(Curve::rate(12_500_000).at(16 << 20), 1_342_177_280);
+        assert_eq!(Curve::rate(10_000_000_000).at(5), 0);
+        assert_eq!(Curve::rate(0).at(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn wrong_points() {
+        assert_eq!(Curve::new(vec![(1, 1), (1, 2)]), Err(CurveError::SizesNotAscending));
+        assert_eq!(Curve::new(vec![(1, 2), (2, 1)]), Err(CurveError::TimesDescending));
+        assert_eq!(Curve::new((0..65).map(|i| (i, i)).collect()), Err(CurveError::TooMany));
+    }
+
+    #[test]
+    fn pairs_have_links_of_their_own() {
+        let topology = Topology::from_clusters([[0, 0, 0], [1, 1, 1], [2, 2, 2], [2, 2, 2]]);
+        let mut links = Links::default();
+        links.set_pair(2, 0, Link::simple(5, 1, 1));
+        assert_eq!(links.between(&topology, 0, 2).1.latency, 5);
+        assert_eq!(links.between(&topology, 3, 0).1.latency, 5);
+        assert_eq!(links.between(&topology, 0, 1), (Level::WideArea, links.level(Level::WideArea)));
+        assert_eq!(links.between(&topology, 2, 3).0, Level::Node);
+    }
+}
