@@ -3,7 +3,7 @@
 //!
 //! A collective call computes, on each process alone and without communication, its part of a plan: steps
 //! (send, receive, reduce, copy) over ranges of named buffers, with dependencies. The same plans feed the
-//! engine, the checker and (later) the simulator. This room knows no communicator, pointer, datatype or transport.
+//! engine, the checker and the [simulator](simulate). This room knows no communicator, pointer, datatype or transport.
 //!
 //! Every operation is composed by level from single-level schedules: trees inside each cluster, joined over all tiers, and
 //! meetings of the leaders of the outermost tier. There is one folder per collective and in it one file per
@@ -18,6 +18,7 @@ mod fold;
 mod order;
 mod row;
 mod script;
+pub mod simulate;
 pub mod step;
 mod tree;
 

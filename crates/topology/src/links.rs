@@ -59,7 +59,7 @@ impl Curve {
 
     /// Time in proportion to the size, for a rate in bytes per second. A rate of 0 counts as 1.
     pub fn rate(bytes_per_second: u64) -> Self {
-        let far = u128::from(Self::FAR) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
+        let far = (u128::from(Self::FAR) * 1_000_000_000).div_ceil(u128::from(bytes_per_second.max(1)));
         Self {
             points: vec![(0, 0), (Self::FAR, u64::try_from(far).unwrap_or(u64::MAX))],
         }

@@ -25,14 +25,19 @@ pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
         return fixed::plan(call, shape, me, units);
     }
     if call.commutative || shape.in_rank_order() {
-        let top = match choose::meeting(shape, bytes) {
-            Top::Split if units < u64::from(shape.clusters(1)) => Top::Tree,
-            top => top,
-        };
-        return tree::plan(call, shape, me, units, top);
+        return tree::plan(call, shape, me, units, top(call, shape));
     }
     if choose::bring_whole(bytes.saturating_mul(u64::from(shape.size()))) {
         return whole::plan(call, shape, me, units);
     }
     tree::plan(call, shape.by_rank(), me, units, Top::Tree)
+}
+
+/// How the leaders meet where contributions can be combined on the way.
+pub(crate) fn top(call: &Call, shape: &Shape) -> Top {
+    let units = call.blocks.size(0);
+    match choose::meeting(shape, call.bytes(units)) {
+        Top::Split if units < u64::from(shape.clusters(1)) => Top::Tree,
+        top => top,
+    }
 }

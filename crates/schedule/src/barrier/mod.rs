@@ -12,8 +12,15 @@ use std::sync::Arc;
 
 pub(crate) fn plan(shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
-    // The leaders' shares of a message without data would be messages without data.
-    let top = choose::meeting(shape, 0);
-    tree::write(&mut script, shape, me, if top == Top::Split { Top::Flat } else { top });
+    tree::write(&mut script, shape, me, top(shape));
     Box::new(script)
+}
+
+/// How the leaders meet.
+pub(crate) fn top(shape: &Shape) -> Top {
+    match choose::meeting(shape, 0) {
+        // The leaders' shares of a message without data would be messages without data.
+        Top::Split => Top::Flat,
+        top => top,
+    }
 }

@@ -22,9 +22,13 @@ pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     if !call.commutative && !shape.in_rank_order() {
         return tree::plan(call, shape.by_rank(), me, Top::Tree);
     }
-    let top = match choose::meeting(shape, call.bytes(units)) {
+    tree::plan(call, shape, me, top(shape, call.bytes(units)))
+}
+
+/// How the leaders meet for contributions of so many bytes.
+pub(crate) fn top(shape: &Shape, bytes: u64) -> Top {
+    match choose::meeting(shape, bytes) {
         Top::Tree | Top::Doubling => Top::Tree,
         Top::Flat | Top::Split => Top::Flat,
-    };
-    tree::plan(call, shape, me, top)
+    }
 }

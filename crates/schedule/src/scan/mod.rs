@@ -22,15 +22,18 @@ pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
     }
     let bytes = call.bytes(units);
     if shape.in_rank_order() {
-        let top = if choose::meeting(shape, bytes) == Top::Flat {
-            Top::Flat
-        } else {
-            Top::Tree
-        };
-        return tree::plan(call, shape, me, units, top);
+        return tree::plan(call, shape, me, units, top(shape, bytes));
     }
     if choose::bring_whole(bytes.saturating_mul(u64::from(shape.size()))) {
         return whole::plan(call, shape, me, units);
     }
     tree::plan(call, shape.by_rank(), me, units, Top::Tree)
+}
+
+/// How the leaders meet where positions are ranks.
+pub(crate) fn top(shape: &Shape, bytes: u64) -> Top {
+    match choose::meeting(shape, bytes) {
+        Top::Flat => Top::Flat,
+        Top::Tree | Top::Doubling | Top::Split => Top::Tree,
+    }
 }

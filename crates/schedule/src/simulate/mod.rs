@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulator: all members' plans in virtual time, over links with parameters.
+//!
+//! **Model.** A process does one thing at a time, in the order in which things become possible: it sends, receives, combines and copies for
+//! as long as its [`Links`] say. A sent message then waits for its link, occupies it for the gap, and arrives after the latency; the send
+//! is complete when the link has taken the message. A receive begins when it is posted and the message is there. Links
+//! carry one message at a time, each way apart: between two local areas one link, between two machines of a local area one, out of a node into
+//! its machine one, out of a process into its node one.
+//!
+//! Deterministic: equal input gives equal output, to the nanosecond. Memory is proportional to the processes, the messages under way and
+//! the kept [`Record`]s, which are bounded by [`Limits`].
+
+mod outcome;
+mod process;
+mod world;
+
+pub use outcome::{Kind, LinkUse, Outcome, Record};
+
+use crate::step::Plan;
+use crate::{Call, plan};
+use isthmus_topology::{Links, Shape, Topology};
+use std::sync::Arc;
+use world::World;
+
+/// How far a simulation may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Records that are kept (48 bytes each). If there are more, none are kept, and there is no critical path.
+    pub records: usize,
+    /// Events after which the simulation gives up.
+    pub events: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            records: 4 << 20,
+            events: 1 << 30,
+        }
+    }
+}
+
+/// Why a simulation has no outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// More events than the limit.
+    TooLong {
+        /// The limit.
+        events: u64,
+    },
+    /// A process waits for ever: its plan is wrong.
+    Stuck {
+        /// The first such process.
+        rank: u32,
+    },
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooLong { events } => write!(f, "the simulation takes more than {events} events"),
+            Self::Stuck { rank } => write!(f, "rank {rank} waits for ever in the simulation"),
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Runs a call that is equal on all processes of the world.
+///
+/// # Panics
+/// If the call contradicts itself; see [`plan`](crate::plan()).
+pub fn simulate(call: &Call, topology: &Topology, links: &Links, limits: Limits) -> Result<Outcome, Stopped> {
+    let members: Vec<u32> = (0..topology.size()).collect();
+    let shape = Arc::new(Shape::new(topology, &members));
+    let plans = members.iter().map(|&me| plan(call, &shape, me));
+    run(plans, call.unit_bytes, topology, links, limits)
+}
+
+/// Runs one plan for each process of the world. Units have so many bytes.
+pub fn run(
+    plans: impl Iterator<Item = Box<dyn Plan>>,
+    unit_bytes: u64,
+    topology: &Topology,
+    links: &Links,
+    limits: Limits,
+) -> Result<Outcome, Stopped> {
+    World::new(topology, links, unit_bytes, limits).run(plans)
+}

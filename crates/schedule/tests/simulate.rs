@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulator: times computed by hand, bounds of latency and bandwidth, and the checker's counts for random worlds.
+
+use isthmus_schedule::check::Case;
+use isthmus_schedule::simulate::{Kind, Limits, Outcome, Stopped, simulate};
+use isthmus_schedule::{Call, Operation};
+use isthmus_topology::{Curve, Level, Link, Links, Shape, Topology};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const OPERATIONS: [Operation; 11] = [
+    Operation::Barrier,
+    Operation::Bcast,
+    Operation::Reduce,
+    Operation::Allreduce,
+    Operation::Gather,
+    Operation::Scatter,
+    Operation::Allgather,
+    Operation::Alltoall,
+    Operation::Scan,
+    Operation::Exscan,
+    Operation::ReduceScatterBlock,
+];
+
+const MS: u64 = 1_000_000;
+
+/// Sites of machines of processes, ranks in order.
+fn grid(sites: u32, machines: u32, processes: u32) -> Topology {
+    let per_site = machines * processes;
+    Topology::from_clusters((0..sites * per_site).map(|r| [r / per_site, r / processes, r / processes]))
+}
+
+/// Wide area: latency 1000 ns, 1 byte/ns, overheads 10 and 20 ns. Node: 100 ns, 10 bytes/ns, 1 and 2 ns.
+fn small_links() -> Links {
+    let link = |latency, rate: u64, send, receive| Link {
+        latency,
+        gap: Curve::rate(rate),
+        send: Curve::constant(send),
+        receive: Curve::constant(receive),
+    };
+    let (slow, fast) = (
+        link(1000, 1_000_000_000, 10, 20),
+        link(100, 10_000_000_000, 1, 2),
+    );
+    Links::alike([slow.clone(), slow.clone(), slow, fast.clone(), fast])
+}
+
+/// One-way latencies and nothing else.
+fn latencies(wide: u64, local: u64) -> Links {
+    let link = |latency| Link {
+        latency,
+        ..Link::default()
+    };
+    Links::alike([link(wide), link(local), link(0), link(0), link(0)])
+}
+
+fn run(call: &Call, topology: &Topology, links: &Links) -> Outcome {
+    simulate(call, topology, links, Limits::default()).unwrap()
+}
+
+#[test]
+fn two_processes_by_hand() {
+    let outcome = run(&Call::new(Operation::Bcast, 1000), &grid(2, 1, 1), &small_links());
+    // Busy 10, on the link 1000, under way 1000, busy 20. The root is done when the link has taken all.
+    assert_eq!(outcome.finished, [1010, 2030]);
+    let path: Vec<_> = outcome.critical_path().iter().map(|r| (r.kind, r.rank, r.begin, r.end)).collect();
+    assert_eq!(
+        path,
+        [(Kind::Send, 0, 0, 10), (Kind::Link, 0, 10, 2010), (Kind::Receive, 1, 2010, 2030)]
+    );
+    assert_eq!((outcome.links.len(), outcome.links[0].busy), (1, 1000));
+}
+
+#[test]
+fn three_processes_by_hand() {
+    // Three sites: the second send begins when the first leaves the process; each has a link of its own.
+    let outcome = run(&Call::new(Operation::Bcast, 1000), &grid(3, 1, 1), &small_links());
+    assert_eq!(outcome.finished.iter().sum::<u64>(), 1020 + 2030 + 2040);
+    // A site alone and a site with two: the leader receives until 2030, and is busy for 1 ns; 100 ns on the link, 100 under way, busy for 2.
+    let topology = Topology::from_clusters([[0, 0, 0], [1, 1, 1], [1, 1, 1]]);
+    let outcome = run(&Call::new(Operation::Bcast, 1000), &topology, &small_links());
+    assert_eq!(outcome.finished, [1010, 2131, 2233]);
+}
+
+#[test]
+fn messages_wait_for_a_link_that_they_share() {
+    // Blocks too large to go through leaders: four messages each way between the sites.
+    let outcome = run(&Call::new(Operation::Alltoall, 10_000), &grid(2, 1, 2), &small_links());
+    let wide: Vec<_> = outcome.links.iter().filter(|l| l.level == Level::WideArea).collect();
+    assert_eq!(wide.len(), 2);
+    for link in wide {
+        assert_eq!((link.messages, link.bytes, link.busy), (4, 40_000, 40_000));
+    }
+    assert!(outcome.time() >= 40_000 + 1000, "{}", outcome.time());
+    assert!(outcome.time() <= 40_000 + 1000 + 100, "{}", outcome.time());
+}
+
+#[test]
+fn latency_bounds_over_three_sites() {
+    let topology = grid(3, 2, 4);
+    let time = |operation, root| {
+        let call = Call {
+            root,
+            ..Call::new(operation, 8)
+        };
+        run(&call, &topology, &latencies(20 * MS, MS)).time()
+    };
+    for root in 0..24 {
+        // One wide trip and, in the other sites, one between machines.
+        assert_eq!(time(Operation::Bcast, root), 21 * MS, "root {root}");
+        assert_eq!(time(Operation::Reduce, root), 21 * MS, "root {root}");
+    }
+    assert_eq!(time(Operation::Barrier, 0), 22 * MS);
+    assert_eq!(time(Operation::Allreduce, 0), 22 * MS);
+}
+
+#[test]
+fn a_pair_of_sites_with_a_longer_way_decides() {
+    let mut links = latencies(20 * MS, MS);
+    links.set_pair(2, 0, Link { latency: 75 * MS, ..Link::default() });
+    assert_eq!(run(&Call::new(Operation::Bcast, 8), &grid(3, 2, 4), &links).time(), 76 * MS);
+}
+
+#[test]
+fn long_messages_fill_the_link() {
+    // 16 MiB at 100 Mbit/s: 1342 ms on each of two links, 20 ms under way, and pieces that follow each other.
+    let mut links = latencies(20 * MS, 0);
+    links.set_level(
+        Level::WideArea,
+        Link {
+            latency: 20 * MS,
+            gap: Curve::rate(12_500_000),
+            ..Link::default()
+        },
+    );
+    let outcome = run(&Call::new(Operation::Bcast, 16 << 20), &grid(3, 2, 4), &links);
+    let bound = 1_342_177_280 + 20 * MS;
+    // Each of the 128 pieces is rounded down to whole nanoseconds.
+    assert!(outcome.time() + 128 >= bound && outcome.time() <= bound, "{}", outcome.time());
+}
+
+#[test]
+fn limits_end_a_simulation_or_its_records() {
+    let (call, topology, links) = (Call::new(Operation::Allreduce, 8), grid(3, 2, 4), small_links());
+    let all = run(&call, &topology, &links);
+    let few = Limits {
+        records: 10,
+        ..Limits::default()
+    };
+    let outcome = simulate(&call, &topology, &links, few).unwrap();
+    assert!(outcome.records_dropped && outcome.critical_path().is_empty());
+    assert_eq!(outcome.finished, all.finished);
+    let none = Limits {
+        events: 10,
+        ..Limits::default()
+    };
+    assert_eq!(
+        simulate(&call, &topology, &links, none),
+        Err(Stopped::TooLong { events: 10 })
+    );
+}
+
+fn worlds() -> impl Strategy<Value = Topology> {
+    prop::collection::vec((0u32..4, 0u32..3, 0u32..2), 1..30)
+        .prop_map(|places| Topology::from_clusters(places.into_iter().map(|(s, m, n)| [s, 3 * s + m, 6 * s + 2 * m + n])))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_process_completes_and_crossings_are_the_checkers(
+        topology in worlds(),
+        operation in prop::sample::select(&OPERATIONS[..]),
+        units in prop::sample::select(&[0u64, 1, 7, 600, 70_000][..]),
+        root in 0u32..30,
+        commutative in any::<bool>(),
+    ) {
+        let rooted = matches!(operation, Operation::Bcast | Operation::Reduce | Operation::Gather | Operation::Scatter);
+        let root = if rooted { root % topology.size() } else { 0 };
+        let call = Call { root, commutative, ..Call::new(operation, units) };
+        let outcome = run(&call, &topology, &small_links());
+        prop_assert_eq!(outcome.finished.len() as u32, topology.size());
+        prop_assert_eq!(&outcome, &run(&call, &topology, &small_links()));
+        // The path has no holes and explains the whole time.
+        let path = outcome.critical_path();
+        prop_assert_eq!(path.iter().map(|r| r.end - r.begin).sum::<u64>(), outcome.time());
+        prop_assert!(path.windows(2).all(|w| w[0].end == w[1].begin));
+        if units <= 600 {
+            let members: Vec<u32> = (0..topology.size()).collect();
+            let shape = Arc::new(Shape::new(&topology, &members));
+            let case = Case { call, ..Case::new(&shape, operation, units) };
+            let report = case.check(1).map_err(|f| TestCaseError::fail(f.to_string()))?;
+            prop_assert_eq!(outcome.crossings, report.data);
+        }
+    }
+}
