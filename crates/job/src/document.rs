@@ -41,25 +41,18 @@ const SUBJOB_KEYS: [&str; 8] = [
 
 /// Reads a job file; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<Job, JobError> {
-    if text.len() > MAX_BYTES {
-        return Err(JobError::new(format!(
-            "job file '{file}' is larger than {MAX_BYTES} bytes"
-        )));
-    }
-    let document = ImDocument::parse(text).map_err(|error| {
-        let at = error.span().unwrap_or(0..0);
-        JobError::new(error.message().trim_end().replace('\n', ", ")).at(file, text, at)
-    })?;
-    Document { text, file }.job(document.as_table())
+    let source = Document { text, file };
+    source.job(source.read("job file")?.as_table())
 }
 
-struct Document<'a> {
-    text: &'a str,
-    file: &'a str,
+/// A file of the user: what errors point into.
+pub(crate) struct Document<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) file: &'a str,
 }
 
 /// A subjob's table and where it stands.
-type Spanned<'t> = (&'t dyn TableLike, Range<usize>);
+pub(crate) type Spanned<'t> = (&'t dyn TableLike, Range<usize>);
 
 /// What may stand at the top and in a subjob.
 #[derive(Clone, Default)]
@@ -70,7 +63,21 @@ struct Common {
     directory: Option<String>,
 }
 
-impl Document<'_> {
+impl<'a> Document<'a> {
+    /// Reads the file as TOML.
+    pub(crate) fn read(&self, what: &str) -> Result<ImDocument<&'a str>, JobError> {
+        if self.text.len() > MAX_BYTES {
+            return Err(JobError::new(format!(
+                "{what} '{}' is larger than {MAX_BYTES} bytes",
+                self.file
+            )));
+        }
+        ImDocument::parse(self.text).map_err(|error| {
+            let at = error.span().unwrap_or(0..0);
+            self.at(JobError::new(error.message().trim_end().replace('\n', ", ")), at)
+        })
+    }
+
     fn job(&self, top: &dyn TableLike) -> Result<Job, JobError> {
         self.check_keys(top, &TOP_KEYS, "a job file")?;
         let common = self.common(top, Common::default())?;
@@ -94,9 +101,17 @@ impl Document<'_> {
     }
 
     fn subjob_tables<'t>(&self, top: &'t dyn TableLike) -> Result<Vec<Spanned<'t>>, JobError> {
-        let Some(item) = top.get("subjob") else {
+        if top.get("subjob").is_none() {
             let error = JobError::new(format!("{}: there is no [[subjob]]", self.file));
             return Err(error.hint("add at least: [[subjob]], site = \"home\", count = 4"));
+        }
+        self.tables(top, "subjob")
+    }
+
+    /// The tables of a list, if there is one.
+    pub(crate) fn tables<'t>(&self, table: &'t dyn TableLike, key: &str) -> Result<Vec<Spanned<'t>>, JobError> {
+        let Some(item) = table.get(key) else {
+            return Ok(Vec::new());
         };
         if let Some(tables) = item.as_array_of_tables() {
             return Ok(tables
@@ -105,8 +120,9 @@ impl Document<'_> {
                 .collect());
         }
         let wrong = || {
-            let error = JobError::new("'subjob' must be a list of tables").hint("write [[subjob]] in double brackets");
-            self.at(error, item.span().unwrap_or(0..0))
+            let error = JobError::new(format!("'{key}' must be a list of tables"));
+            let hint = format!("write [[{key}]] in double brackets");
+            self.at(error.hint(hint), item.span().unwrap_or(0..0))
         };
         let array = item.as_array().ok_or_else(wrong)?;
         array
@@ -227,7 +243,7 @@ impl Document<'_> {
             .collect()
     }
 
-    fn text(&self, table: &dyn TableLike, key: &str) -> Result<Option<String>, JobError> {
+    pub(crate) fn text(&self, table: &dyn TableLike, key: &str) -> Result<Option<String>, JobError> {
         match table.get(key) {
             None => Ok(None),
             Some(item) => match item.as_str() {
@@ -237,7 +253,7 @@ impl Document<'_> {
         }
     }
 
-    fn check_keys(&self, table: &dyn TableLike, known: &[&str], place: &str) -> Result<(), JobError> {
+    pub(crate) fn check_keys(&self, table: &dyn TableLike, known: &[&str], place: &str) -> Result<(), JobError> {
         for (name, _) in table.iter() {
             if known.contains(&name) {
                 continue;
@@ -258,17 +274,17 @@ impl Document<'_> {
         Ok(())
     }
 
-    fn wrong_type(&self, item: &Item, key: &str, wanted: &str) -> JobError {
+    pub(crate) fn wrong_type(&self, item: &Item, key: &str, wanted: &str) -> JobError {
         let problem = format!("'{key}' must be {wanted}, this is {}", article(item.type_name()));
         self.at(JobError::new(problem), item.span().unwrap_or(0..0))
     }
 
     /// Adds the place of a key's value to an error.
-    fn point<T>(&self, result: Result<T, JobError>, table: &dyn TableLike, key: &str) -> Result<T, JobError> {
+    pub(crate) fn point<T>(&self, result: Result<T, JobError>, table: &dyn TableLike, key: &str) -> Result<T, JobError> {
         result.map_err(|error| self.at(error, table.get(key).and_then(Item::span).unwrap_or(0..0)))
     }
 
-    fn at(&self, error: JobError, span: Range<usize>) -> JobError {
+    pub(crate) fn at(&self, error: JobError, span: Range<usize>) -> JobError {
         error.at(self.file, self.text, span)
     }
 }

@@ -8,6 +8,8 @@
 //! * [`mpiexec`]: the standard command line.
 //! * [`hostfile`]: host files of MPICH and Open MPI.
 //! * [`document`]: the file `job.toml`.
+//! * [`grid`]: the file that describes sites and links for `isthmus simulate` and `isthmus explain`.
+//! * [`quantity`]: sizes, times and rates.
 //! * [`coallocation`]: the life of a job over all its sites.
 //! * [`numbering`]: ranks and the place table.
 #![forbid(unsafe_code)]
@@ -15,10 +17,12 @@
 pub mod coallocation;
 pub mod document;
 pub mod error;
+pub mod grid;
 pub mod hostfile;
 pub mod model;
 pub mod mpiexec;
 pub mod numbering;
+pub mod quantity;
 pub mod sites;
 
 pub use error::{JobError, Location};
@@ -39,6 +43,7 @@ impl mpiexec::Outside for Nothing {
 pub fn fuzz(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = document::parse(text, "fuzz.toml");
+    let _ = grid::parse(text, "fuzz.toml");
     let _ = hostfile::parse(text, "fuzz.hosts");
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     let _ = mpiexec::parse(&words, &mut Nothing);

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A grid that need not exist: sites, machines, nodes, processes and links, for the simulator.
+//!
+//! ```toml
+//! [level.wide]                      # wide, local, machine, node; whatever is left out has a usual value
+//! latency = "20 ms"                 # one way
+//! rate = "100 Mbit/s"               # or gap = [["1 B", "5 us"], ["64 KiB", "5.3 ms"]]: time on the link by size
+//! send = "10 us"                    # time that sending keeps a process busy: one, or a list by size as above
+//! receive = "10 us"
+//!
+//! [process]
+//! reduce = "5 GB/s"                 # combining
+//! copy = "10 GB/s"
+//!
+//! [[site]]
+//! name = "paris"
+//! machines = 2                      # each with
+//! nodes = 1                         # nodes, each with
+//! processes = 4                     # processes
+//!
+//! [[site]]
+//! name = "lab"
+//! machines = [{ nodes = 1, processes = 10 }, { nodes = 2, processes = 5 }]
+//!
+//! [[site]]
+//! name = "city"
+//! count = 20                        # city-1 to city-20, all alike
+//!
+//! [[link]]                          # replaces what [level.wide] says
+//! between = ["paris", "lab"]
+//! latency = "37.5 ms"
+//! ```
+//!
+//! Ranks go by site, machine and node in the order of the file.
+
+use crate::document::{Document, Spanned};
+use crate::error::JobError;
+use crate::quantity;
+use isthmus_topology::{Curve, CurveError, Level, Link, Links, Topology};
+use std::collections::HashMap;
+use std::ops::Range;
+use toml_edit::{Item, TableLike, Value};
+
+/// Most processes of a grid.
+pub const MAX_PROCESSES: u64 = 1 << 20;
+
+const TOP_KEYS: [&str; 4] = ["level", "link", "process", "site"];
+const SITE_KEYS: [&str; 5] = ["count", "machines", "name", "nodes", "processes"];
+const LINK_KEYS: [&str; 6] = ["between", "gap", "latency", "rate", "receive", "send"];
+const LEVELS: [Level; 4] = [Level::WideArea, Level::LocalArea, Level::Machine, Level::Node];
+
+/// A grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Where its processes are. Local areas are sites, numbered as in `sites`.
+    pub topology: Topology,
+    /// What its messages cost.
+    pub links: Links,
+    /// Names of the sites.
+    pub sites: Vec<String>,
+}
+
+/// Reads a topology file; `file` is its name for messages.
+pub fn parse(text: &str, file: &str) -> Result<Grid, JobError> {
+    let source = Document { text, file };
+    let document = source.read("topology file")?;
+    let top: &dyn TableLike = document.as_table();
+    source.check_keys(top, &TOP_KEYS, "a topology file")?;
+    let mut builder = Builder::default();
+    for site in source.tables(top, "site")? {
+        source.site(&site, &mut builder)?;
+    }
+    if builder.places.is_empty() {
+        let error = JobError::new(format!("{file}: there is no [[site]]"));
+        return Err(error.hint("add at least: [[site]], name = \"home\", processes = 4"));
+    }
+    let mut links = Links::default();
+    source.levels(top, &mut links)?;
+    source.process(top, &mut links)?;
+    for link in source.tables(top, "link")? {
+        source.pair(&link, &builder.numbers, &mut links)?;
+    }
+    Ok(Grid {
+        topology: Topology::from_clusters(builder.places),
+        links,
+        sites: builder.names,
+    })
+}
+
+/// What has been read of the sites.
+#[derive(Default)]
+struct Builder {
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    machines: u32,
+    nodes: u32,
+    places: Vec<[u32; 3]>,
+}
+
+impl Builder {
+    /// Appends a site of machines of (nodes, processes per node).
+    fn add(&mut self, name: String, machines: &[(u32, u32)]) {
+        let site = self.names.len() as u32;
+        self.numbers.insert(name.clone(), site);
+        self.names.push(name);
+        for &(nodes, processes) in machines {
+            for _ in 0..nodes {
+                let place = [site, self.machines, self.nodes];
+                self.places.extend((0..processes).map(|_| place));
+                self.nodes += 1;
+            }
+            self.machines += 1;
+        }
+    }
+}
+
+impl Document<'_> {
+    fn site(&self, (table, span): &Spanned<'_>, builder: &mut Builder) -> Result<(), JobError> {
+        self.check_keys(*table, &SITE_KEYS, "a site")?;
+        let name = self.text(*table, "name")?.ok_or_else(|| {
+            let error = JobError::new("this site lacks 'name'").hint("add name = \"home\"");
+            self.at(error, span.clone())
+        })?;
+        let count = self.number(*table, "count")?;
+        let machines = self.machines(*table)?;
+        let each: u64 = machines.iter().map(|m| u64::from(m.0) * u64::from(m.1)).sum();
+        let all = each.saturating_mul(u64::from(count.unwrap_or(1)));
+        if all.saturating_add(builder.places.len() as u64) > MAX_PROCESSES {
+            let problem = format!("with site '{name}' there are more than {MAX_PROCESSES} processes");
+            return Err(self.at(JobError::new(problem), span.clone()));
+        }
+        for i in 1..=count.unwrap_or(1) {
+            let name = if count.is_some() { format!("{name}-{i}") } else { name.clone() };
+            if builder.numbers.contains_key(&name) {
+                let error = JobError::new(format!("site '{name}' is named twice"));
+                return Err(self.at(error, place(*table, "name", span)));
+            }
+            builder.add(name, &machines);
+        }
+        Ok(())
+    }
+
+    /// Nodes and processes per node of each machine of a site.
+    fn machines(&self, table: &dyn TableLike) -> Result<Vec<(u32, u32)>, JobError> {
+        let alike = |table: &dyn TableLike| -> Result<(u32, u32), JobError> {
+            Ok((
+                self.number(table, "nodes")?.unwrap_or(1),
+                self.number(table, "processes")?.unwrap_or(1),
+            ))
+        };
+        if table.get("machines").is_none_or(Item::is_integer) {
+            let machine = alike(table)?;
+            return Ok(vec![machine; self.number(table, "machines")?.unwrap_or(1) as usize]);
+        }
+        for key in ["nodes", "processes"] {
+            if let Some(item) = table.get(key) {
+                let error = JobError::new(format!("'{key}' is said of each machine in the list 'machines'"));
+                return Err(self.at(error, item.span().unwrap_or(0..0)));
+            }
+        }
+        let machines = self.tables(table, "machines")?.into_iter().map(|(machine, _)| {
+            self.check_keys(machine, &["nodes", "processes"], "a machine")?;
+            alike(machine)
+        });
+        let machines = machines.collect::<Result<Vec<_>, _>>()?;
+        if machines.is_empty() {
+            let error = JobError::new("'machines' is an empty list");
+            return self.point(Err(error), table, "machines");
+        }
+        Ok(machines)
+    }
+
+    /// A number from 1 to [`MAX_PROCESSES`].
+    fn number(&self, table: &dyn TableLike, key: &str) -> Result<Option<u32>, JobError> {
+        let Some(item) = table.get(key) else { return Ok(None) };
+        let number = item
+            .as_integer()
+            .ok_or_else(|| self.wrong_type(item, key, "a number"))?;
+        match u32::try_from(number) {
+            Ok(n) if n > 0 && u64::from(n) <= MAX_PROCESSES => Ok(Some(n)),
+            _ => {
+                let error = JobError::new(format!("'{key}' must be from 1 to {MAX_PROCESSES}"));
+                self.point(Err(error), table, key)
+            }
+        }
+    }
+
+    fn levels(&self, top: &dyn TableLike, links: &mut Links) -> Result<(), JobError> {
+        let Some(item) = top.get("level") else { return Ok(()) };
+        let all = item
+            .as_table_like()
+            .ok_or_else(|| self.wrong_type(item, "level", "a table"))?;
+        self.check_keys(all, &LEVELS.map(Level::key), "'level'")?;
+        for level in LEVELS {
+            let Some(item) = all.get(level.key()) else { continue };
+            let table = item
+                .as_table_like()
+                .ok_or_else(|| self.wrong_type(item, level.key(), "a table"))?;
+            self.check_keys(table, &LINK_KEYS[1..], "a level")?;
+            let link = self.link(table, links.level(level).clone())?;
+            links.set_level(level, link);
+        }
+        Ok(())
+    }
+
+    fn process(&self, top: &dyn TableLike, links: &mut Links) -> Result<(), JobError> {
+        let Some(item) = top.get("process") else { return Ok(()) };
+        let table = item
+            .as_table_like()
+            .ok_or_else(|| self.wrong_type(item, "process", "a table"))?;
+        self.check_keys(table, &["copy", "reduce"], "'process'")?;
+        for (key, curve) in [("copy", &mut links.copy), ("reduce", &mut links.reduce)] {
+            if let Some(text) = self.text(table, key)? {
+                *curve = Curve::rate(self.point(quantity::rate(&text), table, key)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn pair(
+        &self,
+        (table, span): &Spanned<'_>,
+        sites: &HashMap<String, u32>,
+        links: &mut Links,
+    ) -> Result<(), JobError> {
+        self.check_keys(*table, &LINK_KEYS, "a link")?;
+        let wrong = || {
+            let error = JobError::new("'between' must name two different sites of this file");
+            let error = error.hint("write between = [\"paris\", \"lab\"]; of a site with a count, \"city-1\"");
+            self.at(error, place(*table, "between", span))
+        };
+        let names = table.get("between").and_then(Item::as_array).ok_or_else(wrong)?;
+        let numbers: Vec<u32> = names
+            .iter()
+            .map(|v| v.as_str().and_then(|name| sites.get(name)).copied().ok_or_else(wrong))
+            .collect::<Result<_, _>>()?;
+        let [a, b] = numbers[..] else { return Err(wrong()) };
+        if a == b {
+            return Err(wrong());
+        }
+        let link = self.link(*table, links.level(Level::WideArea).clone())?;
+        links.set_pair(a, b, link);
+        Ok(())
+    }
+
+    /// The parameters of a link; what is left out is as in `above`.
+    fn link(&self, table: &dyn TableLike, above: Link) -> Result<Link, JobError> {
+        let mut link = above;
+        if let Some(text) = self.text(table, "latency")? {
+            link.latency = self.point(quantity::time(&text), table, "latency")?;
+        }
+        if let Some(text) = self.text(table, "rate")? {
+            if let Some(item) = table.get("gap") {
+                let error = JobError::new("'rate' and 'gap' say the same thing").hint("leave one of them away");
+                return Err(self.at(error, item.span().unwrap_or(0..0)));
+            }
+            link.gap = Curve::rate(self.point(quantity::rate(&text), table, "rate")?);
+        }
+        for (key, curve) in [
+            ("gap", &mut link.gap),
+            ("send", &mut link.send),
+            ("receive", &mut link.receive),
+        ] {
+            if let Some(item) = table.get(key) {
+                *curve = self.curve(item, table, key)?;
+            }
+        }
+        Ok(link)
+    }
+
+    /// One time, or pairs of size and time.
+    fn curve(&self, item: &Item, table: &dyn TableLike, key: &str) -> Result<Curve, JobError> {
+        if let Some(text) = item.as_str() {
+            return Ok(Curve::constant(self.point(quantity::time(text), table, key)?));
+        }
+        let wanted = "a time or a list of pairs such as [\"64 KiB\", \"5 ms\"]";
+        let array = item.as_array().ok_or_else(|| self.wrong_type(item, key, wanted))?;
+        let text = |value: &Value, read: fn(&str) -> Result<u64, JobError>| {
+            let read = value
+                .as_str()
+                .map_or_else(|| Err(JobError::new("this must be a text with a unit")), read);
+            read.map_err(|error| self.at(error, value.span().unwrap_or(0..0)))
+        };
+        let mut points = Vec::new();
+        for pair in array {
+            let two = pair.as_array().filter(|p| p.len() == 2);
+            let (Some(size), Some(time)) = (two.and_then(|p| p.get(0)), two.and_then(|p| p.get(1))) else {
+                return Err(self.wrong_type(item, key, wanted));
+            };
+            points.push((text(size, quantity::size)?, text(time, quantity::time)?));
+        }
+        self.point(Curve::new(points).map_err(|e| wrong_points(key, e)), table, key)
+    }
+}
+
+fn wrong_points(key: &str, error: CurveError) -> JobError {
+    JobError::new(match error {
+        CurveError::TooMany => format!("'{key}' has more than {} points", Curve::MAX_POINTS),
+        CurveError::SizesNotAscending => format!("the sizes of '{key}' must ascend"),
+        CurveError::TimesDescending => format!("the times of '{key}' must not descend"),
+    })
+}
+
+fn place(table: &dyn TableLike, key: &str, otherwise: &Range<usize>) -> Range<usize> {
+    table
+        .get(key)
+        .and_then(Item::span)
+        .unwrap_or_else(|| otherwise.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[level.wide]
+latency = "20 ms"
+rate = "100 Mbit/s"
+[level.node]
+send = [["1 B", "100 ns"], ["1 KiB", "300 ns"]]
+[process]
+reduce = "1 GB/s"
+[[site]]
+name = "paris"
+machines = 2
+processes = 3
+[[site]]
+name = "lab"
+machines = [{ processes = 2 }, { nodes = 2 }]
+[[site]]
+name = "city"
+count = 2
+[[link]]
+between = ["paris", "city-2"]
+latency = "37.5 ms"
+"#;
+
+    #[test]
+    fn a_grid() {
+        let grid = parse(GOOD, "g.toml").unwrap();
+        assert_eq!(grid.sites, ["paris", "lab", "city-1", "city-2"]);
+        let places: Vec<_> = (0..grid.topology.size()).map(|r| grid.topology.clusters_of(r)).collect();
+        assert_eq!(places[0..4], [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 1]]);
+        assert_eq!(
+            places[6..],
+            [[1, 2, 2], [1, 2, 2], [1, 3, 3], [1, 3, 4], [2, 4, 5], [3, 5, 6]]
+        );
+        let (_, link) = grid.links.between(&grid.topology, 11, 0);
+        assert_eq!((link.latency, link.gap.at(12_500_000)), (37_500_000, 1_000_000_000));
+        assert_eq!(grid.links.between(&grid.topology, 0, 10).1.latency, 20_000_000);
+        assert_eq!(grid.links.level(Level::Node).send.at(2047), 500);
+        assert_eq!(grid.links.reduce.at(1000), 1000);
+    }
+
+    #[test]
+    fn errors_point_at_the_place() {
+        let head = "[[site]]\nname = \"a\"\n";
+        for (body, start) in [
+            ("cuont = 3\n", "g.toml:3:1: unknown key 'cuont' in a site"),
+            ("processes = 0\n", "g.toml:3:13: 'processes' must be from 1"),
+            ("machines = \"x\"\n", "g.toml:3:12: 'machines' must be a list"),
+            ("machines = []\n", "g.toml:3:12: 'machines' is an empty list"),
+            ("machines = 1000000\nnodes = 1000000\n", "g.toml:1:1: with site 'a' there are more"),
+            ("[[site]]\nname = \"a\"\n", "g.toml:4:8: site 'a' is named twice"),
+            ("[[site]]\n", "g.toml:3:1: this site lacks 'name'"),
+            ("[[link]]\nbetween = [\"a\", \"b\"]\n", "g.toml:4:11: 'between' must name two"),
+            ("[level.wide]\nlatency = \"5\"\n", "g.toml:4:11: '5' is not a time"),
+            ("[level.wide]\nrate = \"5 B/s\"\ngap = \"1 s\"\n", "g.toml:5:7: 'rate' and 'gap'"),
+            ("[level.wide]\nsend = [[\"1 B\", 5]]\n", "g.toml:4:17: this must be a text"),
+            ("[level.wide]\nsend = [[\"1 B\"]]\n", "g.toml:4:8: 'send' must be a time"),
+            ("[level.vendor]\n", "g.toml:3:8: unknown key 'vendor' in 'level'"),
+            ("[level\n", "g.toml:3:"),
+        ] {
+            let text = parse(&format!("{head}{body}"), "g.toml").unwrap_err().to_string();
+            assert!(text.starts_with(start), "{body}: {text}");
+        }
+        assert!(parse("", "g.toml").unwrap_err().to_string().contains("there is no [[site]]"));
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sizes, times and rates as users write them: a decimal number and a unit, `64 KiB`, `7.5ms`, `100 Mbit/s`.
+
+use crate::error::JobError;
+
+/// Largest value in the smallest unit; sums of a few stay far below the range of `u64`.
+const MOST: f64 = 1e18;
+
+const SIZES: [(&str, f64); 9] = [
+    ("", 1.0),
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+];
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+const RATES: [(&str, f64); 7] = [
+    ("kbit/s", 125.0),
+    ("Mbit/s", 125e3),
+    ("Gbit/s", 125e6),
+    ("B/s", 1.0),
+    ("kB/s", 1e3),
+    ("MB/s", 1e6),
+    ("GB/s", 1e9),
+];
+
+/// Bytes.
+pub fn size(text: &str) -> Result<u64, JobError> {
+    read(text, &SIZES, "a size", "512, 64KiB or 16MiB")
+}
+
+/// Nanoseconds.
+pub fn time(text: &str) -> Result<u64, JobError> {
+    read(text, &TIMES, "a time", "\"300 ns\", \"5 us\" or \"20 ms\"")
+}
+
+/// Bytes per second, at least 1.
+pub fn rate(text: &str) -> Result<u64, JobError> {
+    match read(text, &RATES, "a rate", "\"100 Mbit/s\" or \"5 GB/s\"")? {
+        0 => Err(JobError::new(format!("'{text}' is less than one byte per second"))),
+        rate => Ok(rate),
+    }
+}
+
+fn read(text: &str, units: &[(&str, f64)], what: &str, like: &str) -> Result<u64, JobError> {
+    let shown: String = text.chars().take(40).collect();
+    let wrong = |why: &str| Err(JobError::new(format!("'{shown}' is {why}")).hint(format!("write for example {like}")));
+    let text = text.trim();
+    let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+    let (number, unit) = (text[..digits].parse::<f64>(), text[digits..].trim_start());
+    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor);
+    let (Ok(number), Some(factor)) = (number, factor) else {
+        return wrong(&format!("not {what}"));
+    };
+    let value = (number * factor).round();
+    if value > MOST {
+        return wrong("too large");
+    }
+    Ok(value as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities() {
+        assert_eq!(size("8MiB"), Ok(8 << 20));
+        assert_eq!(size("17"), Ok(17));
+        assert_eq!(time("37.5 ms"), Ok(37_500_000));
+        assert_eq!(rate("100 Mbit/s"), Ok(12_500_000));
+    }
+
+    #[test]
+    fn wrong_ones_say_what_was_meant() {
+        for text in ["", "x", "-1", "1.2.3 B", "1 mb", "1e3", "999999999 TiB", "\u{e9}"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert!(time("5").unwrap_err().to_string().contains("'5' is not a time"));
+        assert!(rate("0 B/s").is_err());
+    }
+}
