@@ -127,3 +127,14 @@ pub(crate) fn cut(call: &Call, shape: &Shape, total: u64, top: Top) -> Cut {
     };
     Cut { total, piece, lanes }
 }
+
+/// How a number of members and of bytes stands to the thresholds of this file, for people.
+pub(crate) fn facts(members: u32, bytes: u64) -> String {
+    let size = match bytes {
+        _ if bytes <= SHORT => format!("{bytes} bytes <= SHORT ({SHORT})"),
+        _ if bytes <= LONG => format!("SHORT ({SHORT}) < {bytes} bytes <= LONG ({LONG})"),
+        _ => format!("{bytes} bytes > LONG ({LONG})"),
+    };
+    let relation = if members <= FLAT { "<=" } else { ">" };
+    format!("{members} members {relation} FLAT ({FLAT}), {size}")
+}

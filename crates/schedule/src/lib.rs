@@ -14,6 +14,7 @@ mod call;
 pub mod check;
 mod choose;
 mod compose;
+mod explain;
 mod fold;
 mod order;
 mod row;
@@ -36,6 +37,7 @@ mod scan;
 mod scatter;
 
 pub use call::{Blocks, Call, Operation};
+pub use explain::{Choice, Explanation, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
 use isthmus_topology::Shape;
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
