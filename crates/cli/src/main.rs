@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod compiler;
 mod info;
 mod run;
+mod simulate;
 mod terminal;
 
 /// Run one MPI program across machines, clusters and sites as if they were one
@@ -23,6 +24,8 @@ struct Command {
 enum Verb {
     Run(run::Run),
     Info(info::Info),
+    Explain(simulate::Explain),
+    Simulate(simulate::Simulate),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
     Agent,
@@ -70,6 +73,8 @@ fn isthmus() -> ExitCode {
     match Command::parse().verb {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Info(arguments) => info::info(&arguments),
+        Verb::Explain(arguments) => simulate::explain(&arguments),
+        Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Agent => agent(),
     }
 }

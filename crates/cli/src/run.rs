@@ -181,7 +181,8 @@ fn report(outcome: &Outcome) -> ExitCode {
     ExitCode::from(if shown == 0 && outcome.status != 0 { 1 } else { shown })
 }
 
-fn refuse(error: &JobError) -> ExitCode {
+/// Tells the user what is wrong with what they wrote.
+pub(crate) fn refuse(error: &JobError) -> ExitCode {
     crate::complain(&format!("isthmus: error: {error}"));
     ExitCode::from(STATUS_USAGE)
 }

@@ -280,7 +280,12 @@ impl<'a> Document<'a> {
     }
 
     /// Adds the place of a key's value to an error.
-    pub(crate) fn point<T>(&self, result: Result<T, JobError>, table: &dyn TableLike, key: &str) -> Result<T, JobError> {
+    pub(crate) fn point<T>(
+        &self,
+        result: Result<T, JobError>,
+        table: &dyn TableLike,
+        key: &str,
+    ) -> Result<T, JobError> {
         result.map_err(|error| self.at(error, table.get(key).and_then(Item::span).unwrap_or(0..0)))
     }
 

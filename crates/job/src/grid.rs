@@ -130,7 +130,11 @@ impl Document<'_> {
             return Err(self.at(JobError::new(problem), span.clone()));
         }
         for i in 1..=count.unwrap_or(1) {
-            let name = if count.is_some() { format!("{name}-{i}") } else { name.clone() };
+            let name = if count.is_some() {
+                format!("{name}-{i}")
+            } else {
+                name.clone()
+            };
             if builder.numbers.contains_key(&name) {
                 let error = JobError::new(format!("site '{name}' is named twice"));
                 return Err(self.at(error, place(*table, "name", span)));
@@ -302,10 +306,7 @@ fn wrong_points(key: &str, error: CurveError) -> JobError {
 }
 
 fn place(table: &dyn TableLike, key: &str, otherwise: &Range<usize>) -> Range<usize> {
-    table
-        .get(key)
-        .and_then(Item::span)
-        .unwrap_or_else(|| otherwise.clone())
+    table.get(key).and_then(Item::span).unwrap_or_else(|| otherwise.clone())
 }
 
 #[cfg(test)]
@@ -339,7 +340,9 @@ latency = "37.5 ms"
     fn a_grid() {
         let grid = parse(GOOD, "g.toml").unwrap();
         assert_eq!(grid.sites, ["paris", "lab", "city-1", "city-2"]);
-        let places: Vec<_> = (0..grid.topology.size()).map(|r| grid.topology.clusters_of(r)).collect();
+        let places: Vec<_> = (0..grid.topology.size())
+            .map(|r| grid.topology.clusters_of(r))
+            .collect();
         assert_eq!(places[0..4], [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 1]]);
         assert_eq!(
             places[6..],
@@ -360,20 +363,40 @@ latency = "37.5 ms"
             ("processes = 0\n", "g.toml:3:13: 'processes' must be from 1"),
             ("machines = \"x\"\n", "g.toml:3:12: 'machines' must be a list"),
             ("machines = []\n", "g.toml:3:12: 'machines' is an empty list"),
-            ("machines = 1000000\nnodes = 1000000\n", "g.toml:1:1: with site 'a' there are more"),
+            (
+                "machines = 1000000\nnodes = 1000000\n",
+                "g.toml:1:1: with site 'a' there are more",
+            ),
             ("[[site]]\nname = \"a\"\n", "g.toml:4:8: site 'a' is named twice"),
             ("[[site]]\n", "g.toml:3:1: this site lacks 'name'"),
-            ("[[link]]\nbetween = [\"a\", \"b\"]\n", "g.toml:4:11: 'between' must name two"),
+            (
+                "[[link]]\nbetween = [\"a\", \"b\"]\n",
+                "g.toml:4:11: 'between' must name two",
+            ),
             ("[level.wide]\nlatency = \"5\"\n", "g.toml:4:11: '5' is not a time"),
-            ("[level.wide]\nrate = \"5 B/s\"\ngap = \"1 s\"\n", "g.toml:5:7: 'rate' and 'gap'"),
-            ("[level.wide]\nsend = [[\"1 B\", 5]]\n", "g.toml:4:17: this must be a text"),
-            ("[level.wide]\nsend = [[\"1 B\"]]\n", "g.toml:4:8: 'send' must be a time"),
+            (
+                "[level.wide]\nrate = \"5 B/s\"\ngap = \"1 s\"\n",
+                "g.toml:5:7: 'rate' and 'gap'",
+            ),
+            (
+                "[level.wide]\nsend = [[\"1 B\", 5]]\n",
+                "g.toml:4:17: this must be a text",
+            ),
+            (
+                "[level.wide]\nsend = [[\"1 B\"]]\n",
+                "g.toml:4:8: 'send' must be a time",
+            ),
             ("[level.vendor]\n", "g.toml:3:8: unknown key 'vendor' in 'level'"),
             ("[level\n", "g.toml:3:"),
         ] {
             let text = parse(&format!("{head}{body}"), "g.toml").unwrap_err().to_string();
             assert!(text.starts_with(start), "{body}: {text}");
         }
-        assert!(parse("", "g.toml").unwrap_err().to_string().contains("there is no [[site]]"));
+        assert!(
+            parse("", "g.toml")
+                .unwrap_err()
+                .to_string()
+                .contains("there is no [[site]]")
+        );
     }
 }

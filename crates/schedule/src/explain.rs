@@ -133,7 +133,9 @@ mod tests {
 
     fn grid() -> Arc<Shape> {
         let levels = [Level::WideArea, Level::LocalArea, Level::Node];
-        Arc::new(Shape::from_colours(&levels, 24, |rank, depth| [rank / 8, rank / 4][depth]))
+        Arc::new(Shape::from_colours(&levels, 24, |rank, depth| {
+            [rank / 8, rank / 4][depth]
+        }))
     }
 
     fn algorithms(operation: Operation, units: u64) -> Vec<(Level, u32, u32, String)> {

@@ -38,10 +38,7 @@ fn small_links() -> Links {
         send: Curve::constant(send),
         receive: Curve::constant(receive),
     };
-    let (slow, fast) = (
-        link(1000, 1_000_000_000, 10, 20),
-        link(100, 10_000_000_000, 1, 2),
-    );
+    let (slow, fast) = (link(1000, 1_000_000_000, 10, 20), link(100, 10_000_000_000, 1, 2));
     Links::alike([slow.clone(), slow.clone(), slow, fast.clone(), fast])
 }
 
@@ -63,10 +60,18 @@ fn two_processes_by_hand() {
     let outcome = run(&Call::new(Operation::Bcast, 1000), &grid(2, 1, 1), &small_links());
     // Busy 10, on the link 1000, under way 1000, busy 20. The root is done when the link has taken all.
     assert_eq!(outcome.finished, [1010, 2030]);
-    let path: Vec<_> = outcome.critical_path().iter().map(|r| (r.kind, r.rank, r.begin, r.end)).collect();
+    let path: Vec<_> = outcome
+        .critical_path()
+        .iter()
+        .map(|r| (r.kind, r.rank, r.begin, r.end))
+        .collect();
     assert_eq!(
         path,
-        [(Kind::Send, 0, 0, 10), (Kind::Link, 0, 10, 2010), (Kind::Receive, 1, 2010, 2030)]
+        [
+            (Kind::Send, 0, 0, 10),
+            (Kind::Link, 0, 10, 2010),
+            (Kind::Receive, 1, 2010, 2030)
+        ]
     );
     assert_eq!((outcome.links.len(), outcome.links[0].busy), (1, 1000));
 }
@@ -117,8 +122,18 @@ fn latency_bounds_over_three_sites() {
 #[test]
 fn a_pair_of_sites_with_a_longer_way_decides() {
     let mut links = latencies(20 * MS, MS);
-    links.set_pair(2, 0, Link { latency: 75 * MS, ..Link::default() });
-    assert_eq!(run(&Call::new(Operation::Bcast, 8), &grid(3, 2, 4), &links).time(), 76 * MS);
+    links.set_pair(
+        2,
+        0,
+        Link {
+            latency: 75 * MS,
+            ..Link::default()
+        },
+    );
+    assert_eq!(
+        run(&Call::new(Operation::Bcast, 8), &grid(3, 2, 4), &links).time(),
+        76 * MS
+    );
 }
 
 #[test]
@@ -136,7 +151,11 @@ fn long_messages_fill_the_link() {
     let outcome = run(&Call::new(Operation::Bcast, 16 << 20), &grid(3, 2, 4), &links);
     let bound = 1_342_177_280 + 20 * MS;
     // Each of the 128 pieces is rounded down to whole nanoseconds.
-    assert!(outcome.time() + 128 >= bound && outcome.time() <= bound, "{}", outcome.time());
+    assert!(
+        outcome.time() + 128 >= bound && outcome.time() <= bound,
+        "{}",
+        outcome.time()
+    );
 }
 
 #[test]
@@ -161,8 +180,9 @@ fn limits_end_a_simulation_or_its_records() {
 }
 
 fn worlds() -> impl Strategy<Value = Topology> {
-    prop::collection::vec((0u32..4, 0u32..3, 0u32..2), 1..30)
-        .prop_map(|places| Topology::from_clusters(places.into_iter().map(|(s, m, n)| [s, 3 * s + m, 6 * s + 2 * m + n])))
+    prop::collection::vec((0u32..4, 0u32..3, 0u32..2), 1..30).prop_map(|places| {
+        Topology::from_clusters(places.into_iter().map(|(s, m, n)| [s, 3 * s + m, 6 * s + 2 * m + n]))
+    })
 }
 
 proptest! {

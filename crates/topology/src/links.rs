@@ -180,7 +180,10 @@ mod tests {
     #[test]
     fn curves_are_linear_between_points_and_go_on_beyond() {
         let curve = Curve::new(vec![(10, 100), (20, 200), (30, 600)]).unwrap();
-        assert_eq!([0, 10, 15, 20, 25, 30, 40].map(|m| curve.at(m)), [100, 100, 150, 200, 400, 600, 1000]);
+        assert_eq!(
+            [0, 10, 15, 20, 25, 30, 40].map(|m| curve.at(m)),
+            [100, 100, 150, 200, 400, 600, 1000]
+        );
         assert_eq!(Curve::constant(7).at(1 << 50), 7);
         assert_eq!(Curve::ZERO.at(9), 0);
     }
@@ -206,7 +209,10 @@ mod tests {
         links.set_pair(2, 0, Link::simple(5, 1, 1));
         assert_eq!(links.between(&topology, 0, 2).1.latency, 5);
         assert_eq!(links.between(&topology, 3, 0).1.latency, 5);
-        assert_eq!(links.between(&topology, 0, 1), (Level::WideArea, links.level(Level::WideArea)));
+        assert_eq!(
+            links.between(&topology, 0, 1),
+            (Level::WideArea, links.level(Level::WideArea))
+        );
         assert_eq!(links.between(&topology, 2, 3).0, Level::Node);
     }
 }

@@ -160,9 +160,16 @@ impl<'a> World<'a> {
                 self.at(end, What::Leave { rank, step }, record);
             }
             Action::Receive { from, slot, .. } => self.post((from, rank, slot), step, now, cause),
-            Action::Copy { to, .. } => self.compute(rank, step, self.links.copy.at(self.bytes(to.length)), (now, cause)),
+            Action::Copy { to, .. } => {
+                self.compute(rank, step, self.links.copy.at(self.bytes(to.length)), (now, cause))
+            }
             Action::Reduce { target, .. } => {
-                self.compute(rank, step, self.links.reduce.at(self.bytes(target.length)), (now, cause));
+                self.compute(
+                    rank,
+                    step,
+                    self.links.reduce.at(self.bytes(target.length)),
+                    (now, cause),
+                );
             }
         }
     }

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The result of a simulation as text and as JSON.
+
+use super::Simulated;
+use isthmus_schedule::Explanation;
+use isthmus_schedule::simulate::{Kind, LinkUse, Record};
+use isthmus_topology::Level;
+use serde_json::{Value, json};
+
+/// Ranks and links that are listed one by one.
+const LISTED: usize = 32;
+/// Lines of a critical path that are shown of its beginning, and of its end.
+const SHOWN: usize = 16;
+
+/// What `isthmus simulate` prints.
+pub(super) fn simulated(all: &Simulated) -> String {
+    format!("{}{}{}{}{}", head(all), levels(all), links(all), ranks(all), path(all))
+}
+
+/// What `isthmus explain` prints.
+pub(super) fn explained(all: &Simulated, explanation: Option<&Explanation>) -> String {
+    format!("{}{}{}{}", head(all), choices(explanation), levels(all), path(all))
+}
+
+/// What `isthmus simulate --json` prints. Times are nanoseconds.
+pub(super) fn json(all: &Simulated) -> String {
+    let outcome = &all.outcome;
+    let levels = Level::ALL.map(|level| {
+        json!({
+            "level": level.key(),
+            "messages": outcome.crossings.messages[level.index()],
+            "bytes": outcome.crossings.bytes[level.index()],
+        })
+    });
+    let links = outcome.links.iter().map(|link| {
+        json!({
+            "level": link.level.key(),
+            "from": end_of(all, link, link.from),
+            "to": (link.to != u32::MAX).then(|| end_of(all, link, link.to)),
+            "messages": link.messages,
+            "bytes": link.bytes,
+            "busy": link.busy,
+        })
+    });
+    let path = outcome.critical_path();
+    let value = json!({
+        "operation": all.name,
+        "bytes": bytes(all),
+        "root": all.call.root,
+        "processes": outcome.finished.len(),
+        "time": outcome.time(),
+        "finished": outcome.finished,
+        "levels": levels,
+        "links": links.collect::<Vec<Value>>(),
+        "critical_path": if outcome.records_dropped { Value::Null } else { path.iter().map(step).collect() },
+        "events": outcome.events,
+    });
+    format!("{value:#}")
+}
+
+fn step(record: &Record) -> Value {
+    json!({
+        "kind": record.kind.name(),
+        "level": record.level.key(),
+        "rank": record.rank,
+        "peer": record.peer,
+        "bytes": record.bytes,
+        "begin": record.begin,
+        "end": record.end,
+    })
+}
+
+/// Bytes of the call's block.
+fn bytes(all: &Simulated) -> u64 {
+    all.call.blocks.size(0) * all.call.unit_bytes
+}
+
+fn head(all: &Simulated) -> String {
+    let (processes, sites) = (all.outcome.finished.len(), all.grid.sites.len());
+    format!(
+        "{} of {} bytes, root {}, {processes} processes on {sites} {}: {}\n",
+        all.name,
+        bytes(all),
+        all.call.root,
+        if sites == 1 { "site" } else { "sites" },
+        time(all.outcome.time())
+    )
+}
+
+fn choices(explanation: Option<&Explanation>) -> String {
+    let Some(explanation) = explanation else {
+        return "\nchoices: this call is not described\n".to_owned();
+    };
+    let mut text = format!(
+        "\n{:<12}{:>8}{:>9}  {:<54}because\n",
+        "level", "groups", "members", "algorithm"
+    );
+    for choice in &explanation.choices {
+        text.push_str(&format!(
+            "{:<12}{:>8}{:>9}  {:<54}{}\n",
+            choice.level.name(),
+            choice.councils,
+            choice.members,
+            choice.algorithm,
+            choice.why
+        ));
+    }
+    let (pieces, size) = explanation.pieces;
+    if pieces > 1 {
+        text.push_str(&format!("in {pieces} pieces of {size} bytes that follow each other\n"));
+    }
+    text
+}
+
+fn levels(all: &Simulated) -> String {
+    let mut text = format!("\n{:<12}{:>14}{:>20}\n", "level", "messages", "bytes");
+    let crossings = &all.outcome.crossings;
+    for level in Level::ALL {
+        let (messages, bytes) = (crossings.messages[level.index()], crossings.bytes[level.index()]);
+        if messages > 0 {
+            text.push_str(&format!("{:<12}{messages:>14}{bytes:>20}\n", level.name()));
+        }
+    }
+    text
+}
+
+/// The links of the slow levels, busiest first.
+fn links(all: &Simulated) -> String {
+    let mut slow: Vec<&LinkUse> = all.outcome.links.iter().collect();
+    slow.retain(|l| l.level <= Level::LocalArea);
+    slow.sort_by_key(|l| std::cmp::Reverse(l.busy));
+    if slow.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{:<44}{:>10}{:>18}{:>12}{:>6}\n",
+        "link", "messages", "bytes", "occupied", "use"
+    );
+    for link in slow.iter().take(LISTED) {
+        let name = format!("{} -> {}", end_of(all, link, link.from), end_of(all, link, link.to));
+        let part = u128::from(link.busy) * 100 / u128::from(all.outcome.time().max(1));
+        let busy = time(link.busy);
+        text.push_str(&format!(
+            "{name:<44}{:>10}{:>18}{busy:>12}{part:>5}%\n",
+            link.messages, link.bytes
+        ));
+    }
+    if slow.len() > LISTED {
+        text.push_str(&format!("and {} links more\n", slow.len() - LISTED));
+    }
+    text
+}
+
+/// Name of an end of a link.
+fn end_of(all: &Simulated, link: &LinkUse, end: u32) -> String {
+    match link.level {
+        Level::WideArea => all.grid.sites[end as usize].clone(),
+        Level::LocalArea => format!("machine {end}"),
+        Level::Machine | Level::Vendor => format!("node {end}"),
+        Level::Node => format!("rank {end}"),
+    }
+}
+
+fn ranks(all: &Simulated) -> String {
+    let finished = &all.outcome.finished;
+    let mut order: Vec<usize> = (0..finished.len()).collect();
+    order.sort_by_key(|&rank| finished[rank]);
+    let say = |rank: usize| format!("rank {rank} after {}", time(finished[rank]));
+    if finished.len() > LISTED {
+        let (first, middle, last) = (order[0], order[order.len() / 2], order[order.len() - 1]);
+        return format!(
+            "\ndone: first {}, half of them until {}, last {}\n",
+            say(first),
+            time(finished[middle]),
+            say(last)
+        );
+    }
+    let lines: Vec<String> = (0..finished.len()).map(|rank| format!("  {}\n", say(rank))).collect();
+    format!("\ndone:\n{}", lines.concat())
+}
+
+fn path(all: &Simulated) -> String {
+    if all.outcome.records_dropped {
+        return "\ncritical path: not kept, there are too many messages\n".to_owned();
+    }
+    let path = all.outcome.critical_path();
+    let mut text = "\ncritical path:\n".to_owned();
+    for (i, record) in path.iter().enumerate() {
+        if i >= SHOWN && i + SHOWN < path.len() {
+            if i == SHOWN {
+                text.push_str(&format!("  ... {} steps more\n", path.len() - 2 * SHOWN));
+            }
+            continue;
+        }
+        let (begin, length) = (time(record.begin), time(record.end - record.begin));
+        text.push_str(&format!("  at {begin:>11} for {length:>11}  {}\n", told(record)));
+    }
+    text
+}
+
+fn told(record: &Record) -> String {
+    let Record { rank, peer, bytes, .. } = record;
+    match record.kind {
+        Kind::Send => format!("rank {rank} sends {bytes} bytes to rank {peer}"),
+        Kind::Link => format!("{}: rank {rank} to rank {peer}, {bytes} bytes", record.level),
+        Kind::Receive => format!("rank {rank} receives {bytes} bytes from rank {peer}"),
+        Kind::Compute => format!("rank {rank} combines or copies"),
+    }
+}
+
+/// Nanoseconds with a unit, four digits.
+fn time(nanoseconds: u64) -> String {
+    let n = nanoseconds as f64;
+    match nanoseconds {
+        0..1_000 => format!("{nanoseconds} ns"),
+        1_000..1_000_000 => format!("{:.3} us", n / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.3} ms", n / 1e6),
+        _ => format!("{:.3} s", n / 1e9),
+    }
+}

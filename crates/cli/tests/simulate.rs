@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus simulate` and `isthmus explain` as their users meet them, with the example's grid.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+const GRID: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/grid.toml");
+
+fn isthmus(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isthmus"))
+        .args(words)
+        .output()
+        .unwrap()
+}
+
+fn good(words: &[&str]) -> String {
+    let output = isthmus(words);
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{words:?}: {complaint}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What is complained about, with exit status 2.
+fn refused(words: &[&str]) -> String {
+    let output = isthmus(words);
+    assert_eq!(output.status.code(), Some(2), "{words:?}");
+    assert!(output.stdout.is_empty(), "{words:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn json_of_a_broadcast() {
+    let text = good(&["simulate", "bcast", "8", "--topology", GRID, "--root", "5", "--json"]);
+    let all: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&all["processes"], &all["root"], &all["bytes"]),
+        (&24.into(), &5.into(), &8.into())
+    );
+    let messages = |i: usize| all["levels"][i]["messages"].as_u64().unwrap();
+    assert_eq!([0, 1, 2, 3, 4].map(messages), [2, 3, 0, 0, 18]);
+    let finished: Vec<u64> = all["finished"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t.as_u64().unwrap())
+        .collect();
+    assert_eq!(finished.len(), 24);
+    assert_eq!(finished.iter().max().copied(), all["time"].as_u64());
+    // From paris: 20 ms to boston, then half a millisecond between its machines.
+    assert!(all["time"].as_u64().unwrap() > 20_500_000);
+    let path = all["critical_path"].as_array().unwrap();
+    assert_eq!(path.last().unwrap()["end"], all["time"]);
+    let links = all["links"].as_array().unwrap();
+    assert_eq!(
+        (&links[0]["from"], &links[0]["to"]),
+        (&"paris".into(), &"boston".into())
+    );
+}
+
+#[test]
+fn text_names_ranks_links_and_the_path() {
+    let text = good(&["simulate", "allreduce", "64KiB", "--topology", GRID]);
+    for part in [
+        "24 processes on 3 sites",
+        "wide area",
+        "paris -> tokyo",
+        "rank 23 after",
+        "critical path:",
+    ] {
+        assert!(text.contains(part), "no '{part}' in: {text}");
+    }
+}
+
+#[test]
+fn explanations_name_choices_and_thresholds() {
+    let text = good(&["explain", "allreduce", "8MiB", "--topology", GRID]);
+    for part in [
+        "shares to each leader, results from each, two trips",
+        "3 members <= FLAT (16), 8388608 bytes > LONG (32768)",
+        "pieces of",
+        "critical path:",
+    ] {
+        assert!(text.contains(part), "no '{part}' in: {text}");
+    }
+    assert!(good(&["explain", "barrier", "--topology", GRID]).contains("each leader to each other, one trip"));
+}
+
+#[test]
+fn a_drawing_is_well_formed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("bcast.svg");
+    let file = file.to_str().unwrap();
+    _ = good(&["explain", "bcast", "64KiB", "--topology", GRID, "--svg", file]);
+    let drawing = std::fs::read_to_string(file).unwrap();
+    assert!(drawing.starts_with("<svg xmlns=") && drawing.trim_end().ends_with("</svg>"));
+    let open = |name: &str| drawing.matches(&format!("<{name}")).count();
+    let closed = |name: &str| drawing.matches(&format!("</{name}>")).count();
+    assert_eq!(open("text"), closed("text"));
+    assert_eq!(open("title"), closed("title"));
+    // Every quoted value ends, and nothing but elements begins with '<'.
+    assert_eq!(drawing.matches('"').count() % 2, 0);
+    assert_eq!(drawing.matches('<').count(), drawing.matches('>').count());
+    assert!(drawing.contains("23 tokyo"));
+}
+
+#[test]
+fn mistakes_are_pointed_out() {
+    assert!(refused(&["simulate", "bcst", "8", "--topology", GRID]).contains("'bcst' is not an operation"));
+    assert!(refused(&["simulate", "bcast", "8 parsecs", "--topology", GRID]).contains("is not a size"));
+    assert!(refused(&["simulate", "bcast", "--topology", GRID]).contains("no size is given"));
+    assert!(refused(&["explain", "bcast", "8", "--topology", GRID, "--root", "24"]).contains("24 processes"));
+    assert!(refused(&["explain", "barrier", "--topology", GRID, "--root", "2"]).contains("has none"));
+    assert!(refused(&["simulate", "bcast", "8", "--topology", "none.toml"]).contains("cannot read topology file"));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("g.toml");
+    std::fs::write(&file, "[[site]]\nname = \"a\"\nproceses = 3\n").unwrap();
+    let text = refused(&["simulate", "bcast", "8", "--topology", file.to_str().unwrap()]);
+    assert!(text.contains("g.toml:3:1: unknown key 'proceses' in a site"), "{text}");
+    assert!(text.contains("did you mean 'processes'?"), "{text}");
+}
+
+#[test]
+fn a_large_grid() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("g.toml");
+    std::fs::write(
+        &file,
+        "[[site]]\nname = \"s\"\ncount = 100\nmachines = 2\nprocesses = 5\n",
+    )
+    .unwrap();
+    let file = file.to_str().unwrap();
+    let text = good(&["simulate", "bcast", "8", "--topology", file]);
+    assert!(
+        text.contains("1000 processes on 100 sites") && text.contains("links more"),
+        "{text}"
+    );
+    assert!(refused(&["simulate", "bcast", "8", "--topology", file, "--svg", "no.svg"]).contains("too many to draw"));
+}
