@@ -52,7 +52,7 @@ fn latencies(wide: u64, local: u64) -> Links {
 }
 
 fn run(call: &Call, topology: &Topology, links: &Links) -> Outcome {
-    simulate(call, topology, links, Limits::default()).unwrap()
+    simulate(call, topology, links, Limits::default()).unwrap_or_else(|stopped| panic!("{call:?}: {stopped}"))
 }
 
 #[test]

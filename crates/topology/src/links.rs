@@ -169,7 +169,7 @@ impl Links {
         let own = (level == Level::WideArea)
             .then(|| self.pairs.get(&(x.min(y), x.max(y))))
             .flatten();
-        (level, own.unwrap_or(&self.levels[level.index()]))
+        (level, own.unwrap_or_else(|| self.level(level)))
     }
 }
 
