@@ -73,11 +73,15 @@ static void error_codes(void)
     OK(MPI_Error_class(other, &found));
     CHECK(found == MPI_ERR_TAG);
     CHECK(MPI_Remove_error_class(class) != MPI_SUCCESS);
+    CHECK(MPI_Remove_error_code(code) != MPI_SUCCESS);
     OK(MPI_Remove_error_string(code));
     OK(MPI_Error_string(code, text, &found));
     CHECK(found == 0);
     OK(MPI_Remove_error_code(code));
     OK(MPI_Remove_error_code(other));
+    OK(MPI_Add_error_string(class, "a class of our own"));
+    CHECK(MPI_Remove_error_class(class) != MPI_SUCCESS);
+    OK(MPI_Remove_error_string(class));
     OK(MPI_Remove_error_class(class));
     CHECK(MPI_Error_class(class, &found) != MPI_SUCCESS);
 }

@@ -190,6 +190,7 @@ extern "C" fn isthmus_MPI_Remove_error_code(code: c_int) -> c_int {
                 "argument errorcode is {code}, which is an error class"
             );
         }
+        without_text(&a[at], "errorcode")?;
         a.remove(at);
         Ok(())
     })
@@ -211,9 +212,22 @@ extern "C" fn isthmus_MPI_Remove_error_class(class: c_int) -> c_int {
                 "argument errorclass is {class}, which still has {codes} error codes; remove them first"
             );
         }
+        without_text(&a[at], "errorclass")?;
         a.remove(at);
         Ok(())
     })
+}
+
+/// The text of a class or code is removed before itself (MPI 5.0 section 9.5).
+fn without_text(added: &Added, argument: &str) -> Result<()> {
+    if added.text.is_empty() {
+        return Ok(());
+    }
+    fail!(
+        abi::MPI_ERR_ARG,
+        "argument {argument} is {}, which still has a text; remove it first with MPI_Remove_error_string",
+        added.number
+    )
 }
 
 fn remove(
