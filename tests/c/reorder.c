@@ -71,6 +71,9 @@ static int ring_crossing(MPI_Comm old, int reorder, int site)
 {
     int n = 0, own, sources[size], degrees[size], destinations[size];
     MPI_Comm ring;
+    MPI_Info place;
+    OK(MPI_Info_create(&place));
+    OK(MPI_Info_set(place, "isthmus_placement", "true"));
     OK(MPI_Comm_rank(old, &own));
     if (own == size - 1)
         for (n = 0; n < size; n++) {
@@ -78,7 +81,7 @@ static int ring_crossing(MPI_Comm old, int reorder, int site)
             degrees[n] = 1;
             destinations[n] = (n + 1) % size;
         }
-    OK(MPI_Dist_graph_create(old, n, sources, degrees, destinations, MPI_UNWEIGHTED, MPI_INFO_NULL, reorder, &ring));
+    OK(MPI_Dist_graph_create(old, n, sources, degrees, destinations, MPI_UNWEIGHTED, place, reorder, &ring));
     int in, out, weighted, from, to;
     OK(MPI_Dist_graph_neighbors_count(ring, &in, &out, &weighted));
     CHECK(in == 1 && out == 1 && !weighted);
@@ -90,7 +93,8 @@ static int ring_crossing(MPI_Comm old, int reorder, int site)
     /* The same, where everybody gives its own edges. */
     MPI_Comm adjacent;
     int weight = 3, w_in, w_out;
-    OK(MPI_Dist_graph_create_adjacent(ring, 1, &from, &weight, 1, &to, &weight, MPI_INFO_NULL, reorder, &adjacent));
+    OK(MPI_Dist_graph_create_adjacent(ring, 1, &from, &weight, 1, &to, &weight, place, reorder, &adjacent));
+    OK(MPI_Info_free(&place));
     OK(MPI_Dist_graph_neighbors_count(adjacent, &in, &out, &weighted));
     CHECK(in == 1 && out == 1 && weighted);
     OK(MPI_Dist_graph_neighbors(adjacent, 1, &from, &w_in, 1, &to, &w_out));

@@ -7,19 +7,30 @@ use super::Comm;
 use crate::info::Info;
 
 /// Hints that are kept, with their defaults; others are ignored, as the standard asks.
-const KNOWN: [(&str, Option<&str>); 6] = [
+const KNOWN: [(&str, Option<&str>); 7] = [
     ("mpi_assert_no_any_tag", Some("false")),
     ("mpi_assert_no_any_source", Some("false")),
     ("mpi_assert_exact_length", Some("false")),
     ("mpi_assert_allow_overtaking", Some("false")),
     // Order of reductions: `fixed` gives the same bits whatever the number of sites.
     ("isthmus_reduction", None),
+    // Reordering of a distributed graph by the real topology: every process must then know all edges, which such graphs
+    // are meant to spare, and which programs that ask for reordering in passing do not expect.
+    (PLACEMENT_HINT, Some("false")),
     // Set by MPI_Comm_split_type: what the processes share.
     (RESOURCE_HINT, None),
 ];
 
 /// Key that tells what kind of resource the processes of a communicator share.
 pub(super) const RESOURCE_HINT: &str = "mpi_hw_resource_type";
+
+/// Key with which a program asks for placing a distributed graph.
+const PLACEMENT_HINT: &str = "isthmus_placement";
+
+/// Do the hints ask for placing a distributed graph by the real topology?
+pub(crate) fn asks_for_placement(given: &Info) -> bool {
+    matches!(given.get(PLACEMENT_HINT), Ok(Some("true")))
+}
 
 /// What is kept of the hints that a program gives. An assertion is `true` or `false`, anything else is ignored.
 pub fn kept(given: &Info) -> Info {

@@ -23,6 +23,7 @@ pub(crate) mod create;
 mod hints;
 mod split_type;
 
+pub(crate) use hints::asks_for_placement;
 pub use hints::kept;
 pub use split_type::{RESOURCES, Resource, SplitType};
 

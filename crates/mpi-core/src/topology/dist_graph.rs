@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 
 use super::{Topology, placement};
-use crate::comm::Comm;
+use crate::comm::{Comm, asks_for_placement};
 use crate::error::Result;
 use crate::fail;
 use crate::info::Info;
@@ -72,7 +72,7 @@ impl Comm {
 
     /// MPI_Dist_graph_create_adjacent; collective.
     pub fn dist_graph_adjacent(&self, world: &World, own: DistGraph, reorder: bool, hints: &Info) -> Result<Arc<Self>> {
-        if !reorder {
+        if !(reorder && asks_for_placement(hints)) {
             let order: Vec<u32> = (0..self.size()).collect();
             return self.with_dist_graph(world, &order, own, hints);
         }
@@ -119,7 +119,7 @@ impl Comm {
     ) -> Result<Arc<Self>> {
         let all = internal::gather_all(world, self, &encode(edges))?;
         let all: Vec<Given> = all.iter().flat_map(|b| decode(b)).collect();
-        let order = if reorder {
+        let order = if reorder && asks_for_placement(hints) {
             self.order(world, all.iter())
         } else {
             (0..self.size()).collect()
