@@ -98,6 +98,7 @@ static void generalized(void)
     CHECK(!flag && operation[0].queried == 0);
     OK(MPI_Cancel(&request[0]));
     OK(MPI_Grequest_complete(request[0]));
+    CHECK(MPI_Grequest_complete(request[0]) == MPI_ERR_REQUEST);
     OK(MPI_Request_get_status(request[0], &flag, &status));
     CHECK(flag && operation[0].queried == 1 && operation[0].freed == 0);
     OK(MPI_Wait(&request[0], &status));

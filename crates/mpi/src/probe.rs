@@ -176,7 +176,14 @@ fn imrecv(buffer: Target, count: i64, datatype: h::Datatype, message: Out<h::Mes
         return Ok((h::MPI_COMM_SELF, Operation::Done(null_status())));
     }
     let Some(matched) = MESSAGES.remove(handle.0) else {
-        fail!(abi::MPI_ERR_REQUEST, "{:#x} is not the handle of a message", handle.0);
+        if handle == h::MPI_MESSAGE_NULL {
+            fail!(abi::MPI_ERR_REQUEST, "argument message is MPI_MESSAGE_NULL");
+        }
+        fail!(
+            abi::MPI_ERR_REQUEST,
+            "argument message is {:#x}, which is not the handle of a message, or of one that was received already",
+            handle.0
+        );
     };
     message.set("message", h::MPI_MESSAGE_NULL)?;
     let Some(found) = matched.message.into_inner().unwrap_or_else(PoisonError::into_inner) else {

@@ -54,10 +54,12 @@ impl Callbacks {
         self.complete.load(Ordering::SeqCst)
     }
 
-    /// The operation is complete; true if the request was freed before.
-    fn set_complete(&self) -> bool {
-        self.complete.store(true, Ordering::SeqCst);
-        self.freed.load(Ordering::SeqCst)
+    /// The operation is complete, which is said once only; true if the request was freed before.
+    fn set_complete(&self) -> Result<bool> {
+        if self.complete.swap(true, Ordering::SeqCst) {
+            fail!(abi::MPI_ERR_REQUEST, "the generalized request is complete already");
+        }
+        Ok(self.freed.load(Ordering::SeqCst))
     }
 }
 
@@ -96,7 +98,7 @@ fn complete(handle: h::Request) -> Result<()> {
         fail!(abi::MPI_ERR_REQUEST, "the generalized request is complete already");
     };
     // A thread that frees or waits for the request may end it from here on.
-    let freed = callbacks.clone().set_complete();
+    let freed = callbacks.clone().set_complete()?;
     process::world()?
         .engine()
         .lock()
