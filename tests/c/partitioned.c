@@ -77,6 +77,45 @@ static void exchange(int mine, int theirs, MPI_Datatype type, int stride)
     }
 }
 
+/* Without data nothing has arrived before every partition is ready either. */
+static void empty(void)
+{
+    MPI_Request send, receive;
+    int flag;
+    OK(MPI_Psend_init(NULL, 3, 0, MPI_INT, 0, 5, MPI_COMM_SELF, MPI_INFO_NULL, &send));
+    OK(MPI_Precv_init(NULL, 2, 0, MPI_INT, 0, 5, MPI_COMM_SELF, MPI_INFO_NULL, &receive));
+    for (int round = 0; round < 3; round++) {
+        OK(MPI_Start(&receive));
+        OK(MPI_Start(&send));
+        for (int part = 0; part < 3; part++) {
+            OK(MPI_Parrived(receive, 0, &flag));
+            CHECK(!flag);
+            OK(MPI_Test(&send, &flag, MPI_STATUS_IGNORE));
+            CHECK(!flag);
+            OK(MPI_Pready(part, send));
+        }
+        do
+            OK(MPI_Parrived(receive, 1, &flag));
+        while (!flag);
+        OK(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+        OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+    }
+    OK(MPI_Request_free(&send));
+    OK(MPI_Request_free(&receive));
+    /* And between processes. */
+    OK(MPI_Psend_init(NULL, 3, 0, MPI_INT, next, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
+    OK(MPI_Precv_init(NULL, 3, 0, MPI_INT, before, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &receive));
+    for (int round = 0; round < 3; round++) {
+        OK(MPI_Start(&receive));
+        OK(MPI_Start(&send));
+        OK(MPI_Pready_range(0, 2, send));
+        OK(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+        OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+    }
+    OK(MPI_Request_free(&send));
+    OK(MPI_Request_free(&receive));
+}
+
 static void misuse(void)
 {
     MPI_Request request;
@@ -113,6 +152,7 @@ int main(int argc, char **argv)
         exchange(parts[i][0], parts[i][1], spread, 2);
     }
     OK(MPI_Type_free(&spread));
+    empty();
     misuse();
     if (rank == 0)
         printf("partitioned messages arrive whole and in the right places\n");

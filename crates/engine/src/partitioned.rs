@@ -131,6 +131,11 @@ impl SendTask {
         self.sent == self.wanted && self.parts.as_ref().is_none_or(|parts| parts.left == 0)
     }
 
+    /// Without data the first frame is all that travels, and says that every partition is ready: it must wait for them.
+    fn is_empty_until_ready(&self) -> bool {
+        self.buffer.length() == 0 && self.parts.as_ref().is_some_and(|parts| parts.left > 0)
+    }
+
     /// Forgets what the receiver has no room for.
     fn clip(&mut self) {
         let wanted = self.wanted;
@@ -263,7 +268,11 @@ impl Engine {
             wanted: 0,
             sent: 0,
         };
-        self.begin(index, task);
+        if task.is_empty_until_ready() {
+            self.state.requests.set_send(index, task);
+        } else {
+            self.begin(index, task);
+        }
         self.work();
         request
     }
@@ -350,10 +359,14 @@ impl Engine {
             _ if at < end => parts.ranges.push_back((at, end)),
             _ => {}
         }
-        if parts.cleared {
+        let (cleared, over) = (parts.cleared, parts.left == 0);
+        if cleared {
             self.go_on(index);
-            self.work();
+        } else if length == 0 && over {
+            let peer = task.peer;
+            self.offer(peer, index);
         }
+        self.work();
         Ok(())
     }
 
@@ -366,7 +379,8 @@ impl Engine {
             Task::Receive(task) => {
                 let Some(parts) = &task.parts else { return false };
                 // What is converted when it is complete is not there before.
-                let started = matches!(task.stage, ReceiveStage::Streaming) && task.conversion.is_none();
+                let started =
+                    matches!(task.stage, ReceiveStage::Streaming) && task.conversion.is_none() && parts.size > 0;
                 started && parts.got.get(partition as usize).is_some_and(|&got| got >= parts.size)
             }
             _ => true,

@@ -196,6 +196,11 @@ impl Engine {
     pub(crate) fn begin(&mut self, index: u32, task: SendTask) {
         let peer = task.peer;
         self.state.requests.set_send(index, task);
+        self.offer(peer, index);
+    }
+
+    /// The message is offered to its receiver.
+    pub(crate) fn offer(&mut self, peer: Peer, index: u32) {
         if peer == self.state.me {
             self.offer_to_self(index);
         } else {
