@@ -174,6 +174,14 @@ static void combined(void)
     do
         OK(MPI_Request_get_status_all(3, requests, &flag, MPI_STATUSES_IGNORE));
     while (!flag);
+    /* Nothing to ask about: the empty status, with its error. */
+    MPI_Request none = MPI_REQUEST_NULL;
+    status.MPI_ERROR = MPI_ERR_OTHER;
+    OK(MPI_Request_get_status_any(1, &none, &index, &flag, &status));
+    CHECK(flag && index == MPI_UNDEFINED && status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_ERROR == MPI_SUCCESS);
+    status.MPI_ERROR = MPI_ERR_OTHER;
+    OK(MPI_Wait(&none, &status));
+    CHECK(status.MPI_TAG == MPI_ANY_TAG && status.MPI_ERROR == MPI_SUCCESS);
     OK(MPI_Request_get_status_any(3, requests, &index, &flag, &status));
     CHECK(flag && index == 0 && status.MPI_SOURCE == before);
     OK(MPI_Request_get_status_some(3, requests, &count, indices, MPI_STATUSES_IGNORE));

@@ -9,7 +9,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::{Error, Result};
 use isthmus_engine::Engine;
 
-use super::{Ended, give_status, is_active, try_end, with_error};
+use super::{Ended, give_empty, give_status, is_active, try_end, with_error};
 use crate::c::{Out, count, flag};
 use crate::call::{call, raise_on};
 use crate::comm::Held;
@@ -17,6 +17,10 @@ use crate::process;
 
 /// Hands an ended request's status to the program and its error to the communicator's handler.
 fn report(function: &'static str, ended: Ended, status: Out<Status>) -> c_int {
+    if ended.empty {
+        give_empty(status);
+        return abi::MPI_SUCCESS;
+    }
     let (known, error) = ended.settle();
     give_status(status, known);
     match error {

@@ -81,6 +81,8 @@ struct Ended {
     error: Option<(Held, Error)>,
     /// Callbacks that have something to say about the status.
     callbacks: Option<Arc<Callbacks>>,
+    /// There was nothing to complete: the status is the empty one.
+    empty: bool,
 }
 
 fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Request {
@@ -220,8 +222,10 @@ impl Object {
             return None;
         }
         let taken = state.take().map(|operation| operation.take(engine));
+        let empty = taken.is_none();
         let (status, error) = taken.unwrap_or_else(|| (Status::empty(), None));
         Some(Ended {
+            empty,
             status,
             error: error.map(|e| (self.comm.clone(), e)),
             callbacks: None,
@@ -234,6 +238,7 @@ impl Ended {
         status: Status::empty(),
         error: None,
         callbacks: None,
+        empty: true,
     };
 
     /// Calls the program's callbacks; the engine is not locked.
@@ -268,6 +273,11 @@ pub(crate) fn give_status(out: Out<Status>, status: Status) {
         let error = out.get("status").map_or(0, |old| old.error);
         out.put(with_error(status, error));
     }
+}
+
+/// Gives the empty status of null and inactive requests, whose MPI_ERROR is MPI_SUCCESS (MPI 5.0 section 3.7.3).
+fn give_empty(out: Out<Status>) {
+    out.put(Status::empty());
 }
 
 fn with_error(mut status: Status, error: c_int) -> Status {

@@ -10,7 +10,7 @@ use isthmus_core::error::Result;
 use isthmus_engine::Engine;
 
 use super::completion::{all, any_active};
-use super::{Role, find, give_status, is_active};
+use super::{Role, find, give_empty, give_status, is_active};
 use crate::c::{In, Out, count, flag};
 use crate::call::call;
 use crate::process;
@@ -26,10 +26,10 @@ fn is_complete(handle: h::Request, engine: &Engine) -> Result<bool> {
     Ok(handle == h::MPI_REQUEST_NULL || find(handle)?.is_complete(engine))
 }
 
-/// Status of a complete request, which stays; asks the program if the operation is its own, so the engine must not be locked.
-fn status_of(handle: h::Request) -> Result<Status> {
-    if handle == h::MPI_REQUEST_NULL {
-        return Ok(Status::empty());
+/// Status of a complete request, which stays, none if it is null or inactive; asks the program if the operation is its own, so the engine must not be locked.
+fn status_of(handle: h::Request) -> Result<Option<Status>> {
+    if !is_active(handle)? {
+        return Ok(None);
     }
     let object = find(handle)?;
     let mut status = {
@@ -42,7 +42,15 @@ fn status_of(handle: h::Request) -> Result<Status> {
     if let Role::Generalized(callbacks) = &object.role {
         callbacks.query(&mut status)?;
     }
-    Ok(status)
+    Ok(Some(status))
+}
+
+fn give_status_of(handle: h::Request, out: Out<Status>) -> Result<()> {
+    match status_of(handle)? {
+        Some(status) => give_status(out, status),
+        None => give_empty(out),
+    }
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
@@ -50,7 +58,7 @@ extern "C" fn isthmus_MPI_Request_get_status(request: h::Request, done: Out<c_in
     call("MPI_Request_get_status", || {
         let complete = is_complete(request, &*progressed()?)?;
         if complete {
-            give_status(status, status_of(request)?);
+            give_status_of(request, status)?;
         } else {
             process::world()?.engine().idle();
         }
@@ -70,13 +78,13 @@ extern "C" fn isthmus_MPI_Request_get_status_any(
         let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
         if !any_active(slots)? {
             index.set("index", abi::MPI_UNDEFINED)?;
-            give_status(status, Status::empty());
+            give_empty(status);
             return done.set("flag", flag(true));
         }
         let first = complete(slots)?.first().copied();
         index.set("index", first.map_or(abi::MPI_UNDEFINED, |at| at as c_int))?;
         if let Some(at) = first {
-            give_status(status, status_of(slots[at])?);
+            give_status_of(slots[at], status)?;
         }
         done.set("flag", flag(first.is_some()))
     })
@@ -111,7 +119,7 @@ extern "C" fn isthmus_MPI_Request_get_status_all(
         }
         drop(engine);
         for &slot in slots {
-            many.put_outcome(status_of(slot)?, None);
+            many.put_outcome(status_of(slot)?.unwrap_or_else(Status::empty), None);
         }
         done.set("flag", flag(true))
     })
@@ -134,7 +142,7 @@ extern "C" fn isthmus_MPI_Request_get_status_some(
         let indices = indices.slice("array_of_indices", found.len())?;
         for (at, index) in found.iter().zip(indices) {
             *index = *at as c_int;
-            many.put_outcome(status_of(slots[*at])?, None);
+            many.put_outcome(status_of(slots[*at])?.unwrap_or_else(Status::empty), None);
         }
         outcount.set("outcount", found.len() as c_int)
     })
