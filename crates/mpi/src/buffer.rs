@@ -46,6 +46,7 @@ pub(crate) fn receiving(buffer: Target, n: i64, datatype: h::Datatype) -> Result
 
 /// The same memory, described where messages may have to be converted: in a communicator whose members represent data
 /// differently.
+#[inline]
 pub(crate) fn described(
     room: ReceiveBuffer,
     comm: &Comm,
@@ -53,15 +54,22 @@ pub(crate) fn described(
     n: i64,
     datatype: h::Datatype,
 ) -> Result<ReceiveBuffer> {
-    if !is_mixed(comm)? {
-        return Ok(room);
+    if is_mixed(comm)? {
+        describe(room, buffer, n, datatype)
+    } else {
+        Ok(room)
     }
+}
+
+#[cold]
+fn describe(room: ReceiveBuffer, buffer: Target, n: i64, datatype: h::Datatype) -> Result<ReceiveBuffer> {
     let (n, ty) = (count("count", n)?, find(datatype)?);
     let (low, high) = ty.window(n)?;
     Ok(room.described(buffer.memory(low as i64, high as i64), ty, n))
 }
 
 /// The same data, marked where they are packed in a form that is not this process's.
+#[inline]
 pub(crate) fn marked(data: SendBuffer, comm: &Comm, datatype: h::Datatype) -> Result<SendBuffer> {
     if is_mixed(comm)? && find(datatype)?.signature().uniform() == Some(Basic::Packed) {
         return Ok(data.packed());

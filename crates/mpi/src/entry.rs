@@ -28,7 +28,8 @@ macro_rules! entry {
             $($variant)?
             #[unsafe(no_mangle)]
             extern "C" fn $name $parameters -> std::ffi::c_int {
-                crate::call::$call(crate::entry::name(stringify!($name)), $($comm,)? || $body)
+                const NAME: &str = crate::entry::name(stringify!($name));
+                crate::call::$call(NAME, $($comm,)? || $body)
             }
         };
     };
