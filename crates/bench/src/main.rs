@@ -8,6 +8,8 @@ mod error;
 mod goals;
 mod launch;
 mod peers;
+#[expect(dead_code, unused_imports, reason = "the charts of the sets to come")]
+mod plot;
 mod samples;
 mod sets;
 mod table;
