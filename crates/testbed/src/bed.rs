@@ -115,7 +115,7 @@ impl Testbed {
         &self.description
     }
 
-    /// Cuts the link between two sites: from now on it silently loses everything, also what is on it.
+    /// Cuts the wide-area link between two sites: from now on it silently loses everything, also what is on it.
     ///
     /// # Errors
     /// [`Error::Unknown`] when there is no such site.
@@ -134,9 +134,8 @@ impl Testbed {
     /// What crossed the links so far, and how far to trust it.
     #[must_use]
     pub fn report(&self) -> Report {
-        let names: Vec<&str> = self.description.sites.iter().map(String::as_str).collect();
         Report {
-            links: self.forwarder.as_ref().map(|f| f.reports(&names)).unwrap_or_default(),
+            links: self.forwarder.as_ref().map(Forwarder::reports).unwrap_or_default(),
             steal_percent: self.since.steal_percent(Ticks::now()),
             realtime: self.forwarder.as_ref().is_some_and(Forwarder::realtime),
             capture_missed: self.capture.as_ref().map_or(0, Capture::missed),
@@ -157,7 +156,12 @@ impl Testbed {
     }
 
     fn set_up(&self, a: &str, b: &str, up: bool) -> Result<(), Error> {
-        let (a, b) = (self.topology.site(a)?, self.topology.site(b)?);
+        let known = |name| {
+            self.topology
+                .site(name)
+                .map(|site| self.topology.sites[site].name.as_str())
+        };
+        let (a, b) = (known(a)?, known(b)?);
         if let Some(forwarder) = &self.forwarder {
             forwarder.set_up(a, b, up);
         }
@@ -252,11 +256,17 @@ fn build(
     for site in 0..topology.sites.len() {
         let gateway = Holder::gateway()?;
         let local: Vec<_> = plans.iter().zip(&hosts).filter(|(plan, _)| plan.site == site).collect();
-        devices.push(network::wire_site(site, &gateway, &local)?);
+        let links = topology.sites[site].local.is_some();
+        devices.push(network::wire_site(site, &gateway, &local, links)?);
         gateways.push(gateway);
     }
     for (plan, holder) in plans.iter().zip(&hosts) {
-        network::configure_host(plan, holder, &topology.congestion)?;
+        let own = |other: &&HostPlan| other.machine == plan.machine && other.name != plan.name;
+        let neighbours: Option<Vec<&HostPlan>> = topology.sites[plan.site]
+            .local
+            .as_ref()
+            .map(|_| plans.iter().filter(own).collect());
+        network::configure_host(plan, holder, &topology.congestion, neighbours.as_deref())?;
     }
     let (capture, tap) = options.capture.as_deref().map(Capture::start).transpose()?.unzip();
     let forwarder = Forwarder::start(devices, topology, tap.as_ref())?;

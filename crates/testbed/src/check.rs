@@ -21,6 +21,8 @@ const WARM_UP: Duration = Duration::from_millis(1500);
 pub struct CheckPlan {
     /// Round trips, each with the number of probes.
     pub round_trips: Vec<(Duration, u32)>,
+    /// Round trips between two machines of one site, each with the number of probes.
+    pub local_round_trips: Vec<(Duration, u32)>,
     /// Rates in bits per second, each with its round trip.
     pub rates: Vec<(u64, Duration)>,
     /// How long each stream is measured.
@@ -55,6 +57,7 @@ impl Default for CheckPlan {
         let ms = Duration::from_millis;
         Self {
             round_trips: vec![(ms(1), 300), (ms(10), 150), (ms(40), 50), (ms(75), 30)],
+            local_round_trips: vec![(ms(1), 300), (ms(5), 150)],
             rates: vec![(10_000_000, ms(10)), (200_000_000, ms(40)), (1_000_000_000, ms(10))],
             stream: Duration::from_secs(4),
         }
@@ -68,7 +71,22 @@ impl Default for CheckPlan {
 pub fn check(plan: &CheckPlan) -> Result<Vec<CheckRow>, Error> {
     let mut rows = Vec::new();
     for &(round_trip, probes) in &plan.round_trips {
-        rows.push(check_round_trip(round_trip, probes)?);
+        let bed = pair(LinkSpec {
+            round_trip,
+            rate: Some(1_000_000_000),
+            ..LinkSpec::default()
+        })?;
+        rows.push(check_round_trip("round trip, ms", &bed, "b1", round_trip, probes)?);
+    }
+    for &(round_trip, probes) in &plan.local_round_trips {
+        let bed = Topology::grid("2x2")?.local_round_trip(&format!("{}us", round_trip.as_micros()))?;
+        rows.push(check_round_trip(
+            "round trip in a site, ms",
+            &bed,
+            "a2",
+            round_trip,
+            probes,
+        )?);
     }
     for &(rate, round_trip) in &plan.rates {
         rows.push(check_rate(rate, round_trip, plan.stream)?);
@@ -76,17 +94,20 @@ pub fn check(plan: &CheckPlan) -> Result<Vec<CheckRow>, Error> {
     Ok(rows)
 }
 
-fn check_round_trip(round_trip: Duration, probes: u32) -> Result<CheckRow, Error> {
-    let bed = Testbed::start(&pair(LinkSpec {
-        round_trip,
-        rate: Some(1_000_000_000),
-        ..LinkSpec::default()
-    })?)?;
-    let got = udp_round_trip(&bed, probes)?.as_secs_f64() * 1e3;
+/// Probes between `a1` and `far`, which are to be `round_trip` apart.
+fn check_round_trip(
+    what: &str,
+    topology: &Topology,
+    far: &str,
+    round_trip: Duration,
+    probes: u32,
+) -> Result<CheckRow, Error> {
+    let bed = Testbed::start(topology)?;
+    let got = udp_round_trip(&bed, far, probes)?.as_secs_f64() * 1e3;
     let asked = round_trip.as_secs_f64() * 1e3;
     let report = bed.stop()?;
     Ok(CheckRow {
-        what: "round trip, ms".to_owned(),
+        what: what.to_owned(),
         asked,
         got,
         tolerance: 0.3 + asked * 0.01,
@@ -121,10 +142,10 @@ fn pair(link: LinkSpec) -> Result<Topology, Error> {
     })
 }
 
-/// Median time of small datagrams from `a1` to `b1` and back.
-fn udp_round_trip(bed: &Testbed, probes: u32) -> Result<Duration, Error> {
+/// Median time of small datagrams from `a1` to `far` and back.
+fn udp_round_trip(bed: &Testbed, far: &str, probes: u32) -> Result<Duration, Error> {
     let failed = || Error::system("probe the round trip");
-    let (near, far) = (bed.host("a1")?, bed.host("b1")?);
+    let (near, far) = (bed.host("a1")?, bed.host(far)?);
     let echo = far.in_network(|| UdpSocket::bind("0.0.0.0:7000"))?.map_err(failed())?;
     let probe = near.in_network(|| UdpSocket::bind("0.0.0.0:0"))?.map_err(failed())?;
     probe

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The wide-area core: packets from the gateways' TUN devices, shaped, to other gateways' TUN devices.
+//! The wide-area core: packets from the gateways' TUN devices, shaped, to other gateways' TUN devices. What goes
+//! from one machine of a site to another comes and goes through the same device, over a line of its own.
 //!
 //! One thread for each device reads it and owns all links that begin there, so nothing is locked. A
 //! thread sleeps until shortly before the next packet is due and spins the rest when the line was quiet
@@ -22,7 +23,7 @@ use crate::error::Error;
 use crate::packet::{self, Burst};
 use crate::shaper::{FRAMING, Shaper, Verdict};
 use crate::stats::{Counters, LinkReport};
-use crate::topology::{Topology, site_of};
+use crate::topology::{LinkSpec, Topology, place_of};
 
 /// The part of a wait that is spun, in nanoseconds: how late a timer may wake a sleeper.
 const SPIN: u64 = 60_000;
@@ -35,11 +36,11 @@ const READS: usize = 32;
 /// Real-time priority of the threads.
 const PRIORITY: &str = "20";
 
-/// Both ends' view of one direction of a link.
+/// Both ends' view of one direction of a link: between sites, or between machines of a site.
 #[derive(Debug)]
 pub(crate) struct Direction {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
+    from: String,
+    to: String,
     up: AtomicBool,
     counters: Counters,
 }
@@ -78,14 +79,11 @@ impl Forwarder {
             realtime: false,
         };
         for from in 0..sites {
-            let lines = (0..sites)
-                .map(|to| (to != from).then(|| forwarder.line(topology, from, to)))
-                .collect();
             let port = Port {
                 from,
                 devices: Arc::clone(&devices),
                 stop: Arc::clone(&forwarder.stop),
-                lines,
+                lines: forwarder.lines(topology, from),
                 tap: tap.cloned(),
                 quiet_since: 0,
             };
@@ -100,7 +98,7 @@ impl Forwarder {
                 .push(thread.map_err(Error::system("start a forwarder thread"))?);
         }
         drop(ids);
-        forwarder.realtime = sites > 1
+        forwarder.realtime = !forwarder.directions.is_empty()
             && started
                 .iter()
                 .take(sites)
@@ -108,29 +106,55 @@ impl Forwarder {
         Ok(forwarder)
     }
 
-    fn line(&mut self, topology: &Topology, from: usize, to: usize) -> Line {
+    /// The lines that begin at a site.
+    fn lines(&mut self, topology: &Topology, from: usize) -> Lines {
+        let sites = &topology.sites;
+        let seed = |number: usize| topology.seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
+        let wide = (0..sites.len()).map(|to| {
+            let names = (&sites[from].name, &sites[to].name);
+            (to != from).then(|| self.line(topology.link_between(from, to), names, seed(from * 64 + to)))
+        });
+        let wide = wide.collect();
+        let site = &sites[from];
+        let mut local = Vec::new();
+        if let Some(link) = &site.local {
+            for number in 0..site.machines * site.machines {
+                let (a, b) = (number / site.machines, number % site.machines);
+                let names = (&site.machine(a + 1), &site.machine(b + 1));
+                // Beyond the numbers of all lines between sites.
+                let seed = seed(64 * 64 * (from + 1) + number);
+                local.push((a != b).then(|| self.line(link, names, seed)));
+            }
+        }
+        Lines {
+            site: from,
+            machines: site.machines,
+            hosts: site.hosts,
+            wide,
+            local,
+        }
+    }
+
+    fn line(&mut self, link: &LinkSpec, (from, to): (&String, &String), seed: u64) -> Line {
         let direction = Arc::new(Direction {
-            from,
-            to,
+            from: from.clone(),
+            to: to.clone(),
             up: AtomicBool::new(true),
             counters: Counters::new(),
         });
         self.directions.push(Arc::clone(&direction));
-        let seed = topology
-            .seed
-            .wrapping_mul(1_000_003)
-            .wrapping_add((from * 64 + to) as u64);
         Line {
-            shaper: Shaper::new(topology.link_between(from, to), seed),
+            shaper: Shaper::new(link, seed),
             waiting: VecDeque::new(),
             direction,
         }
     }
 
     /// Cuts or restores both directions between two sites.
-    pub(crate) fn set_up(&self, a: usize, b: usize, up: bool) {
+    pub(crate) fn set_up(&self, a: &str, b: &str, up: bool) {
         for direction in &self.directions {
-            if (direction.from, direction.to) == (a, b) || (direction.from, direction.to) == (b, a) {
+            let ends = (direction.from.as_str(), direction.to.as_str());
+            if ends == (a, b) || ends == (b, a) {
                 direction.up.store(up, Ordering::Relaxed);
             }
         }
@@ -140,11 +164,8 @@ impl Forwarder {
         self.realtime
     }
 
-    pub(crate) fn reports(&self, names: &[&str]) -> Vec<LinkReport> {
-        let report = |d: &Arc<Direction>| {
-            d.counters
-                .report(names[d.from], names[d.to], d.up.load(Ordering::Relaxed))
-        };
+    pub(crate) fn reports(&self) -> Vec<LinkReport> {
+        let report = |d: &Arc<Direction>| d.counters.report(&d.from, &d.to, d.up.load(Ordering::Relaxed));
         self.directions.iter().map(report).collect()
     }
 }
@@ -158,6 +179,42 @@ impl Drop for Forwarder {
             // A panic has been reported by the thread itself.
             let _ = thread.join();
         }
+    }
+}
+
+/// The lines that begin at one site.
+struct Lines {
+    site: usize,
+    machines: usize,
+    hosts: usize,
+    /// By the number of the other site.
+    wide: Vec<Option<Line>>,
+    /// By the numbers of two machines, `from * machines + to`; empty where machines have no links.
+    local: Vec<Option<Line>>,
+}
+
+impl Lines {
+    /// The line for a packet from a host of this site, by places as [`place_of`] gives them.
+    fn between(&mut self, from: (usize, usize), to: (usize, usize)) -> Option<&mut Line> {
+        if to.0 != self.site {
+            return self.wide.get_mut(to.0)?.as_mut();
+        }
+        let (from, to) = (from.1 / self.hosts, to.1 / self.hosts);
+        if from >= self.machines || to >= self.machines {
+            return None;
+        }
+        self.local.get_mut(from * self.machines + to)?.as_mut()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Line> {
+        self.wide.iter().chain(&self.local).flatten()
+    }
+
+    /// Each line with the number of the site where it ends.
+    fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Line)> {
+        let local = self.local.iter_mut().map(|line| (self.site, line));
+        let lines = self.wide.iter_mut().enumerate().chain(local);
+        lines.filter_map(|(to, line)| Some((to, line.as_mut()?)))
     }
 }
 
@@ -275,7 +332,7 @@ struct Port {
     from: usize,
     devices: Arc<Vec<OwnedFd>>,
     stop: Arc<Stop>,
-    lines: Vec<Option<Line>>,
+    lines: Lines,
     tap: Option<Tap>,
     quiet_since: u64,
 }
@@ -306,21 +363,22 @@ impl Port {
     }
 
     fn accept(&mut self, frame: &[u8]) {
-        let (Some(burst), Some(to)) = (Burst::of(frame), packet::destination(frame).and_then(site_of)) else {
+        let place = |address: Option<[u8; 4]>| address.and_then(place_of);
+        let ends = place(packet::source(frame)).zip(place(packet::destination(frame)));
+        let line = ends.and_then(|(from, to)| self.lines.between(from, to));
+        let (Some(burst), Some(line)) = (Burst::of(frame), line) else {
             return;
         };
-        let Some(Some(line)) = self.lines.get_mut(to) else {
-            return;
-        };
-        if let Some(tap) = &self.tap {
+        let wide = ends.is_some_and(|(_, to)| to.0 != self.from);
+        if let Some(tap) = self.tap.as_ref().filter(|_| wide) {
             tap.see(frame);
         }
         line.accept(monotonic(), frame, burst);
     }
 
     fn deliver(&mut self, now: u64) {
-        for (device, line) in self.devices.iter().zip(&mut self.lines) {
-            if line.as_mut().is_some_and(|line| line.deliver(now, device)) {
+        for (to, line) in self.lines.iter_mut() {
+            if line.deliver(now, &self.devices[to]) {
                 self.quiet_since = now;
             }
         }
@@ -331,7 +389,6 @@ impl Port {
         let next = self
             .lines
             .iter()
-            .flatten()
             .filter_map(|line| line.waiting.front())
             .map(|parcel| parcel.due)
             .min();
@@ -388,8 +445,8 @@ mod tests {
             ..LinkSpec::default()
         };
         let direction = Arc::new(Direction {
-            from: 0,
-            to: 1,
+            from: "a".to_owned(),
+            to: "b".to_owned(),
             up: AtomicBool::new(true),
             counters: Counters::new(),
         });
@@ -398,6 +455,30 @@ mod tests {
             waiting: VecDeque::new(),
             direction,
         }
+    }
+
+    #[test]
+    fn packets_find_their_line() {
+        let topology = Topology::grid("2x2x2").and_then(|t| t.local_round_trip("1ms")).unwrap();
+        let mut forwarder = Forwarder {
+            threads: Vec::new(),
+            stop: Arc::new(Stop {
+                asked: AtomicBool::new(false),
+                bell: eventfd(0, EventfdFlags::CLOEXEC).unwrap(),
+            }),
+            directions: Vec::new(),
+            realtime: false,
+        };
+        let mut lines = forwarder.lines(&topology, 1);
+        let mut name = |from, to| {
+            let line = lines.between(from, to)?;
+            Some(format!("{}-{}", line.direction.from, line.direction.to))
+        };
+        assert_eq!(name((1, 0), (0, 3)).as_deref(), Some("b-a"));
+        assert_eq!(name((1, 1), (1, 2)).as_deref(), Some("b1-b2"));
+        assert_eq!(name((1, 0), (1, 1)), None, "one machine has no line to itself");
+        assert_eq!(name((1, 0), (1, 9)), None);
+        assert_eq!(name((1, 0), (7, 0)), None);
     }
 
     /// A plain UDP-like packet of `bytes` bytes of IP.

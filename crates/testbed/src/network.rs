@@ -7,6 +7,9 @@
 //!  host a2                     ├ lan 10.1.0.254 ── wide (TUN) ═══════ wide (TUN) ── lan ...
 //!  eth0 10.1.0.2/24 ──── port2 ┘
 //! ```
+//!
+//! Where a site has links between its machines, hosts know only those of their own machine as neighbours. The rest
+//! goes to the gateway, which sends whatever comes from the LAN to the forwarder, also what is for the LAN.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,9 +25,16 @@ use crate::topology::{HostPlan, gateway_address};
 
 /// Name of the device that leads to the wide area.
 const WIDE: &str = "wide";
+/// Routing table of a gateway for what comes from its LAN, where the machines of the site have links.
+const FROM_LAN: &str = "100";
 
 /// Makes a site's bridge and gateway, and a cable to each of its hosts; gives the wide-area device.
-pub(crate) fn wire_site(site: usize, gateway: &Holder, hosts: &[(&HostPlan, &Holder)]) -> Result<OwnedFd, Error> {
+pub(crate) fn wire_site(
+    site: usize,
+    gateway: &Holder,
+    hosts: &[(&HostPlan, &Holder)],
+    local_links: bool,
+) -> Result<OwnedFd, Error> {
     let namespaces = Namespaces::of(gateway.pid(), false)?;
     let device = namespaces.in_network(|| {
         quieten();
@@ -36,6 +46,12 @@ pub(crate) fn wire_site(site: usize, gateway: &Holder, hosts: &[(&HostPlan, &Hol
          link set {WIDE} mtu 1500 txqueuelen 2000 up\nroute add default dev {WIDE}\n",
         gateway_address(site)
     );
+    if local_links {
+        let _ = write!(
+            script,
+            "route add default dev {WIDE} table {FROM_LAN}\nrule add iif lan lookup {FROM_LAN}\n"
+        );
+    }
     for (number, (_, holder)) in (1..).zip(hosts) {
         let _ = write!(
             script,
@@ -47,8 +63,14 @@ pub(crate) fn wire_site(site: usize, gateway: &Holder, hosts: &[(&HostPlan, &Hol
     Ok(device)
 }
 
-/// Gives a host its address and its way out.
-pub(crate) fn configure_host(plan: &HostPlan, holder: &Holder, congestion: &str) -> Result<(), Error> {
+/// Gives a host its address and its ways out. `neighbours` are the hosts that it reaches without the gateway;
+/// `None` means all of its site.
+pub(crate) fn configure_host(
+    plan: &HostPlan,
+    holder: &Holder,
+    congestion: &str,
+    neighbours: Option<&[&HostPlan]>,
+) -> Result<(), Error> {
     let namespaces = Namespaces::of(holder.pid(), false)?;
     namespaces.in_network(|| {
         quieten();
@@ -56,10 +78,20 @@ pub(crate) fn configure_host(plan: &HostPlan, holder: &Holder, congestion: &str)
         let _ = set("net/ipv4/tcp_congestion_control", congestion);
     })?;
     let gateway = gateway_address(plan.site);
-    let script = format!(
-        "link set lo up\nlink set eth0 up\naddr add {}/24 dev eth0\nroute add default via {gateway} congctl {congestion}\n",
+    let mut script = format!(
+        "link set lo up\nlink set eth0 up\naddr add {}/24 dev eth0",
         plan.address
     );
+    match neighbours {
+        None => script.push('\n'),
+        Some(neighbours) => {
+            let _ = write!(script, " noprefixroute\nroute add {gateway} dev eth0\n");
+            for neighbour in neighbours {
+                let _ = writeln!(script, "route add {} dev eth0", neighbour.address);
+            }
+        }
+    }
+    let _ = writeln!(script, "route add default via {gateway} congctl {congestion}");
     ip(&namespaces, &script, &format!("configure the network of {}", plan.name))
 }
 

@@ -126,6 +126,11 @@ impl Burst {
     }
 }
 
+/// The source of the IPv4 packet in `frame`.
+pub(crate) fn source(frame: &[u8]) -> Option<[u8; 4]> {
+    frame.get(HEADER + 12..HEADER + 16)?.try_into().ok()
+}
+
 /// The destination of the IPv4 packet in `frame`.
 pub(crate) fn destination(frame: &[u8]) -> Option<[u8; 4]> {
     frame.get(HEADER + 16..HEADER + 20)?.try_into().ok()

@@ -219,3 +219,41 @@ fn signals_reach_the_command_and_the_exit_status_comes_back() {
     assert_eq!(child.wait().unwrap().code(), Some(9));
     assert!(!root.exists(), "the directory goes with the testbed");
 }
+
+#[test]
+fn machines_of_a_site_are_apart_and_nodes_of_a_machine_are_not() {
+    let topology = Topology::grid("2x2x2")
+        .and_then(|t| t.round_trip("4ms"))
+        .and_then(|t| t.local_round_trip("20ms"))
+        .unwrap();
+    let bed = match Testbed::start(&topology) {
+        Ok(bed) => bed,
+        Err(error @ Error::NotPermitted { .. }) => {
+            eprintln!("SKIPPED: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    // Counters say which lines were used; no times.
+    let reached = |to: &str| {
+        let target = bed.host(to).unwrap();
+        let socket = target.in_network(|| UdpSocket::bind("0.0.0.0:7003")).unwrap().unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let probe = bed.host("a1").unwrap().in_network(|| UdpSocket::bind("0.0.0.0:0"));
+        let address = SocketAddr::from((target.address(), 7003));
+        probe.unwrap().unwrap().send_to(b"x", address).unwrap();
+        socket.recv(&mut [0; 8]).unwrap()
+    };
+    let crossed = |from: &str, to: &str| {
+        let links = bed.report().links;
+        let link = links.iter().find(|link| link.from == from && link.to == to).unwrap();
+        link.packets
+    };
+    let before = (crossed("a1", "a2"), crossed("a", "b"));
+    assert_eq!(reached("a1n2"), 1);
+    assert_eq!((crossed("a1", "a2"), crossed("a", "b")), before);
+    assert_eq!(reached("a2n2"), 1);
+    assert_eq!((crossed("a1", "a2"), crossed("a", "b")), (before.0 + 1, before.1));
+    assert_eq!(reached("b2"), 1);
+    assert_eq!((crossed("a1", "a2"), crossed("a", "b")), (before.0 + 1, before.1 + 1));
+}

@@ -110,6 +110,12 @@ struct Shape {
     /// Rate between sites: 200mbit, unlimited.
     #[arg(long)]
     rate: Option<String>,
+    /// Round trip between the machines of a site: 1ms; without it they share one LAN.
+    #[arg(long, value_name = "TIME")]
+    local_rtt: Option<String>,
+    /// Rate between the machines of a site; each pair has its own.
+    #[arg(long, value_name = "RATE")]
+    local_rate: Option<String>,
     /// Queue of each link: auto (one bandwidth-delay product), 100p, 500kb.
     #[arg(long)]
     queue: Option<String>,
@@ -150,6 +156,8 @@ impl Shape {
         };
         topology = set(topology, &self.rtt, |t, text| t.round_trip(text))?;
         topology = set(topology, &self.rate, |t, text| t.rate(text))?;
+        topology = set(topology, &self.local_rtt, |t, text| t.local_round_trip(text))?;
+        topology = set(topology, &self.local_rate, |t, text| t.local_rate(text))?;
         topology = set(topology, &self.queue, |t, text| t.queue(text))?;
         topology = set(topology, &self.loss, |t, text| t.loss(text))?;
         topology = set(topology, &self.jitter, |t, text| t.jitter(text))?;

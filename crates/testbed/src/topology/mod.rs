@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a testbed looks like: sites, machines, hosts, and a link for each pair of sites.
+//! What a testbed looks like: sites, machines, hosts, a link for each pair of sites, and one between the machines of a site.
+
+mod file;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
-
-use serde::Deserialize;
 
 use crate::error::Error;
 use crate::units;
@@ -34,8 +34,8 @@ pub struct Topology {
     pub hide: Vec<String>,
 }
 
-/// A LAN with machines behind one gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Machines behind one gateway.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Site {
     /// Lower-case letters and digits, beginning with a letter.
     pub name: String,
@@ -43,6 +43,8 @@ pub struct Site {
     pub machines: usize,
     /// Hosts of each machine; the first is the front end `a1`, then `a1n2`, `a1n3`.
     pub hosts: usize,
+    /// The link between any two of its machines, each pair having its own; `None`: all hosts are on one LAN.
+    pub local: Option<LinkSpec>,
 }
 
 /// Two sites, without order.
@@ -115,6 +117,7 @@ impl Topology {
                 name: c.to_string(),
                 machines,
                 hosts,
+                local: None,
             })
             .collect();
         Self {
@@ -129,9 +132,7 @@ impl Topology {
     /// # Errors
     /// [`Error::Topology`] with line and column when it is malformed or inconsistent.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        let file: File = toml::from_str(text)
-            .map_err(|e| wrong(e.to_string().trim_end().to_owned(), "see crates/testbed/README.md"))?;
-        file.topology()?.checked()
+        file::read(text)?.checked()
     }
 
     /// Sets the round trip of every link: `40ms`.
@@ -184,6 +185,26 @@ impl Topology {
         Ok(self)
     }
 
+    /// Sets the round trip between the machines of every site: `1ms`.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when the text is not a time.
+    pub fn local_round_trip(mut self, text: &str) -> Result<Self, Error> {
+        let value = units::duration(text)?;
+        self.each_local(|link| link.round_trip = value);
+        Ok(self)
+    }
+
+    /// Sets the rate between the machines of every site: `1gbit`, `unlimited`.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when the text is not a rate.
+    pub fn local_rate(mut self, text: &str) -> Result<Self, Error> {
+        let value = units::rate(text)?;
+        self.each_local(|link| link.rate = value);
+        Ok(self)
+    }
+
     /// The link between the sites with these numbers.
     #[must_use]
     pub fn link_between(&self, a: usize, b: usize) -> &LinkSpec {
@@ -218,9 +239,9 @@ impl Topology {
         for (index, site) in self.sites.iter().enumerate() {
             let mut last = 0;
             for machine in 1..=site.machines {
+                let machine = site.machine(machine);
                 for node in 1..=site.hosts {
                     last += 1;
-                    let machine = format!("{}{machine}", site.name);
                     let name = if node == 1 {
                         machine.clone()
                     } else {
@@ -229,7 +250,7 @@ impl Topology {
                     plans.push(HostPlan {
                         name,
                         site: index,
-                        machine,
+                        machine: machine.clone(),
                         address: address(index, last),
                     });
                 }
@@ -242,6 +263,12 @@ impl Topology {
         change(&mut self.link);
         for (_, link) in &mut self.links {
             change(link);
+        }
+    }
+
+    fn each_local(&mut self, mut change: impl FnMut(&mut LinkSpec)) {
+        for site in &mut self.sites {
+            change(site.local.get_or_insert_with(LinkSpec::local));
         }
     }
 
@@ -309,6 +336,24 @@ impl Default for LinkSpec {
     }
 }
 
+impl LinkSpec {
+    /// Between machines of a site, where nothing else is said: no delay, no limit.
+    fn local() -> Self {
+        Self {
+            round_trip: Duration::ZERO,
+            rate: None,
+            ..Self::default()
+        }
+    }
+}
+
+impl Site {
+    /// Name of the machine with this number, from 1.
+    pub(crate) fn machine(&self, number: usize) -> String {
+        format!("{}{number}", self.name)
+    }
+}
+
 impl Pair {
     fn joins(&self, a: &str, b: &str) -> bool {
         (self.0 == a && self.1 == b) || (self.0 == b && self.1 == a)
@@ -326,10 +371,10 @@ pub(crate) fn gateway_address(site: usize) -> Ipv4Addr {
     address(site, 254)
 }
 
-/// The number of the site that `address` belongs to, whether or not there is such a site.
-pub(crate) fn site_of(address: [u8; 4]) -> Option<usize> {
+/// The numbers of the site and of its host, both from 0, that `address` belongs to, whether or not there are such.
+pub(crate) fn place_of(address: [u8; 4]) -> Option<(usize, usize)> {
     match address {
-        [10, site @ 1..=255, 0, _] => Some(usize::from(site) - 1),
+        [10, site @ 1..=255, 0, host @ 1..=255] => Some((usize::from(site) - 1, usize::from(host) - 1)),
         _ => None,
     }
 }
@@ -365,119 +410,6 @@ fn wrong(what: String, hint: &str) -> Error {
     }
 }
 
-/// The TOML file as written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    link: LinkText,
-    #[serde(default)]
-    links: Vec<LinksText>,
-    sites: Vec<SiteText>,
-    #[serde(default)]
-    seed: Option<u64>,
-    #[serde(default)]
-    congestion: Option<String>,
-    #[serde(default)]
-    private_tmp: bool,
-    #[serde(default)]
-    hide: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SiteText {
-    name: String,
-    #[serde(default = "one")]
-    machines: usize,
-    #[serde(default = "one")]
-    hosts: usize,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LinkText {
-    round_trip: Option<String>,
-    rate: Option<String>,
-    queue: Option<String>,
-    loss: Option<String>,
-    jitter: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LinksText {
-    between: [String; 2],
-    round_trip: Option<String>,
-    rate: Option<String>,
-    queue: Option<String>,
-    loss: Option<String>,
-    jitter: Option<String>,
-}
-
-impl File {
-    fn topology(self) -> Result<Topology, Error> {
-        let link = self.link.over(&LinkSpec::default())?;
-        let mut links = Vec::new();
-        for one in self.links {
-            let [a, b] = one.between;
-            let text = LinkText {
-                round_trip: one.round_trip,
-                rate: one.rate,
-                queue: one.queue,
-                loss: one.loss,
-                jitter: one.jitter,
-            };
-            links.push((Pair(a, b), text.over(&link)?));
-        }
-        let sites = self
-            .sites
-            .into_iter()
-            .map(|s| Site {
-                name: s.name,
-                machines: s.machines,
-                hosts: s.hosts,
-            })
-            .collect();
-        let default = Topology::default();
-        Ok(Topology {
-            sites,
-            link,
-            links,
-            seed: self.seed.unwrap_or(default.seed),
-            congestion: self.congestion.unwrap_or(default.congestion),
-            private_tmp: self.private_tmp,
-            hide: self.hide,
-        })
-    }
-}
-
-impl LinkText {
-    fn over(&self, base: &LinkSpec) -> Result<LinkSpec, Error> {
-        let mut link = base.clone();
-        if let Some(text) = &self.round_trip {
-            link.round_trip = units::duration(text)?;
-        }
-        if let Some(text) = &self.rate {
-            link.rate = units::rate(text)?;
-        }
-        if let Some(text) = &self.queue {
-            link.queue = units::queue(text)?;
-        }
-        if let Some(text) = &self.loss {
-            link.loss = units::probability(text)?;
-        }
-        if let Some(text) = &self.jitter {
-            link.jitter = units::duration(text)?;
-        }
-        Ok(link)
-    }
-}
-
-fn one() -> usize {
-    1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,10 +430,10 @@ mod tests {
 
     #[test]
     fn addresses_tell_their_site() {
-        for host in Topology::grid("3x2x2").unwrap().hosts() {
-            assert_eq!(site_of(host.address.octets()), Some(host.site));
+        for (index, host) in Topology::grid("3x2x2").unwrap().hosts().into_iter().enumerate() {
+            assert_eq!(place_of(host.address.octets()), Some((host.site, index % 4)));
         }
-        assert_eq!(site_of([192, 0, 2, 1]), None);
+        assert_eq!(place_of([192, 0, 2, 1]), None);
     }
 
     #[test]
@@ -522,6 +454,28 @@ mod tests {
         assert_eq!(
             (far.round_trip, far.rate, far.loss),
             (Duration::from_millis(75), Some(1_000_000_000), 0.001)
+        );
+    }
+
+    #[test]
+    fn sites_inherit_the_common_local_link() {
+        let text = r#"
+            sites = [{ name = "a", machines = 2 }, { name = "b", machines = 2, local = { rate = "1gbit" } }]
+            [local]
+            round_trip = "1ms"
+        "#;
+        let topology = Topology::from_toml(text).unwrap();
+        let local = |site: usize| {
+            let link = topology.sites[site].local.as_ref()?;
+            Some((link.round_trip, link.rate))
+        };
+        assert_eq!(local(0), Some((Duration::from_millis(1), None)));
+        assert_eq!(local(1), Some((Duration::from_millis(1), Some(1_000_000_000))));
+        assert_eq!(Topology::grid("2x2").unwrap().sites[0].local, None);
+        let set = Topology::grid("2x2").and_then(|t| t.local_round_trip("2ms")).unwrap();
+        assert_eq!(
+            set.sites[1].local.as_ref().unwrap().round_trip,
+            Duration::from_millis(2)
         );
     }
 
