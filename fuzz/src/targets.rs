@@ -269,6 +269,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
             addresses: vec!["10.0.0.1".into()],
             subjob: 0,
             processes: 1,
+            processors: 0,
         }],
         places: vec![Place {
             subjob: 0,

@@ -66,6 +66,7 @@ mod tests {
             addresses: vec![],
             subjob,
             processes: 2,
+            processors: 0,
         };
         let place = |subjob, slot| Place {
             subjob,

@@ -67,6 +67,7 @@ impl Running {
                 addresses: vec![],
                 subjob: 0,
                 processes: 1,
+                processors: 0,
             }],
             places: vec![Place {
                 subjob: 0,
@@ -336,6 +337,7 @@ mod tests {
             addresses: vec![],
             subjob: 0,
             processes: 1,
+            processors: 0,
         };
         let subjob = Subjob {
             name: "s".into(),

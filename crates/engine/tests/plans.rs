@@ -10,7 +10,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, EngineError, Next, Reducer, Request};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step};
-use isthmus_schedule::{Blocks, Call, Operation, plan};
+use isthmus_schedule::{Blocks, Call, Network, Operation, plan};
 use isthmus_topology::{Level, Shape};
 use isthmus_transport::memory::Options;
 
@@ -55,9 +55,9 @@ fn start(w: &mut World, me: usize, plan: Box<dyn Plan>, binding: Binding, next: 
 }
 
 /// Two machines of unequal size at one site, another site; members in mixed order.
-fn shape(count: u32) -> Arc<Shape> {
+fn network(count: u32) -> Arc<Network> {
     let levels = [Level::WideArea, Level::LocalArea, Level::Machine];
-    Arc::new(Shape::from_colours(&levels[..], count, |rank, level| match level {
+    Network::plain(Shape::from_colours(&levels[..], count, |rank, level| match level {
         0 => rank % 3 % 2,
         _ => rank % 3,
     }))
@@ -101,7 +101,7 @@ fn broadcasts_reach_everybody_in_any_layout() {
                     } else {
                         BoundBuffer::one(bytes(&buffers[me], 6 * length))
                     };
-                    let plan = plan(&call, &shape(count as u32), me as u32);
+                    let plan = plan(&call, &network(count as u32), me as u32);
                     start(&mut w, me, plan, Binding::bytes(BoundBuffer::none(), receive), None)
                 })
                 .collect();
@@ -206,7 +206,13 @@ fn reduction(options: Options, operation: Operation, in_place: bool, count: usiz
             };
             let sending = if in_place { block(receive) } else { block(send) };
             let binding = Binding::elements(sending, block(receive), affine(), reducer());
-            start(&mut w, me, plan(&call, &shape(count as u32), me as u32), binding, None)
+            start(
+                &mut w,
+                me,
+                plan(&call, &network(count as u32), me as u32),
+                binding,
+                None,
+            )
         })
         .collect();
     finish_all(&mut w, &requests);
@@ -254,7 +260,13 @@ fn elements_may_stand_backwards() {
             }
             let (send, receive) = (block(&memories[me]), block(&memories[count + me]));
             let binding = Binding::elements(send, receive, backwards.clone(), reducer.clone());
-            start(&mut w, me, plan(&call, &shape(count as u32), me as u32), binding, None)
+            start(
+                &mut w,
+                me,
+                plan(&call, &network(count as u32), me as u32),
+                binding,
+                None,
+            )
         })
         .collect();
     finish_all(&mut w, &requests);
@@ -318,7 +330,13 @@ fn unequal_blocks_go_to_their_places() {
                     Block::writing(target, &Datatype::of(Basic::Byte), size(from, me) as u64).expect("a block")
                 });
                 let binding = Binding::bytes(send, BoundBuffer::many(blocks));
-                start(&mut w, me, plan(&call, &shape(count as u32), me as u32), binding, None)
+                start(
+                    &mut w,
+                    me,
+                    plan(&call, &network(count as u32), me as u32),
+                    binding,
+                    None,
+                )
             })
             .collect();
         finish_all(&mut w, &requests);
@@ -345,7 +363,7 @@ fn barriers_of_many_processes_end_together() {
         for _ in 0..20 {
             let late = random.below(u64::from(count)) as usize;
             let begin = |w: &mut World, me: usize| {
-                start(w, me, plan(&call, &shape(count), me as u32), Binding::nothing(), None)
+                start(w, me, plan(&call, &network(count), me as u32), Binding::nothing(), None)
             };
             let mut requests: Vec<_> = (0..count as usize)
                 .map(|me| (me != late).then(|| begin(&mut w, me)))
@@ -485,7 +503,7 @@ fn a_lost_member_ends_the_operation() {
             start(
                 &mut w,
                 me,
-                plan(&call, &shape(count), me as u32),
+                plan(&call, &network(count), me as u32),
                 Binding::nothing(),
                 None,
             )

@@ -8,10 +8,9 @@ use common::{World, channel, content, kinds, memory, receiving, sending, world_o
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, ConversionError, Datatype, Foreign, Representation};
 use isthmus_engine::{Binding, Block, BoundBuffer, Completion, EngineError, Mode, ReceiveBuffer};
-use isthmus_schedule::{Call, Operation, plan};
+use isthmus_schedule::{Call, Network, Operation, plan};
 use isthmus_topology::{Level, Shape};
 use isthmus_transport::memory::Options;
-use std::sync::Arc;
 
 /// Big-endian, 32 bits, `bool` of four bytes, `long double` of a kind that cannot be converted.
 fn strange() -> Representation {
@@ -185,7 +184,7 @@ fn bytes_are_not_converted() {
 fn plans_may_work_in_another_form() {
     const COUNT: u32 = 5;
     let levels = [Level::WideArea, Level::LocalArea, Level::Machine];
-    let shape = Arc::new(Shape::from_colours(&levels[..], COUNT, |rank, level| match level {
+    let network = Network::plain(Shape::from_colours(&levels[..], COUNT, |rank, level| match level {
         0 => 0,
         _ => rank % 2,
     }));
@@ -228,7 +227,7 @@ fn plans_may_work_in_another_form() {
                 let receive = BoundBuffer::one(block(&target, elements * u64::from(COUNT)));
                 let binding = Binding::bytes(send, receive).in_form(Some(form));
                 let operation = w.engines[me].operation("test");
-                let part = plan(&call, &shape, me as u32);
+                let part = plan(&call, &network, me as u32);
                 let request =
                     w.engines[me].start_plan(&channel(0, me as u32, COUNT), operation, 1, part, binding, None);
                 started.push((request, target));

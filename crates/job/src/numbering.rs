@@ -12,6 +12,8 @@ pub struct Machine {
     pub host: String,
     /// Addresses, most promising first.
     pub addresses: Vec<String>,
+    /// Processors that its processes share; 0: not known.
+    pub processors: u32,
     /// Its processes, in any order.
     pub arrivals: Vec<Arrival>,
 }
@@ -22,6 +24,7 @@ impl Machine {
         Self {
             host: String::new(),
             addresses: Vec::new(),
+            processors: 0,
             arrivals: Vec::new(),
         }
     }
@@ -45,6 +48,7 @@ pub fn place_table(job: &Job, machines: &[Machine]) -> Option<PlaceTable> {
             addresses: machine.addresses.clone(),
             subjob: number,
             processes: subjob.count,
+            processors: machine.processors,
         });
         let mut arrivals: Vec<_> = machine.arrivals.iter().collect();
         arrivals.sort_by_key(|a| a.index);
@@ -81,6 +85,7 @@ mod tests {
         Machine {
             host: host.into(),
             addresses: vec![],
+            processors: 0,
             arrivals: arrivals.collect(),
         }
     }

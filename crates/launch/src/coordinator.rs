@@ -224,6 +224,7 @@ impl Coordinator {
                 self.machine.handle_staging(site, now);
                 self.arrivals[site].host = hello.host;
                 self.arrivals[site].addresses = hello.addresses;
+                self.arrivals[site].processors = hello.processors;
             }
             SiteEvent::Message(message) => {
                 self.links[site].silent = Some(0);

@@ -8,8 +8,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, Next, Operation, Request};
 use isthmus_schedule::step::Plan;
-use isthmus_schedule::{self as schedule, Blocks, Call, CountsPhase, Neighbours, Sides};
-use isthmus_topology::Shape;
+use isthmus_schedule::{self as schedule, Blocks, Call, CountsPhase, Neighbours, Network, Sides};
 
 use crate::comm::Comm;
 use crate::error::Result;
@@ -107,8 +106,8 @@ fn acting(comm: &Comm) -> &Comm {
 
 /// Among whom an operation takes place.
 enum Among {
-    Group(Arc<Shape>),
-    Sides(Arc<Shape>, Sides),
+    Group(Arc<Network>),
+    Sides(Arc<Network>, Sides),
     Graph(Arc<Neighbours>),
 }
 
@@ -121,27 +120,27 @@ impl Among {
             };
         }
         let Some(joint) = comm.joint() else {
-            return Ok(Self::Group(comm.shape(world).clone()));
+            return Ok(Self::Group(comm.network(world).clone()));
         };
         let sides = Sides {
             local: joint.local.clone(),
             remote: joint.remote.clone(),
         };
-        Ok(Self::Sides(joint.comm.shape(world).clone(), sides))
+        Ok(Self::Sides(joint.comm.network(world).clone(), sides))
     }
 
     fn plan(&self, call: &Call, me: u32) -> Box<dyn Plan> {
         match self {
-            Self::Group(shape) => schedule::plan(call, shape, me),
-            Self::Sides(shape, sides) => schedule::inter_plan(call, shape, sides, me),
+            Self::Group(network) => schedule::plan(call, network, me),
+            Self::Sides(network, sides) => schedule::inter_plan(call, network, sides, me),
             Self::Graph(neighbours) => schedule::neighbor_plan(call, neighbours, me),
         }
     }
 
     fn counts_phase(&self, call: &Call, me: u32) -> Option<CountsPhase> {
         match self {
-            Self::Group(shape) => schedule::counts_phase(call, shape, me),
-            Self::Sides(shape, sides) => schedule::inter_counts_phase(call, shape, sides, me),
+            Self::Group(network) => schedule::counts_phase(call, network, me),
+            Self::Sides(network, sides) => schedule::inter_counts_phase(call, network, sides, me),
             Self::Graph(_) => None,
         }
     }

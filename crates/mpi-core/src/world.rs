@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use isthmus_engine::{Completion, Operation, Request, Shared};
 use isthmus_schedule as schedule;
-use isthmus_topology::Topology;
+use isthmus_schedule::Overrides;
+use isthmus_topology::{Links, Topology};
 use isthmus_wire::place::PlaceTable;
 
 use crate::comm::Comm;
@@ -22,6 +23,8 @@ pub struct World {
     engine: Shared,
     operations: Operations,
     contexts: Arc<Contexts>,
+    links: Arc<Links>,
+    overrides: OnceLock<Arc<Overrides>>,
     comm_world: OnceLock<Arc<Comm>>,
     comm_self: OnceLock<Arc<Comm>>,
 }
@@ -35,6 +38,9 @@ impl World {
         let first = representations.next();
         let unlike = representations.any(|other| Some(other) != first);
         let contexts = Arc::new(Contexts::new(rank, topology.size()));
+        let processors = places.nodes.iter().map(|node| node.processors);
+        let mut links = Links::default();
+        links.processors = processors.filter(|&n| n > 0).min().unwrap_or(u32::MAX);
         Self {
             rank,
             places,
@@ -43,6 +49,8 @@ impl World {
             engine,
             operations,
             contexts,
+            links: Arc::new(links),
+            overrides: OnceLock::new(),
             comm_world: OnceLock::new(),
             comm_self: OnceLock::new(),
         }
@@ -78,6 +86,21 @@ impl World {
     #[inline]
     pub fn unlike(&self) -> bool {
         self.unlike
+    }
+
+    /// What is known of the links.
+    pub fn links(&self) -> &Arc<Links> {
+        &self.links
+    }
+
+    /// What the user said about the choice of algorithms.
+    pub fn overrides(&self) -> &Arc<Overrides> {
+        self.overrides.get_or_init(Arc::default)
+    }
+
+    /// The user's word about the choice of algorithms: before the first communicator is used, equal on all processes.
+    pub fn set_overrides(&self, overrides: Overrides) {
+        _ = self.overrides.set(Arc::new(overrides));
     }
 
     /// The engine.

@@ -188,6 +188,7 @@ fn begin(threads: bool) -> Result<&'static Process> {
     let promise = (!threads).then(|| unsafe { OneAtATime::promised() });
     let running = Running::start(promise).map_err(|e| boot_error(&e))?;
     forget_token();
+    running.world().set_overrides(crate::settings::overrides()?);
     crate::settings::tune(running.world().engine());
     crate::tool::begin(running.world().engine());
     let (comm_world, comm_self) = (running.world().comm_world(), running.world().comm_self());

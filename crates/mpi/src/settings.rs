@@ -8,6 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_engine::{Knob, Shared, Tuning};
+use isthmus_schedule::Overrides;
 
 /// Numbers of the engine that have a setting.
 const KNOBS: [(&str, Knob); 4] = [
@@ -18,6 +19,7 @@ const KNOBS: [(&str, Knob); 4] = [
 ];
 
 static CHECK: &str = "ISTHMUS_CHECK";
+const COLL: &str = "ISTHMUS_COLL";
 
 /// What a setting acts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,18 @@ pub(crate) fn begin() -> Result<()> {
 pub(crate) fn tune(engine: &Shared) {
     for (_, knob) in KNOBS {
         engine.tuning().set(knob, values().tuning.get(knob));
+    }
+}
+
+/// The user's word about the choice of collective algorithms.
+pub(crate) fn overrides() -> Result<Overrides> {
+    let text = std::env::var(COLL).unwrap_or_default();
+    match Overrides::parse(&text) {
+        Ok(overrides) => Ok(overrides),
+        Err(error) => fail!(
+            abi::MPI_ERR_ARG,
+            "the environment variable {COLL} is \"{text}\": {error}"
+        ),
     }
 }
 

@@ -136,6 +136,7 @@ fn table(ports: [u16; 2], addresses: &[String; 2]) -> PlaceTable {
         addresses: vec![addresses[i as usize].clone()],
         subjob: i,
         processes: 1,
+        processors: 0,
     };
     let place = |i: u32| Place {
         subjob: i,

@@ -33,6 +33,60 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// All of them, in order of declaration.
+    pub const ALL: [Self; 22] = [
+        Self::Barrier,
+        Self::Bcast,
+        Self::Reduce,
+        Self::Allreduce,
+        Self::Gather,
+        Self::Gatherv,
+        Self::Scatter,
+        Self::Scatterv,
+        Self::Allgather,
+        Self::Allgatherv,
+        Self::Alltoall,
+        Self::Alltoallv,
+        Self::Alltoallw,
+        Self::Scan,
+        Self::Exscan,
+        Self::ReduceScatterBlock,
+        Self::ReduceScatter,
+        Self::NeighborAllgather,
+        Self::NeighborAllgatherv,
+        Self::NeighborAlltoall,
+        Self::NeighborAlltoallv,
+        Self::NeighborAlltoallw,
+    ];
+
+    /// Name in lower case, without `MPI_`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Barrier => "barrier",
+            Self::Bcast => "bcast",
+            Self::Reduce => "reduce",
+            Self::Allreduce => "allreduce",
+            Self::Gather => "gather",
+            Self::Gatherv => "gatherv",
+            Self::Scatter => "scatter",
+            Self::Scatterv => "scatterv",
+            Self::Allgather => "allgather",
+            Self::Allgatherv => "allgatherv",
+            Self::Alltoall => "alltoall",
+            Self::Alltoallv => "alltoallv",
+            Self::Alltoallw => "alltoallw",
+            Self::Scan => "scan",
+            Self::Exscan => "exscan",
+            Self::ReduceScatterBlock => "reduce_scatter_block",
+            Self::ReduceScatter => "reduce_scatter",
+            Self::NeighborAllgather => "neighbor_allgather",
+            Self::NeighborAllgatherv => "neighbor_allgatherv",
+            Self::NeighborAlltoall => "neighbor_alltoall",
+            Self::NeighborAlltoallv => "neighbor_alltoallv",
+            Self::NeighborAlltoallw => "neighbor_alltoallw",
+        }
+    }
+
     /// Whether it goes along the edges of a process topology.
     pub fn is_neighborhood(self) -> bool {
         matches!(

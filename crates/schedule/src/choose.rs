@@ -1,140 +1,489 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every choice between algorithms, in one place.
+//! The choice between algorithms: the candidates of an operation are costed over the links in force, and the cheapest is taken, the first
+//! in declared order where several are.
 //!
-//! All members must choose alike, so choices depend only on what is equal on all of them: the shape, the
-//! operation and its size. The numbers are fixed for now; they are meant to become results of a cost model over measured links.
+//! All members must choose alike without asking each other, so a choice is made from a [`Question`] that is the same on all of them, once
+//! per communicator, and kept.
 
-use crate::Call;
+use crate::cost::{Cost, Council, Phase, Way};
+use crate::form::Form;
+use crate::overrides::Said;
 use crate::script::Cut;
-use isthmus_topology::{Level, Shape};
+use crate::{
+    Blocks, Call, Network, Operation, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter,
+    scan, scatter,
+};
+use std::sync::{Arc, OnceLock};
 
-/// Messages up to this many bytes are all latency.
-const SHORT: u64 = 4 << 10;
-/// Messages above this many bytes are all bandwidth.
-const LONG: u64 = 32 << 10;
-/// Members that a flat tree or exchange serves at most between sites and machines: one trip of 10 ms and more costs as much as
-/// hundreds of sends, but an exchange has members² messages.
-const FLAT: u32 = 16;
-
-/// How the leaders of the outermost tier come together when all need the result.
+/// How the leaders of the outermost tier come together when all need the result, or which other way is taken: the names of the
+/// algorithms' files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Top {
-    /// No exchange: one tree over the whole group, there and back. 2 (k − 1) messages, two trips of a flat tree.
+pub(crate) enum Algorithm {
+    /// Trees over all tiers; where all need the result, there and back. 2 (k − 1) messages, two trips of a flat tree.
     Tree,
-    /// Each sends to each. k (k − 1) messages, one trip.
+    /// Leaders send each to each. k (k − 1) messages, one trip.
     Flat,
-    /// Recursive doubling or dissemination. k log2 k messages, log2 k trips.
+    /// Leaders double or disseminate. k log2 k messages, log2 k trips.
     Doubling,
-    /// Each sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) / k of the bytes.
+    /// Each leader sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) / k of the bytes.
     Split,
+    /// All contributions are brought where the result is needed, whole.
+    Whole,
+    /// Each process sends to each.
+    Pairwise,
+    /// Blocks are sorted by leaders.
+    Leaders,
+    /// In one order of association.
+    Fixed,
+    /// The same, and leaders send each to each.
+    FixedFlat,
 }
 
-/// Radix of the tree among `members` at a level, for messages of so many bytes.
-pub(crate) fn radix(level: Level, members: u32, bytes: u64) -> u32 {
-    match level {
-        Level::WideArea if members <= 4 * FLAT => members,
-        Level::WideArea => FLAT,
-        Level::LocalArea if members <= FLAT && bytes <= LONG => members,
-        // Few processes that share few cores: what costs is waking each other in turn.
-        Level::Node if members <= 8 && bytes <= SHORT => members,
-        Level::Node if bytes <= SHORT => 4,
-        _ => 2,
+impl Algorithm {
+    const ALL: [Self; 9] = [
+        Self::Tree,
+        Self::Flat,
+        Self::Doubling,
+        Self::Split,
+        Self::Whole,
+        Self::Pairwise,
+        Self::Leaders,
+        Self::Fixed,
+        Self::FixedFlat,
+    ];
+
+    /// Name for people and in overrides.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Flat => "flat",
+            Self::Doubling => "doubling",
+            Self::Split => "split",
+            Self::Whole => "whole",
+            Self::Pairwise => "pairwise",
+            Self::Leaders => "leaders",
+            Self::Fixed => "fixed",
+            Self::FixedFlat => "fixed_flat",
+        }
     }
 }
 
-/// Meeting of the leaders for barrier, allreduce, scan and reduce_scatter of so many bytes.
-pub(crate) fn meeting(shape: &Shape, bytes: u64) -> Top {
-    if shape.tiers() == 0 {
-        return Top::Tree;
+/// Names of all algorithms.
+pub(crate) fn names() -> Vec<&'static str> {
+    Algorithm::ALL.iter().map(|a| a.name()).collect()
+}
+
+/// In which order operands may be combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// In that of positions, which is good enough: operators are commutative, or positions are ranks.
+    Any,
+    /// In that of ranks, which is not that of positions.
+    Ranks,
+    /// The fixed one.
+    Fixed,
+}
+
+/// What a choice is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) operation: Operation,
+    pub(crate) order: Order,
+    /// Bytes that decide, representing all of their class: of the message; of one block (gather, scatter, alltoall); of all blocks (allgather,
+    /// reduce_scatter). `None`: not known to all.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Question {
+    /// What is asked by a call.
+    pub(crate) fn of(call: &Call, network: &Network) -> Self {
+        let order = match () {
+            () if call.fixed => Order::Fixed,
+            () if call.commutative || network.in_rank_order() => Order::Any,
+            () => Order::Ranks,
+        };
+        let units = match (&call.blocks, call.operation) {
+            (_, Operation::Barrier) => Some(0),
+            (_, Operation::Gatherv | Operation::Scatterv | Operation::Alltoallv | Operation::Alltoallw) => None,
+            (Blocks::Equal(n), O::Allgather | O::Allgatherv | O::ReduceScatterBlock | O::ReduceScatter) => {
+                Some(n.saturating_mul(u64::from(network.size())))
+            }
+            (Blocks::Equal(n), _) => Some(*n),
+            (Blocks::Known(sums), _) => sums.last().copied(),
+            (Blocks::Own(_) | Blocks::Subtree(_), _) => None,
+        };
+        Self::new(call.operation, order, units.map(|units| call.bytes(units)))
     }
-    let members = shape.clusters(1);
-    match shape.level(0) {
-        _ if members == 2 => Top::Flat,
-        Level::WideArea | Level::LocalArea if members > FLAT => Top::Tree,
-        level if bytes > LONG && members <= 4 * FLAT && split_pays(level, members, bytes) => Top::Split,
-        Level::WideArea | Level::LocalArea => Top::Flat,
-        Level::Machine | Level::Vendor if bytes <= SHORT => Top::Doubling,
-        _ => Top::Tree,
+
+    pub(crate) fn new(operation: Operation, order: Order, bytes: Option<u64>) -> Self {
+        Self {
+            operation,
+            order,
+            bytes: bytes.map(|bytes| representative(class(bytes))),
+        }
+    }
+
+    /// Bytes; a short message where they are not known.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.unwrap_or(1 << 10)
     }
 }
 
-/// Whether the leaders meet in an allreduce whose order is fixed: where one trip less is worth more than the bytes.
-pub(crate) fn fixed_meeting(shape: &Shape, bytes: u64) -> bool {
-    shape.tiers() > 0 && shape.level(0) <= Level::LocalArea && shape.clusters(1) <= FLAT && bytes <= LONG
-}
+use Operation as O;
 
-/// Whether the bytes that shares save each leader, (k − 1) (k − 2) / k of the message, are worth a second trip: as many as the
-/// link carries in that time (20 ms at 100 Mbit/s; 0.5 ms at 1 Gbit/s; inside a machine, nothing).
-fn split_pays(level: Level, members: u32, bytes: u64) -> bool {
-    let k = u64::from(members);
-    let saved = bytes.saturating_mul((k - 1) * (k - 2)) / k;
-    match level {
-        Level::WideArea => saved > 256 << 10,
-        Level::LocalArea => saved > 64 << 10,
-        Level::Machine | Level::Vendor | Level::Node => true,
+/// Classes of sizes: two for each power of two.
+const CLASSES: usize = 2 * 64 + 2;
+
+fn class(bytes: u64) -> usize {
+    match bytes {
+        0 => 0,
+        _ => {
+            let power = bytes.ilog2() as usize;
+            let half = power > 0 && bytes >> (power - 1) & 1 == 1;
+            1 + 2 * power + usize::from(half)
+        }
     }
 }
 
-/// Meeting of the leaders for allgather with a result of so many bytes: flat or tree.
-pub(crate) fn gathering(shape: &Shape, bytes: u64) -> Top {
-    if shape.tiers() == 0 {
-        return Top::Tree;
-    }
-    let members = shape.clusters(1);
-    match shape.level(0) {
-        Level::WideArea | Level::LocalArea if members > FLAT => Top::Tree,
-        Level::WideArea | Level::LocalArea => Top::Flat,
-        _ if members == 2 || (bytes > LONG && members <= 4 * FLAT) => Top::Flat,
-        _ => Top::Tree,
+/// The smallest size of a class.
+fn representative(class: usize) -> u64 {
+    match class {
+        0 => 0,
+        _ => {
+            let power = (class - 1) / 2;
+            (1 << power) + if (class - 1) % 2 == 1 { 1 << power >> 1 } else { 0 }
+        }
     }
 }
 
-/// Whether a message of so many bytes is better handed on part by part.
-pub(crate) fn is_long(bytes: u64) -> bool {
-    bytes > LONG
+/// How a call is carried out.
+#[derive(Clone, Debug)]
+pub(crate) struct Strategy {
+    pub(crate) algorithm: Algorithm,
+    /// Trees of the tiers, outermost first.
+    pub(crate) forms: Vec<Form>,
+    /// Bytes of a piece of a long message.
+    pub(crate) segment: u64,
+    /// Pieces under way at a time where memory is needed for each.
+    pub(crate) lanes: u64,
+    pub(crate) cost: Cost,
 }
 
-/// Whether alltoall goes through leaders: blocks are small, some link is slow, and the leaders' copies stay few.
-pub(crate) fn alltoall_by_leaders(shape: &Shape, block_bytes: u64) -> bool {
-    let slow = shape.tiers() > 1 && shape.level(0) <= Level::LocalArea;
-    let p = u64::from(shape.size());
-    slow && block_bytes <= SHORT && p <= 256 && shape.clusters(1) <= FLAT && p * p * block_bytes <= 16 << 20
+impl Strategy {
+    /// A way without trees.
+    pub(crate) fn without_trees(algorithm: Algorithm, cost: Cost) -> Self {
+        Self {
+            algorithm,
+            forms: Vec::new(),
+            segment: u64::MAX,
+            lanes: 1,
+            cost,
+        }
+    }
+
+    /// The first tier that belongs to the trees: 1 where the leaders of the outermost tier meet in another way.
+    pub(crate) fn first_tier(&self) -> usize {
+        match self.algorithm {
+            Algorithm::Flat | Algorithm::Doubling | Algorithm::Split | Algorithm::Leaders | Algorithm::FixedFlat => 1,
+            _ => 0,
+        }
+    }
+
+    /// How a message of `total` units along the trees is cut.
+    pub(crate) fn cut(&self, call: &Call, total: u64) -> Cut {
+        let granule = call.granule.max(1);
+        let units = (self.segment / call.unit_bytes.max(1))
+            .max(1)
+            .div_ceil(granule)
+            .saturating_mul(granule);
+        let piece = if total <= units.saturating_add(units / 2) {
+            total.max(1)
+        } else {
+            units
+        };
+        Cut {
+            total,
+            piece,
+            lanes: self.lanes.max(1),
+        }
+    }
 }
 
-/// Whether data that cannot be combined on the way in the order of ranks are rather brought together whole: `bytes` of all processes.
-pub(crate) fn bring_whole(bytes: u64) -> bool {
-    bytes <= 64 << 10
+/// The choices for all classes of sizes.
+type Row = Box<[OnceLock<Arc<Strategy>>]>;
+
+/// Choices made for one network.
+pub(crate) struct Choices {
+    made: [OnceLock<Row>; Operation::ALL.len() * 3],
 }
 
-/// How a message of `total` units along trees is cut.
-pub(crate) fn cut(call: &Call, shape: &Shape, total: u64, top: Top) -> Cut {
-    let wide = shape.tiers() > 0 && shape.level(0) <= Level::LocalArea;
-    let (bytes, lanes) = match (wide, top) {
-        // A link with a long round trip is kept full by many pieces at once.
-        (true, _) => (128 << 10, 16),
-        (false, Top::Split) if shape.tiers() == 1 => (1 << 20, 2),
-        (false, Top::Split) => (256 << 10, 4),
-        // A piece costs a handshake of some microseconds: measured on a node, 64 KiB pieces take up to twice as long as these.
-        (false, _) if shape.tiers() > 0 && shape.level(0) == Level::Node => (512 << 10, 4),
-        (false, _) => (64 << 10, 4),
+impl Default for Choices {
+    fn default() -> Self {
+        Self {
+            made: [const { OnceLock::new() }; Operation::ALL.len() * 3],
+        }
+    }
+}
+
+impl std::fmt::Debug for Choices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Choices")
+    }
+}
+
+/// The way a call is carried out.
+pub(crate) fn strategy(call: &Call, network: &Network) -> Arc<Strategy> {
+    answer(&Question::of(call, network), network)
+}
+
+/// The answer to a question; kept.
+pub(crate) fn answer(question: &Question, network: &Network) -> Arc<Strategy> {
+    let row = question.operation as usize * 3 + question.order as usize;
+    let row = network.choices().made[row].get_or_init(|| (0..=CLASSES).map(|_| OnceLock::new()).collect());
+    let place = question.bytes.map_or(CLASSES, class);
+    Arc::clone(row[place].get_or_init(|| Arc::new(best(question, network))))
+}
+
+fn best(question: &Question, network: &Network) -> Strategy {
+    let mut candidates = candidates(question, network);
+    candidates.swap_remove(cheapest(&candidates))
+}
+
+/// The first candidate that costs hardly more than the cheapest: no measurement of links is better than that, and those that load slow
+/// links least are declared first.
+pub(crate) fn cheapest(candidates: &[Strategy]) -> usize {
+    let least = candidates.iter().map(|s| s.cost.total()).min().unwrap_or(0);
+    let good_enough = least.saturating_add(least / 16);
+    candidates
+        .iter()
+        .position(|s| s.cost.total() <= good_enough)
+        .unwrap_or(0)
+}
+
+/// All ways that are possible, or those that the user asked for if there are any, in declared order. At least one.
+pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    let mut all = possible(question, network);
+    let said = network.overrides().about(question.operation, None, question.bytes());
+    if let Some(name) = &said.name {
+        if all.iter().any(|s| s.algorithm.name() == name) {
+            all.retain(|s| s.algorithm.name() == name);
+        }
+    }
+    for strategy in &mut all {
+        strategy.segment = said.segment.unwrap_or(strategy.segment);
+        strategy.lanes = said.lanes.unwrap_or(strategy.lanes);
+    }
+    all
+}
+
+fn possible(question: &Question, network: &Network) -> Vec<Strategy> {
+    match question.operation {
+        O::Barrier => barrier::candidates(question, network),
+        O::Bcast => bcast::candidates(question, network),
+        O::Reduce => reduce::candidates(question, network),
+        O::Allreduce => allreduce::candidates(question, network),
+        O::Gather | O::Gatherv => gather::candidates(question, network),
+        O::Scatter | O::Scatterv => scatter::candidates(question, network),
+        O::Allgather | O::Allgatherv => allgather::candidates(question, network),
+        O::Alltoall | O::Alltoallv | O::Alltoallw => alltoall::candidates(question, network),
+        O::Scan | O::Exscan => scan::candidates(question, network),
+        O::ReduceScatter | O::ReduceScatterBlock => reduce_scatter::candidates(question, network),
+        O::NeighborAllgather
+        | O::NeighborAllgatherv
+        | O::NeighborAlltoall
+        | O::NeighborAlltoallv
+        | O::NeighborAlltoallw => unreachable!("neighbourhoods have no choice"),
+    }
+}
+
+/// What a message in a tree holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// The message, or a piece of it.
+    Piece,
+    /// The blocks of the subtree, of so many bytes each.
+    Blocks(u64),
+}
+
+/// The trees of one strategy, before their forms are chosen.
+pub(crate) struct Trees<'a> {
+    pub(crate) question: &'a Question,
+    pub(crate) network: &'a Network,
+    pub(crate) algorithm: Algorithm,
+    /// The directions in which the trees are used, and what for.
+    pub(crate) flows: &'a [(Way, Load)],
+    /// Whether long messages are cut.
+    pub(crate) cut: bool,
+    /// Whether any member may be the root, so that routes may be taken.
+    pub(crate) any_root: bool,
+}
+
+/// Sizes of pieces that are tried.
+const SEGMENTS: [u64; 7] = [4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// Most pieces under way: each takes some steps of the executor's window.
+const LANES: u64 = 24;
+/// Bytes of scratch memory for one operand of all pieces under way.
+const LANE_MEMORY: u64 = 4 << 20;
+
+impl Trees<'_> {
+    /// The cheapest forms and pieces. `top` gives what the leaders' meeting costs for a piece of so many bytes.
+    pub(crate) fn strategy(&self, top: &dyn Fn(u64) -> Vec<Phase>) -> Strategy {
+        let whole = self.with(u64::MAX, top);
+        if !self.cut {
+            return whole;
+        }
+        let tried = SEGMENTS
+            .iter()
+            .filter(|&&s| s < self.question.bytes())
+            .map(|&s| self.with(s, top));
+        // The first of equals: whole messages, then the smaller pieces.
+        tried.fold(whole, |best, next| {
+            if next.cost.total() < best.cost.total() {
+                next
+            } else {
+                best
+            }
+        })
+    }
+
+    fn with(&self, segment: u64, top: &dyn Fn(u64) -> Vec<Phase>) -> Strategy {
+        let bytes = self.question.bytes();
+        let piece = bytes.min(segment);
+        let pieces = bytes.div_ceil(segment.max(1)).max(1);
+        let mut strategy = Strategy::without_trees(self.algorithm, Cost::default());
+        let (mut phases, from) = (top(piece), strategy.first_tier());
+        for tier in 0..self.network.tiers() {
+            let (form, mut own) = match tier < from {
+                true => (Form::Flat, Vec::new()),
+                false => self.tier(tier, piece, pieces),
+            };
+            strategy.forms.push(form);
+            phases.append(&mut own);
+        }
+        let interval = phases.iter().map(|p| p.link).max().unwrap_or(0);
+        let interval = interval.max(phases.iter().map(|p| p.process).sum()).max(1);
+        let depth: u64 = phases.iter().map(|p| p.depth).sum();
+        strategy.segment = segment;
+        // So many that the first is through before the last is begun; more take memory for nothing.
+        let most = (LANE_MEMORY / piece.max(1)).clamp(2, LANES);
+        strategy.lanes = (depth / interval + 2).clamp(2, most);
+        strategy.cost = Cost::pipeline(&phases, pieces, strategy.lanes);
+        strategy
+    }
+
+    /// The cheapest form for a tier, by itself.
+    fn tier(&self, tier: usize, piece: u64, pieces: u64) -> (Form, Vec<Phase>) {
+        let council = Council::largest(self.network, tier);
+        let phases = |form: &Form| -> Vec<Phase> {
+            let tree = |&(way, load): &(Way, Load)| {
+                let bytes = |members: u32| self.bytes(tier, members, load, piece);
+                council.tree(form, way, &bytes)
+            };
+            self.flows.iter().map(tree).collect()
+        };
+        let said =
+            self.network
+                .overrides()
+                .about(self.question.operation, Some(council.level()), self.question.bytes());
+        let forms = self.forms(tier, &council, piece, &said);
+        let cost = |phases: &[Phase]| Cost::pipeline(phases, pieces, LANES).total();
+        let mut best: Option<(Form, Vec<Phase>, u64)> = None;
+        for form in forms {
+            let phases = phases(&form);
+            let total = cost(&phases);
+            if best.as_ref().is_none_or(|b| total < b.2) {
+                best = Some((form, phases, total));
+            }
+        }
+        best.map_or((Form::Flat, Vec::new()), |(form, phases, _)| (form, phases))
+    }
+
+    /// Bytes of a message for a part of a council's tree with so many members.
+    fn bytes(&self, tier: usize, members: u32, load: Load, piece: u64) -> u64 {
+        let Load::Blocks(block) = load else { return piece };
+        let below = u64::from(self.network.size()) / u64::from(self.network.clusters(tier + 1).max(1));
+        block.saturating_mul(u64::from(members)).saturating_mul(below.max(1))
+    }
+
+    /// Forms that are tried, in declared order.
+    fn forms(&self, tier: usize, council: &Council<'_>, piece: u64, said: &Said) -> Vec<Form> {
+        let latency = council.postal_latency(piece);
+        let routed = self
+            .network
+            .routes()
+            .filter(|_| tier == 0 && self.any_root)
+            .map(|r| Form::Routed(Arc::clone(r)));
+        let mut forms = vec![Form::Flat];
+        forms.extend(routed);
+        forms.extend([2, 3, 4, 8, 16].map(Form::Knomial));
+        forms.push(Form::Fibonacci(latency));
+        if self.cut {
+            forms.push(Form::Chain);
+        }
+        let asked = said.name.as_ref().map(|name| Form::named(name, latency, &forms));
+        asked.flatten().map_or(forms, |form| vec![form])
+    }
+}
+
+/// Members of a council of leaders up to which each may send to each: their messages grow with the square.
+const MEETING: u32 = 64;
+
+/// The ways for leaders to meet, of those given, that are possible.
+pub(crate) fn meetings(network: &Network, all: &[Algorithm]) -> Vec<Algorithm> {
+    let members = if network.tiers() == 0 { 1 } else { network.clusters(1) };
+    let possible = |&algorithm: &Algorithm| match algorithm {
+        Algorithm::Flat | Algorithm::Split | Algorithm::FixedFlat | Algorithm::Leaders => {
+            (2..=MEETING).contains(&members)
+        }
+        Algorithm::Doubling => members > 1,
+        _ => true,
     };
-    let granule = call.granule.max(1);
-    let units = (bytes / call.unit_bytes.max(1)).max(1).div_ceil(granule) * granule;
-    let piece = if total <= units + units / 2 {
-        total.max(1)
-    } else {
-        units
-    };
-    Cut { total, piece, lanes }
+    all.iter().copied().filter(possible).collect()
 }
 
-/// How a number of members and of bytes stands to the thresholds of this file, for people.
-pub(crate) fn facts(members: u32, bytes: u64) -> String {
-    let size = match bytes {
-        _ if bytes <= SHORT => format!("{bytes} bytes <= SHORT ({SHORT})"),
-        _ if bytes <= LONG => format!("SHORT ({SHORT}) < {bytes} bytes <= LONG ({LONG})"),
-        _ => format!("{bytes} bytes > LONG ({LONG})"),
-    };
-    let relation = if members <= FLAT { "<=" } else { ">" };
-    format!("{members} members {relation} FLAT ({FLAT}), {size}")
+/// What a meeting of the leaders costs, for a message of so many bytes that they combine or not.
+pub(crate) fn meeting(network: &Network, algorithm: Algorithm, bytes: u64, combine: bool) -> Vec<Phase> {
+    if algorithm == Algorithm::Tree || network.tiers() == 0 {
+        return Vec::new();
+    }
+    let council = Council::largest(network, 0);
+    let members = u64::from(council.members);
+    match algorithm {
+        Algorithm::Flat | Algorithm::FixedFlat | Algorithm::Leaders => vec![council.exchange(bytes, combine)],
+        Algorithm::Doubling => {
+            let rounds = u64::from(members.ilog2()) + if members.is_power_of_two() { 0 } else { 2 };
+            vec![council.rounds(rounds, bytes, combine)]
+        }
+        Algorithm::Split => {
+            let share = bytes.div_ceil(members);
+            vec![council.exchange(share, combine), council.exchange(share, false)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Bytes of all processes' contributions up to which they are brought together whole where they cannot be combined on the way.
+pub(crate) const WHOLE: u64 = 64 << 10;
+
+/// The way of reductions in the order of ranks over other clusters, if they are small.
+pub(crate) fn whole(question: &Question, network: &Network) -> Option<Strategy> {
+    let all = question.bytes().saturating_mul(u64::from(network.size()));
+    (question.order == Order::Ranks && all <= WHOLE).then(|| Strategy::without_trees(Algorithm::Whole, Cost::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_their_smallest_sizes_and_rise() {
+        for bytes in [0, 1, 2, 3, 4, 5, 6, 7, 8, 1000, 4096, 6144, 1 << 40, u64::MAX] {
+            let class = class(bytes);
+            let low = representative(class);
+            assert!(low <= bytes && bytes - low <= low / 2, "{bytes} in class of {low}");
+            assert_eq!(super::class(low), class);
+        }
+        assert!((0..10_000).map(class).is_sorted());
+        assert!(class(u64::MAX) < CLASSES);
+    }
 }

@@ -14,9 +14,14 @@ mod call;
 pub mod check;
 mod choose;
 mod compose;
+mod cost;
 mod explain;
 mod fold;
+mod form;
+mod network;
 mod order;
+mod overrides;
+mod routes;
 mod row;
 mod script;
 pub mod simulate;
@@ -37,38 +42,40 @@ mod scan;
 mod scatter;
 
 pub use call::{Blocks, Call, Operation};
-pub use explain::{Choice, Explanation, explain};
+pub use cost::{Cost, Factor};
+pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
-use isthmus_topology::Shape;
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
+pub use network::Network;
+pub use overrides::{OverrideError, Overrides};
 use std::sync::Arc;
 use step::{Plan, Rank};
 
 /// The part of process `me` (its rank in the group) in a collective operation.
 ///
-/// Pure: equal calls and shapes on all members give plans that match. Small operations take well under a
+/// Pure: equal calls and networks on all members give plans that match. Small operations take well under a
 /// microsecond; nothing here is proportional to the group's size unless the process's own part is.
 ///
 /// # Panics
 /// If the call contradicts itself: a rank outside the group, or sizes of blocks that the operation needs and
 /// the call does not know (see [`Call::blocks`] and [`counts_phase`]), or a neighbourhood operation.
-pub fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     assert!(
-        me < shape.size() && call.root < shape.size(),
+        me < network.size() && call.root < network.size(),
         "rank outside the group of {}",
-        shape.size()
+        network.size()
     );
     match call.operation {
-        Operation::Barrier => barrier::plan(shape, me),
-        Operation::Bcast => bcast::plan(call, shape, me),
-        Operation::Reduce => reduce::plan(call, shape, me),
-        Operation::Allreduce => allreduce::plan(call, shape, me),
-        Operation::Gather | Operation::Gatherv => gather::plan(call, shape, me),
-        Operation::Scatter | Operation::Scatterv => scatter::plan(call, shape, me),
-        Operation::Allgather | Operation::Allgatherv => allgather::plan(call, shape, me),
-        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => alltoall::plan(call, shape, me),
-        Operation::Scan | Operation::Exscan => scan::plan(call, shape, me),
-        Operation::ReduceScatterBlock | Operation::ReduceScatter => reduce_scatter::plan(call, shape, me),
+        Operation::Barrier => barrier::plan(network, me),
+        Operation::Bcast => bcast::plan(call, network, me),
+        Operation::Reduce => reduce::plan(call, network, me),
+        Operation::Allreduce => allreduce::plan(call, network, me),
+        Operation::Gather | Operation::Gatherv => gather::plan(call, network, me),
+        Operation::Scatter | Operation::Scatterv => scatter::plan(call, network, me),
+        Operation::Allgather | Operation::Allgatherv => allgather::plan(call, network, me),
+        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => alltoall::plan(call, network, me),
+        Operation::Scan | Operation::Exscan => scan::plan(call, network, me),
+        Operation::ReduceScatterBlock | Operation::ReduceScatter => reduce_scatter::plan(call, network, me),
         Operation::NeighborAllgather
         | Operation::NeighborAllgatherv
         | Operation::NeighborAlltoall
@@ -96,10 +103,10 @@ pub struct CountsPhase {
 /// slots. All other operations have no counts phase.
 ///
 /// `call.blocks` is [`Blocks::Known`] at the root and [`Blocks::Own`] elsewhere; the phase's structure depends on neither.
-pub fn counts_phase(call: &Call, shape: &Arc<Shape>, me: Rank) -> Option<CountsPhase> {
+pub fn counts_phase(call: &Call, network: &Arc<Network>, me: Rank) -> Option<CountsPhase> {
     match call.operation {
-        Operation::Gatherv => gather::counts(call, shape, me),
-        Operation::Scatterv => scatter::counts(call, shape, me),
+        Operation::Gatherv => gather::counts(call, network, me),
+        Operation::Scatterv => scatter::counts(call, network, me),
         _ => None,
     }
 }

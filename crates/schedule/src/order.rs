@@ -15,11 +15,10 @@
 //! its ranks, in one message. For 2^j ranks from a multiple of 2^j on that is one value, for consecutive ranks at most
 //! 2 log2 p; no order-keeping algorithm sends fewer.
 
-use crate::choose;
+use crate::Network;
 use crate::script::{Cut, Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Call, choose::Top};
-use isthmus_topology::Shape;
+use crate::{Call, choose::Strategy};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -40,8 +39,8 @@ fn halves((low, high): Interval) -> (Interval, Interval) {
 pub(crate) struct Ranks(Vec<Rank>);
 
 impl Ranks {
-    pub(crate) fn at(shape: &Shape, positions: Range<u32>) -> Self {
-        let mut ranks: Vec<Rank> = positions.map(|p| shape.rank_at(p)).collect();
+    pub(crate) fn at(network: &Network, positions: Range<u32>) -> Self {
+        let mut ranks: Vec<Rank> = positions.map(|p| network.rank_at(p)).collect();
         ranks.sort_unstable();
         Self(ranks)
     }
@@ -273,8 +272,8 @@ impl Ledger {
     }
 
     /// The plan that does all that for every piece.
-    pub(crate) fn plan(self, call: &Call, shape: &Shape, units: u64) -> Box<dyn Plan> {
-        let cut = choose::cut(call, shape, units, Top::Tree);
+    pub(crate) fn plan(self, call: &Call, strategy: &Strategy, units: u64) -> Box<dyn Plan> {
+        let cut = strategy.cut(call, units);
         let cut = Cut {
             lanes: cut.lanes.min(LANES),
             ..cut

@@ -2,8 +2,8 @@
 //! What crosses slow links, and how often one after the other, on three sites of two machines of four processes.
 
 use isthmus_schedule::check::{Case, Counts, Groups, Report};
-use isthmus_schedule::{Call, Operation};
-use isthmus_topology::{Level, Shape};
+use isthmus_schedule::{Call, Network, Operation, Overrides};
+use isthmus_topology::{Level, Links, Shape};
 use std::sync::Arc;
 
 const WIDE: usize = Level::WideArea.index();
@@ -11,28 +11,35 @@ const LOCAL: usize = Level::LocalArea.index();
 const NODE: usize = Level::Node.index();
 
 /// Sites of machines of processes, ranks in order.
-fn grid(sites: u32, machines: u32, processes: u32) -> Arc<Shape> {
-    shape(sites * machines * processes, move |rank| {
+fn grid(sites: u32, machines: u32, processes: u32) -> Arc<Network> {
+    network(sites * machines * processes, move |rank| {
         (rank / (machines * processes), rank / processes)
     })
 }
 
 /// The same with ranks dealt out to machines in turn.
-fn dealt(sites: u32, machines: u32, processes: u32) -> Arc<Shape> {
-    shape(sites * machines * processes, move |rank| {
+fn dealt(sites: u32, machines: u32, processes: u32) -> Arc<Network> {
+    network(sites * machines * processes, move |rank| {
         (rank % sites, rank % (sites * machines))
     })
 }
 
-fn shape(size: u32, place: impl Fn(u32) -> (u32, u32)) -> Arc<Shape> {
+/// Alltoall goes through leaders.
+fn network(size: u32, place: impl Fn(u32) -> (u32, u32)) -> Arc<Network> {
     let levels = [Level::WideArea, Level::LocalArea, Level::Node];
-    Arc::new(Shape::from_colours(&levels, size, |rank, depth| {
-        if depth == 0 { place(rank).0 } else { place(rank).1 }
-    }))
+    let shape = Shape::from_colours(
+        &levels,
+        size,
+        |rank, depth| {
+            if depth == 0 { place(rank).0 } else { place(rank).1 }
+        },
+    );
+    let rules = Overrides::parse("alltoall:..4K=leaders").unwrap();
+    Network::of_shape(&Arc::new(shape), Arc::default(), Arc::new(rules))
 }
 
 /// Units of 128 bytes.
-fn run(shape: &Arc<Shape>, operation: Operation, units: u64, root: u32) -> Report {
+fn run(network: &Arc<Network>, operation: Operation, units: u64, root: u32) -> Report {
     let call = Call {
         root,
         unit_bytes: 128,
@@ -40,7 +47,7 @@ fn run(shape: &Arc<Shape>, operation: Operation, units: u64, root: u32) -> Repor
     };
     let case = Case {
         call,
-        ..Case::new(shape, operation, units)
+        ..Case::new(network, operation, units)
     };
     case.check(7)
         .unwrap_or_else(|fault| panic!("{operation:?} root {root}: {fault}"))
@@ -48,7 +55,7 @@ fn run(shape: &Arc<Shape>, operation: Operation, units: u64, root: u32) -> Repor
 
 #[test]
 fn rooted_operations_cross_least_for_every_root() {
-    for shape in [grid(3, 2, 4), dealt(3, 2, 4)] {
+    for network in [grid(3, 2, 4), dealt(3, 2, 4)] {
         for operation in [
             Operation::Bcast,
             Operation::Reduce,
@@ -56,7 +63,7 @@ fn rooted_operations_cross_least_for_every_root() {
             Operation::Scatter,
         ] {
             for root in 0..24 {
-                let report = run(&shape, operation, 8, root);
+                let report = run(&network, operation, 8, root);
                 let m = report.data.messages;
                 assert_eq!((m[WIDE], m[LOCAL], m[NODE]), (2, 3, 18), "{operation:?}, root {root}");
                 assert_eq!(
@@ -71,20 +78,20 @@ fn rooted_operations_cross_least_for_every_root() {
 
 #[test]
 fn bytes_of_rooted_operations() {
-    let shape = grid(3, 2, 4);
-    assert_eq!(run(&shape, Operation::Bcast, 8, 5).data.bytes[WIDE], 2 * 1024);
-    assert_eq!(run(&shape, Operation::Reduce, 8, 5).data.bytes[LOCAL], 3 * 1024);
-    assert_eq!(run(&shape, Operation::Gather, 8, 5).data.bytes[WIDE], 2 * 8 * 1024);
-    assert_eq!(run(&shape, Operation::Scatter, 8, 5).data.bytes[WIDE], 2 * 8 * 1024);
+    let network = grid(3, 2, 4);
+    assert_eq!(run(&network, Operation::Bcast, 8, 5).data.bytes[WIDE], 2 * 1024);
+    assert_eq!(run(&network, Operation::Reduce, 8, 5).data.bytes[LOCAL], 3 * 1024);
+    assert_eq!(run(&network, Operation::Gather, 8, 5).data.bytes[WIDE], 2 * 8 * 1024);
+    assert_eq!(run(&network, Operation::Scatter, 8, 5).data.bytes[WIDE], 2 * 8 * 1024);
 }
 
 #[test]
 fn twenty_processes_of_the_multilevel_papers_figure_1() {
-    let shape = shape(20, |rank| {
+    let network = network(20, |rank| {
         (u32::from(rank >= 10), if rank < 10 { 0 } else { 1 + (rank - 10) / 5 })
     });
     for root in 0..20 {
-        let m = run(&shape, Operation::Bcast, 8, root).data.messages;
+        let m = run(&network, Operation::Bcast, 8, root).data.messages;
         assert_eq!((m[WIDE], m[LOCAL], m[NODE]), (1, 1, 17), "root {root}");
     }
 }
@@ -128,7 +135,7 @@ fn symmetric_operations_take_one_wide_trip() {
 
 #[test]
 fn operators_that_do_not_commute_take_one_wide_trip_however_ranks_are_dealt() {
-    let shape = dealt(3, 2, 4);
+    let network = dealt(3, 2, 4);
     for (operation, wide) in [(Operation::Reduce, 2), (Operation::Allreduce, 6), (Operation::Scan, 6)] {
         let call = Call {
             commutative: false,
@@ -137,7 +144,7 @@ fn operators_that_do_not_commute_take_one_wide_trip_however_ranks_are_dealt() {
         };
         let report = Case {
             call,
-            ..Case::new(&shape, operation, 8)
+            ..Case::new(&network, operation, 8)
         }
         .check(3)
         .unwrap();
@@ -151,11 +158,11 @@ fn operators_that_do_not_commute_take_one_wide_trip_however_ranks_are_dealt() {
 
 #[test]
 fn blocks_of_alltoall_and_allgather_cross_once() {
-    let shape = grid(3, 2, 4);
-    assert_eq!(run(&shape, Operation::Alltoall, 1, 0).data.bytes[WIDE], 24 * 16 * 128);
-    assert_eq!(run(&shape, Operation::Allgather, 1, 0).data.bytes[WIDE], 24 * 2 * 128);
+    let network = grid(3, 2, 4);
+    assert_eq!(run(&network, Operation::Alltoall, 1, 0).data.bytes[WIDE], 24 * 16 * 128);
+    assert_eq!(run(&network, Operation::Allgather, 1, 0).data.bytes[WIDE], 24 * 2 * 128);
     // Long blocks go straight.
-    let long = run(&shape, Operation::Alltoall, 64, 0);
+    let long = run(&network, Operation::Alltoall, 64, 0);
     assert_eq!(
         (long.data.messages[WIDE], long.data.bytes[WIDE]),
         (24 * 16, 24 * 16 * 8192)
@@ -164,7 +171,7 @@ fn blocks_of_alltoall_and_allgather_cross_once() {
 
 #[test]
 fn unequal_blocks_cross_once_and_counts_never_or_once() {
-    let shape = grid(3, 2, 4);
+    let network = grid(3, 2, 4);
     for root in [0, 6, 13] {
         for (operation, counted) in [(Operation::Gatherv, 0), (Operation::Scatterv, 2)] {
             let call = Call {
@@ -173,7 +180,7 @@ fn unequal_blocks_cross_once_and_counts_never_or_once() {
             };
             let sizes = (0..24).map(|r| r % 5).collect();
             let report = Case {
-                shape: Arc::clone(&shape),
+                network: Arc::clone(&network),
                 call,
                 counts: Counts::Each(sizes),
             }
@@ -188,14 +195,14 @@ fn unequal_blocks_cross_once_and_counts_never_or_once() {
 
 #[test]
 fn a_long_broadcast_is_cut_and_no_byte_crosses_twice() {
-    let shape = grid(3, 2, 4);
+    let network = grid(3, 2, 4);
     let call = Call {
         unit_bytes: 64 << 10,
         ..Call::new(Operation::Bcast, 64)
     };
     let report = Case {
         call,
-        ..Case::new(&shape, Operation::Bcast, 64)
+        ..Case::new(&network, Operation::Bcast, 64)
     }
     .check(5)
     .unwrap();
@@ -204,10 +211,13 @@ fn a_long_broadcast_is_cut_and_no_byte_crosses_twice() {
 }
 
 #[test]
-fn eight_processes_of_one_node_need_few_messages() {
+fn eight_processes_that_share_two_processors_need_few_messages() {
+    let mut links = Links::default();
+    links.processors = 2;
     let shape = Arc::new(Shape::flat(8, Level::Node));
+    let network = Network::of_shape(&shape, Arc::new(links), Arc::default());
     for operation in [Operation::Barrier, Operation::Allreduce] {
-        let report = run(&shape, operation, 1, 0);
+        let report = run(&network, operation, 1, 0);
         assert_eq!(
             (report.data.messages[NODE], report.trips[NODE]),
             (14, 2),
@@ -217,16 +227,16 @@ fn eight_processes_of_one_node_need_few_messages() {
 }
 
 /// Messages over the wide area of an operation between the processes of rank below `low` and the others.
-fn between(shape: &Arc<Shape>, low: u32, operation: Operation, root: u32) -> u64 {
+fn between(network: &Arc<Network>, low: u32, operation: Operation, root: u32) -> u64 {
     let call = Call {
         root,
         ..Call::new(operation, 0)
     };
     let case = Groups {
-        shape: Arc::clone(shape),
+        network: Arc::clone(network),
         low,
         call,
-        units: vec![2; shape.size() as usize],
+        units: vec![2; network.size() as usize],
     };
     let report = case
         .check(11)
@@ -237,10 +247,10 @@ fn between(shape: &Arc<Shape>, low: u32, operation: Operation, root: u32) -> u64
 #[test]
 fn groups_at_two_sites_cross_once_each_way() {
     use Operation as O;
-    let shape = grid(2, 2, 4);
+    let network = grid(2, 2, 4);
     for root in [0, 5, 8, 15] {
         for operation in [O::Bcast, O::Reduce, O::Gather, O::Gatherv, O::Scatter, O::Scatterv] {
-            assert_eq!(between(&shape, 8, operation, root), 1, "{operation:?}, root {root}");
+            assert_eq!(between(&network, 8, operation, root), 1, "{operation:?}, root {root}");
         }
     }
     for operation in [
@@ -251,7 +261,7 @@ fn groups_at_two_sites_cross_once_each_way() {
         O::ReduceScatter,
         O::Alltoall,
     ] {
-        assert_eq!(between(&shape, 8, operation, 0), 2, "{operation:?}");
+        assert_eq!(between(&network, 8, operation, 0), 2, "{operation:?}");
     }
 }
 
@@ -259,19 +269,19 @@ fn groups_at_two_sites_cross_once_each_way() {
 fn groups_that_share_sites_meet_inside_one() {
     use Operation as O;
     // Ranks 0 to 7 are on both sites, and so are the others.
-    let shape = dealt(2, 2, 4);
+    let network = dealt(2, 2, 4);
     for root in [0, 1, 8, 15] {
         for operation in [O::Bcast, O::Reduce, O::Gather, O::Scatter] {
-            assert_eq!(between(&shape, 8, operation, root), 1, "{operation:?}, root {root}");
+            assert_eq!(between(&network, 8, operation, root), 1, "{operation:?}, root {root}");
         }
     }
     // Each group brings its data over and hands out the other's: one message each, two groups.
-    assert_eq!(between(&shape, 8, O::Allreduce, 0), 4);
+    assert_eq!(between(&network, 8, O::Allreduce, 0), 4);
 }
 
 #[test]
 fn one_order_of_reduction_crosses_as_seldom_as_any() {
-    for shape in [grid(3, 2, 4), dealt(3, 2, 4)] {
+    for network in [grid(3, 2, 4), dealt(3, 2, 4)] {
         for (operation, wide, trips) in [
             (Operation::Reduce, 2, 1),
             (Operation::Allreduce, 6, 1),
@@ -284,7 +294,7 @@ fn one_order_of_reduction_crosses_as_seldom_as_any() {
             };
             let case = Case {
                 call,
-                ..Case::new(&shape, operation, 4)
+                ..Case::new(&network, operation, 4)
             };
             let report = case.check(3).unwrap_or_else(|fault| panic!("{operation:?}: {fault}"));
             assert_eq!(
@@ -308,7 +318,7 @@ fn one_order_of_reduction_crosses_as_seldom_as_any() {
 
 #[test]
 fn a_world_of_one_sends_nothing() {
-    let shape = Arc::new(Shape::flat(1, Level::Node));
+    let network = Network::plain(Shape::flat(1, Level::Node));
     for operation in [
         Operation::Barrier,
         Operation::Allreduce,
@@ -317,7 +327,7 @@ fn a_world_of_one_sends_nothing() {
         Operation::Gather,
     ] {
         assert_eq!(
-            run(&shape, operation, 3, 0).data.messages,
+            run(&network, operation, 3, 0).data.messages,
             [0; Level::COUNT],
             "{operation:?}"
         );

@@ -2,24 +2,48 @@
 //! Every operation, on random groups.
 
 use isthmus_schedule::check::{Case, Counts, Graph, Groups};
-use isthmus_schedule::{Call, Operation};
-use isthmus_topology::{Level, Shape};
+use isthmus_schedule::{Call, Network, Operation, Overrides};
+use isthmus_topology::{Level, Link, Links, Shape};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 /// 1 to `most` processes, 1 to 5 levels, uneven clusters, with ranks in order or interleaved.
-fn shapes(most: u32) -> impl Strategy<Value = Arc<Shape>> {
-    let colours = proptest::collection::vec(proptest::array::uniform4(0u32..3), most as usize);
-    (1..=most, 1usize..=5, colours, any::<bool>()).prop_map(|(size, levels, mut colours, ordered)| {
+fn shapes(most: u32) -> impl Strategy<Value = Arc<Network>> {
+    let colours = proptest::collection::vec(proptest::array::uniform4(0u32..4), most as usize);
+    let links = proptest::collection::vec(1u64..100, 6);
+    let manner = (proptest::sample::select(RULES), links, any::<bool>());
+    (1..=most, 1usize..=5, colours, any::<bool>(), manner).prop_map(|(size, levels, mut colours, ordered, manner)| {
         colours.truncate(size as usize);
         if ordered {
             colours.sort();
         }
-        Arc::new(Shape::from_colours(&Level::ALL[5 - levels..], size, |rank, depth| {
+        let shape = Arc::new(Shape::from_colours(&Level::ALL[5 - levels..], size, |rank, depth| {
             colours[rank as usize][depth]
-        }))
+        }));
+        let (rules, latencies, alike) = manner;
+        let rules = Overrides::parse(rules).unwrap_or_else(|error| panic!("{rules}: {error}"));
+        let mut links = Links::default();
+        if !alike {
+            let pairs = (0..4).flat_map(|a| (0..a).map(move |b| (a, b)));
+            for ((a, b), ms) in pairs.zip(latencies) {
+                links.set_pair(a, b, Link::simple(ms * 1_000_000, 12_500_000, 10_000));
+            }
+        }
+        Network::of_shape(&shape, Arc::new(links), Arc::new(rules))
     })
 }
+
+/// Ways that the chooser would seldom take.
+const RULES: &[&str] = &[
+    "",
+    "*=tree; *@wide=chain; *@node=fibonacci(3)",
+    "*=flat; *@local=knomial(3); *@machine=chain",
+    "*=doubling,seg=1K,lanes=3; *@node=binomial",
+    "*=split,seg=100K; *@local=fibonacci",
+    "*@wide=routed; *@node=knomial(5)",
+    "*=pairwise,seg=20K,lanes=2; *@wide=fibonacci(7)",
+    "*=leaders; *@wide=binomial",
+];
 
 /// A call of one of these operations.
 fn calls(operations: &'static [Operation]) -> impl Strategy<Value = Call> {
@@ -46,10 +70,10 @@ fn calls(operations: &'static [Operation]) -> impl Strategy<Value = Call> {
         )
 }
 
-fn check(shape: &Arc<Shape>, mut call: Call, counts: Counts, seed: u64) -> Result<(), TestCaseError> {
-    call.root %= shape.size();
+fn check(network: &Arc<Network>, mut call: Call, counts: Counts, seed: u64) -> Result<(), TestCaseError> {
+    call.root %= network.size();
     let case = Case {
-        shape: Arc::clone(shape),
+        network: Arc::clone(network),
         call,
         counts,
     };
@@ -67,24 +91,24 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn moving(shape in shapes(40), call in calls(&[Operation::Barrier, Operation::Bcast, Operation::Gather, Operation::Scatter,
+    fn moving(network in shapes(40), call in calls(&[Operation::Barrier, Operation::Bcast, Operation::Gather, Operation::Scatter,
         Operation::Allgather]), seed in any::<u64>()) {
         let n = units(&call);
-        check(&shape, call, Counts::Equal(n), seed)?;
+        check(&network, call, Counts::Equal(n), seed)?;
     }
 
     #[test]
-    fn combining(shape in shapes(40), call in calls(&[Operation::Reduce, Operation::Allreduce, Operation::Scan,
+    fn combining(network in shapes(40), call in calls(&[Operation::Reduce, Operation::Allreduce, Operation::Scan,
         Operation::Exscan]), seed in any::<u64>()) {
         let n = units(&call);
-        check(&shape, call, Counts::Equal(n), seed)?;
+        check(&network, call, Counts::Equal(n), seed)?;
     }
 
     #[test]
-    fn unequal_blocks(shape in shapes(40), call in calls(&[Operation::Gatherv, Operation::Scatterv,
+    fn unequal_blocks(network in shapes(40), call in calls(&[Operation::Gatherv, Operation::Scatterv,
         Operation::Allgatherv]), sizes in proptest::collection::vec(0u64..6, 40), seed in any::<u64>()) {
-        let sizes = sizes[..shape.size() as usize].to_vec();
-        check(&shape, call, Counts::Each(sizes), seed)?;
+        let sizes = sizes[..network.size() as usize].to_vec();
+        check(&network, call, Counts::Each(sizes), seed)?;
     }
 }
 
@@ -92,31 +116,31 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn reduce_scatter(shape in shapes(24), call in calls(&[Operation::ReduceScatter]),
+    fn reduce_scatter(network in shapes(24), call in calls(&[Operation::ReduceScatter]),
         sizes in proptest::collection::vec(0u64..4, 24), seed in any::<u64>()) {
-        let sizes = sizes[..shape.size() as usize].to_vec();
-        check(&shape, call, Counts::Each(sizes), seed)?;
+        let sizes = sizes[..network.size() as usize].to_vec();
+        check(&network, call, Counts::Each(sizes), seed)?;
     }
 
     #[test]
-    fn reduce_scatter_block(shape in shapes(24), call in calls(&[Operation::ReduceScatterBlock]), seed in any::<u64>()) {
+    fn reduce_scatter_block(network in shapes(24), call in calls(&[Operation::ReduceScatterBlock]), seed in any::<u64>()) {
         let n = units(&call) % 5;
-        check(&shape, call, Counts::Equal(n), seed)?;
+        check(&network, call, Counts::Equal(n), seed)?;
     }
 
     #[test]
-    fn alltoall(shape in shapes(24), call in calls(&[Operation::Alltoall]), seed in any::<u64>()) {
+    fn alltoall(network in shapes(24), call in calls(&[Operation::Alltoall]), seed in any::<u64>()) {
         let n = units(&call) % 4;
-        check(&shape, call, Counts::Equal(n), seed)?;
+        check(&network, call, Counts::Equal(n), seed)?;
     }
 
     #[test]
-    fn alltoallv(shape in shapes(24), call in calls(&[Operation::Alltoallv]),
+    fn alltoallv(network in shapes(24), call in calls(&[Operation::Alltoallv]),
         sizes in proptest::collection::vec(proptest::collection::vec(0u64..4, 24), 24), seed in any::<u64>()) {
-        let p = shape.size() as usize;
+        let p = network.size() as usize;
         let of = |i: usize, j: usize| if call.in_place { sizes[i.min(j)][i.max(j)] } else { sizes[i][j] };
         let sizes = (0..p).map(|i| (0..p).map(|j| of(i, j)).collect()).collect();
-        check(&shape, call, Counts::Pairs(sizes), seed)?;
+        check(&network, call, Counts::Pairs(sizes), seed)?;
     }
 }
 
@@ -124,19 +148,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn fixed_order(shape in shapes(40), call in calls(&[Operation::Reduce, Operation::Allreduce, Operation::Scan,
+    fn fixed_order(network in shapes(40), call in calls(&[Operation::Reduce, Operation::Allreduce, Operation::Scan,
         Operation::Exscan, Operation::ReduceScatterBlock]), seed in any::<u64>()) {
         let call = Call { fixed: true, commutative: false, ..call };
         let n = units(&call) % 8;
-        check(&shape, call, Counts::Equal(n), seed)?;
+        check(&network, call, Counts::Equal(n), seed)?;
     }
 
     #[test]
-    fn fixed_order_of_unequal_blocks(shape in shapes(24), call in calls(&[Operation::ReduceScatter]),
+    fn fixed_order_of_unequal_blocks(network in shapes(24), call in calls(&[Operation::ReduceScatter]),
         sizes in proptest::collection::vec(0u64..4, 24), seed in any::<u64>()) {
         let call = Call { fixed: true, ..call };
-        let sizes = sizes[..shape.size() as usize].to_vec();
-        check(&shape, call, Counts::Each(sizes), seed)?;
+        let sizes = sizes[..network.size() as usize].to_vec();
+        check(&network, call, Counts::Each(sizes), seed)?;
     }
 }
 
@@ -144,15 +168,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn between_groups(shape in shapes(24), low in any::<u32>(), call in calls(&[Operation::Barrier, Operation::Bcast,
+    fn between_groups(network in shapes(24), low in any::<u32>(), call in calls(&[Operation::Barrier, Operation::Bcast,
         Operation::Reduce, Operation::Gather, Operation::Gatherv, Operation::Scatter, Operation::Scatterv,
         Operation::Allgather, Operation::Allgatherv, Operation::Alltoall, Operation::Alltoallv, Operation::Allreduce,
         Operation::ReduceScatter, Operation::ReduceScatterBlock]),
         units in proptest::collection::vec(0u64..5, 24), seed in any::<u64>()) {
-        prop_assume!(shape.size() > 1);
-        let low = 1 + low % (shape.size() - 1);
-        let call = Call { root: call.root % shape.size(), in_place: false, ..call };
-        let case = Groups { shape, low, call, units };
+        prop_assume!(network.size() > 1);
+        let low = 1 + low % (network.size() - 1);
+        let call = Call { root: call.root % network.size(), in_place: false, ..call };
+        let case = Groups { network, low, call, units };
         case.check(seed).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
     }
 
@@ -161,23 +185,27 @@ proptest! {
         call in calls(&[Operation::Alltoall, Operation::Allgather, Operation::Allreduce]),
         units in proptest::collection::vec(0u64..5, 24), seed in any::<u64>()) {
         let levels = [Level::WideArea, Level::LocalArea, Level::Node];
-        let shape = Arc::new(Shape::from_colours(&levels, low + high, |rank, depth| match depth {
+        let network = Network::plain(Shape::from_colours(&levels, low + high, |rank, depth| match depth {
             0 => u32::from(rank >= low),
             _ => machines[rank as usize],
         }));
         let call = Call { root: 0, in_place: false, ..call };
-        let case = Groups { shape, low, call, units };
+        let case = Groups { network, low, call, units };
         case.check(seed).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
     }
 
     #[test]
-    fn neighbourhoods(shape in shapes(24), each in any::<bool>(), units in 0u64..4,
+    fn neighbourhoods(network in shapes(24), each in any::<bool>(), units in 0u64..4,
         edges in proptest::collection::vec((0u32..24, 0u32..24), 0..120), seed in any::<u64>()) {
-        let p = shape.size();
+        let p = network.size();
         let operation = if each { Operation::NeighborAlltoallv } else { Operation::NeighborAllgatherv };
         let size = |i: usize, from: u32| if each { (units + i as u64) % 4 } else { u64::from(from) % 3 };
         let edges = edges.iter().enumerate().map(|(i, (a, b))| (a % p, b % p, size(i, a % p))).collect();
-        let case = Graph { shape, edges, operation };
+        let case = Graph {
+            shape: network.shape().clone(),
+            edges,
+            operation,
+        };
         case.check(seed).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
     }
 }
@@ -189,7 +217,7 @@ fn one_tier_of_every_level_and_size() {
         .into_iter()
         .flat_map(|level| (1..=13).map(move |size| (level, size)))
     {
-        let shape = Arc::new(Shape::flat(size, level));
+        let network = Network::plain(Shape::flat(size, level));
         for operation in [
             O::Barrier,
             O::Allreduce,
@@ -208,7 +236,7 @@ fn one_tier_of_every_level_and_size() {
                 };
                 let case = Case {
                     call,
-                    ..Case::new(&shape, operation, units)
+                    ..Case::new(&network, operation, units)
                 };
                 case.check(u64::from(size))
                     .unwrap_or_else(|fault| panic!("{operation:?}, {size} at {level}: {fault}"));

@@ -113,6 +113,8 @@ pub struct Links {
     pub reduce: Curve,
     /// How long a process copies so many bytes.
     pub copy: Curve,
+    /// Processors that the processes of a node share.
+    pub processors: u32,
 }
 
 impl Default for Links {
@@ -129,6 +131,7 @@ impl Default for Links {
             pairs: HashMap::new(),
             reduce: Curve::rate(5_000_000_000),
             copy: Curve::rate(10_000_000_000),
+            processors: u32::MAX,
         }
     }
 }
@@ -141,6 +144,7 @@ impl Links {
             pairs: HashMap::new(),
             reduce: Curve::ZERO,
             copy: Curve::ZERO,
+            processors: u32::MAX,
         }
     }
 
@@ -165,11 +169,22 @@ impl Links {
     /// If a rank is not below [`Topology::size`].
     pub fn between(&self, topology: &Topology, a: u32, b: u32) -> (Level, &Link) {
         let level = topology.level_between(a, b);
-        let (x, y) = (topology.clusters_of(a)[0], topology.clusters_of(b)[0]);
-        let own = (level == Level::WideArea)
-            .then(|| self.pairs.get(&(x.min(y), x.max(y))))
-            .flatten();
-        (level, own.unwrap_or_else(|| self.level(level)))
+        let link = match level {
+            Level::WideArea => self.pair(topology.clusters_of(a)[0], topology.clusters_of(b)[0]),
+            _ => self.level(level),
+        };
+        (level, link)
+    }
+
+    /// The link between two local areas.
+    pub fn pair(&self, a: u32, b: u32) -> &Link {
+        let own = self.pairs.get(&(a.min(b), a.max(b)));
+        own.unwrap_or_else(|| self.level(Level::WideArea))
+    }
+
+    /// Whether two local areas have a link with parameters of its own.
+    pub fn has_pair(&self, a: u32, b: u32) -> bool {
+        self.pairs.contains_key(&(a.min(b), a.max(b)))
     }
 }
 

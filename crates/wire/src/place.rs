@@ -50,6 +50,8 @@ pub struct Node {
     pub subjob: u32,
     /// Number of processes of the job on it.
     pub processes: u32,
+    /// Processors that they share; 0: not known.
+    pub processors: u32,
 }
 
 /// Everybody's place, equal on all processes of a job.
@@ -77,7 +79,7 @@ impl PlaceTable {
             w.text(&n.host).list(&n.addresses, |w, a| {
                 w.text(a);
             });
-            w.u32(n.subjob).u32(n.processes);
+            w.u32(n.subjob).u32(n.processes).u32(n.processors);
         });
         w.list(&self.places, |w, p| {
             w.u32(p.subjob).u32(p.node).u16(p.port).u32(p.slot);
@@ -104,6 +106,7 @@ impl PlaceTable {
                 addresses: r.list("addresses", |r| r.text("address"))?,
                 subjob: r.u32("node's subjob")?,
                 processes: r.u32("processes")?,
+                processors: r.u32("processors")?,
             })
         })?;
         let places = r.list("places", |r| {

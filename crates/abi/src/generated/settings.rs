@@ -165,4 +165,12 @@ pub const SETTINGS: &[Setting] = &[
         scope: "tunable",
         help: "how often a waiting thread lets others run before it sleeps when there are no spare cores",
     },
+    Setting {
+        name: "ISTHMUS_COLL",
+        unit: "rules",
+        default: "none",
+        reason: "the cheapest algorithm by the links in force",
+        scope: "library",
+        help: "rules that override the choice of collective algorithms: OPERATION[@LEVEL][:SIZES]=NAME[,seg=SIZE][,lanes=N]; for example bcast@wide=flat,seg=64K; allreduce:64K..=split",
+    },
 ];

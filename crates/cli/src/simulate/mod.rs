@@ -8,8 +8,7 @@ use clap::Args;
 use isthmus_job::grid::Grid;
 use isthmus_job::{JobError, document, grid, quantity};
 use isthmus_schedule::simulate::{Limits, Outcome, simulate as run};
-use isthmus_schedule::{Call, Operation, explain as choices};
-use isthmus_topology::Shape;
+use isthmus_schedule::{Call, Network, Operation, Overrides, explain as choices};
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -81,6 +80,7 @@ struct Simulated {
     name: &'static str,
     call: Call,
     grid: Grid,
+    network: Arc<Network>,
     outcome: Outcome,
 }
 
@@ -97,11 +97,7 @@ pub(crate) fn simulate(arguments: &Simulate) -> ExitCode {
 
 /// `isthmus explain`.
 pub(crate) fn explain(arguments: &Explain) -> ExitCode {
-    finish(simulated(&arguments.what).map(|all| {
-        let members: Vec<u32> = (0..all.grid.topology.size()).collect();
-        let shape = Arc::new(Shape::new(&all.grid.topology, &members));
-        report::explained(&all, choices(&all.call, &shape).as_ref())
-    }))
+    finish(simulated(&arguments.what).map(|all| report::explained(&all, &choices(&all.call, &all.network))))
 }
 
 fn finish(text: Result<String, JobError>) -> ExitCode {
@@ -120,7 +116,8 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
     let bytes = size(what.size.as_deref(), operation)?;
     let grid = grid::parse(&read(&what.topology)?, &what.topology)?;
     let call = call(operation, bytes, what.root, grid.topology.size())?;
-    let outcome = run(&call, &grid.topology, &grid.links, Limits::default()).map_err(|stopped| {
+    let network = Network::of_world(&grid.topology, Arc::new(grid.links.clone()), Arc::new(overrides()?));
+    let outcome = run(&call, &grid.topology, &network, Limits::default()).map_err(|stopped| {
         let error = JobError::new(format!("{name} of {bytes} bytes on '{}': {stopped}", what.topology));
         error.hint("take a smaller size or fewer processes")
     })?;
@@ -128,6 +125,7 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
         name,
         call,
         grid,
+        network,
         outcome,
     };
     if let Some(file) = &what.svg {
@@ -135,6 +133,15 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
         std::fs::write(file, drawing).map_err(|e| JobError::new(format!("cannot write drawing '{file}': {e}")))?;
     }
     Ok(all)
+}
+
+/// The user's word about the choice of algorithms, as programs take it.
+fn overrides() -> Result<Overrides, JobError> {
+    let text = std::env::var("ISTHMUS_COLL").unwrap_or_default();
+    Overrides::parse(&text).map_err(|error| {
+        JobError::new(format!("the environment variable ISTHMUS_COLL is '{text}': {error}"))
+            .hint("rules are OPERATION[@LEVEL][:SIZES]=NAME[,seg=SIZE][,lanes=N], separated by ;")
+    })
 }
 
 fn operation(name: &str) -> Result<(&'static str, Operation), JobError> {

@@ -2,8 +2,8 @@
 //! The result of a simulation as text and as JSON.
 
 use super::Simulated;
-use isthmus_schedule::Explanation;
 use isthmus_schedule::simulate::{Kind, LinkUse, Record};
+use isthmus_schedule::{Candidate, Factor};
 use isthmus_topology::Level;
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ pub(super) fn simulated(all: &Simulated) -> String {
 }
 
 /// What `isthmus explain` prints.
-pub(super) fn explained(all: &Simulated, explanation: Option<&Explanation>) -> String {
-    format!("{}{}{}{}", head(all), choices(explanation), levels(all), path(all))
+pub(super) fn explained(all: &Simulated, candidates: &[Candidate]) -> String {
+    format!("{}{}{}{}", head(all), choices(candidates), levels(all), path(all))
 }
 
 /// What `isthmus simulate --json` prints. Times are nanoseconds.
@@ -87,29 +87,43 @@ fn head(all: &Simulated) -> String {
     )
 }
 
-fn choices(explanation: Option<&Explanation>) -> String {
-    let Some(explanation) = explanation else {
-        return "\nchoices: this call is not described\n".to_owned();
-    };
+/// All candidates in declared order with what they cost, the chosen one in detail.
+fn choices(candidates: &[Candidate]) -> String {
+    if candidates.is_empty() {
+        return "\ncandidates: this operation knows one way only\n".to_owned();
+    }
     let mut text = format!(
-        "\n{:<12}{:>8}{:>9}  {:<54}because\n",
-        "level", "groups", "members", "algorithm"
+        "\n{:<14}{:>14}{:>10}{:>12}  made of\n",
+        "candidate", "cost", "pieces", "bytes"
     );
-    for choice in &explanation.choices {
+    for candidate in candidates {
+        let (pieces, size) = candidate.pieces;
+        let mark = if candidate.chosen { "* " } else { "  " };
+        let name = format!("{mark}{}", candidate.algorithm);
+        let mut factors = candidate.factors.iter();
+        let first = factors.next().map(factor).unwrap_or_default();
         text.push_str(&format!(
-            "{:<12}{:>8}{:>9}  {:<54}{}\n",
+            "{name:<14}{:>14}{pieces:>10}{size:>12}  {first}\n",
+            time(candidate.total)
+        ));
+        for other in factors {
+            text.push_str(&format!("{:<52}{}\n", "", factor(other)));
+        }
+    }
+    for choice in candidates.iter().filter(|c| c.chosen).flat_map(|c| &c.tiers) {
+        text.push_str(&format!(
+            "{:<14}{} of at most {} members: {}\n",
             choice.level.name(),
             choice.councils,
             choice.members,
-            choice.algorithm,
-            choice.why
+            choice.algorithm
         ));
     }
-    let (pieces, size) = explanation.pieces;
-    if pieces > 1 {
-        text.push_str(&format!("in {pieces} pieces of {size} bytes that follow each other\n"));
-    }
     text
+}
+
+fn factor(factor: &Factor) -> String {
+    format!("{} {}", time(factor.time), factor.name)
 }
 
 fn levels(all: &Simulated) -> String {

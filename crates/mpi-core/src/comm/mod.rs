@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
 use isthmus_engine::{Channel, Members};
-use isthmus_topology::{Colours, Shape};
+use isthmus_schedule::Network;
+use isthmus_topology::Colours;
 
 use crate::attached::Attachment;
 use crate::attribute::{Attributes, Cache};
@@ -35,7 +36,7 @@ pub struct Comm {
     sequence: AtomicU32,
     /// Number of the next persistent collective operation.
     persistent: AtomicU32,
-    shape: OnceLock<Arc<Shape>>,
+    network: OnceLock<Arc<Network>>,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
     colours: OnceLock<TopologyAttributes>,
@@ -153,7 +154,7 @@ impl Comm {
             channel: Channel { context, rank, members },
             sequence: AtomicU32::new(0),
             persistent: AtomicU32::new(0),
-            shape: OnceLock::new(),
+            network: OnceLock::new(),
             unlike: OnceLock::new(),
             colours: OnceLock::new(),
             name: Mutex::new(name.to_owned()),
@@ -228,10 +229,12 @@ impl Comm {
         &self.channel
     }
 
-    /// The clustering of the members, made at the first collective operation.
-    pub fn shape(&self, world: &World) -> &Arc<Shape> {
-        self.shape
-            .get_or_init(|| Arc::new(Shape::new(world.topology(), self.group.members())))
+    /// The network among the members, made at the first collective operation.
+    pub fn network(&self, world: &World) -> &Arc<Network> {
+        self.network.get_or_init(|| {
+            let (links, overrides) = (world.links(), world.overrides());
+            Network::new(world.topology(), self.group.members(), links.clone(), overrides.clone())
+        })
     }
 
     /// How data of collective operations and packed data are represented: as in this process where all members (of both groups)

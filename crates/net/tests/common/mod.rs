@@ -33,6 +33,7 @@ pub(crate) fn places(ports: &[u16], addresses: &[&str]) -> PlaceTable {
         addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
         subjob: i,
         processes: 1,
+        processors: 0,
     };
     let place = |i: u32| Place {
         subjob: i,

@@ -5,15 +5,34 @@ mod tree;
 
 pub(crate) use tree::bring;
 
-use crate::Call;
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use isthmus_topology::Shape;
+use crate::{Call, Network};
 use std::sync::Arc;
 
-pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
-    if call.blocks.offset(shape.size()) == 0 {
+pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
+    if call.blocks.offset(network.size()) == 0 {
         return Box::new(Script::default());
     }
-    tree::plan(call, shape, me)
+    tree::plan(call, network, me)
+}
+
+pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    let block = question.bytes() / u64::from(network.size());
+    let flows = [(Way::Up, Load::Blocks(block)), (Way::Down, Load::Piece)];
+    let trees = |algorithm| Trees {
+        question,
+        network,
+        algorithm,
+        flows: &flows,
+        cut: false,
+        any_root: false,
+    };
+    let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
+    choose::meetings(network, &[Algorithm::Flat, Algorithm::Tree])
+        .into_iter()
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), false)))
+        .collect()
 }

@@ -12,19 +12,22 @@
 //! | restrictions | none |
 //! | paper | – |
 
-use crate::Call;
-use crate::choose::{self, Top};
+use crate::Network;
+use crate::choose::{self, Algorithm, Order, Question};
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
-use isthmus_topology::Shape;
+use crate::{Call, Operation};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+/// Results above this many bytes go down site by site, as they come.
+const LONG: u64 = 32 << 10;
+
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let row = Row::new(&call.blocks, shape, 0);
+    let row = Row::new(&call.blocks, network, 0);
     let length = call.blocks.size(me);
     let own = match call.in_place {
         true => Slice {
@@ -38,15 +41,15 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
             length,
         },
     };
-    if shape.in_rank_order() {
-        bring(&mut script, shape, me, &row, own, Buffer::Recv, call.unit_bytes);
+    if network.in_rank_order() {
+        bring(&mut script, network, me, &row, own, Buffer::Recv, call.unit_bytes);
     } else {
-        let all = script.memory(row.at(shape.size()));
-        bring(&mut script, shape, me, &row, own, all, call.unit_bytes);
+        let all = script.memory(row.at(network.size()));
+        bring(&mut script, network, me, &row, own, all, call.unit_bytes);
         row.permute(
             &mut script,
-            shape,
-            0..shape.size(),
+            network,
+            0..network.size(),
             (all, 0),
             (Buffer::Recv, &call.blocks),
             true,
@@ -58,21 +61,20 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
 /// Brings all blocks to all, in order of position in `all`.
 pub(crate) fn bring(
     script: &mut Script,
-    shape: &Arc<Shape>,
+    network: &Arc<Network>,
     me: Rank,
     row: &Row,
     own: Slice,
     all: Buffer,
     unit_bytes: u64,
 ) {
-    let bytes = row.at(shape.size()).saturating_mul(unit_bytes);
-    let top = choose::gathering(shape, bytes);
-    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| {
-        choose::radix(level, k, bytes)
-    });
+    let bytes = row.at(network.size()).saturating_mul(unit_bytes);
+    let question = Question::new(Operation::Allgather, Order::Any, Some(bytes));
+    let strategy = choose::answer(&question, network);
+    let family = Family::of(&strategy, network, 0, me);
     let at = |positions: Range<u32>| row.slice(all, 0, positions);
     up(script, &family, own, at);
-    let council = (top != Top::Tree).then(|| Council::outermost(shape, me));
+    let council = (strategy.algorithm != Algorithm::Tree).then(|| Council::outermost(network, me));
     if let (None, Some(council)) = (family.parent, &council) {
         let slot = Piece::whole(0).slot(Kind::Exchange);
         for (to, from) in council.pairs() {
@@ -81,12 +83,12 @@ pub(crate) fn bring(
         }
     }
     match council {
-        Some(council) if choose::is_long(bytes) => {
+        Some(council) if bytes > LONG => {
             for site in 0..council.size {
                 down(script, &family, at(council.span(site)), u64::from(site));
             }
         }
-        _ => down(script, &family, at(0..shape.size()), 0),
+        _ => down(script, &family, at(0..network.size()), 0),
     }
 }
 

@@ -10,42 +10,40 @@
 //! | restrictions | none: order and association depend on ranks only (see `order.rs`) |
 //! | paper | – |
 
+use crate::Network;
+use crate::choose::Algorithm;
 use crate::order::{Ledger, Ranks};
 use crate::reduce::fixed::{absorb, give};
 use crate::script::Kind;
 use crate::step::{Plan, Rank};
 use crate::tree::{Council, Family};
 use crate::{Call, choose};
-use isthmus_topology::Shape;
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64) -> Box<dyn Plan> {
-    let bytes = call.bytes(units);
-    let meets = choose::fixed_meeting(shape, bytes);
-    let family = Family::new(shape, 0, me, usize::from(meets), |level, k| {
-        choose::radix(level, k, bytes)
-    });
-    let mut ledger = Ledger::new(shape.size(), me, true, call.in_place);
-    absorb(&mut ledger, shape, &family);
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) -> Box<dyn Plan> {
+    let strategy = choose::strategy(call, network);
+    let family = Family::of(&strategy, network, 0, me);
+    let mut ledger = Ledger::new(network.size(), me, true, call.in_place);
+    absorb(&mut ledger, network, &family);
     match family.parent {
         Some(parent) => {
-            give(&mut ledger, shape, &family, parent);
+            give(&mut ledger, network, &family, parent);
             ledger.receive_result(parent);
         }
         None => {
-            if meets {
-                exchange(&mut ledger, shape, &Council::outermost(shape, me));
+            if strategy.algorithm == Algorithm::FixedFlat {
+                exchange(&mut ledger, network, &Council::outermost(network, me));
             }
             ledger.total();
         }
     }
     ledger.send_result(family.children.iter().map(|c| c.rank));
-    ledger.plan(call, shape, units)
+    ledger.plan(call, &strategy, units)
 }
 
 /// Everybody's covers to everybody.
-fn exchange(ledger: &mut Ledger, shape: &Shape, council: &Council) {
-    let cover = |index: u32| Ranks::at(shape, council.span(index)).cover(shape.size());
+fn exchange(ledger: &mut Ledger, network: &Network, council: &Council) {
+    let cover = |index: u32| Ranks::at(network, council.span(index)).cover(network.size());
     let own = cover(council.index);
     ledger.send(council.pairs().map(|(to, _)| council.rank(to)), &own, Kind::Exchange);
     for (_, from) in council.pairs() {

@@ -8,36 +8,49 @@ mod split;
 mod tree;
 mod whole;
 
-use crate::Call;
-use crate::choose::{self, Top};
+use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
+use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use isthmus_topology::Shape;
+use crate::{Call, Network};
 use std::sync::Arc;
 
-pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     let units = call.blocks.size(0);
     if units == 0 {
         return Box::new(Script::default());
     }
-    let bytes = call.bytes(units);
     if call.fixed {
-        return fixed::plan(call, shape, me, units);
+        return fixed::plan(call, network, me, units);
     }
-    if call.commutative || shape.in_rank_order() {
-        return tree::plan(call, shape, me, units, top(call, shape));
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        Algorithm::Whole => whole::plan(call, network, me, units),
+        _ if call.commutative || network.in_rank_order() => tree::plan(call, network, me, units, &strategy),
+        _ => plan(call, network.by_rank(), me),
     }
-    if choose::bring_whole(bytes.saturating_mul(u64::from(shape.size()))) {
-        return whole::plan(call, shape, me, units);
-    }
-    tree::plan(call, shape.by_rank(), me, units, Top::Tree)
 }
 
-/// How the leaders meet where contributions can be combined on the way.
-pub(crate) fn top(call: &Call, shape: &Shape) -> Top {
-    let units = call.blocks.size(0);
-    match choose::meeting(shape, call.bytes(units)) {
-        Top::Split if units < u64::from(shape.clusters(1)) => Top::Tree,
-        top => top,
+pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    use Algorithm as A;
+    if let Some(whole) = choose::whole(question, network) {
+        return vec![whole];
     }
+    let meetings: &[A] = match question.order {
+        Order::Fixed => &[A::FixedFlat, A::Fixed],
+        Order::Ranks => &[A::Tree],
+        Order::Any => &[A::Flat, A::Tree, A::Doubling, A::Split],
+    };
+    let trees = |algorithm| Trees {
+        question,
+        network,
+        algorithm,
+        flows: &[(Way::Combine, Load::Piece), (Way::Down, Load::Piece)],
+        cut: true,
+        any_root: false,
+    };
+    choose::meetings(network, meetings)
+        .into_iter()
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, true)))
+        .collect()
 }

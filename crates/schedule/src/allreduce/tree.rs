@@ -13,21 +13,19 @@
 
 use super::{doubling, flat, split};
 use crate::Call;
-use crate::choose::{self, Top};
+use crate::Network;
+use crate::choose::{Algorithm, Strategy};
 use crate::fold::Sum;
 use crate::script::{Kind, Piece, Pool, Script};
 use crate::step::{Buffer, Plan, Rank};
 use crate::tree::{Council, Family};
-use isthmus_topology::Shape;
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: Top) -> Box<dyn Plan> {
-    let bytes = call.bytes(units);
-    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| {
-        choose::radix(level, k, bytes)
-    });
-    let council = (top != Top::Tree && family.parent.is_none()).then(|| Council::outermost(shape, me));
-    let cut = choose::cut(call, shape, units, top);
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, strategy: &Strategy) -> Box<dyn Plan> {
+    let top = strategy.algorithm;
+    let family = Family::of(strategy, network, 0, me);
+    let council = (top != Algorithm::Tree && family.parent.is_none()).then(|| Council::outermost(network, me));
+    let cut = strategy.cut(call, units);
     let mut script = Script::default();
     let spares = family.children.len() as u64 + council.as_ref().map_or(0, |c| spares(c, top, cut.piece));
     let pool = cut.pool(&mut script, spares);
@@ -54,21 +52,21 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: T
     })
 }
 
-fn spares(council: &Council, top: Top, piece: u64) -> u64 {
+fn spares(council: &Council, top: Algorithm, piece: u64) -> u64 {
     match top {
-        Top::Tree => 0,
-        Top::Flat => u64::from(council.size),
-        Top::Doubling => doubling::spares(council),
-        Top::Split => split::spares(council, piece),
+        Algorithm::Flat => u64::from(council.size),
+        Algorithm::Doubling => doubling::spares(council),
+        Algorithm::Split => split::spares(council, piece),
+        _ => 0,
     }
 }
 
-fn meet(script: &mut Script, council: &Council, top: Top, sum: &mut Sum, piece: &Piece, pool: Pool, used: usize) {
+fn meet(script: &mut Script, council: &Council, top: Algorithm, sum: &mut Sum, piece: &Piece, pool: Pool, used: usize) {
     let spare = |i: usize| pool.place(piece, used + i);
     match top {
-        Top::Tree => {}
-        Top::Flat => flat::exchange(script, council, sum, piece, spare),
-        Top::Doubling => doubling::exchange(script, council, sum, piece, spare),
-        Top::Split => split::exchange(script, council, sum, piece, spare(0)),
+        Algorithm::Flat => flat::exchange(script, council, sum, piece, spare),
+        Algorithm::Doubling => doubling::exchange(script, council, sum, piece, spare),
+        Algorithm::Split => split::exchange(script, council, sum, piece, spare(0)),
+        _ => {}
     }
 }

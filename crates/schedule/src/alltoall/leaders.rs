@@ -14,20 +14,20 @@
 //! own member, by member there) and `coming` (by other site, by member there, by own member), all in order of position, and makes
 //! `results` (by own member; the blocks of a row by source's rank).
 
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::{Phase, Way};
 use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
-use crate::{Call, choose, scatter};
-use isthmus_topology::Shape;
+use crate::{Call, Network, scatter};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, block: u64) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let length = block * u64::from(shape.size());
-    let bytes = call.bytes(length);
-    let family = Family::new(shape, 0, me, 1, |level, k| choose::radix(level, k, bytes));
+    let length = block * u64::from(network.size());
+    let family = Family::of(&choose::strategy(call, network), network, 0, me);
     let own = Slice {
         buffer: if call.in_place { Buffer::Recv } else { Buffer::Send },
         offset: 0,
@@ -40,10 +40,51 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, block: u64) -> Box
     let rows = Row::equal(length);
     match family.parent {
         Some(parent) => member(&mut script, &family, parent, &rows, own, result),
-        None => Leader::new(&mut script, shape, me, &family, block).act(&mut script, &family, &rows, own, result),
+        None => Leader::new(&mut script, network, me, &family, block).act(&mut script, &family, &rows, own, result),
     }
     Box::new(script)
 }
+
+/// Bytes of all blocks up to which leaders keep copies of theirs.
+const MOST: u64 = 16 << 20;
+
+/// Where there are leaders, blocks of one size, and not too many of them.
+pub(super) fn strategy(question: &Question, network: &Network) -> Option<Strategy> {
+    let p = u64::from(network.size());
+    let (block, row) = (question.bytes?, question.bytes?.saturating_mul(p));
+    let possible = choose::meetings(network, &[Algorithm::Leaders]);
+    if network.tiers() < 2 || possible.is_empty() || p > 256 || row.saturating_mul(p) > MOST {
+        return None;
+    }
+    let trees = Trees {
+        question,
+        network,
+        algorithm: Algorithm::Leaders,
+        flows: &[(Way::Up, Load::Blocks(row)), (Way::Down, Load::Blocks(row))],
+        cut: false,
+        any_root: false,
+    };
+    let cluster = p / u64::from(network.clusters(1));
+    let between = block.saturating_mul(cluster * cluster);
+    // Each leader sorts block by block.
+    let sort = Phase::of_process(
+        "sorting",
+        network
+            .links()
+            .copy
+            .at(block)
+            .saturating_add(SORT)
+            .saturating_mul(cluster * p),
+    );
+    Some(trees.strategy(&|_| {
+        let mut phases = choose::meeting(network, Algorithm::Leaders, between, false);
+        phases.push(sort.clone());
+        phases
+    }))
+}
+
+/// Nanoseconds that a step of sorting takes beside copying.
+const SORT: u64 = 50;
 
 /// A process that hands its subtree's rows up, and gets their results.
 fn member(script: &mut Script, family: &Family, parent: Rank, rows: &Row, own: Slice, result: Slice) {
@@ -67,7 +108,7 @@ fn member(script: &mut Script, family: &Family, parent: Rank, rows: &Row, own: S
 
 /// The leader of a site. Its steps name what they wait for: there are too many to search.
 struct Leader<'a> {
-    shape: &'a Shape,
+    network: &'a Network,
     council: Council,
     /// Positions of the site.
     site: Range<u32>,
@@ -79,11 +120,11 @@ struct Leader<'a> {
 }
 
 impl<'a> Leader<'a> {
-    fn new(script: &mut Script, shape: &'a Arc<Shape>, me: Rank, family: &Family, block: u64) -> Self {
-        let (p, m) = (u64::from(shape.size()), u64::from(family.end - family.start));
+    fn new(script: &mut Script, network: &'a Arc<Network>, me: Rank, family: &Family, block: u64) -> Self {
+        let (p, m) = (u64::from(network.size()), u64::from(family.end - family.start));
         Self {
-            shape,
-            council: Council::outermost(shape, me),
+            network,
+            council: Council::outermost(network, me),
             site: family.start..family.end,
             block,
             rows: script.memory(m * p * block),
@@ -177,10 +218,10 @@ impl<'a> Leader<'a> {
 
     fn pack(&self, script: &mut Script, there: &Range<u32>, collected: &After) -> After {
         let base = self.between(self.out, there).offset;
-        let (p, n) = (u64::from(self.shape.size()), there.len() as u64);
+        let (p, n) = (u64::from(self.network.size()), there.len() as u64);
         let mut packed = After::NONE;
         for row in 0..self.site.len() as u64 {
-            for (run, rank) in runs(self.shape, there.clone()) {
+            for (run, rank) in runs(self.network, there.clone()) {
                 let length = run.len() as u64 * self.block;
                 let from = Slice {
                     buffer: self.rows,
@@ -208,8 +249,8 @@ impl<'a> Leader<'a> {
             for source in there.clone() {
                 for member in self.site.clone() {
                     let from = self.block_from(source, member, &there);
-                    let column = u64::from(self.shape.rank_at(source));
-                    let row = u64::from(member - self.site.start) * u64::from(self.shape.size());
+                    let column = u64::from(self.network.rank_at(source));
+                    let row = u64::from(member - self.site.start) * u64::from(self.network.size());
                     let to = Slice {
                         buffer: self.results,
                         offset: (row + column) * self.block,
@@ -224,11 +265,11 @@ impl<'a> Leader<'a> {
 
     /// Where the leader has the block from a source (position, of site `there`) for a member (position).
     fn block_from(&self, source: u32, member: u32, there: &Range<u32>) -> Slice {
-        let (p, m) = (u64::from(self.shape.size()), self.site.len() as u64);
+        let (p, m) = (u64::from(self.network.size()), self.site.len() as u64);
         let length = self.block;
         if *there == self.site {
             let row = u64::from(source - self.site.start) * p;
-            let offset = (row + u64::from(self.shape.rank_at(member))) * self.block;
+            let offset = (row + u64::from(self.network.rank_at(member))) * self.block;
             return Slice {
                 buffer: self.rows,
                 offset,

@@ -4,22 +4,25 @@
 mod leaders;
 mod pairwise;
 
+use crate::choose::{self, Algorithm, Question, Strategy};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Blocks, Call, Operation, choose};
-use isthmus_topology::Shape;
+use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 
-pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     match call.blocks {
         Blocks::Equal(0) => Box::new(Script::default()),
-        Blocks::Equal(n) if call.operation == Operation::Alltoall => {
-            if choose::alltoall_by_leaders(shape, call.bytes(n)) {
-                leaders::plan(call, shape, me, n)
-            } else {
-                pairwise::plan(call, shape, me, &call.blocks, &call.blocks)
-            }
-        }
-        _ => pairwise::plan(call, shape, me, &call.blocks, &call.receive_blocks),
+        Blocks::Equal(n) if call.operation == Operation::Alltoall => match choose::strategy(call, network).algorithm {
+            Algorithm::Leaders => leaders::plan(call, network, me, n),
+            _ => pairwise::plan(call, network, me, &call.blocks, &call.blocks),
+        },
+        _ => pairwise::plan(call, network, me, &call.blocks, &call.receive_blocks),
     }
+}
+
+pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    let mut all: Vec<Strategy> = leaders::strategy(question, network).into_iter().collect();
+    all.push(pairwise::strategy(question, network));
+    all
 }

@@ -9,14 +9,15 @@
 //! | restrictions | in place: memory for a copy of the buffer |
 //! | paper | – |
 
+use crate::choose::{Algorithm, Question, Strategy};
+use crate::cost::{Cost, pairwise};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call};
-use isthmus_topology::Shape;
+use crate::{Blocks, Call, Network};
 
-pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, by_target: &Blocks, by_source: &Blocks) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Network, me: Rank, by_target: &Blocks, by_source: &Blocks) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let p = shape.size();
+    let p = network.size();
     let by_target = if call.in_place { by_source } else { by_target };
     let (from, ready) = if call.in_place {
         saved(&mut script, by_source.offset(p))
@@ -58,6 +59,15 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, by_target: &Blocks, by_
         );
     }
     Box::new(script)
+}
+
+/// Its cost: of all processes behind one outermost link, and of one process.
+pub(super) fn strategy(question: &Question, network: &Network) -> Strategy {
+    let cost = match network.tiers() {
+        0 => Cost::default(),
+        _ => Cost::pipeline(&[pairwise(network, question.bytes())], 1, 1),
+    };
+    Strategy::without_trees(Algorithm::Pairwise, cost)
 }
 
 /// Copies what is in the one buffer of a call in place out of the way.

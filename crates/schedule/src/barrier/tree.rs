@@ -10,16 +10,15 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Barrier) |
 
 use super::dissemination;
-use crate::choose::{self, Top};
+use crate::Network;
+use crate::choose::{Algorithm, Strategy};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Rank, Slice, StepId};
 use crate::tree::{Council, Family};
-use isthmus_topology::Shape;
 use std::sync::Arc;
 
-pub(super) fn write(script: &mut Script, shape: &Arc<Shape>, me: Rank, top: Top) {
-    let from = usize::from(top != Top::Tree);
-    let family = Family::new(shape, 0, me, from, |level, k| choose::radix(level, k, 0));
+pub(super) fn write(script: &mut Script, network: &Arc<Network>, me: Rank, strategy: &Strategy) {
+    let family = Family::of(strategy, network, 0, me);
     let receives = family
         .children
         .iter()
@@ -32,8 +31,8 @@ pub(super) fn write(script: &mut Script, shape: &Arc<Shape>, me: Rank, top: Top)
             send(script, parent, Kind::Up, below.clone());
             After::from_iter([receive(script, parent, Kind::Down, After::NONE)])
         }
-        None if top == Top::Tree => below,
-        None => meet(script, &Council::outermost(shape, me), top, below),
+        None if strategy.algorithm == Algorithm::Tree => below,
+        None => meet(script, &Council::outermost(network, me), strategy.algorithm, below),
     };
     for child in &family.children {
         send(script, child.rank, Kind::Down, released.clone());
@@ -41,8 +40,8 @@ pub(super) fn write(script: &mut Script, shape: &Arc<Shape>, me: Rank, top: Top)
 }
 
 /// The leaders' meeting; gives what must be complete before the others may go.
-fn meet(script: &mut Script, council: &Council, top: Top, below: After) -> After {
-    if top == Top::Doubling {
+fn meet(script: &mut Script, council: &Council, algorithm: Algorithm, below: After) -> After {
+    if algorithm == Algorithm::Doubling {
         return dissemination::meet(script, council, below);
     }
     let mut all = below.clone();

@@ -10,16 +10,16 @@
 //! | restrictions | none |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3.2 |
 
+use crate::Network;
 use crate::script::{Kind, Script};
 use crate::step::{Buffer, Plan, Rank};
 use crate::tree::Family;
 use crate::{Call, choose};
-use isthmus_topology::Shape;
 
-pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
-    let bytes = call.bytes(units);
-    let family = Family::new(shape, call.root, me, 0, |level, k| choose::radix(level, k, bytes));
-    let cut = choose::cut(call, shape, units, choose::Top::Tree);
+pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
+    let strategy = choose::strategy(call, network);
+    let family = Family::of(&strategy, network, call.root, me);
+    let cut = strategy.cut(call, units);
     Script::default().pieces(cut, move |script, piece| {
         let data = piece.of(Buffer::Recv);
         if let Some(parent) = family.parent {

@@ -6,8 +6,7 @@ use super::token::Token;
 use super::world::{Manner, Outcome, World};
 use super::{Crossings, Fault, Report};
 use crate::step::{Rank, WINDOW};
-use crate::{Blocks, Call, Operation, counts_phase, plan};
-use isthmus_topology::Shape;
+use crate::{Blocks, Call, Network, Operation, counts_phase, plan};
 use std::sync::Arc;
 
 /// Sizes of blocks, in units.
@@ -25,7 +24,7 @@ pub enum Counts {
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The group.
-    pub shape: Arc<Shape>,
+    pub network: Arc<Network>,
     /// What all members say; `blocks` and `receive_blocks` are filled in. `in_place` counts for the root alone in rooted operations.
     pub call: Call,
     /// Sizes of blocks.
@@ -36,9 +35,9 @@ type Units = Option<Vec<Option<Token>>>;
 
 impl Case {
     /// A case with equal blocks.
-    pub fn new(shape: &Arc<Shape>, operation: Operation, units: u64) -> Self {
+    pub fn new(network: &Arc<Network>, operation: Operation, units: u64) -> Self {
         Self {
-            shape: Arc::clone(shape),
+            network: Arc::clone(network),
             call: Call::new(operation, units),
             counts: Counts::Equal(units),
         }
@@ -69,12 +68,12 @@ impl Case {
         let members = calls
             .iter()
             .zip(self.ranks())
-            .map(|(call, rank)| (plan(call, &self.shape, rank), self.input(rank)));
+            .map(|(call, rank)| (plan(call, &self.network, rank), self.input(rank)));
         let Outcome {
             memories,
             crossings: data,
             causes,
-        } = World::new(&self.shape, manner, members.collect()).run()?;
+        } = World::new(&self.network, manner, members.collect()).run()?;
         self.compare(&memories)?;
         self.all_entered(&causes)?;
         let trips = causes.iter().fold(Cause::default(), |all, &c| all.and(c)).trips;
@@ -82,7 +81,7 @@ impl Case {
     }
 
     fn ranks(&self) -> std::ops::Range<Rank> {
-        0..self.shape.size()
+        0..self.network.size()
     }
 
     /// Blocks in order of rank (alltoallv: of destination) as rank `of` has them.
@@ -130,7 +129,7 @@ impl Case {
             return Ok(Crossings::default());
         };
         let some = |n: &u64| Some(*n);
-        let member = |(call, rank): (&Call, Rank)| match counts_phase(call, &self.shape, rank) {
+        let member = |(call, rank): (&Call, Rank)| match counts_phase(call, &self.network, rank) {
             Some(phase) => {
                 let send = match (call.operation, rank == self.call.root) {
                     (Operation::Gatherv, _) => Some(vec![Some(sizes[rank as usize])]),
@@ -153,7 +152,7 @@ impl Case {
         let members = calls.iter().zip(self.ranks()).map(member).collect();
         let Outcome {
             memories, crossings, ..
-        } = World::<u64>::new(&self.shape, manner, members).run()?;
+        } = World::<u64>::new(&self.network, manner, members).run()?;
         for (call, memory) in calls.iter_mut().zip(memories) {
             let received: Option<Vec<u64>> = memory.recv.unwrap_or_default().into_iter().collect();
             match received {
@@ -168,7 +167,7 @@ impl Case {
     /// The user's buffers before the call.
     fn input(&self, rank: Rank) -> Memory<Token> {
         use Operation as O;
-        let p = self.shape.size();
+        let p = self.network.size();
         let (root, blocks) = (rank == self.call.root, self.blocks(rank));
         let row = |make: fn(Rank, u64) -> Token, n: u64| (0..n).map(|i| Some(make(rank, i))).collect::<Vec<_>>();
         let empty = |n: u64| Some(vec![None; n as usize]);
@@ -217,7 +216,7 @@ impl Case {
 
     /// Nobody leaves a barrier before all have entered.
     fn all_entered(&self, causes: &[Cause]) -> Result<(), Fault> {
-        let all = u64::MAX >> (64 - self.shape.size());
+        let all = u64::MAX >> (64 - self.network.size());
         let early = causes
             .iter()
             .position(|&c| self.call.operation == Operation::Barrier && c.ranks != all);
@@ -262,7 +261,7 @@ impl Case {
     /// Unit and contributing ranks of each unit of a result, from its start.
     fn wanted(&self, rank: Rank) -> Vec<(u64, u64)> {
         use Operation as O;
-        let (p, root, blocks) = (self.shape.size(), rank == self.call.root, self.blocks(rank));
+        let (p, root, blocks) = (self.network.size(), rank == self.call.root, self.blocks(rank));
         let moved = |from: Rank, offset: u64, n: u64| {
             (offset..offset + n)
                 .map(move |i| (Token::unit(from, i).unit, 1 << from))

@@ -8,15 +8,14 @@ use super::{Crossings, Fault, Report};
 use crate::inter::{Sides, inter_counts_phase, inter_plan};
 use crate::script::Script;
 use crate::step::{Plan, Rank, WINDOW};
-use crate::{Blocks, Call, Operation};
-use isthmus_topology::Shape;
+use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 
 /// A collective call of two whole groups, together at most 64 processes: the ranks below `low` and the others.
 #[derive(Clone, Debug)]
 pub struct Groups {
     /// Both groups together.
-    pub shape: Arc<Shape>,
+    pub network: Arc<Network>,
     /// Number of processes of the first group, not 0 and not all.
     pub low: Rank,
     /// What all members say; `blocks` and `receive_blocks` are filled in. Root: a rank of both together.
@@ -39,12 +38,12 @@ impl Groups {
         let counts = self.run_counts(&mut calls, manner)?;
         let members = calls.iter().zip(self.ranks()).map(|(call, rank)| {
             let plan: Box<dyn Plan> = match self.takes_part(rank) {
-                true => inter_plan(call, &self.shape, &self.sides(rank), rank),
+                true => inter_plan(call, &self.network, &self.sides(rank), rank),
                 false => Box::new(Script::default()),
             };
             (plan, self.input(rank))
         });
-        let outcome = World::new(&self.shape, manner, members.collect()).run()?;
+        let outcome = World::new(&self.network, manner, members.collect()).run()?;
         for (rank, memory) in self.ranks().zip(&outcome.memories) {
             let got = memory.recv.as_deref().unwrap_or_default();
             let wanted = self.wanted(rank);
@@ -63,11 +62,11 @@ impl Groups {
     }
 
     fn ranks(&self) -> std::ops::Range<Rank> {
-        0..self.shape.size()
+        0..self.network.size()
     }
 
     fn sides(&self, rank: Rank) -> Sides {
-        let (low, high) = (0..self.low, self.low..self.shape.size());
+        let (low, high) = (0..self.low, self.low..self.network.size());
         match low.contains(&rank) {
             true => Sides {
                 local: low,
@@ -112,7 +111,7 @@ impl Groups {
 
     /// Blocks of reduce_scatter: by rank within a group, the total the same in both.
     fn shares(&self, group: &std::ops::Range<Rank>) -> Vec<u64> {
-        let total = u64::from(self.low) * u64::from(self.shape.size() - self.low) * self.units[0];
+        let total = u64::from(self.low) * u64::from(self.network.size() - self.low) * self.units[0];
         let count = u64::from(group.end - group.start);
         match self.call.operation {
             Operation::ReduceScatterBlock => vec![total / count; count as usize],
@@ -155,7 +154,7 @@ impl Groups {
         };
         let members = calls.iter().zip(self.ranks()).map(|(call, rank)| {
             let phase = match self.takes_part(rank) {
-                true => inter_counts_phase(call, &self.shape, &self.sides(rank), rank),
+                true => inter_counts_phase(call, &self.network, &self.sides(rank), rank),
                 false => None,
             };
             let Some(phase) = phase else {
@@ -178,7 +177,7 @@ impl Groups {
                 },
             )
         });
-        let outcome = World::<u64>::new(&self.shape, manner, members.collect()).run()?;
+        let outcome = World::<u64>::new(&self.network, manner, members.collect()).run()?;
         for (call, memory) in calls.iter_mut().zip(outcome.memories) {
             let received: Option<Vec<u64>> = memory.recv.unwrap_or_default().into_iter().collect();
             match received {

@@ -10,13 +10,14 @@
 //! | paper | – |
 
 use super::tree::family;
+use crate::Network;
+use crate::choose::Question;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Rank, Slice};
 use crate::{Call, CountsPhase};
-use isthmus_topology::Shape;
 
-pub(crate) fn plan(call: &Call, shape: &Shape, me: Rank) -> Option<CountsPhase> {
-    let family = family(shape, call.root, me, None);
+pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<CountsPhase> {
+    let family = family(network, call.root, me, &Question::of(call, network));
     let parent = family.parent?;
     let slot = Piece::whole(0).slot(Kind::Counts);
     let mut script = Script::default();

@@ -7,26 +7,19 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::bring;
 
+use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::{Cost, Way};
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call, Operation};
-use isthmus_topology::Shape;
+use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 
-pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     if call.operation == Operation::Gather && call.blocks == Blocks::Equal(0) {
         return Box::new(Script::default());
     }
-    tree::plan(call, shape, me)
-}
-
-/// The tree's radix follows the size of a block where all know it; with unequal blocks every tier is flat.
-fn block_bytes(call: &Call) -> Option<u64> {
-    match call.blocks {
-        Blocks::Equal(n) if call.operation == Operation::Gather => Some(call.bytes(n)),
-        _ => None,
-    }
+    tree::plan(call, network, me)
 }
 
 /// The own block of a process in the buffer that holds it when the call begins.
@@ -45,4 +38,20 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
             length,
         }
     }
+}
+
+pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    if question.bytes.is_none() {
+        // Every tier flat, so that a subtree is a cluster.
+        return vec![Strategy::without_trees(Algorithm::Tree, Cost::default())];
+    }
+    let trees = Trees {
+        question,
+        network,
+        algorithm: Algorithm::Tree,
+        flows: &[(Way::Up, Load::Blocks(question.bytes()))],
+        cut: false,
+        any_root: true,
+    };
+    vec![trees.strategy(&|_| Vec::new())]
 }

@@ -9,23 +9,23 @@
 //! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Gather); pacx-mpi-optimized-algorithms (one message per machine) |
 
-use super::{block_bytes, own_block};
+use super::own_block;
+use crate::choose::{self, Order, Question};
 use crate::row::{Row, is_run};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::Family;
-use crate::{Call, choose};
-use isthmus_topology::Shape;
+use crate::{Call, Network, Operation};
 
-pub(super) fn plan(call: &Call, shape: &Shape, me: Rank) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let family = family(shape, call.root, me, block_bytes(call));
-    let row = Row::new(&call.blocks, shape, family.start);
+    let family = family(network, call.root, me, &Question::of(call, network));
+    let row = Row::new(&call.blocks, network, family.start);
     let own = own_block(call, &row, family.position, me);
     if family.parent.is_some() {
         collect(&mut script, &family, &row, own, None);
     } else {
-        receive_by_rank(&mut script, call, shape, &family, &row, own);
+        receive_by_rank(&mut script, call, network, &family, &row, own);
     }
     Box::new(script)
 }
@@ -33,7 +33,7 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank) -> Box<dyn Plan> {
 /// Brings equal blocks to a root, which gets them in order of position in `all`; elsewhere `all` is not used.
 pub(crate) fn bring(
     script: &mut Script,
-    shape: &Shape,
+    network: &Network,
     root: Rank,
     me: Rank,
     row: &Row,
@@ -41,16 +41,15 @@ pub(crate) fn bring(
     all: Buffer,
     bytes: u64,
 ) {
-    let family = family(shape, root, me, Some(bytes));
+    let question = Question::new(Operation::Gather, Order::Any, Some(bytes));
+    let family = family(network, root, me, &question);
     let all = family.parent.is_none().then_some(all);
     collect(script, &family, row, own, all);
 }
 
-/// Unequal blocks: flat at every tier, so that a subtree is a cluster.
-pub(super) fn family(shape: &Shape, root: Rank, me: Rank, block_bytes: Option<u64>) -> Family {
-    Family::new(shape, root, me, 0, |level, k| {
-        block_bytes.map_or(k, |bytes| choose::radix(level, k, bytes))
-    })
+/// The tree: by the size of a block where all know it.
+pub(super) fn family(network: &Network, root: Rank, me: Rank, question: &Question) -> Family {
+    Family::of(&choose::answer(question, network), network, root, me)
 }
 
 /// Collects the subtree's blocks in order of position, and sends them on if there is a parent.
@@ -78,11 +77,11 @@ fn collect(script: &mut Script, family: &Family, row: &Row, own: Slice, all: Opt
 }
 
 /// The root's part: blocks end up in order of rank. A subtree of consecutive ranks is received in place.
-fn receive_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Family, row: &Row, own: Slice) {
+fn receive_by_rank(script: &mut Script, call: &Call, network: &Network, family: &Family, row: &Row, own: Slice) {
     let slot = Piece::whole(0).slot(Kind::Up);
     let home = Slice {
         buffer: Buffer::Recv,
-        offset: call.blocks.offset(shape.rank_at(family.position)),
+        offset: call.blocks.offset(network.rank_at(family.position)),
         ..own
     };
     script.copy(own, home);
@@ -90,8 +89,8 @@ fn receive_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Fam
     for child in family.children.iter().rev() {
         let positions = child.start..child.end;
         let length = row.length(positions.clone());
-        if is_run(shape, positions.clone()) {
-            let offset = call.blocks.offset(shape.rank_at(child.start));
+        if is_run(network, positions.clone()) {
+            let offset = call.blocks.offset(network.rank_at(child.start));
             script.receive(
                 child.rank,
                 Slice {
@@ -102,11 +101,11 @@ fn receive_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Fam
                 slot,
             );
         } else {
-            let buffer = *spare.get_or_insert_with(|| script.memory(row.at(shape.size())));
+            let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
             script.receive(child.rank, row.slice(buffer, 0, positions.clone()), slot);
             row.permute(
                 script,
-                shape,
+                network,
                 positions,
                 (buffer, 0),
                 (Buffer::Recv, &call.blocks),

@@ -15,29 +15,35 @@ use super::{Sides, whole};
 use crate::compose::{Composite, Members, Part};
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call, Operation, choose};
-use isthmus_topology::Shape;
+use crate::{Blocks, Call, Network, Operation};
+use isthmus_topology::Level;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Bytes of a block up to which the detour pays, and of all blocks.
+const SHORT: u64 = 4 << 10;
+const MOST: u64 = 16 << 20;
+
 /// Whether that is the way: equal on all members.
-pub(super) fn pays(call: &Call, shape: &Shape, sides: &Sides) -> bool {
+pub(super) fn pays(call: &Call, network: &Network, sides: &Sides) -> bool {
     let (Blocks::Equal(given), Blocks::Equal(got)) = (&call.blocks, &call.receive_blocks) else {
         return false;
     };
-    let most = call.bytes(*given.max(got));
-    call.operation == Operation::Alltoall && choose::alltoall_by_leaders(shape, most) && apart(shape, sides)
+    let (most, p) = (call.bytes(*given.max(got)), u64::from(network.size()));
+    let slow = network.tiers() > 1 && network.level(0) <= Level::LocalArea;
+    let small = most <= SHORT && p <= 256 && p * p * most <= MOST;
+    call.operation == Operation::Alltoall && slow && small && apart(network, sides)
 }
 
 /// Whether each group is in one part of the outermost tier, and not in the same.
-fn apart(shape: &Shape, sides: &Sides) -> bool {
-    let part = |rank: Rank| shape.cluster_of(1, shape.position_of(rank));
+fn apart(network: &Network, sides: &Sides) -> bool {
+    let part = |rank: Rank| network.cluster_of(1, network.position_of(rank));
     let together = |group: &Range<Rank>| group.clone().all(|rank| part(rank) == part(group.start));
     part(sides.local.start) != part(sides.remote.start) && together(&sides.local) && together(&sides.remote)
 }
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let meeting = Meeting::new(shape, sides, me);
+pub(super) fn plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let meeting = Meeting::new(network, sides, me);
     let (local, remote) = (
         u64::from(sides.local.end - sides.local.start),
         u64::from(sides.remote.end - sides.remote.start),

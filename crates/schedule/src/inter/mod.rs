@@ -6,9 +6,9 @@ mod pairwise;
 mod rooted;
 mod symmetric;
 
+use crate::Network;
 use crate::step::{Plan, Rank, Slice};
 use crate::{Call, CountsPhase, Operation, barrier};
-use isthmus_topology::Shape;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Sides {
     pub remote: Range<Rank>,
 }
 
-/// The part of process `me` in a collective between two groups. `shape` is that of both groups together; ranks are those in
+/// The part of process `me` in a collective between two groups. `network` is that of both groups together; ranks are those in
 /// it, also `call.root`. In rooted operations the members of the root's group other than the root have no part and do not ask.
 ///
 /// Blocks are those of the other group's ranks. Gather, scatter and allgather: `Equal`; gatherv, scatterv: as within one group;
@@ -31,36 +31,38 @@ pub struct Sides {
 ///
 /// # Panics
 /// As [`plan`](crate::plan), and for operations that are not defined between groups: scan, exscan, neighbourhoods.
-pub fn inter_plan(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+pub fn inter_plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
     match call.operation {
-        Operation::Barrier => barrier::plan(shape, me),
+        Operation::Barrier => barrier::plan(network, me),
         Operation::Bcast | Operation::Gather | Operation::Gatherv | Operation::Scatter | Operation::Scatterv => {
-            rooted::one_part(call, shape, sides, me)
+            rooted::one_part(call, network, sides, me)
         }
-        Operation::Reduce => rooted::reduce(call, shape, sides, me),
-        Operation::Allgather | Operation::Allgatherv => symmetric::allgather(call, shape, sides, me),
-        Operation::Allreduce => symmetric::allreduce(call, shape, sides, me),
-        Operation::ReduceScatter | Operation::ReduceScatterBlock => symmetric::reduce_scatter(call, shape, sides, me),
-        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => match leaders::pays(call, shape, sides) {
-            true => leaders::plan(call, shape, sides, me),
-            false => pairwise::plan(call, shape, sides, me),
-        },
+        Operation::Reduce => rooted::reduce(call, network, sides, me),
+        Operation::Allgather | Operation::Allgatherv => symmetric::allgather(call, network, sides, me),
+        Operation::Allreduce => symmetric::allreduce(call, network, sides, me),
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => symmetric::reduce_scatter(call, network, sides, me),
+        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => {
+            match leaders::pays(call, network, sides) {
+                true => leaders::plan(call, network, sides, me),
+                false => pairwise::plan(call, network, sides, me),
+            }
+        }
         other => unreachable!("{other:?} is not defined between groups"),
     }
 }
 
 /// As [`counts_phase`](crate::counts_phase), between groups: gatherv, scatterv, and allgatherv, which gathers each group's blocks at a
 /// member of the other one.
-pub fn inter_counts_phase(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
+pub fn inter_counts_phase(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
     match call.operation {
-        Operation::Gatherv | Operation::Scatterv => rooted::counts(call, shape, sides, me),
-        Operation::Allgatherv => symmetric::counts(call, shape, sides, me),
+        Operation::Gatherv | Operation::Scatterv => rooted::counts(call, network, sides, me),
+        Operation::Allgatherv => symmetric::counts(call, network, sides, me),
         _ => None,
     }
 }
 
 /// A member of the own group and one of the other that are as near to each other as any: the same pair on all members.
-fn nearest(shape: &Shape, sides: &Sides) -> (Rank, Rank) {
+fn nearest(network: &Network, sides: &Sides) -> (Rank, Rank) {
     let is_low = sides.local.start < sides.remote.start;
     let (low, high) = if is_low {
         (&sides.local, &sides.remote)
@@ -68,9 +70,9 @@ fn nearest(shape: &Shape, sides: &Sides) -> (Rank, Rank) {
         (&sides.remote, &sides.local)
     };
     // From the innermost tier outwards: the first of the low group in whose cluster one of the high group is.
-    for depth in (0..=shape.tiers()).rev() {
-        let cluster = |rank: Rank| shape.cluster_of(depth, shape.position_of(rank));
-        let mut first = vec![None; shape.clusters(depth) as usize];
+    for depth in (0..=network.tiers()).rev() {
+        let cluster = |rank: Rank| network.cluster_of(depth, network.position_of(rank));
+        let mut first = vec![None; network.clusters(depth) as usize];
         for rank in high.clone().rev() {
             first[cluster(rank) as usize] = Some(rank);
         }

@@ -10,15 +10,15 @@
 //! | paper | – |
 
 use super::Sides;
+use crate::Network;
 use crate::step::{Plan, Rank};
 use crate::{Blocks, Call, Operation, alltoall};
-use isthmus_topology::Shape;
 use std::sync::Arc;
 
 /// Blocks for the own group's members are empty.
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
     let by_rank = |blocks: &Blocks| {
-        Blocks::known((0..shape.size()).map(|rank| match sides.remote.contains(&rank) {
+        Blocks::known((0..network.size()).map(|rank| match sides.remote.contains(&rank) {
             true => blocks.size(rank - sides.remote.start),
             false => 0,
         }))
@@ -30,5 +30,5 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> 
         in_place: false,
         ..call.clone()
     };
-    alltoall::plan(&call, shape, me)
+    alltoall::plan(&call, network, me)
 }

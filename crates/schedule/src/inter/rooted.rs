@@ -10,26 +10,26 @@
 //! | paper | – |
 
 use super::{Sides, whole};
+use crate::Network;
 use crate::compose::{Composite, Members, Part};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Blocks, Call, CountsPhase, Operation, counts_phase, plan};
-use isthmus_topology::Shape;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// A root and a group that it is not in: rank 0 and the ranks from 1 on.
 pub(super) struct Rooted {
     pub(super) members: Arc<[Rank]>,
-    shape: Arc<Shape>,
+    network: Arc<Network>,
     me: Rank,
 }
 
 impl Rooted {
-    pub(super) fn new(shape: &Shape, root: Rank, group: &Range<Rank>, me: Rank) -> Self {
+    pub(super) fn new(network: &Network, root: Rank, group: &Range<Rank>, me: Rank) -> Self {
         let members: Arc<[Rank]> = std::iter::once(root).chain(group.clone()).collect();
         Self {
-            shape: Arc::new(shape.among(&members)),
+            network: network.among(&members),
             members,
             me: if me == root { 0 } else { me - group.start + 1 },
         }
@@ -41,7 +41,7 @@ impl Rooted {
                 root: 0,
                 ..call.clone()
             },
-            &self.shape,
+            &self.network,
             self.me,
         )
     }
@@ -52,7 +52,7 @@ impl Rooted {
                 root: 0,
                 ..call.clone()
             },
-            &self.shape,
+            &self.network,
             self.me,
         )?;
         let mut composite = Composite::default();
@@ -113,27 +113,27 @@ fn call_among(call: &Call, group: &Range<Rank>) -> Call {
     }
 }
 
-pub(super) fn one_part(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+pub(super) fn one_part(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
     let (root, group) = sides_of(call, sides);
-    let rooted = Rooted::new(shape, root, &group, me);
+    let rooted = Rooted::new(network, root, &group, me);
     let mut composite = Composite::default();
     composite.stage([rooted.part(rooted.plan(&call_among(call, &group)), 0)]);
     Box::new(composite)
 }
 
-pub(super) fn counts(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
+pub(super) fn counts(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
     let (root, group) = sides_of(call, sides);
-    Rooted::new(shape, root, &group, me).counts(&call_among(call, &group))
+    Rooted::new(network, root, &group, me).counts(&call_among(call, &group))
 }
 
 /// The other group reduces to its member nearest to the root, which sends the result.
-pub(super) fn reduce(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+pub(super) fn reduce(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
     let (root, group) = sides_of(call, sides);
     let sides = Sides {
         local: root..root + 1,
         remote: group.clone(),
     };
-    let (_, nearest) = super::nearest(shape, &sides);
+    let (_, nearest) = super::nearest(network, &sides);
     let units = call.blocks.size(0);
     let slot = Piece::whole(0).slot(Kind::Up);
     let mut composite = Composite::default();
@@ -148,7 +148,7 @@ pub(super) fn reduce(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -
     } else {
         Slice::NOTHING
     };
-    composite.stage([within(call, shape, &group, nearest, me, sum)]);
+    composite.stage([within(call, network, &group, nearest, me, sum)]);
     if me == nearest {
         last.send(root, result(units), slot);
         composite.stage([direct(last, sum)]);
@@ -176,7 +176,7 @@ fn direct(script: Script, recv: Slice) -> Part {
 }
 
 /// Reduction inside one group to a member, into `sum` there.
-pub(super) fn within(call: &Call, shape: &Shape, group: &Range<Rank>, root: Rank, me: Rank, sum: Slice) -> Part {
+pub(super) fn within(call: &Call, network: &Network, group: &Range<Rank>, root: Rank, me: Rank, sum: Slice) -> Part {
     let members: Vec<Rank> = group.clone().collect();
     let inner = Call {
         operation: Operation::Reduce,
@@ -186,7 +186,7 @@ pub(super) fn within(call: &Call, shape: &Shape, group: &Range<Rank>, root: Rank
     };
     Part {
         number: 0,
-        plan: plan(&inner, &Arc::new(shape.among(&members)), me - group.start),
+        plan: plan(&inner, &network.among(&members), me - group.start),
         members: Members::From(group.start),
         send: whole(Buffer::Send),
         recv: sum,

@@ -12,17 +12,17 @@
 
 use super::rooted::{Rooted, behind_root, within};
 use super::{Sides, nearest, whole};
+use crate::Network;
 use crate::compose::{Composite, Members, Part};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Blocks, Call, CountsPhase, Operation, plan};
-use isthmus_topology::Shape;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// One process's view of the two meeting members.
 pub(super) struct Meeting<'a> {
-    shape: &'a Arc<Shape>,
+    network: &'a Arc<Network>,
     sides: &'a Sides,
     me: Rank,
     /// Member of the own group, and of the other one.
@@ -31,10 +31,10 @@ pub(super) struct Meeting<'a> {
 }
 
 impl<'a> Meeting<'a> {
-    pub(super) fn new(shape: &'a Arc<Shape>, sides: &'a Sides, me: Rank) -> Self {
-        let (ours, theirs) = nearest(shape, sides);
+    pub(super) fn new(network: &'a Arc<Network>, sides: &'a Sides, me: Rank) -> Self {
+        let (ours, theirs) = nearest(network, sides);
         Self {
-            shape,
+            network,
             sides,
             me,
             ours,
@@ -57,7 +57,7 @@ impl<'a> Meeting<'a> {
         };
         Part {
             number,
-            plan: plan(&call, &Arc::new(self.shape.among(&members)), self.me - group.start),
+            plan: plan(&call, &self.network.among(&members), self.me - group.start),
             members: Members::From(group.start),
             send,
             recv,
@@ -93,7 +93,7 @@ impl<'a> Meeting<'a> {
             in_place: false,
             ..call.clone()
         };
-        (Rooted::new(self.shape, self.theirs, group, self.me), inner)
+        (Rooted::new(self.network, self.theirs, group, self.me), inner)
     }
 
     fn gathering_theirs(&self, call: &Call) -> (Rooted, Call) {
@@ -104,7 +104,7 @@ impl<'a> Meeting<'a> {
             in_place: false,
             ..call.clone()
         };
-        (Rooted::new(self.shape, self.ours, group, self.me), inner)
+        (Rooted::new(self.network, self.ours, group, self.me), inner)
     }
 
     /// Number of the part that gathers a group's blocks: the same in both groups.
@@ -113,15 +113,15 @@ impl<'a> Meeting<'a> {
     }
 }
 
-pub(super) fn allreduce(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let meeting = Meeting::new(shape, sides, me);
+pub(super) fn allreduce(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let meeting = Meeting::new(network, sides, me);
     let mut composite = Composite::default();
     let sum = if meeting.meets() {
         composite.memory(call.blocks.size(0))
     } else {
         Slice::NOTHING
     };
-    composite.stage([within(call, shape, &sides.local, meeting.ours, me, sum)]);
+    composite.stage([within(call, network, &sides.local, meeting.ours, me, sum)]);
     if meeting.meets() {
         composite.stage([meeting.exchange(sum, whole(Buffer::Recv), sum.length)]);
     }
@@ -133,8 +133,8 @@ pub(super) fn allreduce(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank
     Box::new(composite)
 }
 
-pub(super) fn reduce_scatter(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let meeting = Meeting::new(shape, sides, me);
+pub(super) fn reduce_scatter(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let meeting = Meeting::new(network, sides, me);
     let total = call.blocks.offset(sides.local.end - sides.local.start);
     let mut composite = Composite::default();
     let (mut sum, mut theirs) = (Slice::NOTHING, Slice::NOTHING);
@@ -145,7 +145,7 @@ pub(super) fn reduce_scatter(call: &Call, shape: &Arc<Shape>, sides: &Sides, me:
         blocks: Blocks::Equal(total),
         ..call.clone()
     };
-    composite.stage([within(&reduce, shape, &sides.local, meeting.ours, me, sum)]);
+    composite.stage([within(&reduce, network, &sides.local, meeting.ours, me, sum)]);
     if meeting.meets() {
         composite.stage([meeting.exchange(sum, theirs, total)]);
     }
@@ -161,8 +161,8 @@ pub(super) fn reduce_scatter(call: &Call, shape: &Arc<Shape>, sides: &Sides, me:
     Box::new(composite)
 }
 
-pub(super) fn allgather(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let meeting = Meeting::new(shape, sides, me);
+pub(super) fn allgather(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    let meeting = Meeting::new(network, sides, me);
     let mut composite = Composite::default();
     let (ours, inner) = meeting.gathering(call);
     let mut parts = vec![ours.part(ours.plan(&inner), Meeting::number(&sides.local))];
@@ -182,7 +182,7 @@ pub(super) fn allgather(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank
 }
 
 /// Counts of the own group's blocks on their way to the other group's member.
-pub(super) fn counts(call: &Call, shape: &Arc<Shape>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
-    let (ours, inner) = Meeting::new(shape, sides, me).gathering(call);
+pub(super) fn counts(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
+    let (ours, inner) = Meeting::new(network, sides, me).gathering(call);
     ours.counts(&inner)
 }

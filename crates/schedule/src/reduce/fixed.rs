@@ -9,35 +9,35 @@
 //! | restrictions | none: order and association depend on ranks only (see `order.rs`) |
 //! | paper | – |
 
+use crate::Network;
 use crate::order::{Ledger, Ranks};
 use crate::script::Kind;
 use crate::step::{Plan, Rank};
 use crate::tree::Family;
 use crate::{Call, choose};
-use isthmus_topology::Shape;
 
-pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
-    let bytes = call.bytes(units);
-    let family = Family::new(shape, call.root, me, 0, |level, k| choose::radix(level, k, bytes));
-    let mut ledger = Ledger::new(shape.size(), me, true, call.in_place);
-    absorb(&mut ledger, shape, &family);
+pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
+    let strategy = choose::strategy(call, network);
+    let family = Family::of(&strategy, network, call.root, me);
+    let mut ledger = Ledger::new(network.size(), me, true, call.in_place);
+    absorb(&mut ledger, network, &family);
     match family.parent {
-        Some(parent) => give(&mut ledger, shape, &family, parent),
+        Some(parent) => give(&mut ledger, network, &family, parent),
         None => ledger.total(),
     }
-    ledger.plan(call, shape, units)
+    ledger.plan(call, &strategy, units)
 }
 
 /// Receives the covers of the children's subtrees.
-pub(crate) fn absorb(ledger: &mut Ledger, shape: &Shape, family: &Family) {
+pub(crate) fn absorb(ledger: &mut Ledger, network: &Network, family: &Family) {
     for child in family.children.iter().rev() {
-        let cover = Ranks::at(shape, child.start..child.end).cover(shape.size());
+        let cover = Ranks::at(network, child.start..child.end).cover(network.size());
         ledger.receive(child.rank, &cover, Kind::Up);
     }
 }
 
 /// Sends the cover of the own subtree up.
-pub(crate) fn give(ledger: &mut Ledger, shape: &Shape, family: &Family, parent: Rank) {
-    let cover = Ranks::at(shape, family.start..family.end).cover(shape.size());
+pub(crate) fn give(ledger: &mut Ledger, network: &Network, family: &Family, parent: Rank) {
+    let cover = Ranks::at(network, family.start..family.end).cover(network.size());
     ledger.send([parent].into_iter(), &cover, Kind::Up);
 }

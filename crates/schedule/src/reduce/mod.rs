@@ -5,25 +5,42 @@ pub(crate) mod fixed;
 mod tree;
 pub(crate) mod whole;
 
+use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
+use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Call, choose};
-use isthmus_topology::Shape;
+use crate::{Call, Network};
 use std::sync::Arc;
 
-pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     let units = call.blocks.size(0);
     if units == 0 {
         return Box::new(Script::default());
     }
     if call.fixed {
-        return fixed::plan(call, shape, me, units);
+        return fixed::plan(call, network, me, units);
     }
-    if call.commutative || shape.in_rank_order() {
-        return tree::plan(call, shape, me, units);
+    match choose::strategy(call, network).algorithm {
+        Algorithm::Whole => whole::plan(call, network, me, units),
+        _ if call.commutative || network.in_rank_order() => tree::plan(call, network, me, units),
+        _ => tree::plan(call, network.by_rank(), me, units),
     }
-    if choose::bring_whole(call.bytes(units).saturating_mul(u64::from(shape.size()))) {
-        return whole::plan(call, shape, me, units);
+}
+
+pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    if let Some(whole) = choose::whole(question, network) {
+        return vec![whole];
     }
-    tree::plan(call, shape.by_rank(), me, units)
+    let trees = Trees {
+        question,
+        network,
+        algorithm: match question.order {
+            Order::Fixed => Algorithm::Fixed,
+            Order::Any | Order::Ranks => Algorithm::Tree,
+        },
+        flows: &[(Way::Combine, Load::Piece)],
+        cut: true,
+        any_root: question.order == Order::Any,
+    };
+    vec![trees.strategy(&|_| Vec::new())]
 }

@@ -10,18 +10,18 @@
 //! | restrictions | operands are combined in order of position. Operators that are not commutative need clusters of consecutive ranks; for others the shape without clusters is given, whose positions are ranks, and slow links are crossed up to p − 1 times |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3.2 |
 
+use crate::Network;
 use crate::fold::Sum;
 use crate::script::{Kind, Script};
 use crate::step::{Buffer, Plan, Rank};
 use crate::tree::Family;
 use crate::{Call, choose};
-use isthmus_topology::Shape;
 
-pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
-    let bytes = call.bytes(units);
-    let family = Family::new(shape, call.root, me, 0, |level, k| choose::radix(level, k, bytes));
+pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
+    let strategy = choose::strategy(call, network);
+    let family = Family::of(&strategy, network, call.root, me);
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
-    let cut = choose::cut(call, shape, units, choose::Top::Tree);
+    let cut = strategy.cut(call, units);
     let mut script = Script::default();
     let pool = cut.pool(
         &mut script,

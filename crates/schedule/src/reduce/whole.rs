@@ -9,13 +9,13 @@
 //! | restrictions | for operators that are not commutative over clusters that do not hold consecutive ranks, and small data |
 //! | paper | – |
 
+use crate::Network;
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Call, gather};
-use isthmus_topology::Shape;
 
-pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
     let mut script = Script::default();
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     let own = Slice {
@@ -25,18 +25,18 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn 
     };
     let row = Row::equal(units);
     let all = if me == call.root {
-        script.memory(units * u64::from(shape.size()))
+        script.memory(units * u64::from(network.size()))
     } else {
         Buffer::Recv
     };
-    gather::bring(&mut script, shape, call.root, me, &row, own, all, call.bytes(units));
+    gather::bring(&mut script, network, call.root, me, &row, own, all, call.bytes(units));
     if me == call.root {
         let result = Slice {
             buffer: Buffer::Recv,
             offset: 0,
             length: units,
         };
-        fold_by_rank(&mut script, shape, 0..shape.size(), all, units, result);
+        fold_by_rank(&mut script, network, 0..network.size(), all, units, result);
     }
     Box::new(script)
 }
@@ -44,7 +44,7 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn 
 /// Combines the blocks of consecutive ranks, which stand in order of position in `all`.
 pub(crate) fn fold_by_rank(
     script: &mut Script,
-    shape: &Shape,
+    network: &Network,
     ranks: std::ops::Range<Rank>,
     all: Buffer,
     units: u64,
@@ -52,7 +52,7 @@ pub(crate) fn fold_by_rank(
 ) {
     let block = |rank| Slice {
         buffer: all,
-        offset: u64::from(shape.position_of(rank)) * units,
+        offset: u64::from(network.position_of(rank)) * units,
         length: units,
     };
     script.copy(block(ranks.start), result);

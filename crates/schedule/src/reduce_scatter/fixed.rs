@@ -9,13 +9,13 @@
 //! | restrictions | none: order and association depend on ranks only (see `order.rs`); scattering begins when all is reduced |
 //! | paper | – |
 
+use crate::Network;
 use crate::compose::{Composite, Members, Part};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Blocks, Call, Operation, plan as plan_of};
-use isthmus_topology::Shape;
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) -> Box<dyn Plan> {
     let mut composite = Composite::default();
     let total = if me == 0 {
         composite.memory(units)
@@ -51,7 +51,7 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64) -> Box
         };
         composite.stage([Part {
             number,
-            plan: plan_of(&inner, shape, me),
+            plan: plan_of(&inner, network, me),
             members: Members::All,
             send,
             recv,

@@ -4,31 +4,41 @@
 mod fixed;
 mod tree;
 
-use crate::Call;
-use crate::choose::{self, Top};
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use isthmus_topology::Shape;
+use crate::{Call, Network};
 use std::sync::Arc;
 
-pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
-    let units = call.blocks.offset(shape.size());
+pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
+    let units = call.blocks.offset(network.size());
     if units == 0 {
         return Box::new(Script::default());
     }
     if call.fixed {
-        return fixed::plan(call, shape, me, units);
+        return fixed::plan(call, network, me, units);
     }
-    if !call.commutative && !shape.in_rank_order() {
-        return tree::plan(call, shape.by_rank(), me, Top::Tree);
+    if !call.commutative && !network.in_rank_order() {
+        return plan(call, network.by_rank(), me);
     }
-    tree::plan(call, shape, me, top(shape, call.bytes(units)))
+    tree::plan(call, network, me, &choose::strategy(call, network))
 }
 
-/// How the leaders meet for contributions of so many bytes.
-pub(crate) fn top(shape: &Shape, bytes: u64) -> Top {
-    match choose::meeting(shape, bytes) {
-        Top::Tree | Top::Doubling => Top::Tree,
-        Top::Flat | Top::Split => Top::Flat,
-    }
+pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    let block = question.bytes() / u64::from(network.size());
+    let flows = [(Way::Combine, Load::Piece), (Way::Down, Load::Blocks(block))];
+    let trees = |algorithm| Trees {
+        question,
+        network,
+        algorithm,
+        flows: &flows,
+        cut: false,
+        any_root: false,
+    };
+    let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
+    choose::meetings(network, &[Algorithm::Flat, Algorithm::Tree])
+        .into_iter()
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), true)))
+        .collect()
 }

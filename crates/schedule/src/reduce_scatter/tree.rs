@@ -13,25 +13,22 @@
 //! | restrictions | operators that are not commutative need clusters of consecutive ranks; for others the shape without clusters is given, and slow links are crossed up to 2 (p − 1) times |
 //! | paper | – |
 
-use crate::choose::{self, Top};
+use crate::Network;
+use crate::choose::{Algorithm, Strategy};
 use crate::fold::{Sum, fold, operand_of};
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
 use crate::{Call, scatter};
-use isthmus_topology::Shape;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, top: Top) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let row = Row::new(&call.blocks, shape, 0);
-    let bytes = call.bytes(row.at(shape.size()));
-    let family = Family::new(shape, 0, me, usize::from(top != Top::Tree), |level, k| {
-        choose::radix(level, k, bytes)
-    });
-    let sum = combine_up(&mut script, call, shape, &family, &row);
+    let row = Row::new(&call.blocks, network, 0);
+    let family = Family::of(strategy, network, 0, me);
+    let sum = combine_up(&mut script, call, network, &family, &row);
     let length = row.length(family.position..family.position + 1);
     let own = Slice {
         buffer: Buffer::Recv,
@@ -43,10 +40,12 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, top: Top) -> Box<d
             script.send(parent, sum.value, Piece::whole(0).slot(Kind::Up));
             pass_on(&mut script, &family, parent, &row, own);
         }
-        None if top == Top::Tree => scatter::spread(&mut script, &family, &row, sum.value.buffer, 0, own),
+        None if strategy.algorithm == Algorithm::Tree => {
+            scatter::spread(&mut script, &family, &row, sum.value.buffer, 0, own)
+        }
         None => meet(
             &mut script,
-            &Council::outermost(shape, me),
+            &Council::outermost(network, me),
             &family,
             &row,
             sum.value,
@@ -57,8 +56,8 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, top: Top) -> Box<d
 }
 
 /// Combines the subtree's contributions. The result has all blocks in order of position.
-fn combine_up(script: &mut Script, call: &Call, shape: &Shape, family: &Family, row: &Row) -> Sum {
-    let (p, total) = (shape.size(), row.at(shape.size()));
+fn combine_up(script: &mut Script, call: &Call, network: &Network, family: &Family, row: &Row) -> Sum {
+    let (p, total) = (network.size(), row.at(network.size()));
     let given = if call.in_place { Buffer::Recv } else { Buffer::Send };
     let whole = |buffer| Slice {
         buffer,
@@ -66,9 +65,9 @@ fn combine_up(script: &mut Script, call: &Call, shape: &Shape, family: &Family, 
         length: total,
     };
     let mut value = whole(given);
-    if !shape.in_rank_order() || call.in_place {
+    if !network.in_rank_order() || call.in_place {
         value = whole(script.memory(total));
-        row.permute(script, shape, 0..p, (value.buffer, 0), (given, &call.blocks), false);
+        row.permute(script, network, 0..p, (value.buffer, 0), (given, &call.blocks), false);
     }
     let mut sum = Sum { value, target: value };
     if !family.is_leaf() {

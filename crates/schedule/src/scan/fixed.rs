@@ -10,32 +10,32 @@
 //! | restrictions | none: the result of rank r is the reduction of ranks 0 to r in the order of `order.rs` |
 //! | paper | – |
 
+use crate::Network;
 use crate::order::{Ledger, Ranks};
 use crate::reduce::fixed::{absorb, give};
 use crate::script::Kind;
 use crate::step::{Plan, Rank};
 use crate::tree::Family;
 use crate::{Call, Operation, choose};
-use isthmus_topology::Shape;
 
-pub(super) fn plan(call: &Call, shape: &Shape, me: Rank, units: u64) -> Box<dyn Plan> {
-    let bytes = call.bytes(units);
+pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
+    let strategy = choose::strategy(call, network);
     let inclusive = call.operation == Operation::Scan;
-    let family = Family::new(shape, 0, me, 0, |level, k| choose::radix(level, k, bytes));
-    let mut ledger = Ledger::new(shape.size(), me, false, call.in_place);
-    absorb(&mut ledger, shape, &family);
+    let family = Family::of(&strategy, network, 0, me);
+    let mut ledger = Ledger::new(network.size(), me, false, call.in_place);
+    absorb(&mut ledger, network, &family);
     if let Some(parent) = family.parent {
-        give(&mut ledger, shape, &family, parent);
-        let missing = Ranks::at(shape, family.start..family.end).missing(inclusive);
+        give(&mut ledger, network, &family, parent);
+        let missing = Ranks::at(network, family.start..family.end).missing(inclusive);
         ledger.receive(parent, &missing, Kind::Down);
     }
     for child in &family.children {
-        let missing = Ranks::at(shape, child.start..child.end).missing(inclusive);
+        let missing = Ranks::at(network, child.start..child.end).missing(inclusive);
         ledger.send([child.rank].into_iter(), &missing, Kind::Down);
     }
     match me + u32::from(inclusive) {
         0 => {}
         end => ledger.result(end),
     }
-    ledger.plan(call, shape, units)
+    ledger.plan(call, &strategy, units)
 }

@@ -5,35 +5,46 @@ mod fixed;
 mod tree;
 mod whole;
 
-use crate::Call;
-use crate::choose::{self, Top};
+use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees, WHOLE};
+use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use isthmus_topology::Shape;
+use crate::{Call, Network};
 use std::sync::Arc;
 
-pub(crate) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank) -> Box<dyn Plan> {
+pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     let units = call.blocks.size(0);
     if units == 0 {
         return Box::new(Script::default());
     }
     if call.fixed {
-        return fixed::plan(call, shape, me, units);
+        return fixed::plan(call, network, me, units);
     }
-    let bytes = call.bytes(units);
-    if shape.in_rank_order() {
-        return tree::plan(call, shape, me, units, top(shape, bytes));
+    if !network.in_rank_order() {
+        return match call.bytes(units).saturating_mul(u64::from(network.size())) {
+            0..=WHOLE => whole::plan(call, network, me, units),
+            _ => plan(call, network.by_rank(), me),
+        };
     }
-    if choose::bring_whole(bytes.saturating_mul(u64::from(shape.size()))) {
-        return whole::plan(call, shape, me, units);
-    }
-    tree::plan(call, shape.by_rank(), me, units, Top::Tree)
+    tree::plan(call, network, me, units, &choose::strategy(call, network))
 }
 
-/// How the leaders meet where positions are ranks.
-pub(crate) fn top(shape: &Shape, bytes: u64) -> Top {
-    match choose::meeting(shape, bytes) {
-        Top::Flat => Top::Flat,
-        Top::Tree | Top::Doubling | Top::Split => Top::Tree,
-    }
+pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    use Algorithm as A;
+    let meetings: &[A] = match question.order {
+        Order::Fixed => &[A::Fixed],
+        Order::Any | Order::Ranks => &[A::Flat, A::Tree],
+    };
+    let trees = |algorithm| Trees {
+        question,
+        network,
+        algorithm,
+        flows: &[(Way::Combine, Load::Piece), (Way::Down, Load::Piece)],
+        cut: true,
+        any_root: false,
+    };
+    choose::meetings(network, meetings)
+        .into_iter()
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, true)))
+        .collect()
 }

@@ -13,22 +13,20 @@
 //! In these trees the first member of an interval is its root, so all of a process's children lie to its right, nearest last in the
 //! family's order.
 
-use crate::choose::{self, Top};
+use crate::Network;
+use crate::choose::{Algorithm, Strategy};
 use crate::fold::Sum;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
 use crate::{Call, Operation};
-use isthmus_topology::Shape;
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64, top: Top) -> Box<dyn Plan> {
-    let bytes = call.bytes(units);
-    let family = Family::new(shape, 0, me, usize::from(top == Top::Flat), |level, k| {
-        choose::radix(level, k, bytes)
-    });
-    let council = (top == Top::Flat && family.parent.is_none()).then(|| Council::outermost(shape, me));
-    let cut = choose::cut(call, shape, units, top);
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, strategy: &Strategy) -> Box<dyn Plan> {
+    let family = Family::of(strategy, network, 0, me);
+    let council =
+        (strategy.algorithm == Algorithm::Flat && family.parent.is_none()).then(|| Council::outermost(network, me));
+    let cut = strategy.cut(call, units);
     let mut script = Script::default();
     let below = council.as_ref().map_or(1, |c| u64::from(c.index).max(1));
     let pool = cut.pool(&mut script, family.children.len() as u64 + 2 + below);

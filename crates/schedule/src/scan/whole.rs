@@ -9,24 +9,24 @@
 //! | restrictions | for clusters that do not hold consecutive ranks, and small data |
 //! | paper | – |
 
+use crate::Network;
 use crate::reduce::whole::fold_by_rank;
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Call, Operation, allgather};
-use isthmus_topology::Shape;
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) -> Box<dyn Plan> {
     let mut script = Script::default();
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
-    let all = script.memory(units * u64::from(shape.size()));
+    let all = script.memory(units * u64::from(network.size()));
     let own = Slice {
         buffer: own,
         offset: 0,
         length: units,
     };
-    allgather::bring(&mut script, shape, me, &Row::equal(units), own, all, call.unit_bytes);
+    allgather::bring(&mut script, network, me, &Row::equal(units), own, all, call.unit_bytes);
     let end = if call.operation == Operation::Scan { me + 1 } else { me };
     if end > 0 {
         let result = Slice {
@@ -34,7 +34,7 @@ pub(super) fn plan(call: &Call, shape: &Arc<Shape>, me: Rank, units: u64) -> Box
             offset: 0,
             length: units,
         };
-        fold_by_rank(&mut script, shape, 0..end, all, units, result);
+        fold_by_rank(&mut script, network, 0..end, all, units, result);
     }
     Box::new(script)
 }

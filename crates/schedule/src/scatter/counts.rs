@@ -10,15 +10,15 @@
 //! | paper | – |
 
 use super::tree::family;
+use crate::Network;
 use crate::row::{is_run, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Rank, Slice};
 use crate::tree::{Child, Family};
 use crate::{Call, CountsPhase};
-use isthmus_topology::Shape;
 
-pub(crate) fn plan(call: &Call, shape: &Shape, me: Rank) -> Option<CountsPhase> {
-    let family = family(call, shape, me);
+pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<CountsPhase> {
+    let family = family(call, network, me);
     let slot = Piece::whole(0).slot(Kind::Counts);
     let mut script = Script::default();
     let acts = |c: &&Child| c.end - c.start > 1;
@@ -59,30 +59,30 @@ pub(crate) fn plan(call: &Call, shape: &Shape, me: Rank) -> Option<CountsPhase> 
     if !family.children.iter().any(|c| acts(&c)) {
         return None;
     }
-    send_from_root(&mut script, shape, &family, slot);
+    send_from_root(&mut script, network, &family, slot);
     Some(CountsPhase {
         plan: Box::new(script),
         receive: 0,
     })
 }
 
-fn send_from_root(script: &mut Script, shape: &Shape, family: &Family, slot: u16) {
+fn send_from_root(script: &mut Script, network: &Network, family: &Family, slot: u16) {
     let mut spare = None;
     for child in family.children.iter().filter(|c| c.end - c.start > 1) {
         let length = u64::from(child.end - child.start);
         let mut counts = Slice {
             buffer: Buffer::Send,
-            offset: u64::from(shape.rank_at(child.start)),
+            offset: u64::from(network.rank_at(child.start)),
             length,
         };
-        if !is_run(shape, child.start..child.end) {
-            let buffer = *spare.get_or_insert_with(|| script.memory(u64::from(shape.size())));
+        if !is_run(network, child.start..child.end) {
+            let buffer = *spare.get_or_insert_with(|| script.memory(u64::from(network.size())));
             counts = Slice {
                 buffer,
                 offset: u64::from(child.start),
                 length,
             };
-            for (run, rank) in runs(shape, child.start..child.end) {
+            for (run, rank) in runs(network, child.start..child.end) {
                 let length = u64::from(run.end - run.start);
                 let from = Slice {
                     buffer: Buffer::Send,

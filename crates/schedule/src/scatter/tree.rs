@@ -13,13 +13,12 @@ use crate::row::{Row, is_run};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::Family;
-use crate::{Blocks, Call, Operation, choose};
-use isthmus_topology::Shape;
+use crate::{Call, Network, choose};
 
-pub(super) fn plan(call: &Call, shape: &Shape, me: Rank) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let family = family(call, shape, me);
-    let row = Row::new(&call.blocks, shape, family.start);
+    let family = family(call, network, me);
+    let row = Row::new(&call.blocks, network, family.start);
     let length = row.length(family.position..family.position + 1);
     let own = Slice {
         buffer: Buffer::Recv,
@@ -28,20 +27,14 @@ pub(super) fn plan(call: &Call, shape: &Shape, me: Rank) -> Box<dyn Plan> {
     };
     match family.parent {
         Some(parent) => pass_on(&mut script, &family, parent, &row, own),
-        None => send_by_rank(&mut script, call, shape, &family, &row, own),
+        None => send_by_rank(&mut script, call, network, &family, &row, own),
     }
     Box::new(script)
 }
 
-/// The tree: equal blocks by size, unequal ones flat at every tier, so that a subtree is a cluster.
-pub(super) fn family(call: &Call, shape: &Shape, me: Rank) -> Family {
-    let bytes = match call.blocks {
-        Blocks::Equal(n) if call.operation == Operation::Scatter => Some(call.bytes(n)),
-        _ => None,
-    };
-    Family::new(shape, call.root, me, 0, |level, k| {
-        bytes.map_or(k, |bytes| choose::radix(level, k, bytes))
-    })
+/// The tree: by the size of a block where all know it.
+pub(super) fn family(call: &Call, network: &Network, me: Rank) -> Family {
+    Family::of(&choose::strategy(call, network), network, call.root, me)
 }
 
 /// Receives the subtree's blocks, hands on the children's and keeps the own one.
@@ -66,7 +59,7 @@ pub(crate) fn spread(script: &mut Script, family: &Family, row: &Row, buffer: Bu
 }
 
 /// The root's part: blocks are in order of rank. A subtree of consecutive ranks is sent from where it is.
-fn send_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Family, row: &Row, own: Slice) {
+fn send_by_rank(script: &mut Script, call: &Call, network: &Network, family: &Family, row: &Row, own: Slice) {
     let slot = Piece::whole(0).slot(Kind::Down);
     let mut spare = None;
     for child in &family.children {
@@ -74,15 +67,15 @@ fn send_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Family
         let length = row.length(positions.clone());
         let mut data = Slice {
             buffer: Buffer::Send,
-            offset: call.blocks.offset(shape.rank_at(child.start)),
+            offset: call.blocks.offset(network.rank_at(child.start)),
             length,
         };
-        if !is_run(shape, positions.clone()) {
-            let buffer = *spare.get_or_insert_with(|| script.memory(row.at(shape.size())));
+        if !is_run(network, positions.clone()) {
+            let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
             data = row.slice(buffer, 0, positions.clone());
             row.permute(
                 script,
-                shape,
+                network,
                 positions,
                 (buffer, 0),
                 (Buffer::Send, &call.blocks),
@@ -92,7 +85,7 @@ fn send_by_rank(script: &mut Script, call: &Call, shape: &Shape, family: &Family
         script.send(child.rank, data, slot);
     }
     if !call.in_place {
-        let offset = call.blocks.offset(shape.rank_at(family.position));
+        let offset = call.blocks.offset(network.rank_at(family.position));
         script.copy(
             Slice {
                 buffer: Buffer::Send,

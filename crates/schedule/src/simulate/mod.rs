@@ -17,8 +17,8 @@ mod world;
 pub use outcome::{Kind, LinkUse, Outcome, Record};
 
 use crate::step::Plan;
-use crate::{Call, plan};
-use isthmus_topology::{Links, Shape, Topology};
+use crate::{Call, Network, plan};
+use isthmus_topology::{Links, Topology};
 use std::sync::Arc;
 use world::World;
 
@@ -66,15 +66,13 @@ impl std::fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Runs a call that is equal on all processes of the world.
+/// Runs a call that is equal on all processes of the world, whose network is given.
 ///
 /// # Panics
 /// If the call contradicts itself; see [`plan`](crate::plan()).
-pub fn simulate(call: &Call, topology: &Topology, links: &Links, limits: Limits) -> Result<Outcome, Stopped> {
-    let members: Vec<u32> = (0..topology.size()).collect();
-    let shape = Arc::new(Shape::new(topology, &members));
-    let plans = members.iter().map(|&me| plan(call, &shape, me));
-    run(plans, call.unit_bytes, topology, links, limits)
+pub fn simulate(call: &Call, topology: &Topology, network: &Arc<Network>, limits: Limits) -> Result<Outcome, Stopped> {
+    let plans = (0..topology.size()).map(|me| plan(call, network, me));
+    run(plans, call.unit_bytes, topology, network.links(), limits)
 }
 
 /// Runs one plan for each process of the world. Units have so many bytes.

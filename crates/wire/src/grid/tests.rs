@@ -16,6 +16,7 @@ fn places() -> PlaceTable {
             addresses: vec!["10.0.0.1".into()],
             subjob: 0,
             processes: 1,
+            processors: 0,
         }],
         places: vec![Place {
             subjob: 0,

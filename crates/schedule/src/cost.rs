@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What algorithms cost: sums of named factors over piecewise-linear link parameters ([`Links`](isthmus_topology::Links)).
+//!
+//! A long message passes in pieces. The first piece takes the *depth*; each further one what the busiest process or link needs for
+//! one, the *interval*. The whole takes depth + (pieces − 1) × interval.
+
+use crate::Network;
+use crate::form::{Form, Part};
+use isthmus_topology::{Level, Link};
+use std::ops::Range;
+
+/// A named part of a cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Factor {
+    /// What takes the time, with the numbers it was made from.
+    pub name: String,
+    /// Nanoseconds.
+    pub time: u64,
+}
+
+/// What a call is expected to take.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Cost {
+    factors: Vec<Factor>,
+}
+
+impl Cost {
+    /// Nanoseconds in all.
+    pub fn total(&self) -> u64 {
+        self.factors.iter().fold(0, |sum, f| sum.saturating_add(f.time))
+    }
+
+    /// The parts.
+    pub fn factors(&self) -> &[Factor] {
+        &self.factors
+    }
+
+    /// The same with one more part.
+    pub(crate) fn and(mut self, name: impl Into<String>, time: u64) -> Self {
+        self.factors.push(Factor {
+            name: name.into(),
+            time,
+        });
+        self
+    }
+
+    /// One phase after another, each passed by so many pieces: depths of all, and the further pieces at the pace of the slowest
+    /// process (phases that share processes) or link.
+    ///
+    /// Not more than `lanes` pieces are under way.
+    pub(crate) fn pipeline(phases: &[Phase], pieces: u64, lanes: u64) -> Self {
+        let mut cost = phases
+            .iter()
+            .fold(Self::default(), |cost, phase| cost.and(phase.name.clone(), phase.depth));
+        if pieces > 1 {
+            let process = phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.process));
+            let link = phases.iter().map(|p| p.link).max().unwrap_or(0);
+            let interval = process.max(link).max(cost.total() / lanes.max(1));
+            cost = cost.and(
+                format!("{} further pieces", pieces - 1),
+                interval.saturating_mul(pieces - 1),
+            );
+        }
+        cost
+    }
+}
+
+/// Nanoseconds until a process that shares its processor runs: a switch from another one.
+const SWITCH: u64 = 2_000;
+
+/// What one piece costs in one phase of an algorithm, nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Phase {
+    pub(crate) name: String,
+    /// From the begin until the last process is through.
+    pub(crate) depth: u64,
+    /// The busiest process.
+    pub(crate) process: u64,
+    /// The busiest link.
+    pub(crate) link: u64,
+}
+
+impl Phase {
+    /// The members' work in all, where those of a node share its processors.
+    fn share(&mut self, council: &Council<'_>, work: u64) {
+        if council.is_crowded() {
+            let time = work / u64::from(council.network.links().processors.max(1));
+            self.depth = self.depth.max(time);
+            self.process = self.process.max(time);
+        }
+    }
+
+    /// What one process does alone.
+    pub(crate) fn of_process(name: &str, time: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            depth: time,
+            process: time,
+            link: 0,
+        }
+    }
+}
+
+/// All processes send each other so many bytes: those of one part of the outermost tier share its links.
+pub(crate) fn pairwise(network: &Network, bytes: u64) -> Phase {
+    let council = Council::largest(network, 0);
+    let p = u64::from(network.size());
+    let cluster = p / u64::from(network.clusters(1).max(1));
+    let mut phase = Phase {
+        name: format!("each to each of {p}"),
+        ..Phase::default()
+    };
+    // Inside each tier a process talks to those of the other parts of its cluster.
+    let overheads = (0..network.tiers()).map(|tier| {
+        let peers = p / u64::from(network.clusters(tier)) - p / u64::from(network.clusters(tier + 1)).max(1);
+        let link = network.link(tier);
+        peers.saturating_mul(link.send.at(bytes) + link.receive.at(bytes))
+    });
+    phase.process = overheads.sum();
+    for (a, b) in council.some_pairs() {
+        let link = council.link(a, b);
+        let gap = link.gap.at(bytes).saturating_mul(cluster * cluster);
+        let gap = if council.shares_link() {
+            gap.saturating_mul(u64::from(council.members) - 1)
+        } else {
+            gap
+        };
+        phase.link = phase.link.max(gap);
+        phase.depth = phase.depth.max(gap.max(phase.process).saturating_add(link.latency));
+    }
+    phase
+}
+
+/// The members of one council, for costs.
+pub(crate) struct Council<'a> {
+    network: &'a Network,
+    tier: usize,
+    pub(crate) members: u32,
+}
+
+/// Which way a tree is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the root to all.
+    Down,
+    /// From all to the root.
+    Up,
+    /// From all to the root, combined on the way.
+    Combine,
+}
+
+impl Way {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+            Self::Combine => "combining up",
+        }
+    }
+}
+
+impl<'a> Council<'a> {
+    /// The largest council of a tier.
+    pub(crate) fn largest(network: &'a Network, tier: usize) -> Self {
+        let sizes = (0..network.clusters(tier)).map(|c| network.parts(tier, c).len() as u32);
+        Self {
+            network,
+            tier,
+            members: sizes.max().unwrap_or(1),
+        }
+    }
+
+    pub(crate) fn level(&self) -> Level {
+        self.network.level(self.tier)
+    }
+
+    /// How many sends of so many bytes a member could make until the first has arrived: the postal model's λ.
+    pub(crate) fn postal_latency(&self, bytes: u64) -> u32 {
+        let link = self.network.link(self.tier);
+        let gap = link.gap.at(bytes);
+        let send = link.send.at(bytes).max(if self.shares_link() { gap } else { 0 }).max(1);
+        let whole = link.send.at(bytes) + gap + link.latency + link.receive.at(bytes);
+        u32::try_from(whole.div_ceil(send))
+            .unwrap_or(u32::MAX)
+            .clamp(1, 1 << 16)
+    }
+
+    /// Whether the members are more than the processors that they share.
+    fn is_crowded(&self) -> bool {
+        self.level() == Level::Node && self.members > self.network.links().processors
+    }
+
+    /// What a message waits for its receiver to run.
+    fn waking(&self) -> u64 {
+        if self.is_crowded() { SWITCH } else { 0 }
+    }
+
+    fn link(&self, a: u32, b: u32) -> &'a Link {
+        match self.tier {
+            0 => self.network.outer(a, b),
+            tier => self.network.link(tier),
+        }
+    }
+
+    /// Whether all that a member sends at this tier passes one link.
+    pub(crate) fn shares_link(&self) -> bool {
+        !matches!(self.level(), Level::WideArea | Level::LocalArea)
+    }
+
+    /// A tree in one direction; a part of the tree with so many members needs so many bytes.
+    pub(crate) fn tree(&self, form: &Form, way: Way, bytes: &dyn Fn(u32) -> u64) -> Phase {
+        let mut walk = Walk {
+            council: self,
+            form,
+            way,
+            bytes,
+            phase: Phase::default(),
+            work: 0,
+        };
+        let roots = if self.tier == 0 && self.network.has_pairs() {
+            self.members
+        } else {
+            1
+        };
+        for root in 0..roots {
+            walk.serve(0..self.members, root, 0, 0);
+        }
+        walk.phase.share(self, walk.work / u64::from(roots.max(1)));
+        Phase {
+            name: format!(
+                "{}: {} {} among {}",
+                self.level().name(),
+                form.name(),
+                way.name(),
+                self.members
+            ),
+            ..walk.phase
+        }
+    }
+
+    /// Every member sends so many bytes to every other, who combines them if asked to.
+    pub(crate) fn exchange(&self, bytes: u64, combine: bool) -> Phase {
+        let others = u64::from(self.members.saturating_sub(1));
+        let mut phase = Phase {
+            name: format!("{}: exchange among {}", self.level().name(), self.members),
+            ..Phase::default()
+        };
+        let work = if combine {
+            self.network.links().reduce.at(bytes)
+        } else {
+            0
+        };
+        for (a, b) in self.some_pairs() {
+            let link = self.link(a, b);
+            let gaps = link
+                .gap
+                .at(bytes)
+                .saturating_mul(if self.shares_link() { others } else { 1 });
+            let sends = link.send.at(bytes).saturating_mul(others);
+            let receives = (link.receive.at(bytes) + work).saturating_mul(others);
+            phase.depth = phase
+                .depth
+                .max(sends.max(gaps) + link.gap.at(bytes) + link.latency + self.waking() + receives);
+            phase.process = phase.process.max(sends + receives);
+            phase.link = phase.link.max(gaps);
+        }
+        phase.share(self, phase.process.saturating_mul(u64::from(self.members)));
+        phase
+    }
+
+    /// Rounds in which every member sends to one other and receives from one.
+    pub(crate) fn rounds(&self, rounds: u64, bytes: u64, combine: bool) -> Phase {
+        let work = if combine {
+            self.network.links().reduce.at(bytes)
+        } else {
+            0
+        };
+        let mut phase = Phase {
+            name: format!("{}: {rounds} rounds among {}", self.level().name(), self.members),
+            ..Phase::default()
+        };
+        for (a, b) in self.some_pairs() {
+            let link = self.link(a, b);
+            let process = link.send.at(bytes) + link.receive.at(bytes) + work;
+            phase.depth = phase
+                .depth
+                .max(rounds.saturating_mul(process + link.gap.at(bytes) + link.latency + self.waking()));
+            phase.process = phase.process.max(rounds.saturating_mul(process));
+            phase.link = phase.link.max(rounds.saturating_mul(link.gap.at(bytes)));
+        }
+        phase.share(self, phase.process.saturating_mul(u64::from(self.members)));
+        phase
+    }
+
+    /// All pairs where they are unlike, else one.
+    fn some_pairs(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let members = self.members;
+        let all = if self.tier == 0 && self.network.has_pairs() {
+            members
+        } else {
+            members.min(2)
+        };
+        (0..all).flat_map(move |a| (0..all).filter(move |&b| a != b).map(move |b| (a, b)))
+    }
+}
+
+/// Walks a tree and finds its costs.
+struct Walk<'a> {
+    council: &'a Council<'a>,
+    form: &'a Form,
+    way: Way,
+    bytes: &'a dyn Fn(u32) -> u64,
+    phase: Phase,
+    /// Of all members together.
+    work: u64,
+}
+
+impl Walk<'_> {
+    /// A member serves an interval from a time on, having been busy with its parent for a while. The way up is the way down backwards.
+    fn serve(&mut self, mut interval: Range<u32>, root: u32, ready: u64, mut busy: u64) {
+        let (mut free, mut link_free, mut gaps) = (ready, ready, 0u64);
+        let mut parts: Vec<Part> = Vec::new();
+        while interval.len() > 1 {
+            parts.clear();
+            interval = self.form.split(&interval, root, &mut parts);
+            for part in parts.drain(..) {
+                let bytes = (self.bytes)(part.members.len() as u32);
+                let link = self.council.link(root, part.first);
+                let (near, far) = self.ends(link, bytes);
+                free = free.saturating_add(near);
+                busy = busy.saturating_add(near);
+                self.work = self.work.saturating_add(near).saturating_add(far);
+                let gap = link.gap.at(bytes);
+                let begin = if self.council.shares_link() {
+                    free.max(link_free)
+                } else {
+                    free
+                };
+                link_free = begin.saturating_add(gap);
+                gaps = if self.council.shares_link() {
+                    gaps.saturating_add(gap)
+                } else {
+                    gaps.max(gap)
+                };
+                let latency = link.latency.saturating_add(self.council.waking());
+                let arrival = link_free.saturating_add(latency).saturating_add(far);
+                self.phase.depth = self.phase.depth.max(arrival);
+                self.serve(part.members, part.first, arrival, far);
+            }
+        }
+        self.phase.process = self.phase.process.max(busy);
+        self.phase.link = self.phase.link.max(gaps);
+    }
+
+    /// What a message costs the member nearer to the root and the other one.
+    fn ends(&self, link: &Link, bytes: u64) -> (u64, u64) {
+        match self.way {
+            Way::Down => (link.send.at(bytes), link.receive.at(bytes)),
+            Way::Up => (link.receive.at(bytes), link.send.at(bytes)),
+            Way::Combine => (
+                link.receive
+                    .at(bytes)
+                    .saturating_add(self.council.network.links().reduce.at(bytes)),
+                link.send.at(bytes),
+            ),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What plans are made for: a group's shape, what its links cost, and what was chosen for it.
+//!
+//! Equal on all members of the group, so that each of them alone makes plans that match: the links are those agreed when the
+//! communicator was created, the overrides come from the job.
+
+use crate::choose::Choices;
+use crate::overrides::Overrides;
+use crate::routes::Routes;
+use isthmus_topology::{Level, Link, Links, Rank, Shape, Topology};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+/// The network among the members of one group. Reads as its [`Shape`].
+#[derive(Debug)]
+pub struct Network {
+    shape: Arc<Shape>,
+    links: Arc<Links>,
+    overrides: Arc<Overrides>,
+    /// Local area of each cluster of depth 1; empty unless the outermost tier is the wide area.
+    areas: Vec<u32>,
+    /// The same group as if all were in one local area, where positions are not ranks.
+    by_rank: OnceLock<Arc<Self>>,
+    routes: OnceLock<Option<Arc<Routes>>>,
+    choices: Choices,
+}
+
+impl Deref for Network {
+    type Target = Shape;
+    fn deref(&self) -> &Shape {
+        &self.shape
+    }
+}
+
+impl Network {
+    /// The network of a group, given by the world ranks of its members in order.
+    ///
+    /// # Panics
+    /// If a member is not a rank of the world.
+    pub fn new(topology: &Topology, members: &[u32], links: Arc<Links>, overrides: Arc<Overrides>) -> Arc<Self> {
+        let shape = Shape::new(topology, members);
+        let areas = match shape.tiers() > 0 && shape.level(0) == Level::WideArea {
+            true => (0..shape.clusters(1))
+                .map(|cluster| {
+                    let first = shape.rank_at(shape.span(1, cluster).start);
+                    topology.clusters_of(members[first as usize])[0]
+                })
+                .collect(),
+            false => Vec::new(),
+        };
+        Self::with(Arc::new(shape), links, overrides, areas)
+    }
+
+    /// The network of all processes of a world.
+    pub fn of_world(topology: &Topology, links: Arc<Links>, overrides: Arc<Overrides>) -> Arc<Self> {
+        let members: Vec<u32> = (0..topology.size()).collect();
+        Self::new(topology, &members, links, overrides)
+    }
+
+    /// The network of a group of which only the shape is known: local areas are numbered in order of position.
+    pub fn of_shape(shape: &Arc<Shape>, links: Arc<Links>, overrides: Arc<Overrides>) -> Arc<Self> {
+        let wide = shape.tiers() > 0 && shape.level(0) == Level::WideArea;
+        let areas = if wide {
+            (0..shape.clusters(1)).collect()
+        } else {
+            Vec::new()
+        };
+        Self::with(Arc::clone(shape), links, overrides, areas)
+    }
+
+    /// A network of whose links nothing is known.
+    pub fn plain(shape: Shape) -> Arc<Self> {
+        Self::of_shape(&Arc::new(shape), Arc::default(), Arc::default())
+    }
+
+    fn with(shape: Arc<Shape>, links: Arc<Links>, overrides: Arc<Overrides>, areas: Vec<u32>) -> Arc<Self> {
+        Arc::new(Self {
+            shape,
+            links,
+            overrides,
+            areas,
+            by_rank: OnceLock::new(),
+            routes: OnceLock::new(),
+            choices: Choices::default(),
+        })
+    }
+
+    /// The network among some of the processes, given by their ranks; rank i of the new group is `members[i]`.
+    pub fn among(&self, members: &[Rank]) -> Arc<Self> {
+        let shape = self.shape.among(members);
+        let wide = shape.tiers() > 0 && shape.level(0) == Level::WideArea && !self.areas.is_empty();
+        let areas = match wide {
+            true => (0..shape.clusters(1))
+                .map(|cluster| {
+                    let first = members[shape.rank_at(shape.span(1, cluster).start) as usize];
+                    self.areas[self.cluster_of(1, self.position_of(first)) as usize]
+                })
+                .collect(),
+            false => Vec::new(),
+        };
+        Self::with(
+            Arc::new(shape),
+            Arc::clone(&self.links),
+            Arc::clone(&self.overrides),
+            areas,
+        )
+    }
+
+    /// A network of the same group whose positions are ranks, for what must go by rank: this one, or one without clusters.
+    pub fn by_rank(self: &Arc<Self>) -> &Arc<Self> {
+        if self.in_rank_order() {
+            return self;
+        }
+        self.by_rank.get_or_init(|| {
+            let shape = Arc::clone(self.shape.by_rank());
+            Self::of_shape(&shape, Arc::clone(&self.links), Arc::clone(&self.overrides))
+        })
+    }
+
+    /// The clusters of the group.
+    pub fn shape(&self) -> &Arc<Shape> {
+        &self.shape
+    }
+
+    /// What is known of the links.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// What was said about the choice of algorithms.
+    pub fn overrides(&self) -> &Overrides {
+        &self.overrides
+    }
+
+    /// The link between two parts of the outermost tier (clusters of depth 1).
+    pub(crate) fn outer(&self, a: u32, b: u32) -> &Link {
+        match self.areas.is_empty() {
+            true => self.link(0),
+            false => self.links.pair(self.areas[a as usize], self.areas[b as usize]),
+        }
+    }
+
+    /// The links of a tier, where they have no parameters of their own.
+    pub(crate) fn link(&self, tier: usize) -> &Link {
+        self.links.level(self.level(tier))
+    }
+
+    /// Whether pairs of parts of the outermost tier have parameters of their own.
+    pub(crate) fn has_pairs(&self) -> bool {
+        self.areas.iter().enumerate().any(|(i, &a)| {
+            let mut others = self.areas[..i].iter();
+            others.any(|&b| self.links.has_pair(a, b))
+        })
+    }
+
+    /// The best ways between the parts of the outermost tier, where they are few and their links unlike.
+    pub(crate) fn routes(&self) -> Option<&Arc<Routes>> {
+        let routes = self.routes.get_or_init(|| Routes::new(self).map(Arc::new));
+        routes.as_ref()
+    }
+
+    pub(crate) fn choices(&self) -> &Choices {
+        &self.choices
+    }
+}
