@@ -4,7 +4,7 @@
 use isthmus_schedule::check::Case;
 use isthmus_schedule::simulate::{Kind, Limits, Outcome, Stopped, simulate};
 use isthmus_schedule::{Call, Network, Operation};
-use isthmus_topology::{Curve, Level, Link, Links, Shape, Topology};
+use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use proptest::prelude::*;
 use std::sync::Arc;
 
