@@ -6,6 +6,7 @@ use clap::Args;
 use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::{Job, JobError, Program, document, mpiexec};
 use isthmus_launch::{Options, Outcome};
+use isthmus_schedule::Overrides;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -197,6 +198,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         .clone()
         .or_else(|| std::env::var("ISTHMUS_SSH").ok())
         .filter(|s| !s.trim().is_empty());
+    overrides()?;
     Ok(Options {
         library: library(&binary),
         binary,
@@ -226,6 +228,15 @@ fn settings() -> Vec<(String, String)> {
     let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
     all.filter(|(name, _)| name.starts_with("ISTHMUS_") && !INTERNAL.contains(&name.as_str()))
         .collect()
+}
+
+/// The user's word about the choice of collective algorithms, as the processes will read it.
+pub(crate) fn overrides() -> Result<Overrides, JobError> {
+    let text = std::env::var("ISTHMUS_COLL").unwrap_or_default();
+    Overrides::parse(&text).map_err(|error| {
+        JobError::new(format!("the environment variable ISTHMUS_COLL is '{text}': {error}"))
+            .hint("rules are OPERATION[@LEVEL][:SIZES]=NAME[,seg=SIZE][,lanes=N], separated by ;")
+    })
 }
 
 /// The MPI library: beside the binary in an installed tree (`../lib`) or in a build tree.

@@ -8,7 +8,7 @@ use clap::Args;
 use isthmus_job::grid::Grid;
 use isthmus_job::{JobError, document, grid, quantity};
 use isthmus_schedule::simulate::{Limits, Outcome, simulate as run};
-use isthmus_schedule::{Call, Network, Operation, Overrides, explain as choices};
+use isthmus_schedule::{Call, Network, Operation, explain as choices};
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -116,7 +116,11 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
     let bytes = size(what.size.as_deref(), operation)?;
     let grid = grid::parse(&read(&what.topology)?, &what.topology)?;
     let call = call(operation, bytes, what.root, grid.topology.size())?;
-    let network = Network::of_world(&grid.topology, Arc::new(grid.links.clone()), Arc::new(overrides()?));
+    let network = Network::of_world(
+        &grid.topology,
+        Arc::new(grid.links.clone()),
+        Arc::new(crate::run::overrides()?),
+    );
     let outcome = run(&call, &grid.topology, &network, Limits::default()).map_err(|stopped| {
         let error = JobError::new(format!("{name} of {bytes} bytes on '{}': {stopped}", what.topology));
         error.hint("take a smaller size or fewer processes")
@@ -133,15 +137,6 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
         std::fs::write(file, drawing).map_err(|e| JobError::new(format!("cannot write drawing '{file}': {e}")))?;
     }
     Ok(all)
-}
-
-/// The user's word about the choice of algorithms, as programs take it.
-fn overrides() -> Result<Overrides, JobError> {
-    let text = std::env::var("ISTHMUS_COLL").unwrap_or_default();
-    Overrides::parse(&text).map_err(|error| {
-        JobError::new(format!("the environment variable ISTHMUS_COLL is '{text}': {error}"))
-            .hint("rules are OPERATION[@LEVEL][:SIZES]=NAME[,seg=SIZE][,lanes=N], separated by ;")
-    })
 }
 
 fn operation(name: &str) -> Result<(&'static str, Operation), JobError> {
