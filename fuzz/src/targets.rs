@@ -4,6 +4,7 @@
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
+use isthmus_schedule::Overrides;
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
@@ -46,6 +47,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "from-agent",
         run: from_agent,
         corpus: from_agent_bodies,
+    },
+    Target {
+        name: "rules",
+        run: rules,
+        corpus: rule_texts,
     },
     Target {
         name: "hello",
@@ -138,6 +144,24 @@ fn foreign_data() -> Vec<Vec<u8>> {
         .iter()
         .flat_map(|machine| (0..8u8).map(move |i| [&machine[..], &[i * 9, i * 7 + 1, i * 5 + 2, i], &[i; 90]].concat()))
         .collect()
+}
+
+fn rules(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Overrides::parse(text) {
+        Ok(rules) => assert_eq!(Overrides::parse(&rules.to_string()).as_ref(), Ok(&rules)),
+        Err(error) => assert!(error.at <= text.len() && !error.what.is_empty()),
+    }
+}
+
+fn rule_texts() -> Vec<Vec<u8>> {
+    [
+        "bcast@wide=flat,seg=64K; allreduce:64K..=split",
+        "*@node=fibonacci(3); reduce_scatter_block:..1M=tree,lanes=4,leaders=2",
+        "alltoall:1K..2MiB=pairwise;;gather@local=knomial(5)",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .to_vec()
 }
 
 /// The header in front of messages between processes.

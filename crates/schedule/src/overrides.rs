@@ -102,6 +102,39 @@ impl Overrides {
     }
 }
 
+/// The rules as they would be read again.
+impl std::fmt::Display for Overrides {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, rule) in self.rules.iter().enumerate() {
+            let separator = if i > 0 { "; " } else { "" };
+            write!(f, "{separator}{rule}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.operation.map_or("*", Operation::name))?;
+        if let Some((name, _)) = LEVELS.iter().find(|l| Some(l.1) == self.level) {
+            write!(f, "@{name}")?;
+        }
+        write!(f, ":{}..", self.sizes.start)?;
+        if self.sizes.end < u64::MAX {
+            write!(f, "{}", self.sizes.end)?;
+        }
+        let said = &self.said;
+        let choices = [
+            said.name.clone(),
+            said.segment.map(|n| format!("seg={n}")),
+            said.lanes.map(|n| format!("lanes={n}")),
+            said.leaders.map(|n| format!("leaders={n}")),
+        ];
+        let choices: Vec<String> = choices.into_iter().flatten().collect();
+        write!(f, "={}", choices.join(","))
+    }
+}
+
 fn error(at: usize, what: impl Into<String>) -> OverrideError {
     OverrideError { at, what: what.into() }
 }
@@ -251,4 +284,53 @@ fn name(text: &str, at: usize, level: Option<Level>) -> Result<String, OverrideE
         ));
     }
     Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Overrides {
+        Overrides::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn the_last_rule_that_fits_wins_choice_by_choice() {
+        let rules = parse("bcast@wide=flat,seg=64K; *:64K..=split; allreduce:..1M = tree, lanes=3;");
+        let about = |operation, level, bytes| rules.about(operation, level, bytes);
+        let wide = about(Operation::Bcast, Some(Level::WideArea), 8);
+        assert_eq!((wide.name.as_deref(), wide.segment), (Some("flat"), Some(64 << 10)));
+        assert_eq!(about(Operation::Bcast, Some(Level::Node), 8), Said::default());
+        assert_eq!(about(Operation::Bcast, None, 8), Said::default());
+        let both = about(Operation::Allreduce, None, 64 << 10);
+        assert_eq!((both.name.as_deref(), both.lanes), (Some("tree"), Some(3)));
+        assert_eq!(
+            about(Operation::Allreduce, None, 1 << 20).name.as_deref(),
+            Some("split")
+        );
+        assert_eq!(parse(&rules.to_string()), rules);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let cases = [
+            ("bcast", 0, "no `=`"),
+            ("bcst=flat", 0, "no collective operation"),
+            ("bcast@wid=flat", 6, "no level"),
+            ("bcast:5=tree", 6, "no range"),
+            ("bcast:5Q..=tree", 6, "no unit"),
+            ("bcast:-1..=tree", 6, "no size"),
+            ("bcast=flt", 6, "no algorithm"),
+            ("bcast@node=split", 11, "no tree"),
+            ("bcast=tree,seg=0", 15, "must not be 0"),
+            ("bcast=tree,sge=4", 11, "`sge` is not known"),
+            ("*=tree; bcast=tree,seg=", 23, "no size"),
+            ("bcast:99999999999G..=tree", 6, "no size"),
+        ];
+        for (text, at, what) in cases {
+            let error = Overrides::parse(text).expect_err(text);
+            assert!(error.at == at && error.what.contains(what), "{text}: {error:?}");
+        }
+        assert!(Overrides::parse(&"*=tree;".repeat(1000)).is_err());
+    }
 }
