@@ -118,6 +118,7 @@ impl Datatype {
     }
 
     /// Distance between consecutive elements, bytes.
+    #[inline]
     pub fn extent(&self) -> i64 {
         self.0.bounds.extent()
     }
@@ -180,6 +181,7 @@ impl Datatype {
     }
 
     /// If the data of `count` elements lie in one piece and in order: its offset from the origin and its length. No data: (0, 0).
+    #[inline]
     pub fn contiguous(&self, count: u64) -> Option<(isize, u64)> {
         let Some(one) = self.layout().filter(|_| count > 0) else {
             return Some((0, 0));
@@ -189,7 +191,7 @@ impl Datatype {
         };
         let length = match count {
             1 => length,
-            _ if i128::from(length) == i128::from(self.extent()) => length.checked_mul(count)?,
+            _ if u64::try_from(self.extent()) == Ok(length) => length.checked_mul(count)?,
             _ => return None,
         };
         Some((one.offset as isize, length))
@@ -206,6 +208,7 @@ impl Datatype {
         Ok(self.layout().and_then(repeated))
     }
 
+    #[inline]
     pub(crate) fn layout(&self) -> Option<&Placed> {
         self.0.layout.as_ref()
     }

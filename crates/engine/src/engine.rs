@@ -49,7 +49,15 @@ pub struct Engine {
 impl Engine {
     /// An engine over these transports.
     pub fn new(setup: Setup) -> Self {
-        let state = State::new(setup.me, &setup.routes, &setup.levels, setup.representations);
+        let unasked = |peer: Peer| {
+            let route = setup.routes.get(peer as usize).map_or(0, |&route| route as usize);
+            let transport = setup.transports.get(route).filter(|_| peer != setup.me);
+            transport.map_or(0, |transport| {
+                let limits = transport.limits(peer);
+                limits.eager.min(limits.frame) as u64 + 1
+            })
+        };
+        let state = State::new(setup.me, &setup.routes, &setup.levels, unasked, setup.representations);
         Self {
             transports: setup.transports,
             state,

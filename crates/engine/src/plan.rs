@@ -202,19 +202,20 @@ impl Engine {
         let tag = execution.tag | i32::from(slot);
         let header = Header::new(Kind::Eager, channel.context + 1, channel.rank, tag, buffer.length(), 0);
         self.count(execution.operation, peer, buffer.length());
-        match self.try_send(Outbound {
+        let mut outbound = Outbound {
             peer,
             header,
             mode: Mode::Standard,
             buffer,
-        }) {
-            Ok(()) => Ok(Outcome::Done),
-            Err(_) if self.state.peers[peer as usize].lost => Err(self.state.lost_error(peer)),
-            Err(outbound) => {
-                let request = self.start_send(outbound);
-                self.outcome(NONE, request)
-            }
+        };
+        if self.try_send(&mut outbound) {
+            return Ok(Outcome::Done);
         }
+        if self.state.peers[peer as usize].lost {
+            return Err(self.state.lost_error(peer));
+        }
+        let request = self.start_send(outbound);
+        self.outcome(NONE, request)
     }
 
     fn run_receive(

@@ -23,11 +23,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
+use isthmus_datatype::raw::WriteMemory;
 use isthmus_lock::{Lock, OneAtATime};
 use isthmus_transport::wait as sleep_on;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{Channel, Completion, Engine, EngineError, Knob, Mode, ReceiveBuffer, SendBuffer, Tuning};
+use crate::{Channel, Completion, Direct, Engine, EngineError, Knob, Mode, ReceiveBuffer, Request, SendBuffer, Tuning};
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
 const NAP: Duration = Duration::from_secs(1);
@@ -197,18 +198,49 @@ impl Shared {
         let mut guard = self.lock();
         match guard.send(channel, to, tag, mode, buffer)? {
             None => Ok(()),
-            Some(request) => self
-                .wait_on(guard, |engine| engine.take(request))
-                .error
-                .map_or(Ok(()), Err),
+            Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
         }
     }
 
     /// A blocking receive: [`Engine::irecv`] and the wait, under one lock.
-    #[inline]
     pub fn receive(&self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Completion {
         let mut guard = self.lock();
         let request = guard.irecv(channel, from, tag, buffer);
+        self.completion(guard, request)
+    }
+
+    /// A blocking receive that saves the request if the message arrives while the thread polls; anything else that happens ends it,
+    /// and [`Shared::receive`] has to follow. Only where all processes represent data alike.
+    #[inline]
+    pub fn receive_directly(
+        &self,
+        channel: &Channel,
+        from: u32,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Direct {
+        // With other threads about the lock must not be kept while polling.
+        if self.policy.threads {
+            return Direct::Nothing;
+        }
+        let mut guard = self.lock();
+        if !guard.begin_directly(channel, from, tag, memory, room) {
+            return Direct::Nothing;
+        }
+        let mut rounds = if self.policy.spare_cores {
+            self.tuning.get(Knob::Polls)
+        } else {
+            1
+        };
+        while rounds > 0 && !guard.progress() {
+            rounds -= 1;
+        }
+        guard.end_directly()
+    }
+
+    #[inline(never)]
+    fn completion(&self, guard: Guard<'_>, request: Request) -> Completion {
         self.wait_on(guard, |engine| engine.take(request))
     }
 

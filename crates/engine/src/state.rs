@@ -15,6 +15,7 @@ use isthmus_wire::frame::{Header, Kind};
 use rustc_hash::FxHashMap;
 
 use crate::counters::Table;
+use crate::direct::Expected;
 use crate::execution::Execution;
 use crate::observe::Observer;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
@@ -34,6 +35,8 @@ pub(crate) struct PeerState {
     /// Something waits to be sent to it.
     pub(crate) queued: bool,
     pub(crate) lost: bool,
+    /// Messages shorter than this may be sent without being asked for; 0 for this process itself, which has no transport.
+    pub(crate) unasked: u64,
     pub(crate) account: Account,
 }
 
@@ -122,6 +125,7 @@ pub(crate) struct State {
     pub(crate) reasons: FxHashMap<Peer, Arc<str>>,
     pub(crate) requests: Requests,
     pub(crate) matcher: Matcher<u32, Message>,
+    pub(crate) direct: Expected,
     /// Taken off the queue by improbe.
     pub(crate) taken: Vec<Option<(Envelope, Message)>>,
     pub(crate) outgoing: FxHashMap<Peer, Outgoing>,
@@ -148,13 +152,20 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(me: Peer, routes: &[u8], levels: &[u8], representations: Vec<Representation>) -> Self {
+    pub(crate) fn new(
+        me: Peer,
+        routes: &[u8],
+        levels: &[u8],
+        unasked: impl Fn(Peer) -> u64,
+        representations: Vec<Representation>,
+    ) -> Self {
         let level = |i: usize| levels.get(i).copied().unwrap_or(0);
         let peer = |(i, &route): (usize, &u8)| PeerState {
             route,
             level: level(i),
             queued: false,
             lost: false,
+            unasked: unasked(i as Peer),
             account: Account::default(),
         };
         Self {
@@ -164,6 +175,7 @@ impl State {
             reasons: FxHashMap::default(),
             requests: Requests::default(),
             matcher: Matcher::new(),
+            direct: Expected::default(),
             taken: Vec::new(),
             outgoing: FxHashMap::default(),
             placing: FxHashMap::default(),
@@ -295,10 +307,12 @@ impl State {
                 self.settle(peer, header.length, acknowledgement(header));
                 self.fill(index, &envelope, (peer, header.common), payload);
             }
+            None if self.fill_directly(&envelope, payload) => self.settle(peer, header.length, acknowledgement(header)),
             None => self.keep(peer, header, Content::keep(payload)),
         }
     }
 
+    #[inline(never)]
     fn keep(&mut self, peer: Peer, header: &Header, content: Content) {
         self.events += 1;
         let message = Message {
@@ -404,6 +418,9 @@ impl State {
     /// Memory for an eager message that a posted receive can take as it is.
     fn place_eager(&mut self, peer: Peer, header: &Header) -> Placement {
         let envelope = envelope(header);
+        if self.matcher.expect(&envelope).is_none() {
+            self.post_direct(&envelope);
+        }
         let Some((posted, &index)) = self.matcher.expect(&envelope) else {
             return Placement::Collect;
         };

@@ -56,9 +56,17 @@ fn wrong_rank<T>(argument: &str, comm: &Comm, rank: i32) -> Result<T> {
 #[inline]
 pub fn send_tag(tag: i32) -> Result<i32> {
     if tag < 0 {
-        fail!(abi::MPI_ERR_TAG, "argument tag is {tag}, a tag must not be negative");
+        return wrong_tag(tag, "");
     }
     Ok(tag)
+}
+
+#[cold]
+fn wrong_tag<T>(tag: i32, also: &str) -> Result<T> {
+    fail!(
+        abi::MPI_ERR_TAG,
+        "argument tag is {tag}, a tag must not be negative{also}"
+    )
 }
 
 /// The tag of a receive; `None`: MPI_ANY_TAG.
@@ -66,10 +74,7 @@ pub fn send_tag(tag: i32) -> Result<i32> {
 pub fn receive_tag(tag: i32) -> Result<Option<i32>> {
     match tag {
         abi::MPI_ANY_TAG => Ok(None),
-        tag if tag < 0 => fail!(
-            abi::MPI_ERR_TAG,
-            "argument tag is {tag}, a tag must not be negative, or be MPI_ANY_TAG"
-        ),
+        tag if tag < 0 => wrong_tag(tag, ", or be MPI_ANY_TAG"),
         tag => Ok(Some(tag)),
     }
 }

@@ -104,6 +104,7 @@ impl World {
     }
 
     /// The engine.
+    #[inline]
     pub fn engine(&self) -> &Shared {
         &self.engine
     }

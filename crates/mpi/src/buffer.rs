@@ -6,6 +6,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Block, ReceiveBuffer, SendBuffer};
 
@@ -15,30 +16,56 @@ use crate::datatype::find;
 use crate::process;
 
 /// Data to send.
-#[inline]
+#[inline(always)]
 pub(crate) fn sending(buffer: Source, n: i64, datatype: h::Datatype) -> Result<SendBuffer> {
-    let n = count("count", n)?;
-    let ty = find(datatype)?;
-    if let Some((offset, length)) = ty.contiguous(n) {
-        check::buffer("buf", buffer.address(), offset as i64, length)?;
-        let memory = buffer.memory(offset as i64, offset as i64 + length as i64);
-        return Ok(SendBuffer::contiguous(memory, offset, length));
+    match piece(buffer, n, datatype)? {
+        Some((memory, length)) => Ok(SendBuffer::contiguous(memory, 0, length)),
+        None => sending_pieces(buffer, n, datatype),
     }
+}
+
+/// Data to send and their length, if they lie in one piece.
+#[inline(always)]
+pub(crate) fn piece(buffer: Source, n: i64, datatype: h::Datatype) -> Result<Option<(ReadMemory, u64)>> {
+    let n = count("count", n)?;
+    let Some((offset, length)) = find(datatype)?.contiguous(n) else {
+        return Ok(None);
+    };
+    check::buffer("buf", buffer.address(), offset as i64, length)?;
+    Ok(Some((buffer.offset(offset as i64).memory(0, length as i64), length)))
+}
+
+#[cold]
+fn sending_pieces(buffer: Source, n: i64, datatype: h::Datatype) -> Result<SendBuffer> {
+    let (n, ty) = (count("count", n)?, find(datatype)?);
     let (low, high) = ty.window(n)?;
     check::buffer("buf", buffer.address(), low as i64, (high - low) as u64)?;
     Ok(SendBuffer::typed(buffer.memory(low as i64, high as i64), ty, n)?)
 }
 
 /// Memory to receive into.
-#[inline]
+#[inline(always)]
 pub(crate) fn receiving(buffer: Target, n: i64, datatype: h::Datatype) -> Result<ReceiveBuffer> {
-    let n = count("count", n)?;
-    let ty = find(datatype)?;
-    if let Some((offset, length)) = ty.contiguous(n) {
-        check::buffer("buf", buffer.address(), offset as i64, length)?;
-        let memory = buffer.memory(offset as i64, offset as i64 + length as i64);
-        return Ok(ReceiveBuffer::contiguous(memory, offset, length));
+    match room(buffer, n, datatype)? {
+        Some((memory, length)) => Ok(ReceiveBuffer::contiguous(memory, 0, length)),
+        None => receiving_pieces(buffer, n, datatype),
     }
+}
+
+/// Memory to receive into and its length, if it is one piece.
+#[inline(always)]
+pub(crate) fn room(buffer: Target, n: i64, datatype: h::Datatype) -> Result<Option<(WriteMemory, u64)>> {
+    let n = count("count", n)?;
+    let Some((offset, length)) = find(datatype)?.contiguous(n) else {
+        return Ok(None);
+    };
+    check::buffer("buf", buffer.address(), offset as i64, length)?;
+    Ok(Some((buffer.offset(offset as i64).memory(0, length as i64), length)))
+}
+
+#[cold]
+fn receiving_pieces(buffer: Target, n: i64, datatype: h::Datatype) -> Result<ReceiveBuffer> {
+    let (n, ty) = (count("count", n)?, find(datatype)?);
     let (low, high) = ty.window(n)?;
     check::buffer("buf", buffer.address(), low as i64, (high - low) as u64)?;
     Ok(ReceiveBuffer::typed(buffer.memory(low as i64, high as i64), ty, n)?)
@@ -54,15 +81,17 @@ pub(crate) fn described(
     n: i64,
     datatype: h::Datatype,
 ) -> Result<ReceiveBuffer> {
-    if is_mixed(comm)? {
-        describe(room, buffer, n, datatype)
-    } else {
-        Ok(room)
+    if process::unlike() {
+        return describe(room, comm, buffer, n, datatype);
     }
+    Ok(room)
 }
 
 #[cold]
-fn describe(room: ReceiveBuffer, buffer: Target, n: i64, datatype: h::Datatype) -> Result<ReceiveBuffer> {
+fn describe(room: ReceiveBuffer, comm: &Comm, buffer: Target, n: i64, datatype: h::Datatype) -> Result<ReceiveBuffer> {
+    if !is_mixed(comm)? {
+        return Ok(room);
+    }
     let (n, ty) = (count("count", n)?, find(datatype)?);
     let (low, high) = ty.window(n)?;
     Ok(room.described(buffer.memory(low as i64, high as i64), ty, n))
@@ -71,6 +100,14 @@ fn describe(room: ReceiveBuffer, buffer: Target, n: i64, datatype: h::Datatype) 
 /// The same data, marked where they are packed in a form that is not this process's.
 #[inline]
 pub(crate) fn marked(data: SendBuffer, comm: &Comm, datatype: h::Datatype) -> Result<SendBuffer> {
+    if process::unlike() {
+        return mark(data, comm, datatype);
+    }
+    Ok(data)
+}
+
+#[cold]
+fn mark(data: SendBuffer, comm: &Comm, datatype: h::Datatype) -> Result<SendBuffer> {
     if is_mixed(comm)? && find(datatype)?.signature().uniform() == Some(Basic::Packed) {
         return Ok(data.packed());
     }
@@ -95,7 +132,7 @@ pub(crate) fn whole(comm: &Comm, datatype: h::Datatype, bytes: u64) -> Result<()
 
 #[inline]
 fn is_mixed(comm: &Comm) -> Result<bool> {
-    Ok(comm.common_form(process::world()?).is_some())
+    Ok(process::unlike() && comm.common_form(process::world()?).is_some())
 }
 
 /// A block of a collective operation that is only read.
@@ -115,7 +152,7 @@ pub(crate) fn writing(buffer: Target, n: u64, ty: &Datatype) -> Result<Block> {
 }
 
 fn convertible(block: Block, ty: &Datatype, n: u64) -> Result<Block> {
-    Ok(if process::world()?.unlike() {
+    Ok(if process::unlike() {
         block.described(ty, n)
     } else {
         block

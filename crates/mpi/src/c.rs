@@ -200,15 +200,21 @@ impl Target {
 }
 
 /// A count argument, as `int` or as `MPI_Count`: never negative.
+#[inline]
 pub(crate) fn count(argument: &str, value: impl Into<i64>) -> Result<u64> {
     let value = value.into();
     match u64::try_from(value) {
         Ok(count) => Ok(count),
-        Err(_) => fail!(
-            abi::MPI_ERR_COUNT,
-            "argument {argument} is {value}, a count must not be negative"
-        ),
+        Err(_) => negative(argument, value),
     }
+}
+
+#[cold]
+fn negative(argument: &str, value: i64) -> Result<u64> {
+    fail!(
+        abi::MPI_ERR_COUNT,
+        "argument {argument} is {value}, a count must not be negative"
+    )
 }
 
 /// A count or displacement argument: `int`, `MPI_Count` or `MPI_Aint`.

@@ -34,6 +34,8 @@ static WORLD_MODEL: AtomicU8 = AtomicU8::new(BEFORE);
 static LEVEL: AtomicI32 = AtomicI32::new(abi::MPI_THREAD_SINGLE);
 /// The job is being ended.
 static ABORTING: AtomicBool = AtomicBool::new(false);
+/// Processes of the job represent data differently: known once there is a process.
+static UNLIKE: AtomicBool = AtomicBool::new(false);
 static PROCESS: OnceLock<Process> = OnceLock::new();
 static USERS: Mutex<Users> = Mutex::new(Users {
     count: 0,
@@ -72,9 +74,23 @@ fn users() -> MutexGuard<'static, Users> {
 pub(crate) fn running() -> Result<()> {
     match PHASE.load(Ordering::Acquire) {
         RUNNING => Ok(()),
-        AFTER => fail!(abi::MPI_ERR_OTHER, "called after MPI_Finalize"),
-        _ => fail!(abi::MPI_ERR_OTHER, "called before MPI_Init"),
+        phase => Err(not_running(phase)),
     }
+}
+
+#[cold]
+fn not_running(phase: u8) -> Error {
+    let text = match phase {
+        RUNNING => "MPI runs without a process",
+        AFTER => "called after MPI_Finalize",
+        _ => "called before MPI_Init",
+    };
+    let class = if phase == RUNNING {
+        abi::MPI_ERR_INTERN
+    } else {
+        abi::MPI_ERR_OTHER
+    };
+    Error::new(class, text)
 }
 
 /// The running process.
@@ -83,7 +99,7 @@ pub(crate) fn get() -> Result<&'static Process> {
     running()?;
     match PROCESS.get() {
         Some(process) => Ok(process),
-        None => fail!(abi::MPI_ERR_INTERN, "MPI runs without a process"),
+        None => Err(not_running(RUNNING)),
     }
 }
 
@@ -91,13 +107,24 @@ pub(crate) fn get() -> Result<&'static Process> {
 #[inline]
 pub(crate) fn world_model() -> Result<&'static Process> {
     if WORLD_MODEL.load(Ordering::Acquire) != RUNNING {
-        fail!(
-            abi::MPI_ERR_COMM,
-            "MPI_COMM_WORLD and MPI_COMM_SELF are valid between MPI_Init and MPI_Finalize only; with sessions, make a \
-             communicator from a process set"
-        );
+        return Err(no_world_model());
     }
     get()
+}
+
+#[cold]
+fn no_world_model() -> Error {
+    Error::new(
+        abi::MPI_ERR_COMM,
+        "MPI_COMM_WORLD and MPI_COMM_SELF are valid between MPI_Init and MPI_Finalize only; with sessions, make a \
+         communicator from a process set",
+    )
+}
+
+/// Do processes of the job represent data differently?
+#[inline]
+pub(crate) fn unlike() -> bool {
+    UNLIKE.load(Ordering::Relaxed)
 }
 
 /// The process's world.
@@ -191,6 +218,7 @@ fn begin(threads: bool) -> Result<&'static Process> {
     running.world().set_overrides(crate::settings::overrides()?);
     crate::settings::tune(running.world().engine());
     crate::tool::begin(running.world().engine());
+    UNLIKE.store(running.world().unlike(), Ordering::Relaxed);
     let (comm_world, comm_self) = (running.world().comm_world(), running.world().comm_self());
     let main = std::thread::current().id();
     Ok(PROCESS.get_or_init(|| Process {

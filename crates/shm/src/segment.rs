@@ -74,6 +74,7 @@ impl Geometry {
     }
 
     /// Longest payload of a frame: short enough that the receiver has much to do while the sender writes the next one.
+    #[inline]
     pub fn frame_bytes(&self) -> usize {
         longest_payload(self.data_bytes()).min((self.ring_bytes / 16).max(16 * 1024))
     }
@@ -221,6 +222,7 @@ impl Segment {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -230,6 +232,7 @@ impl Segment {
     }
 
     /// The block of a slot below the number of processes.
+    #[inline]
     pub(crate) fn block(&self, slot: usize) -> &Block {
         assert!(slot < self.geometry.processes, "no such slot");
         let at = PAGE + slot * BLOCK_BYTES;

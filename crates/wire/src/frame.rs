@@ -60,6 +60,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind with this code, if there is one.
+    #[inline]
     pub fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             1 => Self::Eager,
@@ -121,6 +122,7 @@ impl std::error::Error for HeaderError {}
 
 impl Header {
     /// A header without flags.
+    #[inline]
     pub fn new(kind: Kind, context: u32, source: u32, tag: i32, length: u64, token: u64) -> Self {
         Self {
             kind,
@@ -135,6 +137,7 @@ impl Header {
     }
 
     /// A header of a kind that names only requests (`Cts`, `Data`, `Ack`, `Pulled`, `Cancel`, `CancelReply`).
+    #[inline]
     pub fn control(kind: Kind, token: u64, auxiliary: u64, length: u64) -> Self {
         let context = (auxiliary & 0xffff_ffff) as u32;
         let source = (auxiliary >> 32) as u32;
@@ -151,12 +154,14 @@ impl Header {
     }
 
     /// The eight bytes of `context` and `source` read as one number (`Cts`, `Data`).
+    #[inline]
     pub fn auxiliary(&self) -> u64 {
         u64::from(self.context) | (u64::from(self.source) << 32)
     }
 
     /// Number of payload bytes that follow this header on a byte stream.
     /// `Rts` carries its handle's size in `flags`, so a handle has at most 255 bytes.
+    #[inline]
     pub fn payload_bytes(&self) -> u64 {
         match self.kind {
             Kind::Eager | Kind::EagerSync | Kind::Data => self.length,
@@ -166,6 +171,7 @@ impl Header {
     }
 
     /// Encodes into the layout of the module.
+    #[inline]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         out[0] = self.kind as u8;
@@ -180,6 +186,7 @@ impl Header {
     }
 
     /// Decodes; the limits on `length` are the caller's.
+    #[inline]
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderError> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let kind = Kind::from_code(bytes[0]).ok_or(HeaderError::UnknownKind(bytes[0]))?;

@@ -74,25 +74,34 @@ fn made(handle: h::Comm) -> Option<&'static Arc<Comm>> {
     COMMS.get(handle.0).and_then(Entry::get)
 }
 
-#[inline]
+#[inline(always)]
 fn object(handle: h::Comm) -> Result<&'static Arc<Comm>> {
     match handle {
         h::MPI_COMM_WORLD => Ok(&process::world_model()?.comm_world),
         h::MPI_COMM_SELF => Ok(&process::world_model()?.comm_self),
         _ => match made(handle) {
             Some(comm) => Ok(comm),
-            None if COMMS.get(handle.0).is_some() => fail!(
-                abi::MPI_ERR_COMM,
-                "argument comm is the result of MPI_Comm_idup, which is not complete; wait for its request first"
-            ),
-            None if handle == h::MPI_COMM_NULL => fail!(abi::MPI_ERR_COMM, "argument comm is MPI_COMM_NULL"),
-            None => fail!(
-                abi::MPI_ERR_COMM,
-                "argument comm is {:#x}, which is not the handle of a communicator",
-                handle.0
-            ),
+            None => not_a_communicator(handle),
         },
     }
+}
+
+#[cold]
+fn not_a_communicator(handle: h::Comm) -> Result<&'static Arc<Comm>> {
+    if COMMS.get(handle.0).is_some() {
+        fail!(
+            abi::MPI_ERR_COMM,
+            "argument comm is the result of MPI_Comm_idup, which is not complete; wait for its request first"
+        );
+    }
+    if handle == h::MPI_COMM_NULL {
+        fail!(abi::MPI_ERR_COMM, "argument comm is MPI_COMM_NULL");
+    }
+    fail!(
+        abi::MPI_ERR_COMM,
+        "argument comm is {:#x}, which is not the handle of a communicator",
+        handle.0
+    )
 }
 
 /// Sets what becomes of errors on a communicator.
@@ -145,7 +154,7 @@ impl Held {
 }
 
 /// The communicator of a handle.
-#[inline]
+#[inline(always)]
 pub(crate) fn find(handle: h::Comm) -> Result<&'static Comm> {
     object(handle).map(|comm| &**comm)
 }

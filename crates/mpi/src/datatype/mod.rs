@@ -50,15 +50,23 @@ impl Object {
     }
 }
 
+#[inline(always)]
 fn predefined(handle: usize) -> Option<&'static Object> {
     static ALL: OnceLock<Box<[Option<Object>]>> = OnceLock::new();
-    let one = |h| Basic::from_handle(h).map(|basic| Object::new(Datatype::of(basic), true));
-    ALL.get_or_init(|| (0..PREDEFINED as u32).map(one).collect())
-        .get(handle)?
-        .as_ref()
+    let all = match ALL.get() {
+        Some(all) => all,
+        None => ALL.get_or_init(all_predefined),
+    };
+    all.get(handle)?.as_ref()
 }
 
-#[inline]
+#[cold]
+fn all_predefined() -> Box<[Option<Object>]> {
+    let one = |h| Basic::from_handle(h).map(|basic| Object::new(Datatype::of(basic), true));
+    (0..PREDEFINED as u32).map(one).collect()
+}
+
+#[inline(always)]
 fn object(handle: h::Datatype) -> Result<&'static Object> {
     let is_predefined = handle.0 < isthmus_abi::PREDEFINED_HANDLES_END;
     match if is_predefined {
@@ -84,16 +92,21 @@ fn not_a_datatype(handle: h::Datatype) -> Result<&'static Object> {
 }
 
 /// The datatype of a handle, for communication: it must be committed.
-#[inline]
+#[inline(always)]
 pub(crate) fn find(handle: h::Datatype) -> Result<&'static Datatype> {
     let object = object(handle)?;
     if crate::check::on() && !object.committed.load(Ordering::Relaxed) {
-        fail!(
-            abi::MPI_ERR_TYPE,
-            "argument datatype is not committed; call MPI_Type_commit before it is used in communication"
-        );
+        return not_committed();
     }
     Ok(&object.datatype)
+}
+
+#[cold]
+fn not_committed() -> Result<&'static Datatype> {
+    fail!(
+        abi::MPI_ERR_TYPE,
+        "argument datatype is not committed; call MPI_Type_commit before it is used in communication"
+    )
 }
 
 /// The datatype of a handle, committed or not.

@@ -8,9 +8,9 @@ use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::p2p::{self, Source as From};
-use isthmus_engine::{Completion, Mode, ReceiveBuffer, SendBuffer};
+use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, SendBuffer};
 
-use crate::buffer::{described, marked, receiving, sending, whole};
+use crate::buffer::{described, marked, piece, receiving, room, sending, whole};
 use crate::c::{Out, Source, Target};
 use crate::check::Sided;
 use crate::comm::Held;
@@ -108,8 +108,32 @@ impl Inbound<'_> {
 }
 
 /// Blocking send.
-#[inline]
 fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
+    if mode == Mode::Standard && !process::unlike() && send_at_once(buffer, &to)? {
+        return Ok(());
+    }
+    send_in_time(mode, buffer, to)
+}
+
+/// Sends a message in one piece if nothing stands in its way; false: nothing was done.
+#[inline(always)]
+fn send_at_once(buffer: Source, to: &Envelope) -> Result<bool> {
+    let comm = comm::find(to.comm)?;
+    let tag = p2p::send_tag(to.tag)?;
+    let (Some(destination), Some((memory, length))) =
+        (p2p::destination(comm, to.rank)?, piece(buffer, to.count, to.datatype)?)
+    else {
+        return Ok(false);
+    };
+    let data = memory.slice(0, length as usize);
+    Ok(process::world()?
+        .engine()
+        .lock()
+        .send_at_once(comm.channel(), destination, tag, data))
+}
+
+#[inline(never)]
+fn send_in_time(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
     let Some(message) = outbound(buffer, to)? else {
         return Ok(());
     };
@@ -135,27 +159,65 @@ fn irecv(buffer: Target, from: Envelope) -> Result<Operation> {
 }
 
 /// Blocking receive.
-#[inline]
 fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
+    if process::unlike() {
+        return recv_in_time(buffer, from, status);
+    }
+    match recv_at_once(buffer, &from)? {
+        Direct::Received(message) if message.bytes == message.room => {
+            give_status(
+                status,
+                Status::new(message.source as c_int, message.tag, message.bytes as i64),
+            );
+            Ok(())
+        }
+        Direct::Received(message) => finish(&message.completion(), &from, message.room, status),
+        Direct::Posted(request) => {
+            let completion = process::world()?.engine().wait(|engine| engine.take(request));
+            let room = receiving(buffer, from.count, from.datatype)?.length();
+            finish(&completion, &from, room, status)
+        }
+        Direct::Nothing => recv_in_time(buffer, from, status),
+    }
+}
+
+/// Receives a message into one piece of memory if it is the next thing that happens.
+#[inline(always)]
+fn recv_at_once(buffer: Target, from: &Envelope) -> Result<Direct> {
+    let comm = comm::find(from.comm)?;
+    let tag = p2p::receive_tag(from.tag)?;
+    let (From::From(Some(source)), Some((memory, length))) =
+        (p2p::source(comm, from.rank)?, room(buffer, from.count, from.datatype)?)
+    else {
+        return Ok(Direct::Nothing);
+    };
+    let engine = process::world()?.engine();
+    Ok(engine.receive_directly(comm.channel(), source, tag, memory, length))
+}
+
+#[inline(never)]
+fn recv_in_time(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
     let Some(message) = inbound(buffer, from)? else {
         give_status(status, null_status());
         return Ok(());
     };
     let engine = process::world()?.engine();
-    let (comm, room) = (message.comm, message.room.length());
+    let room = message.room.length();
     let completion = engine.receive(message.comm.channel(), message.source, message.tag, message.room);
-    received(&completion, status)?;
+    finish(&completion, &from, room, status)
+}
+
+/// Ends a receive into `room` bytes; a truncated message has a status too.
+#[inline(never)]
+fn finish(completion: &Completion, from: &Envelope, room: u64, status: Out<Status>) -> Result<()> {
+    give_status(status, receive_status(completion));
+    if let Some(error) = &completion.error {
+        return Err(error.into());
+    }
     if completion.bytes == room {
         return Ok(());
     }
-    whole(comm, from.datatype, completion.bytes)
-}
-
-/// Gives the status of a completed receive; a truncated message has one too.
-#[inline]
-fn received(completion: &Completion, status: Out<Status>) -> Result<()> {
-    give_status(status, receive_status(completion));
-    completion.error.as_ref().map_or(Ok(()), |error| Err(error.into()))
+    whole(comm::find(from.comm)?, from.datatype, completion.bytes)
 }
 
 fn give(comm: h::Comm, request: Out<h::Request>, start: impl FnOnce() -> Result<Operation>) -> Result<()> {

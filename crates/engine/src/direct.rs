@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The blocking receive of a message that arrives while its thread polls.
+//!
+//! Nearly all short messages are received so, and for them a request would cost more than everything else. There is one such
+//! receive at most, since its thread keeps the engine while it polls, and it is the youngest of all: a message that arrives is
+//! first offered to the posted receives. As soon as anything but its message happens it becomes an ordinary receive.
+
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_protocol::matching::{Envelope, Pattern};
+use isthmus_transport::Peer;
+
+use crate::requests::{ReceiveStage, ReceiveTask, Task};
+use crate::state::State;
+use crate::{Channel, Completion, Engine, EngineError, ReceiveBuffer, Request};
+
+/// How a direct receive has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direct {
+    /// Without a message: receive it in the ordinary way.
+    Nothing,
+    /// It has become this request.
+    Posted(Request),
+    /// The message is in its place.
+    Received(Received),
+}
+
+/// A message that was received directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Rank of the sender in the communicator.
+    pub source: u32,
+    /// Tag.
+    pub tag: i32,
+    /// Bytes of the message: more than `room` if it was truncated.
+    pub bytes: u64,
+    /// Bytes of the memory.
+    pub room: u64,
+}
+
+impl Received {
+    /// As the completion of a request.
+    pub fn completion(&self) -> Completion {
+        let Self {
+            source,
+            tag,
+            bytes: message,
+            room: buffer,
+        } = *self;
+        Completion {
+            source,
+            tag,
+            bytes: message.min(buffer),
+            cancelled: false,
+            error: (message > buffer).then_some(EngineError::Truncate {
+                source,
+                tag,
+                message,
+                buffer,
+            }),
+        }
+    }
+}
+
+/// The receive.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    stage: Stage,
+    pattern: Pattern,
+    peer: Peer,
+    memory: WriteMemory,
+    room: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// There is none.
+    Idle,
+    Waiting,
+    /// The message is there.
+    Received {
+        source: u32,
+        tag: i32,
+        bytes: u64,
+    },
+    /// It has become the receive with this request.
+    Posted(u32),
+}
+
+impl Default for Expected {
+    fn default() -> Self {
+        Self {
+            stage: Stage::Idle,
+            pattern: Pattern {
+                context: 0,
+                source: None,
+                tag: None,
+            },
+            peer: 0,
+            memory: WriteMemory::EMPTY,
+            room: 0,
+        }
+    }
+}
+
+impl State {
+    #[inline]
+    fn waits_directly(&self, envelope: &Envelope) -> bool {
+        self.direct.stage == Stage::Waiting && self.direct.pattern.fits(envelope)
+    }
+
+    /// Gives a message that no posted receive matches to the direct one, if it matches that.
+    #[inline]
+    pub(crate) fn fill_directly(&mut self, envelope: &Envelope, data: &[u8]) -> bool {
+        if !self.waits_directly(envelope) {
+            return false;
+        }
+        let direct = &mut self.direct;
+        let wanted = data.len().min(direct.room as usize);
+        direct.memory.slice(0, wanted).copy_from_slice(&data[..wanted]);
+        direct.stage = Stage::Received {
+            source: envelope.source,
+            tag: envelope.tag,
+            bytes: data.len() as u64,
+        };
+        self.events += 1;
+        true
+    }
+
+    /// If this message matches the direct receive, that becomes an ordinary one: its memory is needed before all of the message is there.
+    #[cold]
+    pub(crate) fn post_direct(&mut self, envelope: &Envelope) {
+        if !self.waits_directly(envelope) {
+            return;
+        }
+        let Expected {
+            pattern,
+            peer,
+            memory,
+            room,
+            ..
+        } = self.direct;
+        let buffer = ReceiveBuffer::contiguous(memory, 0, room);
+        let index = self
+            .requests
+            .insert(Task::Receive(ReceiveTask::new(buffer, peer, None)));
+        let posted = self.matcher.post(pattern, index);
+        if let Some(task) = self.requests.receive(index) {
+            task.stage = ReceiveStage::Posted(posted);
+        }
+        self.direct.stage = Stage::Posted(index);
+    }
+}
+
+impl Engine {
+    /// Begins to receive directly, if that is possible; [`Engine::end_directly`] must follow before the engine is unlocked.
+    #[inline]
+    pub(crate) fn begin_directly(
+        &mut self,
+        channel: &Channel,
+        from: u32,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> bool {
+        let state = &mut self.state;
+        let pattern = Pattern {
+            context: channel.context,
+            source: Some(from),
+            tag,
+        };
+        if !state.reasons.is_empty() || state.matcher.find(&pattern).is_some() {
+            return false;
+        }
+        state.direct = Expected {
+            stage: Stage::Waiting,
+            pattern,
+            peer: channel.members.peer(from),
+            memory,
+            room,
+        };
+        true
+    }
+
+    /// Ends the direct receive.
+    #[inline]
+    pub(crate) fn end_directly(&mut self) -> Direct {
+        let direct = &mut self.state.direct;
+        match std::mem::replace(&mut direct.stage, Stage::Idle) {
+            Stage::Received { source, tag, bytes } => Direct::Received(Received {
+                source,
+                tag,
+                bytes,
+                room: direct.room,
+            }),
+            Stage::Posted(index) => Direct::Posted(self.state.requests.name(index)),
+            Stage::Idle | Stage::Waiting => Direct::Nothing,
+        }
+    }
+}
