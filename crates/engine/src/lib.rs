@@ -17,6 +17,7 @@ mod direct;
 mod engine;
 mod error;
 mod execution;
+mod itself;
 mod loss;
 mod observe;
 mod partitioned;

@@ -5,13 +5,10 @@ use isthmus_protocol::choice::{Facts, first_frame};
 use isthmus_transport::{Limits, Peer, SendError, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::buffer::{SendForm, transfer};
+use crate::buffer::SendForm;
 use crate::requests::{NONE, SendStage, SendTask, Task};
-use crate::state::{CHUNK, Content, Message, Work};
+use crate::state::{CHUNK, Work};
 use crate::{Channel, Engine, EngineError, Knob, Mode, Operation, Request, SendBuffer};
-
-/// Longest message to itself that a process copies when no receive is posted.
-const SELF_EAGER: u64 = 64 << 10;
 
 /// What happened to a message that is sent piece by piece.
 enum Fragment {
@@ -428,95 +425,6 @@ impl Engine {
         Ok(if task.is_over() { Fragment::Last } else { Fragment::Sent })
     }
 
-    // ---- to itself ------------------------------------------------------------------------------------------------
-
-    fn send_to_self(&mut self, outbound: &mut Outbound) -> bool {
-        let envelope = envelope(&outbound.header);
-        if let Some(index) = self.state.matcher.arrive(&envelope) {
-            let origin = (self.state.me, outbound.buffer.common);
-            self.state.prepare(index, &envelope, origin, outbound.buffer.length());
-            let wanted = self.state.matched(index, &envelope, outbound.buffer.length());
-            if let Some(task) = self.state.requests.receive(index) {
-                transfer(
-                    &mut outbound.buffer,
-                    &mut task.buffer,
-                    wanted,
-                    chunk(&mut self.state.chunk, CHUNK),
-                );
-            }
-            self.state.finish(index);
-            return true;
-        }
-        let length = outbound.buffer.length();
-        let me = self.state.me;
-        let keeps = outbound.mode != Mode::Synchronous && length <= SELF_EAGER;
-        if !keeps || !self.state.peers[me as usize].account.hold(length) {
-            return false;
-        }
-        let bytes = chunk(&mut self.state.chunk, length as usize);
-        outbound.buffer.read(0, bytes);
-        let message = Message {
-            peer: me,
-            bytes: length,
-            token: outbound.header.token,
-            synchronous: false,
-            common: outbound.buffer.common,
-            content: Content::keep(bytes),
-        };
-        self.state.unexpected(me, &envelope, length);
-        self.state.matcher.keep(envelope, message);
-        self.state.events += 1;
-        true
-    }
-
-    /// No receive of this process matches yet: the message waits in its buffer.
-    fn offer_to_self(&mut self, index: u32) {
-        let me = self.state.me;
-        let Some(task) = self.state.requests.send(index) else {
-            return;
-        };
-        task.stage = SendStage::Waiting;
-        let message = Message {
-            peer: me,
-            bytes: task.header.length,
-            token: 0,
-            synchronous: false,
-            common: task.header.common,
-            content: Content::Local(index),
-        };
-        let envelope = envelope(&task.header);
-        if task.parts.is_some() {
-            if let Some(receive) = self.state.matcher.arrive(&envelope) {
-                let wanted = self.state.matched(receive, &envelope, message.bytes);
-                return self.receive_parts_from_self(index, receive, wanted);
-            }
-        }
-        self.state.unexpected(me, &envelope, message.bytes);
-        self.state.matcher.keep(envelope, message);
-        self.state.events += 1;
-    }
-
-    /// A receive has matched a message in a buffer of this process.
-    pub(crate) fn receive_from_self(&mut self, send: u32, receive: u32, wanted: u64) {
-        let Some(task) = self.state.requests.send(send) else {
-            return;
-        };
-        if task.parts.is_some() {
-            return self.receive_parts_from_self(send, receive, wanted);
-        }
-        let mut buffer = std::mem::replace(&mut task.buffer, SendBuffer::EMPTY);
-        if let Some(task) = self.state.requests.receive(receive) {
-            transfer(
-                &mut buffer,
-                &mut task.buffer,
-                wanted,
-                chunk(&mut self.state.chunk, CHUNK),
-            );
-        }
-        self.state.finish(send);
-        self.state.finish(receive);
-    }
-
     /// Ends the sends of a plan that has failed as far as nobody touches their memory any more. True if it is over.
     pub(crate) fn abandon(&mut self, index: u32) -> bool {
         if self.state.withdraw(index) {
@@ -559,7 +467,7 @@ fn outbound(channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer
 }
 
 #[inline]
-fn envelope(header: &Header) -> isthmus_protocol::matching::Envelope {
+pub(crate) fn envelope(header: &Header) -> isthmus_protocol::matching::Envelope {
     isthmus_protocol::matching::Envelope {
         context: header.context,
         source: header.source,
