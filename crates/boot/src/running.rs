@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use isthmus_core::world::World;
 use isthmus_engine::{Engine, Policy, Setup, Shared};
@@ -25,6 +26,8 @@ pub struct Running {
     world: Arc<World>,
     /// `None`: a world of one, started by hand.
     agent: Option<Mutex<Agent>>,
+    /// The thread that makes progress while the program computes.
+    keeper: Mutex<Option<JoinHandle<()>>>,
     host: String,
     /// For messages: `rank 3 (site lab)`.
     name: String,
@@ -87,12 +90,14 @@ impl Running {
         let policy = Policy {
             spare_cores: true,
             threads: promise.is_none(),
+            guests: false,
         };
         let engine = shared(Engine::new(setup), policy, promise);
         let world = Arc::new(World::new(0, Arc::new(places), engine));
         Ok(Self {
             world,
             agent: None,
+            keeper: Mutex::new(None),
             host,
             name: "this process".into(),
         })
@@ -110,6 +115,8 @@ impl Running {
         let representations = representations(&places)?;
         let (me, topology) = (world.rank, Topology::new(&places));
         let (transports, hook) = transports(&world, &places, &topology, offer)?;
+        let far = transports.iter().any(|(way, _)| *way != Way::SharedMemory);
+        let inside = transports.iter().any(|(way, _)| *way != Way::Tls);
         let setup = Setup {
             me,
             routes: (0..topology.size())
@@ -124,7 +131,8 @@ impl Running {
         let node = &places.nodes[places.places[me as usize].node as usize];
         let policy = Policy {
             spare_cores: cores() >= node.processes as usize,
-            threads: promise.is_none() || hook.is_some(),
+            threads: promise.is_none(),
+            guests: far,
         };
         let host = node.host.clone();
         let name = format!("rank {me} ({} on {host})", places.subjobs[node.subjob as usize].name);
@@ -137,9 +145,12 @@ impl Running {
                 }
             }));
         }
+        // What comes from other sites is the hook's business.
+        let keeper = if far && inside { Some(keeper(&world)?) } else { None };
         Ok(Self {
             world,
             agent: Some(Mutex::new(agent)),
+            keeper: Mutex::new(keeper),
             host,
             name,
         })
@@ -178,6 +189,12 @@ impl Running {
     /// Ends communication: everything that was sent has left, every process of the job has come here.
     pub fn finish(&self) -> Result<(), BootError> {
         let engine = self.world.engine();
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(keeper) = keeper {
+            engine.stop_keeping();
+            // It ends without an error or with the process.
+            let _ = keeper.join();
+        }
         engine.wait(|engine| engine.close().then_some(()));
         let counters = engine.lock().counters();
         match &self.agent {
@@ -210,6 +227,20 @@ impl Offer {
             key,
         })
     }
+}
+
+/// Starts the thread that makes progress inside the site while the program computes.
+fn keeper(world: &Arc<World>) -> Result<JoinHandle<()>, BootError> {
+    let world = world.clone();
+    let work = move || {
+        // Without descriptors for it the program's own threads make progress, and report the lack when they need one.
+        let _ = world.engine().keep();
+    };
+    isthmus_net::spawn_quiet("isthmus-keeper", work).map_err(|e| {
+        BootError::System(format!(
+            "failed to start a thread for progress while the program computes: {e}"
+        ))
+    })
 }
 
 type Transports = Vec<(Way, Box<dyn Transport>)>;

@@ -144,6 +144,7 @@ fn main() {
     let policy = Policy {
         spare_cores: true,
         threads: false,
+        guests: false,
     };
     let shared = Shared::for_one_at_a_time(Engine::new(setup), policy, promise);
     let channel = Channel {

@@ -193,6 +193,11 @@ impl Engine {
         any | self.work()
     }
 
+    /// Is there anything that progress might complete? Arrivals that nobody waits for are no reason to look for them.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state.requests.sends > 0 || !self.state.outgoing.is_empty() || self.state.matcher.lengths().0 > 0
+    }
+
     /// Progress on a thread that is not the user's: plans whose reductions might call the user's code stay where they are until
     /// a thread of the user makes progress.
     pub(crate) fn progress_without_callbacks(&mut self) {
@@ -204,9 +209,14 @@ impl Engine {
         self.state.foreign = false;
     }
 
-    /// Asks all transports to ring when something arrives; false if something has arrived.
+    /// Asks all transports to ring when something arrives; false if something has arrived, or waits for a thread of the user.
     pub(crate) fn arm(&mut self) -> bool {
-        self.state.postponed.is_empty() && self.transports.iter_mut().all(|transport| transport.arm())
+        self.state.postponed.is_empty() && self.arm_transports()
+    }
+
+    /// Asks all transports to ring when something arrives; false if something has arrived.
+    pub(crate) fn arm_transports(&mut self) -> bool {
+        self.transports.iter_mut().all(|transport| transport.arm())
     }
 
     /// Ends what [`Engine::arm`] began.

@@ -18,6 +18,7 @@ mod engine;
 mod error;
 mod execution;
 mod itself;
+mod keeper;
 mod loss;
 mod observe;
 mod partitioned;

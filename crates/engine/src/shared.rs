@@ -20,7 +20,7 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::WriteMemory;
@@ -28,6 +28,7 @@ use isthmus_lock::{Lock, OneAtATime};
 use isthmus_transport::wait as sleep_on;
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::keeper::Keeper;
 use crate::{Channel, Completion, Direct, Engine, EngineError, Knob, Mode, ReceiveBuffer, Request, SendBuffer, Tuning};
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
@@ -38,21 +39,27 @@ const NAP: Duration = Duration::from_secs(1);
 pub struct Policy {
     /// At least as many cores as processes of the job on this node: spinning hurts nobody.
     pub spare_cores: bool,
-    /// Several threads call MPI (MPI_THREAD_MULTIPLE), or a transport's thread calls [`Shared::progress_from_thread`].
+    /// Several threads call MPI at once (MPI_THREAD_MULTIPLE).
     pub threads: bool,
+    /// Threads of the library make progress too: a transport's ([`Shared::progress_from_thread`]) and the [keeper](Shared::keep).
+    pub guests: bool,
 }
 
-struct Inner {
-    engine: Engine,
+pub(crate) struct Inner {
+    pub(crate) engine: Engine,
+    /// How often a thread of the program has taken the engine; counted where there are guests.
+    pub(crate) entries: u64,
+    /// The transports are armed for the keeper.
+    pub(crate) kept: bool,
     /// Threads that sleep.
-    sleepers: u32,
+    pub(crate) sleepers: u32,
     /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
     descriptors: Option<Arc<[OwnedFd]>>,
 }
 
 /// The engine of a process.
 pub struct Shared {
-    inner: Lock<Inner>,
+    pub(crate) inner: Lock<Inner>,
     policy: Policy,
     tuning: Arc<Tuning>,
     /// Nanoseconds that threads have slept, and how often.
@@ -61,6 +68,7 @@ pub struct Shared {
     /// A transport's thread found the engine busy: progress is due.
     due: AtomicBool,
     bell: Bell,
+    pub(crate) keeper: Keeper,
 }
 
 /// The right to use the engine. Must not be held while waiting: use [`Shared::wait`].
@@ -102,9 +110,9 @@ struct After<'a>(&'a Shared);
 impl Drop for After<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.0.policy.threads {
+        if self.0.policy.guests {
             // Orders the unlocking before the look: a thread that set the flag and then found the lock taken is seen here.
-            fence(Ordering::SeqCst);
+            self.0.inner.settle();
             if self.0.due.load(Ordering::Relaxed) {
                 self.0.catch_up();
             }
@@ -118,18 +126,23 @@ impl Shared {
         Self::with(engine, policy, Lock::new)
     }
 
-    /// Takes the engine of a process whose threads take turns: without the cost of a lock, unless a transport's own thread needs one.
+    /// Takes the engine of a process whose threads take turns: without the cost of a lock.
     pub fn for_one_at_a_time(engine: Engine, policy: Policy, promise: OneAtATime) -> Self {
-        if policy.threads {
-            return Self::new(engine, policy);
-        }
-        Self::with(engine, policy, |inner| Lock::for_one_at_a_time(inner, promise))
+        Self::with(engine, policy, |inner| {
+            if policy.guests {
+                Lock::with_guests(inner, promise)
+            } else {
+                Lock::for_one_at_a_time(inner, promise)
+            }
+        })
     }
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
         let tuning = engine.tuning();
         let inner = Inner {
             engine,
+            entries: 0,
+            kept: false,
             sleepers: 0,
             descriptors: None,
         };
@@ -141,6 +154,7 @@ impl Shared {
             sleeps: AtomicU64::new(0),
             due: AtomicBool::new(false),
             bell: Bell::default(),
+            keeper: Keeper::default(),
         }
     }
 
@@ -158,24 +172,28 @@ impl Shared {
     /// The engine, for a short moment.
     #[inline]
     pub fn lock(&self) -> Guard<'_> {
-        let inner = self.inner.lock();
+        self.enter(self.inner.lock())
+    }
+
+    /// The engine if nobody has it.
+    pub fn try_lock(&self) -> Option<Guard<'_>> {
+        self.inner.try_lock().map(|inner| self.enter(inner))
+    }
+
+    #[inline]
+    fn enter<'a>(&'a self, mut inner: isthmus_lock::Guard<'a, Inner>) -> Guard<'a> {
+        if self.policy.guests {
+            inner.entries += 1;
+            if inner.kept {
+                self.relieve(&mut inner);
+            }
+        }
         Guard {
             events: inner.engine.state.events,
             inner,
             shared: self,
             _after: After(self),
         }
-    }
-
-    /// The engine if nobody has it.
-    pub fn try_lock(&self) -> Option<Guard<'_>> {
-        let inner = self.inner.try_lock()?;
-        Some(Guard {
-            events: inner.engine.state.events,
-            inner,
-            shared: self,
-            _after: After(self),
-        })
     }
 
     /// Makes progress until `check` gives something. `check` is called with the engine before the first round of progress and after
@@ -233,7 +251,7 @@ impl Shared {
         } else {
             1
         };
-        while rounds > 0 && !guard.progress() {
+        while rounds > 0 && !self.poll(&mut guard) {
             rounds -= 1;
         }
         guard.end_directly()
@@ -248,7 +266,7 @@ impl Shared {
     /// from those that it waits for.
     #[inline]
     pub fn idle(&self) {
-        if self.policy.threads {
+        if self.policy.threads || self.policy.guests {
             std::thread::yield_now();
         }
     }
@@ -270,7 +288,7 @@ impl Shared {
 
     #[inline]
     fn poll(&self, guard: &mut Guard<'_>) -> bool {
-        if self.policy.threads && self.due.load(Ordering::Relaxed) {
+        if self.policy.guests && self.due.load(Ordering::Relaxed) {
             // What was due arrived before the flag was set, so this round of progress finds it.
             self.due.store(false, Ordering::SeqCst);
         }
@@ -330,19 +348,13 @@ impl Shared {
         if let Some(descriptors) = &inner.descriptors {
             return Ok(descriptors.clone());
         }
-        let mut all = vec![self.bell.descriptor()?.try_clone_to_owned()?];
-        for transport in &inner.engine.transports {
-            if let Some(descriptor) = transport.descriptor() {
-                all.push(descriptor.try_clone_to_owned()?);
-            }
-        }
-        let all: Arc<[OwnedFd]> = all.into();
+        let all: Arc<[OwnedFd]> = inner.descriptors_with(&self.bell)?.into();
         inner.descriptors = Some(all.clone());
         Ok(all)
     }
 
     /// For a transport's own thread, after it has queued arrivals: makes progress if no thread is inside MPI; if one is,
-    /// that one will. Needs [`Policy::threads`].
+    /// that one will. Needs [`Policy::guests`].
     pub fn progress_from_thread(&self) {
         self.due.store(true, Ordering::SeqCst);
         self.catch_up();
@@ -351,16 +363,37 @@ impl Shared {
     fn catch_up(&self) {
         while self.due.load(Ordering::SeqCst) {
             // If the lock is taken, its holder looks at the flag after unlocking.
-            let Some(mut inner) = self.inner.try_lock() else {
+            let Some(mut inner) = self.inner.visit() else {
                 return;
             };
             self.due.store(false, Ordering::SeqCst);
-            let events = inner.engine.state.events;
-            inner.engine.progress_without_callbacks();
-            if inner.sleepers > 0 && events != inner.engine.state.events {
-                self.bell.ring();
+            if inner.kept {
+                self.relieve(&mut inner);
+            }
+            self.advance(&mut inner);
+        }
+    }
+
+    /// Progress by a thread of the library.
+    pub(crate) fn advance(&self, inner: &mut Inner) {
+        let events = inner.engine.state.events;
+        inner.engine.progress_without_callbacks();
+        if inner.sleepers > 0 && events != inner.engine.state.events {
+            self.bell.ring();
+        }
+    }
+}
+
+impl Inner {
+    /// The transports' descriptors after that of a bell.
+    pub(crate) fn descriptors_with(&self, bell: &Bell) -> io::Result<Vec<OwnedFd>> {
+        let mut all = vec![bell.descriptor()?.try_clone_to_owned()?];
+        for transport in &self.engine.transports {
+            if let Some(descriptor) = transport.descriptor() {
+                all.push(descriptor.try_clone_to_owned()?);
             }
         }
+        Ok(all)
     }
 }
 
@@ -388,28 +421,28 @@ impl Patience {
     }
 }
 
-/// Wakes the threads of this process that sleep.
+/// Wakes threads of this process that sleep.
 #[derive(Default)]
-struct Bell(std::sync::OnceLock<OwnedFd>);
+pub(crate) struct Bell(std::sync::OnceLock<OwnedFd>);
 
 impl Bell {
-    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+    pub(crate) fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
         if self.0.get().is_none() {
-            // Under the engine's lock, so only one thread gets here.
+            // One thread at a time gets here: under the engine's lock, or the only one that sleeps on it.
             let _ = self.0.set(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         }
         self.0.get().map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::Other.into())
     }
 
     /// Fails only when it rings already.
-    fn ring(&self) {
+    pub(crate) fn ring(&self) {
         if let Some(descriptor) = self.0.get() {
             let _ = rustix::io::write(descriptor, &1_u64.to_ne_bytes());
         }
     }
 
     /// Fails only when it is silent already.
-    fn silence(&self) {
+    pub(crate) fn silence(&self) {
         if let Some(descriptor) = self.0.get() {
             let _ = rustix::io::read(descriptor, &mut [0; 8]);
         }

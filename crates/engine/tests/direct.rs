@@ -13,6 +13,7 @@ fn pair(options: Options) -> [Shared; 2] {
     let policy = Policy {
         spare_cores: true,
         threads: false,
+        guests: false,
     };
     let mut engines = world(2, options).engines.into_iter();
     [0, 1].map(|_| Shared::new(engines.next().expect("two"), policy))

@@ -20,8 +20,11 @@ fn processes(count: u32, options: Options, policy: Policy) -> Vec<Arc<Shared>> {
 }
 
 fn policies() -> [Policy; 4] {
-    [(true, false), (false, false), (true, true), (false, true)]
-        .map(|(spare_cores, threads)| Policy { spare_cores, threads })
+    [(true, false), (false, false), (true, true), (false, true)].map(|(spare_cores, threads)| Policy {
+        spare_cores,
+        threads,
+        guests: threads,
+    })
 }
 
 fn send(shared: &Shared, from: u32, to: u32, tag: i32, bytes: &[u8]) {
@@ -96,6 +99,7 @@ fn threads_of_one_process_wait_for_different_things() {
             Policy {
                 spare_cores,
                 threads: true,
+                guests: true,
             },
         );
         std::thread::scope(|scope| {
@@ -130,6 +134,7 @@ fn a_request_completed_by_another_thread_wakes_its_waiter() {
         Policy {
             spare_cores: false,
             threads: true,
+            guests: true,
         },
     )
     .remove(0);
@@ -155,6 +160,7 @@ fn a_transports_thread_makes_progress() {
         Policy {
             spare_cores: true,
             threads: true,
+            guests: true,
         },
     );
     let source = memory(&pattern(1, 300_000));

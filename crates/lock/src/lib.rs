@@ -23,24 +23,43 @@ pub struct OneAtATime(());
 
 impl OneAtATime {
     /// # Safety
-    /// No two threads use a [`Lock`] that was made with this value at the same time; what one thread does with it happens before what
+    /// No two threads use a [`Lock`] that was made with this value at the same time ([`Lock::visit`] is not meant); what one thread does with it happens before what
     /// the next one does.
     pub const unsafe fn promised() -> Self {
         Self(())
     }
 }
 
+/// Who shares the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Threads that are all alike: a mutex.
+    Threads,
+    /// Threads that take turns by promise.
+    Turns,
+    /// Threads that take turns by promise, and guests.
+    Guests,
+}
+
 /// Exclusive access to a value.
+///
+/// **Guests** ([`Lock::visit`]) never wait, and pay for everybody: those who take turns write that they hold the value and look
+/// whether there is a guest, without a fence in between; a guest writes that it is there, makes every other thread of the process
+/// execute a fence (`membarrier`), and looks whether the value is held. So either the holder sees the guest, and steps back until
+/// it has gone, or the guest sees the holder, and goes.
 pub struct Lock<T> {
-    /// `None`: threads take turns by promise.
-    mutex: Option<Mutex<()>>,
-    /// Without a mutex: somebody has the value.
+    form: Form,
+    /// [`Form::Threads`]: who has the value. [`Form::Guests`]: which guest is there.
+    mutex: Mutex<()>,
+    /// One of those who take turns has the value.
     held: AtomicBool,
+    /// A guest has the value or is about to.
+    guest: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a guard only, and there is one guard at a time: the mutex sees to that, or the flag
-// together with the promise that no other thread looks at the flag meanwhile.
+// SAFETY: the value is reached through a guard only, and there is one guard at a time: the mutex sees to that, or the flags
+// together with the promise that no two of those who take turns look at them at once.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// The right to use the value.
@@ -53,59 +72,127 @@ pub struct Guard<'a, T> {
 }
 
 impl<T> Lock<T> {
-    /// For several threads.
-    pub fn new(value: T) -> Self {
+    fn of(form: Form, value: T) -> Self {
         Self {
-            mutex: Some(Mutex::new(())),
+            form,
+            mutex: Mutex::new(()),
             held: AtomicBool::new(false),
+            guest: AtomicBool::new(false),
             value: UnsafeCell::new(value),
         }
     }
 
+    /// For several threads.
+    pub fn new(value: T) -> Self {
+        Self::of(Form::Threads, value)
+    }
+
     /// For threads that take turns.
     pub fn for_one_at_a_time(value: T, _promise: OneAtATime) -> Self {
-        Self {
-            mutex: None,
-            held: AtomicBool::new(false),
-            value: UnsafeCell::new(value),
-        }
+        Self::of(Form::Turns, value)
+    }
+
+    /// For threads that take turns, and guests. The promise need not speak of guests. On a system without `membarrier` the same as
+    /// [`Lock::new`].
+    pub fn with_guests(value: T, _promise: OneAtATime) -> Self {
+        let form = if fence::prepare() { Form::Guests } else { Form::Threads };
+        Self::of(form, value)
     }
 
     /// Takes the value, waiting for it if other threads may have it. A panic of another holder is not passed on.
     ///
     /// # Panics
-    /// Without a mutex, if the value is taken: by this thread, or against the promise.
+    /// If those who take turns have it: this thread, or another one against the promise.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        match &self.mutex {
-            None => {
-                if !self.take() {
-                    taken();
-                }
-                self.guard(None)
+        if self.form == Form::Threads {
+            return self.guard(Some(self.mutex()));
+        }
+        if !self.take() {
+            taken();
+        }
+        if self.guest.load(Ordering::Acquire) {
+            self.step_back();
+        }
+        self.guard(None)
+    }
+
+    /// Takes the value if nobody has it. Not for guests.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        if self.form == Form::Threads {
+            return self.try_mutex().map(|guard| self.guard(Some(guard)));
+        }
+        if !self.take() {
+            return None;
+        }
+        if self.guest.load(Ordering::Acquire) {
+            self.held.store(false, Ordering::Release);
+            return None;
+        }
+        Some(self.guard(None))
+    }
+
+    /// For a guest: takes the value if nobody has it.
+    pub fn visit(&self) -> Option<Guard<'_, T>> {
+        if self.form == Form::Turns {
+            return None;
+        }
+        let mutex = self.try_mutex()?;
+        if self.form == Form::Guests {
+            self.guest.store(true, Ordering::Relaxed);
+            fence::heavy();
+            if self.held.load(Ordering::Acquire) {
+                self.guest.store(false, Ordering::Release);
+                return None;
             }
-            Some(mutex) => self.guard(Some(mutex.lock().unwrap_or_else(PoisonError::into_inner))),
+        }
+        Some(self.guard(Some(mutex)))
+    }
+
+    /// Orders this thread's unlocking before what it reads next: whatever another thread wrote before its [`Lock::visit`] was
+    /// refused, this one reads after the unlocking.
+    #[inline]
+    pub fn settle(&self) {
+        match self.form {
+            Form::Threads => fence::real(),
+            Form::Turns | Form::Guests => fence::light(),
         }
     }
 
-    /// Takes the value if nobody has it.
-    #[inline]
-    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        let Some(mutex) = &self.mutex else {
-            return self.take().then(|| self.guard(None));
-        };
-        match mutex.try_lock() {
-            Ok(guard) => Some(self.guard(Some(guard))),
-            Err(TryLockError::Poisoned(error)) => Some(self.guard(Some(error.into_inner()))),
+    fn mutex(&self) -> MutexGuard<'_, ()> {
+        self.mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_mutex(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.mutex.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
+    /// Writes that the value is held; false if it was. The caller has to look for a guest.
     #[inline]
     fn take(&self) -> bool {
         let free = !self.held.load(Ordering::Relaxed);
-        self.held.store(true, Ordering::Relaxed);
+        if free {
+            self.held.store(true, Ordering::Relaxed);
+            fence::light();
+        }
         free
+    }
+
+    /// Lets the guest finish.
+    #[cold]
+    fn step_back(&self) {
+        while self.guest.load(Ordering::Acquire) {
+            self.held.store(false, Ordering::Release);
+            // A guest keeps it as long as it is there.
+            drop(self.mutex());
+            self.held.store(true, Ordering::Relaxed);
+            fence::light();
+        }
     }
 
     #[inline]
@@ -116,6 +203,64 @@ impl<T> Lock<T> {
             _value: PhantomData,
         }
     }
+}
+
+/// Fences of which one side pays for both.
+mod fence {
+    #[cfg(loom)]
+    mod imp {
+        use loom::sync::atomic::{Ordering, fence};
+
+        // The model checker knows fences of equals only.
+        pub(crate) fn prepare() -> bool {
+            true
+        }
+
+        pub(crate) fn light() {
+            fence(Ordering::SeqCst);
+        }
+
+        pub(crate) fn real() {
+            fence(Ordering::SeqCst);
+        }
+
+        pub(crate) fn heavy() {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    #[cfg(not(loom))]
+    mod imp {
+        use std::sync::atomic::{Ordering, compiler_fence, fence};
+
+        use rustix::thread::{MembarrierCommand, membarrier};
+
+        /// Tells the system that this process will use heavy fences; false if it has none.
+        pub(crate) fn prepare() -> bool {
+            membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+        }
+
+        /// Only the compiler is told.
+        #[inline]
+        pub(crate) fn light() {
+            compiler_fence(Ordering::SeqCst);
+        }
+
+        #[inline]
+        pub(crate) fn real() {
+            fence(Ordering::SeqCst);
+        }
+
+        /// Makes every running thread of the process execute a fence, so that its light ones were real ones.
+        pub(crate) fn heavy() {
+            fence(Ordering::SeqCst);
+            if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
+                panic!("the system refuses membarrier, which it had granted: {error}");
+            }
+        }
+    }
+
+    pub(crate) use imp::{heavy, light, prepare, real};
 }
 
 #[cold]
@@ -149,18 +294,16 @@ impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if self.mutex.is_none() {
-            self.lock.held.store(false, Ordering::Relaxed);
+            self.lock.held.store(false, Ordering::Release);
+        } else if self.lock.form == Form::Guests {
+            self.lock.guest.store(false, Ordering::Release);
         }
     }
 }
 
 impl<T> fmt::Debug for Lock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.mutex.is_some() {
-            "Lock"
-        } else {
-            "Lock without a mutex"
-        })
+        write!(f, "Lock of {:?}", self.form)
     }
 }
 
@@ -231,6 +374,53 @@ mod models {
         });
     }
 
+    /// A guest comes and goes while a thread of the program works, which may wait for it; nothing is lost and nobody is there at once.
+    #[test]
+    fn a_guest_of_those_who_take_turns() {
+        loom::model(|| {
+            // SAFETY: one thread of the model takes turns with itself.
+            let promise = unsafe { OneAtATime::promised() };
+            let lock = Arc::new(Lock::with_guests(Value::new(0), promise));
+            let guest = {
+                let lock = lock.clone();
+                thread::spawn(move || {
+                    let guard = lock.visit()?;
+                    // SAFETY: the guard is the only one.
+                    guard.with_mut(|value| unsafe { *value += 1 });
+                    Some(())
+                })
+            };
+            add(&lock);
+            add(&lock);
+            let was_there = guest.join().unwrap().is_some();
+            assert_eq!(value(&lock), 2 + u32::from(was_there));
+        });
+    }
+
+    /// A flag that a guest has set before it was refused is seen after the unlocking.
+    #[test]
+    fn who_refuses_a_guest_sees_what_it_left() {
+        loom::model(|| {
+            // SAFETY: one thread of the model takes turns with itself.
+            let promise = unsafe { OneAtATime::promised() };
+            let (lock, due) = (
+                Arc::new(Lock::with_guests(Value::new(0), promise)),
+                Arc::new(AtomicBool::new(false)),
+            );
+            let guest = {
+                let (lock, due) = (lock.clone(), due.clone());
+                thread::spawn(move || {
+                    due.store(true, Ordering::SeqCst);
+                    lock.visit().is_some()
+                })
+            };
+            add(&lock);
+            lock.settle();
+            let seen = due.load(Ordering::Relaxed);
+            assert!(guest.join().unwrap() || seen);
+        });
+    }
+
     /// MPI_THREAD_MULTIPLE, and the thread of wide-area connections, which never waits for the lock.
     #[test]
     fn no_turns_with_a_mutex() {
@@ -260,17 +450,19 @@ mod models {
 mod tests {
     use super::*;
 
-    fn both() -> [Lock<u64>; 2] {
+    fn all() -> [Lock<u64>; 3] {
         // SAFETY: the tests give it to one thread after the other.
+        let promise = unsafe { OneAtATime::promised() };
         [
             Lock::new(0),
-            Lock::for_one_at_a_time(0, unsafe { OneAtATime::promised() }),
+            Lock::for_one_at_a_time(0, promise),
+            Lock::with_guests(0, promise),
         ]
     }
 
     #[test]
     fn the_value_has_one_holder() {
-        for lock in both() {
+        for lock in all() {
             let mut guard = lock.lock();
             *guard += 1;
             assert!(lock.try_lock().is_none());
@@ -282,7 +474,7 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
-        for lock in both() {
+        for lock in all() {
             for _ in 0..3 {
                 std::thread::scope(|scope| {
                     scope.spawn(|| *lock.lock() += 1);
@@ -305,7 +497,7 @@ mod tests {
 
     #[test]
     fn taking_it_twice_is_found_out() {
-        let [_, lock] = both();
+        let [_, lock, _] = all();
         let _guard = lock.lock();
         let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(lock.lock())));
         assert!(again.is_err());
@@ -313,7 +505,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_holder_frees_it() {
-        for lock in both() {
+        for lock in all() {
             let holder = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let _guard = lock.lock();
                 panic!("on purpose");
@@ -321,5 +513,42 @@ mod tests {
             assert!(holder.is_err());
             assert_eq!(*lock.lock(), 0);
         }
+    }
+
+    #[test]
+    fn guests_and_those_who_take_turns_count_right() {
+        // SAFETY: one thread takes turns with itself.
+        let lock = Lock::with_guests(0_u64, unsafe { OneAtATime::promised() });
+        let visits = std::thread::scope(|scope| {
+            let guests: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let visit = |_: &i32| lock.visit().map(|mut value| *value += 1).is_some();
+                        (0..20_000).filter(visit).count() as u64
+                    })
+                })
+                .collect();
+            (0..200_000).for_each(|_| *lock.lock() += 1);
+            guests
+                .into_iter()
+                .map(|guest| guest.join().expect("no panic"))
+                .sum::<u64>()
+        });
+        assert_eq!(*lock.lock(), 200_000 + visits);
+        assert!(lock.visit().is_some(), "nobody is there");
+    }
+
+    #[test]
+    fn a_guest_does_not_wait() {
+        let [threads, turns, guests] = all();
+        for lock in [&threads, &guests] {
+            let guard = lock.lock();
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert!(lock.visit().is_none()));
+            });
+            drop(guard);
+            assert_eq!(lock.visit().map(|value| *value), Some(0));
+        }
+        assert!(turns.visit().is_none(), "none are expected");
     }
 }

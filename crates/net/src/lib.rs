@@ -41,6 +41,7 @@ pub use hello::fuzz_hello;
 pub use link::ArrivalHook;
 pub use listener::{Listener, PortRange};
 pub use reactor::{HANDSHAKE_TIME, MAX_HANDSHAKES};
+pub use signals::spawn_quiet;
 pub use start::{Config, NetError, Reach, Transports, start};
 pub use tcp::TcpTransport;
 pub use wide::WideTransport;

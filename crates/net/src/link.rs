@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::outbox::Bulk;
 use crate::reactor::Reactor;
+use crate::signals::spawn_quiet;
 use crate::socket::Bell;
 
 /// Bytes of arrived frames that may wait for the main thread; above it the thread stops reading.
@@ -375,17 +376,10 @@ pub(crate) struct Handle {
 
 impl Handle {
     pub(crate) fn spawn(link: Arc<Link>, reactor: Reactor) -> std::io::Result<Self> {
-        let run = move || reactor.run();
-        // Signals are for the program's own threads.
-        let masked = crate::signals::block_all();
-        let thread = std::thread::Builder::new()
-            .name("isthmus-net".into())
-            .stack_size(1 << 20)
-            .spawn(run);
-        drop(masked);
+        let thread = spawn_quiet("isthmus-net", move || reactor.run())?;
         Ok(Self {
             link,
-            thread: Mutex::new(Some(thread?)),
+            thread: Mutex::new(Some(thread)),
         })
     }
 }

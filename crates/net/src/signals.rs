@@ -2,6 +2,7 @@
 //! Keeps the program's signals away from our thread: a thread inherits the mask of its maker.
 
 use std::ffi::c_int;
+use std::thread::JoinHandle;
 
 /// At least as large as `sigset_t` of any C library on Linux (128 bytes).
 #[repr(C, align(8))]
@@ -16,10 +17,19 @@ unsafe extern "C" {
 const SET_MASK: c_int = 2;
 
 /// All signals of this thread are blocked until this is dropped.
-pub(crate) struct Blocked(Option<SignalSet>);
+struct Blocked(Option<SignalSet>);
+
+/// Starts a thread of the library, which no signal of the program reaches: they are for the program's own threads.
+pub fn spawn_quiet(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    let _masked = block_all();
+    std::thread::Builder::new()
+        .name(name.into())
+        .stack_size(1 << 20)
+        .spawn(work)
+}
 
 /// Blocks all signals of the calling thread.
-pub(crate) fn block_all() -> Blocked {
+fn block_all() -> Blocked {
     let (mut all, mut old) = (SignalSet([0; 128]), SignalSet([0; 128]));
     // SAFETY: the set is large enough and ours.
     let filled = unsafe { sigfillset(&raw mut all) };

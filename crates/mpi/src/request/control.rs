@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 
-use super::{Object, Operation, REQUESTS, Role, comm_at, find};
+use super::{Object, Operation, REQUESTS, Role, comm_at, find, started};
 use crate::c::{In, Out, count};
 use crate::call::{call, call_on};
 use crate::process;
@@ -30,6 +30,7 @@ fn start(handle: h::Request) -> Result<()> {
     // The state is never locked before the engine.
     let operation = starter()?;
     *object.state() = Some(operation);
+    started();
     Ok(())
 }
 

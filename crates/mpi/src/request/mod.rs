@@ -95,7 +95,15 @@ fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Requ
 
 /// A handle for an operation in flight.
 pub(crate) fn insert(comm: h::Comm, operation: Operation) -> h::Request {
+    started();
     insert_object(comm, Some(operation), Role::Once)
+}
+
+/// The program has started an operation and may compute now.
+fn started() {
+    if let Ok(world) = process::world() {
+        world.engine().watch();
+    }
 }
 
 /// Waits for an operation that has no handle. A truncated message has a status too.
