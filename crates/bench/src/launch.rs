@@ -3,17 +3,34 @@
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use isthmus_testbed::{Testbed, Topology};
 
 use crate::error::Error;
-use crate::peers::Peer;
+use crate::peers::{Peer, Placed, Program};
 use crate::samples::Sample;
 use crate::sets::{Run, Set};
 
 /// No job of a set takes longer when it works.
 const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Runs a program of a peer over hosts of a testbed to its end.
+pub(crate) fn over(
+    bed: &Testbed,
+    peer: &Peer,
+    hosts: &[Placed],
+    program: Program,
+    arguments: &[&str],
+    patience: Duration,
+) -> Result<Outcome, Error> {
+    let mut command = peer.over(hosts, program, arguments)?;
+    let first = hosts.first().map_or("", |placed| placed.host.as_str());
+    let child = bed.host(first)?.spawn(quiet(&mut command))?;
+    Ok(finish(child, &peer.name, patience))
+}
 
 /// Where jobs run.
 #[derive(Debug)]
@@ -38,19 +55,22 @@ impl Field {
     /// Runs one job of a peer to its end.
     pub(crate) fn run(&self, peer: &Peer, run: &Run) -> Result<Vec<Sample>, Error> {
         let start = Instant::now();
-        let child = match self {
+        let output = match self {
             Self::Here => {
                 let mut command = peer.local(run);
-                quiet(&mut command)
-                    .spawn()
-                    .map_err(Error::system(format!("start {}", peer.name)))?
+                let child = quiet(&mut command).spawn();
+                let child = child.map_err(Error::system(format!("start {}", peer.name)))?;
+                finish(child, &peer.name, PATIENCE).complete()?
             }
             Self::Wide(bed) => {
-                let mut command = peer.wide(["a1", "b1"], run);
-                bed.host("a1")?.spawn(quiet(&mut command))?
+                let hosts = ["a", "b"].map(|site| Placed {
+                    host: format!("{site}1"),
+                    lan: site.to_owned(),
+                    ranks: run.ranks / 2,
+                });
+                over(bed, peer, &hosts, run.program, run.arguments, PATIENCE)?.complete()?
             }
         };
-        let output = finish(child, &peer.name)?;
         if run.arguments.is_empty() {
             return Ok(vec![Sample {
                 test: "job".to_owned(),
@@ -85,41 +105,67 @@ fn quiet(command: &mut Command) -> &mut Command {
         .stderr(Stdio::piped())
 }
 
-/// What the job printed; an error when it failed or did not end.
-fn finish(mut child: Child, name: &str) -> Result<String, Error> {
-    let reader = |stream: Option<Box<dyn Read + Send>>| {
-        std::thread::spawn(move || {
-            let mut text = String::new();
-            // A stream that breaks off has told what it could.
-            let _ = stream.map(|mut stream| stream.read_to_string(&mut text));
-            text
-        })
-    };
-    let out = reader(child.stdout.take().map(|s| Box::new(s) as Box<dyn Read + Send>));
-    let err = reader(child.stderr.take().map(|s| Box::new(s) as Box<dyn Read + Send>));
-    let status = await_end(&mut child, name);
-    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
-    let status = status?;
-    if status.success() {
-        return Ok(out);
-    }
-    let said = err
-        .lines()
-        .rev()
-        .take(5)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-        .collect::<Vec<_>>()
-        .join("; ");
-    Err(Error::Run {
-        what: format!("{name} ended with {status}"),
-        said,
-    })
+/// What a job printed, also when it failed.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) output: String,
+    /// It failed, or did not end and was killed: its other ranks may still be there.
+    pub(crate) failure: Option<Error>,
 }
 
-fn await_end(child: &mut Child, name: &str) -> Result<ExitStatus, Error> {
-    let deadline = Instant::now() + PATIENCE;
+impl Outcome {
+    fn complete(self) -> Result<String, Error> {
+        self.failure.map_or(Ok(self.output), Err)
+    }
+}
+
+/// What a stream gave so far. A stream that breaks off has told what it could.
+fn collect(stream: Option<impl Read + Send + 'static>) -> (Arc<Mutex<Vec<u8>>>, JoinHandle<()>) {
+    let text = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&text);
+    let thread = std::thread::spawn(move || {
+        let Some(mut stream) = stream else { return };
+        let mut piece = [0; 4096];
+        while let Ok(length @ 1..) = stream.read(&mut piece) {
+            let mut text = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            text.extend_from_slice(&piece[..length]);
+        }
+    });
+    (text, thread)
+}
+
+fn finish(mut child: Child, name: &str, patience: Duration) -> Outcome {
+    let (out, out_thread) = collect(child.stdout.take());
+    let (err, err_thread) = collect(child.stderr.take());
+    let status = await_end(&mut child, name, patience);
+    if status.is_ok() {
+        // Nobody of an ended job writes any more; a panic has been reported by the thread itself.
+        let _ = (out_thread.join(), err_thread.join());
+    }
+    let text = |bytes: &Mutex<Vec<u8>>| {
+        String::from_utf8_lossy(&bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    };
+    let failure = match status {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(Error::Run {
+            what: format!("{name} ended with {status}"),
+            said: last_lines(&text(&err), 5),
+        }),
+        Err(error) => Some(error),
+    };
+    Outcome {
+        output: text(&out),
+        failure,
+    }
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("; ")
+}
+
+fn await_end(child: &mut Child, name: &str, patience: Duration) -> Result<ExitStatus, Error> {
+    let deadline = Instant::now() + patience;
     loop {
         let failed = || Error::system(format!("wait for {name}"));
         if let Some(status) = child.try_wait().map_err(failed())? {
@@ -130,7 +176,7 @@ fn await_end(child: &mut Child, name: &str) -> Result<ExitStatus, Error> {
             child.wait().map_err(failed())?;
             return Err(Error::Run {
                 what: name.to_owned(),
-                said: format!("no end after {} s", PATIENCE.as_secs()),
+                said: format!("no end after {} s", patience.as_secs()),
             });
         }
         // Short against every job that is timed as a whole (a second and more).

