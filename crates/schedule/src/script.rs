@@ -8,6 +8,7 @@
 //! Long messages are cut into pieces; the steps of a piece are written when the executor asks for them ([`Script::pieces`]).
 
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, StepId};
+use std::collections::VecDeque;
 
 /// What a message of a plan is for: the low bits of its slot, so that messages of different phases between
 /// the same two processes cannot be confused. The high bits count pieces.
@@ -149,18 +150,24 @@ type Filler = Box<dyn FnMut(&mut Script) -> bool + Send>;
 /// A plan: written by algorithms, read by executors.
 #[derive(Default)]
 pub(crate) struct Script {
-    /// Steps not yet given out, and before them those that later ones may have to wait for.
-    steps: Vec<Step>,
-    /// What each of them touches.
-    touches: Vec<Touch>,
-    /// Number of the first of them.
+    /// What steps not yet given out do.
+    actions: VecDeque<Action>,
+    /// What they wait for, and before them those that later ones may have to wait for.
+    afters: VecDeque<After>,
+    /// What each of these touches.
+    touches: VecDeque<Touch>,
+    /// Between which places buffers have been read or written, and written, by all steps so far.
+    seen: [Touch; Self::SEEN],
+    /// Number of the first of these.
     base: StepId,
-    given: usize,
     scratch: Vec<u64>,
     filler: Option<Filler>,
 }
 
 impl Script {
+    /// Buffers of which it is known where they have been touched.
+    const SEEN: usize = 5;
+
     /// Asks for scratch memory.
     pub(crate) fn memory(&mut self, units: u64) -> Buffer {
         if units == 0 {
@@ -172,13 +179,51 @@ impl Script {
 
     /// Appends a step that waits for the given ones.
     pub(crate) fn push(&mut self, action: Action, after: After) -> StepId {
-        if self.steps.capacity() == 0 {
-            self.steps.reserve(8);
+        if self.actions.capacity() == 0 {
+            self.actions.reserve(8);
+            self.afters.reserve(8);
             self.touches.reserve(8);
         }
-        self.touches.push(Touch::of(&action));
-        self.steps.push(Step { action, after });
-        self.base + self.steps.len() as StepId - 1
+        let touch = Touch::of(&action);
+        self.see(&touch);
+        self.touches.push_back(touch);
+        self.actions.push_back(action);
+        self.afters.push_back(after);
+        self.end() - 1
+    }
+
+    fn see(&mut self, touch: &Touch) {
+        for (extent, is_write) in [(&touch.read, false), (&touch.write, true)] {
+            if let Some(seen) = self.seen.get_mut(extent.buffer()).filter(|_| !extent.is_empty()) {
+                seen.read.cover(extent);
+                if is_write {
+                    seen.write.cover(extent);
+                }
+            }
+        }
+    }
+
+    /// Forgets what no earlier step can conflict with, because it is where none has been.
+    fn unseen(&self, touch: &mut Touch) {
+        if self
+            .seen
+            .get(touch.read.buffer())
+            .is_some_and(|seen| !seen.write.meets(&touch.read))
+        {
+            touch.read = Extent::NONE;
+        }
+        if self
+            .seen
+            .get(touch.write.buffer())
+            .is_some_and(|seen| !seen.read.meets(&touch.write))
+        {
+            touch.write = Extent::NONE;
+        }
+    }
+
+    /// Number of the next step that is written.
+    fn end(&self) -> StepId {
+        self.base + self.afters.len() as StepId
     }
 
     /// Appends a step that waits for those it conflicts with.
@@ -277,40 +322,46 @@ impl Script {
     ) -> bool {
         let lane = (*number % cut.lanes) as usize;
         self.forget(starts[lane]);
-        starts[lane] = self.base + self.steps.len() as StepId;
+        starts[lane] = self.end();
         body(self, cut.piece(*number));
+        if *number == 0 {
+            // As much as all lanes and the next piece need: many plans may be in memory at a time.
+            let all = self.afters.len() * cut.lanes.min(cut.pieces()) as usize;
+            self.afters.reserve_exact(all);
+            self.touches.reserve_exact(all);
+        }
         *number += 1;
         *number < cut.pieces()
     }
 
     /// Forgets the steps before one.
     fn forget(&mut self, before: StepId) {
-        let gone = ((before - self.base) as usize).min(self.given);
-        self.steps.drain(..gone);
+        let given = self.afters.len() - self.actions.len();
+        let gone = ((before - self.base) as usize).min(given);
+        self.afters.drain(..gone);
         self.touches.drain(..gone);
         self.base += gone as StepId;
-        self.given -= gone;
     }
 
     /// Earlier steps that an action must wait for. Those that the found ones already wait for are left out where that is seen.
     fn conflicts(&self, action: &Action) -> After {
         let mut open = Touch::of(action);
+        self.unseen(&mut open);
         let mut after = After::NONE;
-        for (i, old) in self.touches.iter().enumerate().rev() {
-            if open.is_empty() {
-                break;
+        let (first, second) = self.touches.as_slices();
+        for (touches, start) in [(second, first.len()), (first, 0)] {
+            let mut end = touches.len();
+            while let Some(place) = open.last_conflict(&touches[..end]) {
+                let id = self.base + (start + place) as StepId;
+                if !after
+                    .iter()
+                    .any(|&f| self.afters[(f - self.base) as usize].contains(&id))
+                {
+                    after.append(id);
+                }
+                open.settle(&touches[place]);
+                end = place;
             }
-            if !open.conflicts(old) {
-                continue;
-            }
-            let id = self.base + i as StepId;
-            if !after
-                .iter()
-                .any(|&f| self.steps[(f - self.base) as usize].after.contains(&id))
-            {
-                after.append(id);
-            }
-            open.settle(old);
         }
         after
     }
@@ -340,20 +391,23 @@ impl Plan for Script {
     }
 
     fn next_step(&mut self) -> Option<Step> {
-        while self.given == self.steps.len() {
+        loop {
+            let place = self.afters.len() - self.actions.len();
+            if let Some(action) = self.actions.pop_front() {
+                let after = self.afters[place].clone();
+                return Some(Step { action, after });
+            }
             let mut filler = self.filler.take()?;
             if filler(self) {
                 self.filler = Some(filler);
             }
         }
-        self.given += 1;
-        Some(self.steps[self.given - 1].clone())
     }
 }
 
 /// What an action reads and writes. A reduction's target counts as written: whoever conflicts with the reading
 /// conflicts with the writing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Touch {
     read: Extent,
     write: Extent,
@@ -378,10 +432,18 @@ impl Touch {
         self.write.meets(&other.write) || self.write.meets(&other.read) || self.read.meets(&other.write)
     }
 
-    /// True if nothing is touched.
+    /// The last of several that it conflicts with. Plans of many pieces spend most of their time here.
     #[inline]
-    fn is_empty(&self) -> bool {
-        self.read.is_empty() && self.write.is_empty()
+    fn last_conflict(&self, earlier: &[Self]) -> Option<usize> {
+        match (self.read.is_empty(), self.write.is_empty()) {
+            (true, true) => None,
+            (false, true) => earlier.iter().rposition(|old| self.read.meets(&old.write)),
+            (true, false) => {
+                let conflicts = |old: &Self| self.write.meets(&old.write) | self.write.meets(&old.read);
+                earlier.iter().rposition(conflicts)
+            }
+            (false, false) => earlier.iter().rposition(|old| self.conflicts(old)),
+        }
     }
 
     /// Forgets what an earlier step has written whole: whatever came before that and conflicts there, that step has waited for.
@@ -396,39 +458,36 @@ impl Touch {
     }
 }
 
-/// A slice, ready for comparisons.
-#[derive(Clone, Copy, Debug)]
+/// A slice, ready for comparisons: all buffers in one row, each with 2⁵⁴ places, more than there is memory.
+#[derive(Clone, Copy, Debug, Default)]
 struct Extent {
-    buffer: u32,
     start: u64,
     end: u64,
 }
 
 impl Extent {
-    const NONE: Self = Self {
-        buffer: 0,
-        start: 0,
-        end: 0,
-    };
+    const NONE: Self = Self { start: 0, end: 0 };
+    /// Of a place within a buffer.
+    const BITS: u32 = 54;
 
     #[inline]
     fn of(slice: &Slice) -> Self {
         let buffer = match slice.buffer {
             Buffer::Send => 0,
             Buffer::Recv => 1,
-            Buffer::Scratch(i) => 2 + u32::from(i),
+            Buffer::Scratch(i) => 2 + u64::from(i),
         };
+        let start = (buffer << Self::BITS) + slice.offset;
         Self {
-            buffer,
-            start: slice.offset,
-            end: slice.offset + slice.length,
+            start,
+            end: start + slice.length,
         }
     }
 
     /// True if the two have a unit in common.
     #[inline]
     fn meets(&self, other: &Self) -> bool {
-        self.buffer == other.buffer && self.start.max(other.start) < self.end.min(other.end)
+        self.start.max(other.start) < self.end.min(other.end)
     }
 
     #[inline]
@@ -436,9 +495,25 @@ impl Extent {
         self.start == self.end
     }
 
+    /// Number of its buffer in the row.
+    #[inline]
+    fn buffer(&self) -> usize {
+        (self.start >> Self::BITS) as usize
+    }
+
+    /// Becomes what holds itself, unless that is nothing, and another.
+    #[inline]
+    fn cover(&mut self, other: &Self) {
+        if self.is_empty() {
+            *self = *other;
+        }
+        self.start = self.start.min(other.start);
+        self.end = self.end.max(other.end);
+    }
+
     #[inline]
     fn lies_in(&self, other: &Self) -> bool {
-        self.buffer == other.buffer && self.start >= other.start && self.end <= other.end
+        self.start >= other.start && self.end <= other.end
     }
 }
 
@@ -485,12 +560,12 @@ mod tests {
         let mut starts = vec![0; cut.lanes as usize];
         while number < cut.pieces() {
             script.next_piece(&cut, &mut number, &mut starts, &mut body);
-            script.given = script.steps.len();
-            most = most.max(script.steps.len());
+            script.actions.clear();
+            most = most.max(script.afters.len());
         }
-        assert_eq!(script.base as usize + script.steps.len(), 2 << 14);
+        assert_eq!(script.end(), 2 << 14);
         assert!(most <= 10, "{most} steps at a time");
         // A place is written again only after it was read.
-        assert!(script.steps.iter().skip(8).all(|s| !s.after.is_empty()));
+        assert!(script.afters.iter().skip(8).all(|after| !after.is_empty()));
     }
 }

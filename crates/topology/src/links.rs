@@ -163,6 +163,13 @@ impl Links {
         self.pairs.insert((a.min(b), a.max(b)), link);
     }
 
+    /// The least latency of all links between local areas.
+    pub fn least_wide_latency(&self) -> u64 {
+        let own = self.pairs.values().map(|link| link.latency).min();
+        let other = self.level(Level::WideArea).latency;
+        own.map_or(other, |own| own.min(other))
+    }
+
     /// The link that a message between two processes (world ranks) takes, and its level.
     ///
     /// # Panics

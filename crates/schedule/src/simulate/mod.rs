@@ -7,11 +7,18 @@
 //! carry one message at a time, each way apart: between two local areas one link, between two machines of a local area one, out of a node into
 //! its machine one, out of a process into its node one.
 //!
-//! Deterministic: equal input gives equal output, to the nanosecond. Memory is proportional to the processes, the messages under way and
-//! the kept [`Record`]s, which are bounded by [`Limits`].
+//! **Ties.** What happens to a process or a link at one time happens in the order in which it was decided; messages from other local areas come
+//! before that, ordered by when they left, then by sender.
+//!
+//! Deterministic: equal input gives equal output, to the nanosecond. Memory is proportional to the steps in all windows (at most
+//! [`WINDOW`](crate::step::WINDOW) a process, 24 bytes each), the messages under way and the kept [`Record`]s, which are bounded by [`Limits`].
 
+mod areas;
+mod journal;
 mod outcome;
 mod process;
+mod queue;
+mod wires;
 mod world;
 
 pub use outcome::{Kind, LinkUse, Outcome, Record};
@@ -25,7 +32,7 @@ use world::World;
 /// How far a simulation may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Records that are kept (48 bytes each). If there are more, none are kept, and there is no critical path.
+    /// Records that are kept (40 bytes each). If there are more, only those that a critical path may go through, and if even they are more, none.
     pub records: usize,
     /// Events after which the simulation gives up.
     pub events: u64,

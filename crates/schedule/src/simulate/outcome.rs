@@ -79,14 +79,15 @@ pub struct Outcome {
     pub crossings: Crossings,
     /// All links that were used, slow levels first.
     pub links: Vec<LinkUse>,
-    /// Everything that took place, in the order in which it was decided; empty if that was more than the limit.
+    /// Everything that took place, at each local area in the order in which it was decided; empty if that was more than the limit.
     pub records: Vec<Record>,
     /// Whether there were more records than the limit.
     pub records_dropped: bool,
+    /// Whether even those that the critical path might go through were more than the limit.
+    pub path_dropped: bool,
     /// Events that were handled.
     pub events: u64,
-    /// Last record of each rank that was done last.
-    pub(super) last: u32,
+    pub(super) path: Vec<Record>,
 }
 
 impl Outcome {
@@ -95,16 +96,10 @@ impl Outcome {
         self.finished.iter().copied().max().unwrap_or(0)
     }
 
-    /// The chain of causes that ends with the last process's end, first cause first. Each record ends where the next one begins: that
-    /// of a link also includes the latency where the next one needed the message to arrive. Empty without records.
-    pub fn critical_path(&self) -> Vec<Record> {
-        let mut path = Vec::new();
-        let (mut at, mut end) = (self.last, self.time());
-        while let Some(&record) = self.records.get(at as usize) {
-            path.push(Record { end, ..record });
-            (at, end) = (record.cause, record.begin);
-        }
-        path.reverse();
-        path
+    /// The chain of causes that ends with the last process's end (of several, that of the lowest rank), first cause first. Each record
+    /// ends where the next one begins: that of a link also includes the latency where the next one needed the message to arrive. The
+    /// numbers of their causes mean nothing.
+    pub fn critical_path(&self) -> &[Record] {
+        &self.path
     }
 }

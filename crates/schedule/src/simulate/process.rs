@@ -1,39 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One process: the window of its plan, and until when it is busy.
+//!
+//! A simulation holds the windows of all processes at once and touches one after the other: what counts is how many bytes that is. A step
+//! takes 32 here. Receives that wait are found by looking through all of them: what arrives belongs to one of the first.
 
 use super::outcome::NONE;
-use crate::step::{Action, Plan, Step, StepId};
+use super::wires::Lane;
+use crate::step::{Action, Plan, Rank, Step, StepId};
 use std::collections::VecDeque;
+
+/// What a step is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    Send,
+    Receive,
+    Reduce,
+    Copy,
+}
+
+/// As much of an [`Action`] as takes time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) units: u64,
+    /// The other process of a message.
+    pub(super) peer: Rank,
+    pub(super) slot: u16,
+    pub(super) task: Task,
+}
+
+impl Work {
+    fn of(action: &Action) -> Self {
+        let work = |task, units, peer, slot| Self {
+            units,
+            peer,
+            slot,
+            task,
+        };
+        match *action {
+            Action::Send { to, data, slot } => work(Task::Send, data.length, to, slot),
+            Action::Receive { from, data, slot } => work(Task::Receive, data.length, from, slot),
+            Action::Reduce { target, .. } => work(Task::Reduce, target.length, 0, 0),
+            Action::Copy { to, .. } => work(Task::Copy, to.length, 0, 0),
+        }
+    }
+}
 
 /// A step in the window.
 struct State {
-    action: Action,
-    /// Incomplete steps that it waits for.
+    work: Work,
+    /// Incomplete steps that it waits for, or [`DONE`].
     waits: u32,
-    done: bool,
-    dependents: Vec<StepId>,
+    /// The first two of those that wait for it, as distances; 0: none.
+    near: [u16; 2],
+    /// The last of the others, in `Process::edges`; [`NONE`].
+    others: u32,
+}
+
+/// Of `State::waits`: complete.
+const DONE: u32 = u32::MAX;
+
+/// A receive that waits for its message.
+struct Posted {
+    from: Rank,
+    step: StepId,
+    slot: u16,
+}
+
+/// A step that waits, and the edge of the one before it in its list.
+struct Edge {
+    step: StepId,
+    next: u32,
 }
 
 pub(super) struct Process {
-    plan: Option<Box<dyn Plan>>,
-    base: StepId,
-    window: VecDeque<State>,
-    room: usize,
     /// Busy until then.
     free_at: u64,
+    window: VecDeque<State>,
+    /// Receives that wait, in the order in which they began to.
+    posted: VecDeque<Posted>,
+    base: StepId,
+    room: u32,
     /// Record of what it is busy with.
     last: u32,
+    /// First of the unused edges.
+    unused: u32,
+    edges: Vec<Edge>,
+    plan: Option<Box<dyn Plan>>,
+    /// The link out of it into its node.
+    pub(super) lane: Lane,
 }
 
 impl Process {
     pub(super) fn new(plan: Box<dyn Plan>) -> Self {
         Self {
-            room: plan.window(),
-            plan: Some(plan),
-            base: 0,
-            window: VecDeque::new(),
             free_at: 0,
+            window: VecDeque::new(),
+            posted: VecDeque::new(),
+            base: 0,
+            room: u32::try_from(plan.window()).unwrap_or(u32::MAX),
             last: NONE,
+            unused: NONE,
+            edges: Vec::new(),
+            plan: Some(plan),
+            lane: Lane::new(),
         }
     }
 
@@ -41,13 +110,13 @@ impl Process {
         self.plan.is_none() && self.window.is_empty()
     }
 
-    pub(super) fn action(&self, step: StepId) -> Action {
-        self.window[(step - self.base) as usize].action
+    pub(super) fn work(&self, step: StepId) -> Work {
+        self.window[(step - self.base) as usize].work
     }
 
     /// Learns steps while the window has room, and reports those that can run at once.
     pub(super) fn fill(&mut self, ready: &mut Vec<StepId>) {
-        while self.window.len() < self.room {
+        while self.window.len() < self.room as usize {
             let Some(plan) = &mut self.plan else { return };
             match plan.next_step() {
                 Some(step) => self.learn(&step, ready),
@@ -57,12 +126,13 @@ impl Process {
     }
 
     fn learn(&mut self, step: &Step, ready: &mut Vec<StepId>) {
-        let number = self.base + self.window.len() as StepId;
+        let base = self.base;
+        let number = base + self.window.len() as StepId;
         let mut waits = 0;
-        for &before in step.after.iter().filter(|&&b| b >= self.base) {
-            let earlier = &mut self.window[(before - self.base) as usize];
-            if !earlier.done {
-                earlier.dependents.push(number);
+        for &before in step.after.iter().filter(|&&b| b >= base) {
+            let place = (before - base) as usize;
+            if self.window[place].waits != DONE {
+                self.depend(place, number);
                 waits += 1;
             }
         }
@@ -70,25 +140,58 @@ impl Process {
             ready.push(number);
         }
         self.window.push_back(State {
-            action: step.action,
+            work: Work::of(&step.action),
             waits,
-            done: false,
-            dependents: Vec::new(),
+            near: [0; 2],
+            others: NONE,
         });
+    }
+
+    /// A step waits for the one at this place.
+    fn depend(&mut self, place: usize, step: StepId) {
+        let distance = step - self.base - place as StepId;
+        let state = &mut self.window[place];
+        if state.others == NONE {
+            if let (Some(free), Ok(distance)) = (state.near.iter_mut().find(|n| **n == 0), u16::try_from(distance)) {
+                *free = distance;
+                return;
+            }
+        }
+        let next = state.others;
+        self.window[place].others = self.edge(step, next);
+    }
+
+    fn edge(&mut self, step: StepId, next: u32) -> u32 {
+        let edge = Edge { step, next };
+        if self.unused == NONE {
+            self.edges.push(edge);
+            return self.edges.len() as u32 - 1;
+        }
+        let number = self.unused;
+        self.unused = self.edges[number as usize].next;
+        self.edges[number as usize] = edge;
+        number
     }
 
     /// A step is complete. Reports those that can run now.
     pub(super) fn complete(&mut self, step: StepId, ready: &mut Vec<StepId>) {
         let state = &mut self.window[(step - self.base) as usize];
-        state.done = true;
-        for dependent in std::mem::take(&mut state.dependents) {
-            let state = &mut self.window[(dependent - self.base) as usize];
-            state.waits -= 1;
-            if state.waits == 0 {
-                ready.push(dependent);
-            }
+        state.waits = DONE;
+        let (near, mut at) = (state.near, state.others);
+        for distance in near.into_iter().filter(|&n| n > 0) {
+            self.release(step + StepId::from(distance), ready);
         }
-        while self.window.front().is_some_and(|s| s.done) {
+        let known = ready.len();
+        while at != NONE {
+            let Edge { step, next } = self.edges[at as usize];
+            self.edges[at as usize].next = self.unused;
+            self.unused = at;
+            at = next;
+            self.release(step, ready);
+        }
+        // That list has the last one first.
+        ready[known..].reverse();
+        while self.window.front().is_some_and(|s| s.waits == DONE) {
             self.window.pop_front();
             self.base += 1;
         }
@@ -96,7 +199,30 @@ impl Process {
         if self.window.is_empty() {
             // Most processes are over long before the last one.
             self.window = VecDeque::new();
+            self.posted = VecDeque::new();
+            self.edges = Vec::new();
+            self.unused = NONE;
         }
+    }
+
+    /// A step waits for one step less.
+    fn release(&mut self, step: StepId, ready: &mut Vec<StepId>) {
+        let state = &mut self.window[(step - self.base) as usize];
+        state.waits -= 1;
+        if state.waits == 0 {
+            ready.push(step);
+        }
+    }
+
+    /// A receive waits for its message.
+    pub(super) fn post(&mut self, from: Rank, slot: u16, step: StepId) {
+        self.posted.push_back(Posted { from, step, slot });
+    }
+
+    /// A message arrives: the first receive that waits for it, which does not wait any more.
+    pub(super) fn take(&mut self, from: Rank, slot: u16) -> Option<StepId> {
+        let place = self.posted.iter().position(|p| p.from == from && p.slot == slot)?;
+        self.posted.remove(place).map(|posted| posted.step)
     }
 
     /// Occupies the process for `cost` from `now` on, or from when it is free. Gives begin and end, and what decided the begin: `cause`, or what
@@ -107,5 +233,10 @@ impl Process {
         self.free_at = begin.saturating_add(cost);
         self.last = record;
         (begin, self.free_at, cause)
+    }
+
+    /// The record of what it was busy with last.
+    pub(super) fn last(&mut self) -> &mut u32 {
+        &mut self.last
     }
 }

@@ -1,110 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All processes and links, and the queue of events.
+//! What happens: all processes, and what each event does.
 
+use super::areas::Areas;
+use super::journal::Journal;
 use super::outcome::{Kind, LinkUse, NONE, Outcome, Record};
-use super::process::Process;
+use super::process::{Process, Task};
+use super::queue::{Delivery, Event, Key, What};
+use super::wires::{Cost, Wires};
 use super::{Limits, Stopped};
 use crate::check::Crossings;
-use crate::step::{Action, Plan, Rank, StepId};
+use crate::step::{Plan, Rank, StepId};
 use isthmus_topology::{Level, Links, Topology};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
-
-/// A message: who sends it, to whom, its slot.
-type Key = (Rank, Rank, u16);
-
-/// Something that will happen. `cause` is the record that ends then.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
-    /// A message leaves its sender.
-    Leave { rank: Rank, step: StepId },
-    /// A message arrives.
-    Arrive { key: Key },
-    /// A step is complete.
-    Done { rank: Rank, step: StepId },
-}
-
-/// Ordered by time, then by when it was decided.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Event {
-    time: u64,
-    number: u64,
-    what: What,
-    cause: u32,
-}
-
-/// Messages that have arrived, or receives that wait, of one key. Never both.
-enum Waiting {
-    Arrived(u32),
-    Posted(VecDeque<StepId>),
-}
-
-struct LinkState {
-    used: LinkUse,
-    free_at: u64,
-    last: u32,
-}
 
 pub(super) struct World<'a> {
-    topology: &'a Topology,
     links: &'a Links,
     unit_bytes: u64,
     limits: Limits,
     processes: Vec<Process>,
     finished: Vec<u64>,
-    events: BinaryHeap<Reverse<Event>>,
-    decided: u64,
+    areas: Areas,
+    /// The area whose events are handled.
+    here: u32,
     handled: u64,
-    waiting: HashMap<Key, Waiting>,
-    link_numbers: HashMap<(Level, u32, u32), u32>,
-    link_states: Vec<LinkState>,
+    wires: Wires<'a>,
     crossings: Crossings,
-    records: Vec<Record>,
-    records_dropped: bool,
-    last: u32,
+    journal: Journal,
+    /// The last process to be over (of several, the lowest rank), when, and its last record.
+    last: (u64, Rank, u32),
 }
 
 impl<'a> World<'a> {
     pub(super) fn new(topology: &'a Topology, links: &'a Links, unit_bytes: u64, limits: Limits) -> Self {
         Self {
-            topology,
             links,
             unit_bytes,
             limits,
-            processes: Vec::new(),
-            finished: Vec::new(),
-            events: BinaryHeap::new(),
-            decided: 0,
+            processes: Vec::with_capacity(topology.size() as usize),
+            finished: Vec::with_capacity(topology.size() as usize),
+            areas: Areas::new(topology, links),
+            here: 0,
             handled: 0,
-            waiting: HashMap::new(),
-            link_numbers: HashMap::new(),
-            link_states: Vec::new(),
+            wires: Wires::new(topology, links),
             crossings: Crossings::default(),
-            records: Vec::new(),
-            records_dropped: false,
-            last: NONE,
+            journal: Journal::new(limits.records),
+            last: (0, 0, NONE),
         }
     }
 
     pub(super) fn run(mut self, plans: impl Iterator<Item = Box<dyn Plan>>) -> Result<Outcome, Stopped> {
         let mut ready = Vec::new();
         for (rank, plan) in (0..).zip(plans) {
+            self.here = self.areas.home(rank);
             self.processes.push(Process::new(plan));
             self.finished.push(0);
             self.processes[rank as usize].fill(&mut ready);
             ready.drain(..).for_each(|step| self.start(rank, step, 0, NONE));
         }
-        while let Some(Reverse(event)) = self.events.pop() {
-            self.handled += 1;
-            if self.handled > self.limits.events {
-                return Err(Stopped::TooLong {
-                    events: self.limits.events,
-                });
-            }
-            match event.what {
-                What::Leave { rank, step } => self.leave(rank, step, event.time, event.cause),
-                What::Arrive { key } => self.arrive(key, event.time, event.cause),
-                What::Done { rank, step } => self.done(rank, step, event, &mut ready),
+        (0..self.areas.all.len() as u32).for_each(|area| self.areas.leave(area));
+        while let Some(until) = self.areas.horizon() {
+            while let Some(area) = self.areas.next(until) {
+                self.visit(area, until, &mut ready)?;
+                self.areas.leave(area);
             }
         }
         if let Some(stuck) = self.processes.iter().position(|p| !p.is_over()) {
@@ -113,37 +69,62 @@ impl<'a> World<'a> {
         Ok(self.outcome())
     }
 
+    /// Handles the events of an area that are not later.
+    fn visit(&mut self, area: u32, until: u64, ready: &mut Vec<StepId>) -> Result<(), Stopped> {
+        self.here = area;
+        while let Some(event) = self.areas.all[area as usize].queue.pop(until) {
+            self.handled += 1;
+            if self.handled > self.limits.events {
+                return Err(Stopped::TooLong {
+                    events: self.limits.events,
+                });
+            }
+            match event.what {
+                What::Leave { rank, step } => self.leave(rank, step, event.time, event.cause),
+                What::Arrive { from, to, slot } => self.arrive(Key { from, to, slot }, event.time, event.cause),
+                What::Done { rank, step } => self.done(rank, step, &event, ready),
+            }
+            if self.journal.is_full() {
+                self.forget();
+            }
+        }
+        Ok(())
+    }
+
     fn outcome(self) -> Outcome {
-        let mut links: Vec<LinkUse> = self.link_states.iter().map(|l| l.used).collect();
+        let (time, _, last) = self.last;
+        let (records_dropped, path_dropped) = (self.journal.partial, self.journal.closed);
+        let (records, path) = self.journal.finish(last, time);
+        let own = (0..).zip(&self.processes);
+        let own = own.filter_map(|(rank, process)| process.lane.used(Level::Node, rank, NONE));
+        let mut links: Vec<LinkUse> = self.wires.used().chain(own).collect();
         links.sort_unstable_by_key(|l| (l.level, l.from, l.to));
         Outcome {
             finished: self.finished,
             crossings: self.crossings,
             links,
-            records: self.records,
-            records_dropped: self.records_dropped,
+            records,
+            records_dropped,
+            path,
+            path_dropped,
             events: self.handled,
-            last: self.last,
         }
     }
 
     fn at(&mut self, time: u64, what: What, cause: u32) {
-        self.decided += 1;
-        self.events.push(Reverse(Event {
-            time,
-            number: self.decided,
-            what,
-            cause,
-        }));
+        let event = Event { time, what, cause };
+        self.areas.all[self.here as usize].queue.push(event);
     }
 
-    fn done(&mut self, rank: Rank, step: StepId, event: Event, ready: &mut Vec<StepId>) {
+    fn done(&mut self, rank: Rank, step: StepId, event: &Event, ready: &mut Vec<StepId>) {
         let process = &mut self.processes[rank as usize];
         process.complete(step, ready);
         if process.is_over() {
             self.finished[rank as usize] = event.time;
-            // Events come in order of time: the last one to be over is the latest.
-            self.last = event.cause;
+            let (time, other, record) = self.last;
+            if record == NONE || event.time > time || (event.time == time && rank < other) {
+                self.last = (event.time, rank, event.cause);
+            }
         }
         ready
             .drain(..)
@@ -152,25 +133,25 @@ impl<'a> World<'a> {
 
     /// A step can run from now on.
     fn start(&mut self, rank: Rank, step: StepId, now: u64, cause: u32) {
-        match self.processes[rank as usize].action(step) {
-            Action::Send { to, data, .. } => {
-                let bytes = self.bytes(data.length);
-                let cost = self.links.between(self.topology, rank, to).1.send.at(bytes);
-                let (end, record) = self.occupy(Kind::Send, rank, to, bytes, cost, (now, cause));
+        let work = self.processes[rank as usize].work(step);
+        let bytes = self.bytes(work.units);
+        match work.task {
+            Task::Send => {
+                let cost = self.wires.cost(rank, work.peer, bytes);
+                let level = cost.level;
+                let (end, record) = self.occupy(Kind::Send, level, (rank, work.peer), bytes, cost.send, (now, cause));
                 self.at(end, What::Leave { rank, step }, record);
             }
-            Action::Receive { from, slot, .. } => self.post((from, rank, slot), step, now, cause),
-            Action::Copy { to, .. } => {
-                self.compute(rank, step, self.links.copy.at(self.bytes(to.length)), (now, cause))
+            Task::Receive => {
+                let (from, to, slot) = (work.peer, rank, work.slot);
+                if self.areas.all[self.here as usize].take(Key { from, to, slot }) {
+                    self.receive(from, rank, step, (now, cause));
+                } else {
+                    self.processes[rank as usize].post(from, slot, step);
+                }
             }
-            Action::Reduce { target, .. } => {
-                self.compute(
-                    rank,
-                    step,
-                    self.links.reduce.at(self.bytes(target.length)),
-                    (now, cause),
-                );
-            }
+            Task::Copy => self.compute(rank, step, self.links.copy.at(bytes), (now, cause)),
+            Task::Reduce => self.compute(rank, step, self.links.reduce.at(bytes), (now, cause)),
         }
     }
 
@@ -178,29 +159,24 @@ impl<'a> World<'a> {
         if cost == 0 {
             return self.at(now, What::Done { rank, step }, cause);
         }
-        let (end, record) = self.occupy(Kind::Compute, rank, rank, 0, cost, (now, cause));
+        let (end, record) = self.occupy(Kind::Compute, Level::Node, (rank, rank), 0, cost, (now, cause));
         self.at(end, What::Done { rank, step }, record);
     }
 
     /// The message takes its link as soon as that is free.
     fn leave(&mut self, rank: Rank, step: StepId, now: u64, cause: u32) {
-        let Action::Send { to, data, slot } = self.processes[rank as usize].action(step) else {
-            unreachable!("only messages leave")
+        let work = self.processes[rank as usize].work(step);
+        let (to, slot, bytes) = (work.peer, work.slot, self.bytes(work.units));
+        let cost = self.wires.cost(rank, to, bytes);
+        let Cost { level, latency, .. } = cost;
+        let record = self.journal.next();
+        let lane = match level {
+            Level::Node => &mut self.processes[rank as usize].lane,
+            _ => self.wires.lane(level, rank, to),
         };
-        let bytes = self.bytes(data.length);
-        let (level, link) = self.links.between(self.topology, rank, to);
-        let (gap, latency) = (link.gap.at(bytes), link.latency);
-        let record = self.next_record();
-        let state = self.link(level, rank, to);
-        let cause = if state.free_at > now { state.last } else { cause };
-        let begin = now.max(state.free_at);
-        let end = begin.saturating_add(gap);
-        (state.free_at, state.last) = (end, record);
-        state.used.messages += 1;
-        state.used.bytes = state.used.bytes.saturating_add(bytes);
-        state.used.busy = state.used.busy.saturating_add(gap);
+        let (begin, end, cause) = lane.take(bytes, cost.gap, (now, cause), record);
         self.crossings.count(level, bytes);
-        self.keep(Record {
+        self.journal.keep(Record {
             kind: Kind::Link,
             level,
             rank,
@@ -211,86 +187,50 @@ impl<'a> World<'a> {
             end,
         });
         self.at(end, What::Done { rank, step }, record);
-        let key = (rank, to, slot);
-        self.at(end.saturating_add(latency), What::Arrive { key }, record);
-    }
-
-    fn link(&mut self, level: Level, from: Rank, to: Rank) -> &mut LinkState {
-        let (a, b) = (self.topology.clusters_of(from), self.topology.clusters_of(to));
-        let (from, to) = match level {
-            Level::WideArea => (a[0], b[0]),
-            Level::LocalArea => (a[1], b[1]),
-            Level::Machine | Level::Vendor => (a[2], u32::MAX),
-            Level::Node => (from, u32::MAX),
-        };
-        let next = self.link_states.len() as u32;
-        let number = *self.link_numbers.entry((level, from, to)).or_insert(next);
-        if number == next {
-            let used = LinkUse {
-                level,
-                from,
-                to,
-                messages: 0,
-                bytes: 0,
-                busy: 0,
-            };
-            self.link_states.push(LinkState {
-                used,
-                free_at: 0,
-                last: NONE,
-            });
+        let arrival = end.saturating_add(latency);
+        if level > Level::WideArea {
+            return self.at(arrival, What::Arrive { from: rank, to, slot }, record);
         }
-        &mut self.link_states[number as usize]
-    }
-
-    /// A receive waits for its message, or takes it.
-    fn post(&mut self, key: Key, step: StepId, now: u64, cause: u32) {
-        match self.waiting.get_mut(&key) {
-            Some(Waiting::Arrived(messages)) => {
-                *messages -= 1;
-                if *messages == 0 {
-                    self.waiting.remove(&key);
-                }
-                self.receive(key, step, now, cause);
-            }
-            Some(Waiting::Posted(steps)) => steps.push_back(step),
-            None => _ = self.waiting.insert(key, Waiting::Posted([step].into())),
-        }
+        self.areas.deliver(Delivery {
+            time: arrival,
+            decided: now,
+            from: rank,
+            number: self.handled,
+            to,
+            slot,
+            cause: record,
+        });
     }
 
     fn arrive(&mut self, key: Key, now: u64, cause: u32) {
-        match self.waiting.get_mut(&key) {
-            Some(Waiting::Posted(steps)) => {
-                let step = steps.pop_front();
-                if steps.is_empty() {
-                    self.waiting.remove(&key);
-                }
-                if let Some(step) = step {
-                    self.receive(key, step, now, cause);
-                }
-            }
-            Some(Waiting::Arrived(messages)) => *messages += 1,
-            None => _ = self.waiting.insert(key, Waiting::Arrived(1)),
+        match self.processes[key.to as usize].take(key.from, key.slot) {
+            Some(step) => self.receive(key.from, key.to, step, (now, cause)),
+            None => self.areas.all[self.here as usize].keep(key),
         }
     }
 
-    fn receive(&mut self, (from, rank, _): Key, step: StepId, now: u64, cause: u32) {
-        let Action::Receive { data, .. } = self.processes[rank as usize].action(step) else {
-            unreachable!("only receives wait for messages")
-        };
-        let bytes = self.bytes(data.length);
-        let cost = self.links.between(self.topology, from, rank).1.receive.at(bytes);
-        let (end, record) = self.occupy(Kind::Receive, rank, from, bytes, cost, (now, cause));
+    fn receive(&mut self, from: Rank, rank: Rank, step: StepId, since: (u64, u32)) {
+        let bytes = self.bytes(self.processes[rank as usize].work(step).units);
+        let cost = self.wires.cost(from, rank, bytes);
+        let (end, record) = self.occupy(Kind::Receive, cost.level, (rank, from), bytes, cost.receive, since);
         self.at(end, What::Done { rank, step }, record);
     }
 
     /// Occupies a process and keeps the record. Gives the end and the record's number.
-    fn occupy(&mut self, kind: Kind, rank: Rank, peer: Rank, bytes: u64, cost: u64, since: (u64, u32)) -> (u64, u32) {
-        let record = self.next_record();
-        let (begin, end, cause) = self.processes[rank as usize].occupy(since.0, cost, since.1, record);
-        self.keep(Record {
+    fn occupy(
+        &mut self,
+        kind: Kind,
+        level: Level,
+        (rank, peer): (Rank, Rank),
+        bytes: u64,
+        cost: u64,
+        (now, cause): (u64, u32),
+    ) -> (u64, u32) {
+        let record = self.journal.next();
+        let (begin, end, cause) = self.processes[rank as usize].occupy(now, cost, cause, record);
+        self.journal.keep(Record {
             kind,
-            level: self.topology.level_between(rank, peer),
+            level,
             rank,
             peer,
             cause,
@@ -301,24 +241,27 @@ impl<'a> World<'a> {
         (end, record)
     }
 
-    fn next_record(&self) -> u32 {
-        if self.records_dropped {
-            NONE
-        } else {
-            self.records.len() as u32
-        }
+    /// Forgets the records that no critical path can go through any more.
+    fn forget(&mut self) {
+        let mut marks = self.journal.marks();
+        self.ends(&mut |record| {
+            if let Some(mark) = marks.get_mut(*record as usize) {
+                *mark = true;
+            }
+        });
+        let moved = self.journal.forget(marks);
+        self.ends(&mut |record| *record = moved.of(*record));
     }
 
-    fn keep(&mut self, record: Record) {
-        if self.records_dropped {
-            return;
+    /// Visits the records that may become causes.
+    fn ends(&mut self, visit: &mut impl FnMut(&mut u32)) {
+        for process in &mut self.processes {
+            visit(process.last());
+            visit(&mut process.lane.last);
         }
-        if self.records.len() >= self.limits.records.min(NONE as usize) {
-            self.records = Vec::new();
-            self.records_dropped = true;
-            return;
-        }
-        self.records.push(record);
+        self.areas.all.iter_mut().for_each(|a| a.queue.causes(visit));
+        self.wires.causes(visit);
+        visit(&mut self.last.2);
     }
 
     fn bytes(&self, units: u64) -> u64 {
