@@ -4,8 +4,9 @@
 
 use crate::choose::{self, Question, Strategy};
 use crate::cost::Factor;
-use crate::{Blocks, Call, Network};
+use crate::{Blocks, Call, Network, in_order};
 use isthmus_topology::{Level, Shape};
+use std::sync::Arc;
 
 /// What is chosen for one tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +39,11 @@ pub struct Candidate {
 }
 
 /// The candidates of a call in declared order. Empty for calls without a choice: without data, and of neighbourhoods.
-pub fn explain(call: &Call, network: &Network) -> Vec<Candidate> {
+pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
     if call.operation.is_neighborhood() {
         return Vec::new();
     }
+    let network = in_order(call, network);
     let question = Question::of(call, network);
     let candidates = choose::candidates(&question, network);
     let chosen = choose::cheapest(&candidates);

@@ -65,6 +65,7 @@ pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
         "rank outside the group of {}",
         network.size()
     );
+    let network = in_order(call, network);
     match call.operation {
         Operation::Barrier => barrier::plan(network, me),
         Operation::Bcast => bcast::plan(call, network, me),
@@ -82,6 +83,21 @@ pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
         | Operation::NeighborAlltoallv
         | Operation::NeighborAlltoallw => unreachable!("neighbourhoods have plans of their own: neighbor_plan"),
     }
+}
+
+/// The network in the order of sites in which a call is carried out: another than that of ranks where messages are put together or
+/// cut on their way between sites and nothing depends on the order. The same for equal calls.
+fn in_order<'a>(call: &Call, network: &'a Arc<Network>) -> &'a Arc<Network> {
+    use Operation as O;
+    let free = match call.operation {
+        O::Bcast | O::Gather | O::Gatherv | O::Scatter | O::Scatterv | O::Alltoall => true,
+        O::Reduce | O::ReduceScatter | O::ReduceScatterBlock => {
+            call.commutative || call.fixed || !network.in_rank_order()
+        }
+        // Leaders exchange whole items, in any order.
+        _ => false,
+    };
+    if free { network.arranged() } else { network }
 }
 
 /// The part of a process that has none.
@@ -104,6 +120,7 @@ pub struct CountsPhase {
 ///
 /// `call.blocks` is [`Blocks::Known`] at the root and [`Blocks::Own`] elsewhere; the phase's structure depends on neither.
 pub fn counts_phase(call: &Call, network: &Arc<Network>, me: Rank) -> Option<CountsPhase> {
+    let network = in_order(call, network);
     match call.operation {
         Operation::Gatherv => gather::counts(call, network, me),
         Operation::Scatterv => scatter::counts(call, network, me),

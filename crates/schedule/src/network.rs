@@ -6,7 +6,7 @@
 
 use crate::choose::Choices;
 use crate::overrides::Overrides;
-use crate::routes::Routes;
+use crate::routes::{Routes, Ways, arrangement};
 use isthmus_topology::{Level, Link, Links, Rank, Shape, Topology};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +21,10 @@ pub struct Network {
     areas: Vec<u32>,
     /// The same group as if all were in one local area, where positions are not ranks.
     by_rank: OnceLock<Arc<Self>>,
+    /// The same group with its sites in a better order.
+    arranged: OnceLock<Option<Arc<Self>>>,
     routes: OnceLock<Option<Arc<Routes>>>,
+    ways: OnceLock<Option<Arc<Ways>>>,
     choices: Choices,
 }
 
@@ -80,7 +83,9 @@ impl Network {
             overrides,
             areas,
             by_rank: OnceLock::new(),
+            arranged: OnceLock::new(),
             routes: OnceLock::new(),
+            ways: OnceLock::new(),
             choices: Choices::default(),
         })
     }
@@ -115,6 +120,21 @@ impl Network {
             let shape = Arc::clone(self.shape.by_rank());
             Self::of_shape(&shape, Arc::clone(&self.links), Arc::clone(&self.overrides))
         })
+    }
+
+    /// A network of the same group for what may go by any order of sites: with its sites in the order in which routes between them are
+    /// quickest, so that what goes through a site is an interval of positions.
+    pub fn arranged(self: &Arc<Self>) -> &Arc<Self> {
+        let arranged = self.arranged.get_or_init(|| {
+            let order = arrangement(self)?;
+            let areas = order.iter().map(|&cluster| self.areas[cluster as usize]).collect();
+            let shape = Arc::new(self.shape.arranged(&order));
+            let network = Self::with(shape, Arc::clone(&self.links), Arc::clone(&self.overrides), areas);
+            // It is as good as it gets.
+            network.arranged.get_or_init(|| None);
+            Some(network)
+        });
+        arranged.as_ref().unwrap_or(self)
     }
 
     /// The clusters of the group.
@@ -157,6 +177,12 @@ impl Network {
     pub(crate) fn routes(&self) -> Option<&Arc<Routes>> {
         let routes = self.routes.get_or_init(|| Routes::new(self).map(Arc::new));
         routes.as_ref()
+    }
+
+    /// The quickest ways between the parts of the outermost tier, where some lead through others.
+    pub(crate) fn ways(&self) -> Option<&Arc<Ways>> {
+        let ways = self.ways.get_or_init(|| Ways::new(self).map(Arc::new));
+        ways.as_ref()
     }
 
     pub(crate) fn choices(&self) -> &Choices {

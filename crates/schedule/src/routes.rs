@@ -4,19 +4,168 @@
 //! Latencies between sites do not obey the triangle inequality: with round trips of 20, 40 and 75 ms the way through the middle site
 //! takes 30 ms where the direct one takes 37.5. A tree by latency still has one message per site.
 //!
-//! Subtrees must be intervals of members ([`form`](crate::form)). Among those trees the quickest is found by dynamic programming: a
-//! member x that has something for an interval cuts it, on either side of itself, into parts with a first member each.
+//! Where everybody gets the same, everybody's item takes its quickest [`Ways`]. Where messages are put together or cut, subtrees must be
+//! intervals of members ([`form`](crate::form)). Among those trees the quickest is found by dynamic programming: a member x that has
+//! something for an interval cuts it, on either side of itself, into parts with a first member each. What such [`Routes`] reach depends
+//! on the order of the members, so where order does not matter they are [arranged](arrangement) as if they stood along a line.
 
 use crate::Network;
 use crate::form::Part;
 use std::ops::Range;
 
+/// One way between each two members of the outermost council, for a short message with what handing it on costs.
+#[derive(Clone, Debug)]
+struct Latency {
+    members: u32,
+    /// Nanoseconds, by sender and receiver.
+    times: Vec<u64>,
+}
+
+impl Latency {
+    /// Most members: the tables grow with the cube, the work with the fifth power.
+    const MOST: u32 = 12;
+
+    /// `None` if the members are many or their links alike.
+    fn among(network: &Network) -> Option<Self> {
+        let members = if network.tiers() == 0 { 0 } else { network.clusters(1) };
+        if !(3..=Self::MOST).contains(&members) || !network.has_pairs() {
+            return None;
+        }
+        let cost = |(a, b)| match a == b {
+            true => 0,
+            false => {
+                let link = network.outer(a, b);
+                link.latency + link.send.at(0) + link.receive.at(0)
+            }
+        };
+        let pairs = (0..members).flat_map(|a| (0..members).map(move |b| (a, b)));
+        Some(Self {
+            members,
+            times: pairs.map(cost).collect(),
+        })
+    }
+
+    fn at(&self, a: u32, b: u32) -> u64 {
+        self.times[(a * self.members + b) as usize]
+    }
+
+    /// The same with the members in another order.
+    fn arranged(&self, order: &[u32]) -> Self {
+        let pairs = order.iter().flat_map(|&a| order.iter().map(move |&b| (a, b)));
+        Self {
+            members: self.members,
+            times: pairs.map(|(a, b)| self.at(a, b)).collect(),
+        }
+    }
+}
+
+/// The quickest ways from each member of the outermost council to each other, where some lead through others.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    members: u32,
+    /// By first and last member of a way: the member before the last.
+    before: Vec<u32>,
+}
+
+impl Ways {
+    /// The ways between the parts of the outermost tier; `None` if they are many or all direct.
+    pub(crate) fn new(network: &Network) -> Option<Self> {
+        let latency = Latency::among(network)?;
+        let ways = Self::of(&latency);
+        let pairs = |from| (0..latency.members).map(move |to| (from, to));
+        let direct = (0..latency.members)
+            .flat_map(pairs)
+            .all(|(from, to)| ways.before(from, to) == from);
+        (!direct).then_some(ways)
+    }
+
+    fn of(latency: &Latency) -> Self {
+        let trees = (0..latency.members).flat_map(|root| quickest(latency, root));
+        Self {
+            members: latency.members,
+            before: trees.map(|(_, before)| before).collect(),
+        }
+    }
+
+    /// The member that hands the item of `from` to `to`.
+    pub(crate) fn before(&self, from: u32, to: u32) -> u32 {
+        self.before[(from * self.members + to) as usize]
+    }
+
+    /// The members to whom `by` hands the item of `from`, in order of their distance in the circle of members.
+    pub(crate) fn after(&self, from: u32, by: u32) -> impl Iterator<Item = u32> + '_ {
+        let k = self.members;
+        (1..k)
+            .map(move |d| (by + d) % k)
+            .filter(move |&to| to != from && self.before(from, to) == by)
+    }
+}
+
+/// When each member can have what the root has, and from whom. Equally quick ways have the fewest members between.
+fn quickest(latency: &Latency, root: u32) -> Vec<(u64, u32)> {
+    let mut best: Vec<(u64, u32)> = (0..latency.members).map(|to| (latency.at(root, to), root)).collect();
+    let mut open: Vec<u32> = (0..latency.members).filter(|&i| i != root).collect();
+    while let Some(next) = (0..open.len()).min_by_key(|&i| best[open[i] as usize].0) {
+        let by = open.swap_remove(next);
+        for &to in &open {
+            let time = best[by as usize].0.saturating_add(latency.at(by, to));
+            // No measurement of links is better than that.
+            if time.saturating_add(latency.at(root, to) / 32) < best[to as usize].0 {
+                best[to as usize] = (time, by);
+            }
+        }
+    }
+    best
+}
+
+/// Most members that are arranged: each order that is tried takes the tables of its routes.
+const ARRANGED: u32 = 8;
+
+/// The order of the parts of the outermost tier in which routes are quickest, if it is another than theirs. The same on all members.
+pub(crate) fn arrangement(network: &Network) -> Option<Vec<u32>> {
+    let latency = Latency::among(network).filter(|l| l.members <= ARRANGED)?;
+    let all = 0..latency.members;
+    let least: u64 = all
+        .clone()
+        .map(|root| quickest(&latency, root).iter().map(|b| b.0).max().unwrap_or(0))
+        .sum();
+    let reach = |order: &[u32]| {
+        let routes = Routes::of(&latency.arranged(order));
+        all.clone().map(|root| routes.reach(root)).sum::<u64>()
+    };
+    let natural: Vec<u32> = all.clone().collect();
+    let (mut best, mut order) = (reach(&natural), natural.clone());
+    let enough = best - best / 32;
+    while best > least {
+        let tried = neighbours(&order).map(|order| (reach(&order), order));
+        match tried.min_by_key(|t| t.0) {
+            Some((time, better)) if time < best => (best, order) = (time, better),
+            _ => break,
+        }
+    }
+    (best < enough && order != natural).then_some(order)
+}
+
+/// The orders in which one member stands elsewhere, or a stretch of members is turned round.
+fn neighbours(order: &[u32]) -> impl Iterator<Item = Vec<u32>> + '_ {
+    let k = order.len();
+    let pairs = (0..k).flat_map(move |a| (0..k).map(move |b| (a, b)));
+    pairs.filter(|(a, b)| a != b).map(|(a, b)| {
+        let mut other = order.to_vec();
+        if a < b {
+            other[a..=b].reverse();
+        } else {
+            let member = other.remove(a);
+            other.insert(b, member);
+        }
+        other
+    })
+}
+
 /// The quickest trees among the members of one council, for every root.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    members: u32,
-    /// One way between each two members, nanoseconds.
-    latency: Vec<u64>,
+    latency: Latency,
     /// For each root and interval beside it or around it: when its last member has it, and the first cut.
     best: Vec<Cut>,
 }
@@ -32,28 +181,16 @@ struct Cut {
 }
 
 impl Routes {
-    /// Most members: the tables grow with the cube, the work with the fifth power.
-    const MOST: u32 = 16;
-
     /// The trees among the parts of the outermost tier; `None` if they are many or their links alike.
     pub(crate) fn new(network: &Network) -> Option<Self> {
-        let members = if network.tiers() == 0 { 0 } else { network.clusters(1) };
-        if !(3..=Self::MOST).contains(&members) || !network.has_pairs() {
-            return None;
-        }
-        let pairs = (0..members).flat_map(|a| (0..members).map(move |b| (a, b)));
-        // A short message, with what handing it on costs.
-        let cost = |(a, b)| {
-            let link = network.outer(a, b);
-            link.latency + link.send.at(0) + link.receive.at(0)
-        };
-        Some(Self::of(members, pairs.map(cost).collect()))
+        let latency = Latency::among(network)?;
+        Some(Self::of(&latency))
     }
 
-    fn of(members: u32, latency: Vec<u64>) -> Self {
+    fn of(latency: &Latency) -> Self {
+        let members = latency.members;
         let mut routes = Self {
-            members,
-            latency,
+            latency: latency.clone(),
             best: vec![Cut::default(); members as usize * (members as usize + 1).pow(2)],
         };
         for length in 1..members {
@@ -66,7 +203,7 @@ impl Routes {
 
     /// Finds how the neighbours of an interval on its left and right serve it.
     fn serve(&mut self, interval: Range<u32>) {
-        for root in 0..self.members {
+        for root in 0..self.latency.members {
             if !interval.contains(&root) {
                 let cut = self.cheapest(&interval, root);
                 let place = self.place(&interval, root);
@@ -94,7 +231,7 @@ impl Routes {
             };
             let rest = self.time(&rest, root);
             for first in part.clone() {
-                let time = rest.max(self.way(root, first) + self.through(&part, first));
+                let time = rest.max(self.latency.at(root, first) + self.through(&part, first));
                 if time < best.time {
                     best = Cut { time, at, first };
                 }
@@ -117,18 +254,13 @@ impl Routes {
     }
 
     fn place(&self, interval: &Range<u32>, root: u32) -> usize {
-        let n = self.members as usize + 1;
+        let n = self.latency.members as usize + 1;
         (root as usize * n + interval.start as usize) * n + interval.end as usize
     }
 
-    fn way(&self, a: u32, b: u32) -> u64 {
-        self.latency[(a * self.members + b) as usize]
-    }
-
     /// Until the last member has what the root has, nanoseconds.
-    #[cfg(test)]
-    pub(crate) fn reach(&self, root: u32) -> u64 {
-        self.through(&(0..self.members), root)
+    fn reach(&self, root: u32) -> u64 {
+        self.through(&(0..self.latency.members), root)
     }
 
     /// The parts that `root` hands on: far ones first on either side.
@@ -155,28 +287,97 @@ mod tests {
     use super::*;
 
     /// 10, 20 and 37.5 ms.
-    fn three(order: [usize; 3]) -> Routes {
-        let way = [[0, 10, 37], [10, 0, 20], [37, 20, 0]];
-        let latency = order.iter().flat_map(|&a| order.iter().map(move |&b| way[a][b]));
-        Routes::of(3, latency.collect())
+    const THREE: [[u64; 3]; 3] = [[0, 10, 37], [10, 0, 20], [37, 20, 0]];
+
+    fn three(order: [usize; 3]) -> Latency {
+        let times = order.iter().flat_map(|&a| order.iter().map(move |&b| THREE[a][b]));
+        Latency {
+            members: 3,
+            times: times.collect(),
+        }
+    }
+
+    fn reach(latency: &Latency) -> Vec<u64> {
+        let routes = Routes::of(latency);
+        (0..latency.members).map(|root| routes.reach(root)).collect()
     }
 
     #[test]
     fn a_quick_way_through_another_site_is_taken() {
         for order in [[0, 1, 2], [2, 1, 0]] {
-            let routes = three(order);
-            let reach: Vec<u64> = (0..3).map(|root| routes.reach(root)).collect();
-            assert_eq!(reach, [30, 20, 30], "sites {order:?}");
+            assert_eq!(reach(&three(order)), [30, 20, 30], "sites {order:?}");
         }
         // Where the middle site is not between the others, what goes through it is no interval.
-        let reach: Vec<u64> = (0..3).map(|root| three([1, 0, 2]).reach(root)).collect();
-        assert_eq!(reach, [20, 37, 30]);
+        assert_eq!(reach(&three([1, 0, 2])), [20, 37, 30]);
+    }
+
+    #[test]
+    fn ways_need_no_intervals() {
+        let ways = Ways::of(&three([1, 0, 2]));
+        assert_eq!((ways.before(1, 2), ways.before(2, 1), ways.before(0, 1)), (0, 0, 0));
+        assert_eq!(ways.after(1, 0).collect::<Vec<_>>(), [2]);
+        assert_eq!(ways.after(0, 0).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(ways.after(1, 2).count(), 0);
+    }
+
+    fn network(order: [usize; 3]) -> std::sync::Arc<Network> {
+        use isthmus_topology::{Level, Link, Links, Shape};
+        let mut links = Links::default();
+        for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+            links.set_pair(
+                a,
+                b,
+                Link::simple(
+                    THREE[order[a as usize]][order[b as usize]] * 1_000_000,
+                    12_500_000,
+                    10_000,
+                ),
+            );
+        }
+        let shape = Shape::from_colours(&[Level::WideArea, Level::Node], 6, |rank, _| rank / 2);
+        Network::of_shape(
+            &std::sync::Arc::new(shape),
+            std::sync::Arc::new(links),
+            std::sync::Arc::default(),
+        )
+    }
+
+    #[test]
+    fn the_middle_site_is_put_between_the_others() {
+        assert_eq!(arrangement(&network([0, 1, 2])), None);
+        for order in [[1, 0, 2], [1, 2, 0], [0, 2, 1], [2, 0, 1]] {
+            let arranged = arrangement(&network(order)).expect("an order");
+            assert_eq!(order[arranged[1] as usize], 1, "sites {order:?} as {arranged:?}");
+        }
+    }
+
+    #[test]
+    fn sites_along_a_line_are_found_in_any_order() {
+        let order = [3u32, 0, 5, 1, 4, 2];
+        let times = order
+            .iter()
+            .flat_map(|&a| order.iter().map(move |&b| u64::from(a.abs_diff(b)).pow(2)));
+        let latency = Latency {
+            members: 6,
+            times: times.collect(),
+        };
+        let line = latency.arranged(&[1, 3, 5, 0, 4, 2]);
+        assert_eq!(reach(&line), [5, 4, 3, 3, 4, 5]);
+        let mut order: Vec<u32> = (0..6).collect();
+        let sum = |order: &[u32]| reach(&latency.arranged(order)).iter().sum::<u64>();
+        while let Some(better) = neighbours(&order)
+            .min_by_key(|o| sum(o))
+            .filter(|o| sum(o) < sum(&order))
+        {
+            order = better;
+        }
+        assert_eq!(sum(&order), 24);
     }
 
     #[test]
     fn parts_are_intervals_that_cover_all_others_once() {
-        let latency: Vec<u64> = (0..49u64).map(|i| 1 + (i % 7).abs_diff(i / 7) * (i % 5 + 1)).collect();
-        let routes = Routes::of(7, latency);
+        let times = (0..49u64).map(|i| 1 + (i % 7).abs_diff(i / 7) * (i % 5 + 1)).collect();
+        let routes = Routes::of(&Latency { members: 7, times });
         for root in 0..7 {
             let (mut open, mut seen) = (vec![(0..7, root)], vec![root]);
             while let Some((interval, root)) = open.pop() {

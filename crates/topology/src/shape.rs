@@ -6,7 +6,8 @@
 //! Tiers that split nothing anywhere are left out, so one node alone has one tier, and a group of one has none.
 //!
 //! **Positions.** The processes stand in a line such that every cluster is an interval of positions: clusters in order
-//! of their lowest rank, within the innermost cluster by rank. If every cluster holds consecutive ranks, positions are ranks.
+//! of their lowest rank, within the innermost cluster by rank. If every cluster holds consecutive ranks, positions are ranks. The
+//! outermost clusters can be [arranged](Shape::arranged) in another order.
 //!
 //! **Depths.** The whole group is cluster 0 of depth 0; the clusters of depth `d + 1` are the parts that tier `d`
 //! makes; clusters of depth `tiers()` are single processes. Clusters of a depth are numbered in order of position.
@@ -84,23 +85,15 @@ impl Shape {
             .map(|&d| Depth::new(&ranks, &clusters[d], &clusters[d + 1]))
             .collect();
         let levels = kept.iter().map(|&d| levels[d]).collect();
-        let mut shape = Self {
+        Self {
             size,
             levels,
             ranks: Vec::new(),
             positions: Vec::new(),
             depths,
             by_rank: None,
-        };
-        if ranks.iter().enumerate().any(|(i, &r)| i as u32 != r) {
-            shape.positions = vec![0; size as usize];
-            for (i, &r) in ranks.iter().enumerate() {
-                shape.positions[r as usize] = i as u32;
-            }
-            shape.ranks = ranks;
-            shape.by_rank = Some(Arc::new(Self::flat(size, Level::LocalArea)));
         }
-        shape
+        .with_ranks(ranks)
     }
 
     /// Shape of some of the processes, given by their ranks; rank i of the new group is `members[i]`.
@@ -108,6 +101,48 @@ impl Shape {
         Self::from_colours(&self.levels, members.len() as u32, |rank, depth| {
             self.cluster_of(depth + 1, self.position_of(members[rank as usize]))
         })
+    }
+
+    /// The same group with its outermost clusters (those of depth 1) in another order along the line.
+    ///
+    /// # Panics
+    /// If `order` does not name each of them once.
+    pub fn arranged(&self, order: &[u32]) -> Self {
+        let mut named = order.to_vec();
+        named.sort_unstable();
+        assert!(
+            named.into_iter().eq(0..self.clusters(1)),
+            "{order:?} is no order of the clusters"
+        );
+        let positions = order.iter().flat_map(|&cluster| self.span(1, cluster));
+        let ranks: Vec<Rank> = positions.map(|position| self.rank_at(position)).collect();
+        let clusters = |depth: usize| -> Vec<u32> {
+            let of = |rank| self.cluster_of(depth, self.position_of(rank));
+            (0..self.size).map(of).collect()
+        };
+        let depths = (0..self.tiers()).map(|d| Depth::new(&ranks, &clusters(d), &clusters(d + 1)));
+        Self {
+            size: self.size,
+            levels: self.levels.clone(),
+            ranks: Vec::new(),
+            positions: Vec::new(),
+            depths: depths.collect(),
+            by_rank: None,
+        }
+        .with_ranks(ranks)
+    }
+
+    /// Sets the ranks of the positions.
+    fn with_ranks(mut self, ranks: Vec<Rank>) -> Self {
+        if ranks.iter().enumerate().any(|(i, &r)| i as u32 != r) {
+            self.positions = vec![0; self.size as usize];
+            for (i, &r) in ranks.iter().enumerate() {
+                self.positions[r as usize] = i as u32;
+            }
+            self.ranks = ranks;
+            self.by_rank = Some(Arc::new(Self::flat(self.size, Level::LocalArea)));
+        }
+        self
     }
 
     /// Number of processes.
@@ -136,7 +171,7 @@ impl Shape {
         self.by_rank.as_ref().unwrap_or(self)
     }
 
-    /// Rank of the process at a position. That at position 0 is rank 0.
+    /// Rank of the process at a position. That at position 0 is rank 0, unless the clusters were [arranged](Self::arranged) otherwise.
     pub fn rank_at(&self, position: u32) -> Rank {
         if self.ranks.is_empty() {
             position

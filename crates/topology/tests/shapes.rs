@@ -187,3 +187,19 @@ fn clusters_are_nested_intervals(shape: &Shape) -> Result<(), TestCaseError> {
     }
     Ok(())
 }
+
+#[test]
+fn outermost_clusters_in_another_order() {
+    let levels = [Level::WideArea, Level::Node];
+    let shape = Shape::from_colours(&levels, 6, |rank, _| rank / 2);
+    let arranged = shape.arranged(&[2, 0, 1]);
+    assert!(!arranged.in_rank_order() && shape.in_rank_order());
+    assert_eq!(
+        (0..6).map(|p| arranged.rank_at(p)).collect::<Vec<_>>(),
+        [4, 5, 0, 1, 2, 3]
+    );
+    assert!((0..6).all(|p| arranged.position_of(arranged.rank_at(p)) == p));
+    assert_eq!((arranged.span(1, 0), arranged.cluster_of(1, 3)), (0..2, 1));
+    assert_eq!(arranged.level_between(0, 4), Level::WideArea);
+    assert_eq!(shape.arranged(&[0, 1, 2]), shape);
+}
