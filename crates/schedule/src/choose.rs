@@ -23,6 +23,8 @@ pub(crate) enum Algorithm {
     Tree,
     /// Leaders send each to each. k (k − 1) messages, one trip.
     Flat,
+    /// The same, but everybody's item takes its quickest way, which may lead through others. k (k − 1) messages.
+    Routed,
     /// Leaders double or disseminate. k log2 k messages, log2 k trips.
     Doubling,
     /// Each leader sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) / k of the bytes.
@@ -33,23 +35,30 @@ pub(crate) enum Algorithm {
     Pairwise,
     /// Blocks are sorted by leaders.
     Leaders,
+    /// The same, and what leaders send each other takes the quickest way.
+    LeadersRouted,
     /// In one order of association.
     Fixed,
     /// The same, and leaders send each to each.
     FixedFlat,
+    /// The same on the quickest ways.
+    FixedRouted,
 }
 
 impl Algorithm {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::Tree,
         Self::Flat,
+        Self::Routed,
         Self::Doubling,
         Self::Split,
         Self::Whole,
         Self::Pairwise,
         Self::Leaders,
+        Self::LeadersRouted,
         Self::Fixed,
         Self::FixedFlat,
+        Self::FixedRouted,
     ];
 
     /// Name for people and in overrides.
@@ -57,13 +66,16 @@ impl Algorithm {
         match self {
             Self::Tree => "tree",
             Self::Flat => "flat",
+            Self::Routed => "routed",
             Self::Doubling => "doubling",
             Self::Split => "split",
             Self::Whole => "whole",
             Self::Pairwise => "pairwise",
             Self::Leaders => "leaders",
+            Self::LeadersRouted => "leaders_routed",
             Self::Fixed => "fixed",
             Self::FixedFlat => "fixed_flat",
+            Self::FixedRouted => "fixed_routed",
         }
     }
 }
@@ -184,7 +196,14 @@ impl Strategy {
     /// The first tier that belongs to the trees: 1 where the leaders of the outermost tier meet in another way.
     pub(crate) fn first_tier(&self) -> usize {
         match self.algorithm {
-            Algorithm::Flat | Algorithm::Doubling | Algorithm::Split | Algorithm::Leaders | Algorithm::FixedFlat => 1,
+            Algorithm::Flat
+            | Algorithm::Routed
+            | Algorithm::Doubling
+            | Algorithm::Split
+            | Algorithm::Leaders
+            | Algorithm::LeadersRouted
+            | Algorithm::FixedFlat
+            | Algorithm::FixedRouted => 1,
             _ => 0,
         }
     }
@@ -435,6 +454,8 @@ pub(crate) fn meetings(network: &Network, all: &[Algorithm]) -> Vec<Algorithm> {
         Algorithm::Flat | Algorithm::Split | Algorithm::FixedFlat | Algorithm::Leaders => {
             (2..=MEETING).contains(&members)
         }
+        Algorithm::Routed | Algorithm::FixedRouted => network.ways().is_some(),
+        Algorithm::LeadersRouted => network.routes().is_some(),
         Algorithm::Doubling => members > 1,
         _ => true,
     };
@@ -450,6 +471,11 @@ pub(crate) fn meeting(network: &Network, algorithm: Algorithm, bytes: u64, combi
     let members = u64::from(council.members);
     match algorithm {
         Algorithm::Flat | Algorithm::FixedFlat | Algorithm::Leaders => vec![council.exchange(bytes, combine)],
+        Algorithm::Routed | Algorithm::FixedRouted | Algorithm::LeadersRouted => network
+            .ways()
+            .map(|ways| council.relayed(ways, bytes, combine))
+            .into_iter()
+            .collect(),
         Algorithm::Doubling => {
             let rounds = u64::from(members.ilog2()) + if members.is_power_of_two() { 0 } else { 2 };
             vec![council.rounds(rounds, bytes, combine)]

@@ -105,19 +105,39 @@ pub(crate) enum Place {
     Spare(u32),
 }
 
+/// What a message is for: its kind, and which of several of that kind it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Purpose {
+    pub(crate) kind: Kind,
+    pub(crate) index: u64,
+    pub(crate) of: u64,
+}
+
+impl From<Kind> for Purpose {
+    fn from(kind: Kind) -> Self {
+        Self { kind, index: 0, of: 1 }
+    }
+}
+
+impl Purpose {
+    fn slot(&self, piece: &Piece) -> u16 {
+        piece.item(self.index, self.of).slot(self.kind)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Send {
         to: Rank,
         first: Place,
         count: u32,
-        kind: Kind,
+        purpose: Purpose,
     },
     Receive {
         from: Rank,
         first: Place,
         count: u32,
-        kind: Kind,
+        purpose: Purpose,
     },
     Copy {
         from: Place,
@@ -168,43 +188,51 @@ impl Ledger {
     }
 
     /// Receives the values of intervals in one message.
-    pub(crate) fn receive(&mut self, from: Rank, intervals: &[Interval], kind: Kind) {
+    pub(crate) fn receive(&mut self, from: Rank, intervals: &[Interval], purpose: impl Into<Purpose>) {
         if intervals.is_empty() {
             return;
         }
         let count = intervals.len() as u32;
-        let first = self.places(count);
+        let (first, purpose) = (self.places(count), purpose.into());
         self.acts.push(Act::Receive {
             from,
             first,
             count,
-            kind,
+            purpose,
         });
         for (&interval, i) in intervals.iter().zip(self.places - count..) {
             self.have.insert(interval, Place::Spare(i));
         }
     }
 
-    /// Sends the values of intervals in one message to each of several processes.
-    pub(crate) fn send(&mut self, to: impl Iterator<Item = Rank>, intervals: &[Interval], kind: Kind) {
+    /// Sends the values of intervals in one message.
+    pub(crate) fn send(&mut self, to: Rank, intervals: &[Interval], purpose: impl Into<Purpose>) {
         let count = intervals.len() as u32;
         let first = match intervals {
             [] => return,
             &[interval] => self.value(interval),
             _ => self.row(intervals),
         };
-        self.acts.extend(to.map(|to| Act::Send { to, first, count, kind }));
+        let purpose = purpose.into();
+        self.acts.push(Act::Send {
+            to,
+            first,
+            count,
+            purpose,
+        });
     }
 
     /// The values of intervals one behind the other.
     fn row(&mut self, intervals: &[Interval]) -> Place {
         let values: Vec<Place> = intervals.iter().map(|&i| self.value(i)).collect();
+        if let Some(first) = consecutive(&values) {
+            return first;
+        }
         let first = self.places(intervals.len() as u32);
-        for (i, from) in (self.places - intervals.len() as u32..).zip(values) {
-            self.acts.push(Act::Copy {
-                from,
-                to: Place::Spare(i),
-            });
+        for (i, (from, &interval)) in (self.places - intervals.len() as u32..).zip(values.into_iter().zip(intervals)) {
+            let to = Place::Spare(i);
+            self.acts.push(Act::Copy { from, to });
+            self.have.insert(interval, to);
         }
         first
     }
@@ -256,19 +284,24 @@ impl Ledger {
 
     /// Receives the result whole.
     pub(crate) fn receive_result(&mut self, from: Rank) {
-        let (first, count, kind) = (Place::Result, 1, Kind::Down);
+        let (first, count, purpose) = (Place::Result, 1, Kind::Down.into());
         self.acts.push(Act::Receive {
             from,
             first,
             count,
-            kind,
+            purpose,
         });
     }
 
     /// Sends the result whole.
     pub(crate) fn send_result(&mut self, to: impl Iterator<Item = Rank>) {
-        let (first, count, kind) = (Place::Result, 1, Kind::Down);
-        self.acts.extend(to.map(|to| Act::Send { to, first, count, kind }));
+        let (first, count, purpose) = (Place::Result, 1, Kind::Down.into());
+        self.acts.extend(to.map(|to| Act::Send {
+            to,
+            first,
+            count,
+            purpose,
+        }));
     }
 
     /// The plan that does all that for every piece.
@@ -298,19 +331,35 @@ impl Ledger {
 impl Act {
     fn write(&self, script: &mut Script, piece: &Piece, place: impl Fn(Place, u32) -> Slice) {
         match *self {
-            Self::Send { to, first, count, kind } => _ = script.send(to, place(first, count), piece.slot(kind)),
+            Self::Send {
+                to,
+                first,
+                count,
+                purpose,
+            } => _ = script.send(to, place(first, count), purpose.slot(piece)),
             Self::Receive {
                 from,
                 first,
                 count,
-                kind,
+                purpose,
             } => {
-                script.receive(from, place(first, count), piece.slot(kind));
+                script.receive(from, place(first, count), purpose.slot(piece));
             }
             Self::Copy { from, to } => script.copy(place(from, 1), place(to, 1)),
             Self::Reduce { operand, target, left } => script.reduce(place(operand, 1), place(target, 1), left),
         }
     }
+}
+
+/// The first of values that stand one behind the other already, as they came.
+fn consecutive(values: &[Place]) -> Option<Place> {
+    let Some(&Place::Spare(first)) = values.first() else {
+        return None;
+    };
+    (first..)
+        .zip(values)
+        .all(|(i, &place)| place == Place::Spare(i))
+        .then_some(Place::Spare(first))
 }
 
 #[cfg(test)]

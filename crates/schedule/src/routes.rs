@@ -92,6 +92,14 @@ impl Ways {
         self.before[(from * self.members + to) as usize]
     }
 
+    /// Whether the way from `from` to `to` leads through `by` or ends there.
+    pub(crate) fn passes(&self, from: u32, by: u32, mut to: u32) -> bool {
+        while to != by && to != from {
+            to = self.before(from, to);
+        }
+        to == by
+    }
+
     /// The members to whom `by` hands the item of `from`, in order of their distance in the circle of members.
     pub(crate) fn after(&self, from: u32, by: u32) -> impl Iterator<Item = u32> + '_ {
         let k = self.members;

@@ -61,6 +61,13 @@ impl Piece {
             lane: 0,
         }
     }
+    /// One of several messages for the same purpose between the same processes, each about this piece.
+    pub(crate) const fn item(&self, index: u64, of: u64) -> Self {
+        Self {
+            number: self.number * of + index,
+            ..*self
+        }
+    }
     /// Slot of its messages.
     pub(crate) fn slot(&self, kind: Kind) -> u16 {
         (self.number % PIECES * KINDS + kind as u64) as u16

@@ -7,8 +7,10 @@
 //! A [`Family`] joins the trees of all tiers that a process takes part in: one parent, its children, slow tiers first.
 
 use crate::Network;
-use crate::choose::Strategy;
+use crate::choose::{Algorithm, Strategy};
 use crate::form::Form;
+use crate::routes::Ways;
+use crate::script::Piece;
 use crate::step::Rank;
 use std::ops::Range;
 use std::sync::Arc;
@@ -112,6 +114,17 @@ pub(crate) struct Council {
     pub(crate) index: u32,
     /// Number of members.
     pub(crate) size: u32,
+    /// Ways of items through others, where items take them.
+    ways: Option<Arc<Ways>>,
+}
+
+/// What a member does when items come to all: one is everybody's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    /// Sends the item of a member, its own or one that it has received, to another member.
+    Send { to: u32, item: u32 },
+    /// Receives the item of a member from that one, or from one on the way.
+    Receive { from: u32, item: u32 },
 }
 
 impl Council {
@@ -122,6 +135,56 @@ impl Council {
             index: network.cluster_of(1, network.position_of(me)),
             size,
             network: Arc::clone(network),
+            ways: None,
+        }
+    }
+
+    /// The same where items go as an algorithm says.
+    pub(crate) fn meeting(network: &Arc<Network>, me: Rank, algorithm: Algorithm) -> Self {
+        let routed = matches!(algorithm, Algorithm::Routed | Algorithm::FixedRouted);
+        Self {
+            ways: network.ways().filter(|_| routed).cloned(),
+            ..Self::outermost(network, me)
+        }
+    }
+
+    /// What is done so that everybody's item comes to everybody, or (`upwards`) to those behind him. An item is sent on after it is received.
+    pub(crate) fn each_move(&self, upwards: bool, mut act: impl FnMut(Move)) {
+        let (me, k) = (self.index, self.size);
+        let Some(ways) = &self.ways else {
+            for (to, from) in self.pairs() {
+                if !upwards || to > me {
+                    act(Move::Send { to, item: me });
+                }
+                if !upwards || from < me {
+                    act(Move::Receive { from, item: from });
+                }
+            }
+            return;
+        };
+        let wanted = |item: u32, by: u32| !upwards || (item + 1..k).any(|to| ways.passes(item, by, to));
+        for item in (0..k).map(|d| (me + k - d) % k) {
+            if item != me && wanted(item, me) {
+                let from = ways.before(item, me);
+                act(Move::Receive { from, item });
+            }
+            for to in ways.after(item, me).filter(|&to| wanted(item, to)) {
+                act(Move::Send { to, item });
+            }
+        }
+    }
+
+    /// Tells the messages about the item of a member from those about others.
+    pub(crate) fn about(&self, piece: &Piece, item: u32) -> Piece {
+        let (index, of) = self.number(item);
+        piece.item(index, of)
+    }
+
+    /// The number of the messages about a member's item among those between the same two members, and how many there may be.
+    pub(crate) fn number(&self, item: u32) -> (u64, u64) {
+        match self.ways {
+            Some(_) => (u64::from(item), u64::from(self.size)),
+            None => (0, 1),
         }
     }
 

@@ -43,6 +43,9 @@ const RULES: &[&str] = &[
     "*@wide=routed; *@node=knomial(5)",
     "*=pairwise,seg=20K,lanes=2; *@wide=fibonacci(7)",
     "*=leaders; *@wide=binomial",
+    "*=routed; *@wide=routed",
+    "*=fixed_routed",
+    "*=leaders_routed; *@local=chain",
 ];
 
 /// A call of one of these operations.

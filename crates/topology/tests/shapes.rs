@@ -26,6 +26,7 @@ fn world(machines: &[(&str, Vec<u32>)]) -> Topology {
                 addresses: vec![],
                 subjob,
                 processes,
+                processors: processes,
             });
             let place = |slot| Place {
                 subjob,

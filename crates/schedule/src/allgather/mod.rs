@@ -31,7 +31,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         any_root: false,
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
-    choose::meetings(network, &[Algorithm::Flat, Algorithm::Tree])
+    choose::meetings(network, &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree])
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), false)))
         .collect()

@@ -5,8 +5,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | below the outermost tier (parts − 1) per cluster up, and as many down (long results: for each leader's blocks); among S leaders: flat S (S − 1), the minimum for one trip; tree 2 (S − 1) |
-//! | trips | below the outermost tier two per tier; among leaders: flat one, tree two |
+//! | messages | below the outermost tier (parts − 1) per cluster up, and as many down (long results: for each leader's blocks); among S leaders: flat and routed S (S − 1), the minimum for one trip; tree 2 (S − 1) |
+//! | trips | below the outermost tier two per tier; among leaders: flat one, routed the quickest ways, tree two |
 //! | bytes | every block crosses to every other site once: the minimum; down, everybody gets all blocks |
 //! | long messages | each site's blocks go down as soon as they have come |
 //! | restrictions | none |
@@ -17,7 +17,7 @@ use crate::choose::{self, Algorithm, Order, Question};
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::tree::{Council, Family};
+use crate::tree::{Council, Family, Move};
 use crate::{Call, Operation};
 use std::ops::Range;
 use std::sync::Arc;
@@ -74,13 +74,15 @@ pub(crate) fn bring(
     let family = Family::of(&strategy, network, 0, me);
     let at = |positions: Range<u32>| row.slice(all, 0, positions);
     up(script, &family, own, at);
-    let council = (strategy.algorithm != Algorithm::Tree).then(|| Council::outermost(network, me));
+    let council = (strategy.algorithm != Algorithm::Tree).then(|| Council::meeting(network, me, strategy.algorithm));
     if let (None, Some(council)) = (family.parent, &council) {
-        let slot = Piece::whole(0).slot(Kind::Exchange);
-        for (to, from) in council.pairs() {
-            script.send(council.rank(to), at(council.span(council.index)), slot);
-            script.receive(council.rank(from), at(council.span(from)), slot);
-        }
+        council.each_move(false, |step| {
+            let slot = |item| council.about(&Piece::whole(0), item).slot(Kind::Exchange);
+            match step {
+                Move::Send { to, item } => script.send(council.rank(to), at(council.span(item)), slot(item)),
+                Move::Receive { from, item } => script.receive(council.rank(from), at(council.span(item)), slot(item)),
+            };
+        });
     }
     match council {
         Some(council) if bytes > LONG => {

@@ -12,11 +12,11 @@
 
 use crate::Network;
 use crate::choose::Algorithm;
-use crate::order::{Ledger, Ranks};
+use crate::order::{Interval, Ledger, Purpose, Ranks};
 use crate::reduce::fixed::{absorb, give};
 use crate::script::Kind;
 use crate::step::{Plan, Rank};
-use crate::tree::{Council, Family};
+use crate::tree::{Council, Family, Move};
 use crate::{Call, choose};
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
             ledger.receive_result(parent);
         }
         None => {
-            if strategy.algorithm == Algorithm::FixedFlat {
-                exchange(&mut ledger, network, &Council::outermost(network, me));
+            if matches!(strategy.algorithm, Algorithm::FixedFlat | Algorithm::FixedRouted) {
+                exchange(&mut ledger, network, &Council::meeting(network, me, strategy.algorithm));
             }
             ledger.total();
         }
@@ -44,9 +44,17 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
 /// Everybody's covers to everybody.
 fn exchange(ledger: &mut Ledger, network: &Network, council: &Council) {
     let cover = |index: u32| Ranks::at(network, council.span(index)).cover(network.size());
-    let own = cover(council.index);
-    ledger.send(council.pairs().map(|(to, _)| council.rank(to)), &own, Kind::Exchange);
-    for (_, from) in council.pairs() {
-        ledger.receive(council.rank(from), &cover(from), Kind::Exchange);
-    }
+    let covers: Vec<Vec<Interval>> = (0..council.size).map(cover).collect();
+    let purpose = |item| {
+        let (index, of) = council.number(item);
+        Purpose {
+            kind: Kind::Exchange,
+            index,
+            of,
+        }
+    };
+    council.each_move(false, |step| match step {
+        Move::Send { to, item } => ledger.send(council.rank(to), &covers[item as usize], purpose(item)),
+        Move::Receive { from, item } => ledger.receive(council.rank(from), &covers[item as usize], purpose(item)),
+    });
 }

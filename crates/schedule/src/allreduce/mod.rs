@@ -37,9 +37,9 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         return vec![whole];
     }
     let meetings: &[A] = match question.order {
-        Order::Fixed => &[A::FixedFlat, A::Fixed],
+        Order::Fixed => &[A::FixedFlat, A::FixedRouted, A::Fixed],
         Order::Ranks => &[A::Tree],
-        Order::Any => &[A::Flat, A::Tree, A::Doubling, A::Split],
+        Order::Any => &[A::Flat, A::Routed, A::Tree, A::Doubling, A::Split],
     };
     let trees = |algorithm| Trees {
         question,

@@ -3,7 +3,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | below the outermost tier 2 (parts − 1) per cluster: the minimum; among leaders see the meeting (flat, doubling, split); without a meeting one tree over all, 2 (S − 1) among S leaders |
+//! | messages | below the outermost tier 2 (parts − 1) per cluster: the minimum; among leaders see the meeting (flat or routed, doubling, split); without a meeting one tree over all, 2 (S − 1) among S leaders |
 //! | trips | below the outermost tier two per tier; 8 bytes over S sites: one wide-area trip |
 //! | bytes | n per message |
 //! | long messages | pieces follow each other through all tiers at once |
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, strategy: &Strategy) -> Box<dyn Plan> {
     let top = strategy.algorithm;
     let family = Family::of(strategy, network, 0, me);
-    let council = (top != Algorithm::Tree && family.parent.is_none()).then(|| Council::outermost(network, me));
+    let council = (top != Algorithm::Tree && family.parent.is_none()).then(|| Council::meeting(network, me, top));
     let cut = strategy.cut(call, units);
     let mut script = Script::default();
     let spares = family.children.len() as u64 + council.as_ref().map_or(0, |c| spares(c, top, cut.piece));
@@ -54,7 +54,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, st
 
 fn spares(council: &Council, top: Algorithm, piece: u64) -> u64 {
     match top {
-        Algorithm::Flat => u64::from(council.size),
+        Algorithm::Flat | Algorithm::Routed => u64::from(council.size),
         Algorithm::Doubling => doubling::spares(council),
         Algorithm::Split => split::spares(council, piece),
         _ => 0,
@@ -64,7 +64,7 @@ fn spares(council: &Council, top: Algorithm, piece: u64) -> u64 {
 fn meet(script: &mut Script, council: &Council, top: Algorithm, sum: &mut Sum, piece: &Piece, pool: Pool, used: usize) {
     let spare = |i: usize| pool.place(piece, used + i);
     match top {
-        Algorithm::Flat => flat::exchange(script, council, sum, piece, spare),
+        Algorithm::Flat | Algorithm::Routed => flat::exchange(script, council, sum, piece, spare),
         Algorithm::Doubling => doubling::exchange(script, council, sum, piece, spare),
         Algorithm::Split => split::exchange(script, council, sum, piece, spare(0)),
         _ => {}

@@ -19,7 +19,10 @@ pub(crate) fn plan(network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let meetings = choose::meetings(network, &[Algorithm::Flat, Algorithm::Tree, Algorithm::Doubling]);
+    let meetings = choose::meetings(
+        network,
+        &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree, Algorithm::Doubling],
+    );
     let trees = |algorithm| Trees {
         question,
         network,

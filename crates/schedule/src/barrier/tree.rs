@@ -3,8 +3,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat S (S − 1), the minimum for one trip; tree 2 (S − 1), the minimum at all |
-//! | trips | below the outermost tier two per tier; among leaders: flat one, tree two |
+//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat and routed S (S − 1), the minimum for one trip; tree 2 (S − 1), the minimum at all |
+//! | trips | below the outermost tier two per tier; among leaders: flat one, routed the quickest ways, tree two |
 //! | bytes | 0 |
 //! | restrictions | none |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Barrier) |
@@ -14,7 +14,7 @@ use crate::Network;
 use crate::choose::{Algorithm, Strategy};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Rank, Slice, StepId};
-use crate::tree::{Council, Family};
+use crate::tree::{Council, Family, Move};
 use std::sync::Arc;
 
 pub(super) fn write(script: &mut Script, network: &Arc<Network>, me: Rank, strategy: &Strategy) {
@@ -32,7 +32,10 @@ pub(super) fn write(script: &mut Script, network: &Arc<Network>, me: Rank, strat
             After::from_iter([receive(script, parent, Kind::Down, After::NONE)])
         }
         None if strategy.algorithm == Algorithm::Tree => below,
-        None => meet(script, &Council::outermost(network, me), strategy.algorithm, below),
+        None => {
+            let council = Council::meeting(network, me, strategy.algorithm);
+            meet(script, &council, strategy.algorithm, below)
+        }
     };
     for child in &family.children {
         send(script, child.rank, Kind::Down, released.clone());
@@ -44,11 +47,24 @@ fn meet(script: &mut Script, council: &Council, algorithm: Algorithm, below: Aft
     if algorithm == Algorithm::Doubling {
         return dissemination::meet(script, council, below);
     }
-    let mut all = below.clone();
-    for (to, from) in council.pairs() {
-        send(script, council.rank(to), Kind::Exchange, below.clone());
-        all.add(receive(script, council.rank(from), Kind::Exchange, After::NONE));
-    }
+    let (mut all, mut last) = (below.clone(), After::NONE);
+    council.each_move(false, |step| {
+        let about = |item| council.about(&Piece::whole(0), item).slot(Kind::Exchange);
+        let data = Slice::NOTHING;
+        match step {
+            Move::Send { to, item } => {
+                let (to, slot) = (council.rank(to), about(item));
+                let after = if item == council.index { &below } else { &last };
+                script.push(Action::Send { to, data, slot }, after.clone());
+            }
+            Move::Receive { from, item } => {
+                let (from, slot) = (council.rank(from), about(item));
+                let come = script.push(Action::Receive { from, data, slot }, After::NONE);
+                last = After::from_iter([come]);
+                all.add(come);
+            }
+        }
+    });
     script.join(all)
 }
 

@@ -39,5 +39,5 @@ pub(crate) fn absorb(ledger: &mut Ledger, network: &Network, family: &Family) {
 /// Sends the cover of the own subtree up.
 pub(crate) fn give(ledger: &mut Ledger, network: &Network, family: &Family, parent: Rank) {
     let cover = Ranks::at(network, family.start..family.end).cover(network.size());
-    ledger.send([parent].into_iter(), &cover, Kind::Up);
+    ledger.send(parent, &cover, Kind::Up);
 }

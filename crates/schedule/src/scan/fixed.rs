@@ -31,7 +31,7 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
     }
     for child in &family.children {
         let missing = Ranks::at(network, child.start..child.end).missing(inclusive);
-        ledger.send([child.rank].into_iter(), &missing, Kind::Down);
+        ledger.send(child.rank, &missing, Kind::Down);
     }
     match me + u32::from(inclusive) {
         0 => {}

@@ -33,7 +33,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     use Algorithm as A;
     let meetings: &[A] = match question.order {
         Order::Fixed => &[A::Fixed],
-        Order::Any | Order::Ranks => &[A::Flat, A::Tree],
+        Order::Any | Order::Ranks => &[A::Flat, A::Routed, A::Tree],
     };
     let trees = |algorithm| Trees {
         question,

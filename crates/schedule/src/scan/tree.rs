@@ -4,8 +4,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat S (S − 1) / 2, the minimum for one trip; tree 2 (S − 1) less what the first have no need of |
-//! | trips | below the outermost tier two per tier; among leaders: flat one, tree two |
+//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat S (S − 1) / 2, the minimum for one trip; routed one per leader to whom or through whom an item goes, at most S (S − 1); tree 2 (S − 1) less what the first have no need of |
+//! | trips | below the outermost tier two per tier; among leaders: flat one, routed the quickest ways, tree two |
 //! | bytes | n per message |
 //! | restrictions | clusters of consecutive ranks |
 //! | paper | Blelloch: Prefix sums and their applications, 1990 (the tree) |
@@ -18,17 +18,17 @@ use crate::choose::{Algorithm, Strategy};
 use crate::fold::Sum;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::tree::{Council, Family};
+use crate::tree::{Council, Family, Move};
 use crate::{Call, Operation};
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, strategy: &Strategy) -> Box<dyn Plan> {
     let family = Family::of(strategy, network, 0, me);
-    let council =
-        (strategy.algorithm == Algorithm::Flat && family.parent.is_none()).then(|| Council::outermost(network, me));
+    let meets = strategy.algorithm != Algorithm::Tree && family.parent.is_none();
+    let council = meets.then(|| Council::meeting(network, me, strategy.algorithm));
     let cut = strategy.cut(call, units);
     let mut script = Script::default();
-    let below = council.as_ref().map_or(1, |c| u64::from(c.index).max(1));
+    let below = council.as_ref().map_or(1, |c| u64::from(c.size));
     let pool = cut.pool(&mut script, family.children.len() as u64 + 2 + below);
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     let inclusive = call.operation == Operation::Scan;
@@ -94,15 +94,17 @@ impl Member<'_> {
             return Some((self.left)(0));
         }
         let council = self.council?;
-        let slot = self.piece.slot(Kind::Exchange);
-        for (to, from) in council.pairs() {
-            if let (true, Some(total)) = (to > council.index, total) {
-                script.send(council.rank(to), total, slot);
-            }
-            if from < council.index {
-                script.receive(council.rank(from), (self.left)(from as usize), slot);
-            }
-        }
+        council.each_move(true, |step| {
+            let slot = |item| council.about(&self.piece, item).slot(Kind::Exchange);
+            let place = |item| match item == council.index {
+                true => total.unwrap_or(self.own),
+                false => (self.left)(item as usize),
+            };
+            match step {
+                Move::Send { to, item } => script.send(council.rank(to), place(item), slot(item)),
+                Move::Receive { from, item } => script.receive(council.rank(from), place(item), slot(item)),
+            };
+        });
         for i in 1..council.index as usize {
             script.reduce((self.left)(i), (self.left)(0), false);
         }
