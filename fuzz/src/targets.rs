@@ -9,7 +9,8 @@ use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use isthmus_wire::grid::{
-    AgentHello, Arrival, Commit, Exit, FileState, FromAgent, Reach, Start, Stream, ToAgent, VERSION,
+    AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Reach, Scheduler, Start, Stream, ToAgent,
+    VERSION,
 };
 use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
@@ -270,6 +271,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
     let start = Start {
         job: "job".to_owned(),
         subjob: 1,
+        first: 3,
         count: 16,
         program: "./app".to_owned(),
         arguments: vec!["-n".to_owned(), String::new()],
@@ -279,6 +281,10 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
         library: "/lib".to_owned(),
         input: false,
         reach: Reach::Wide,
+        allocation: Some(Allocation {
+            directives: vec!["--exclusive".to_owned()],
+            ..Allocation::new(Scheduler::Slurm)
+        }),
     };
     let places = PlaceTable {
         subjobs: vec![Subjob {

@@ -196,7 +196,7 @@ impl Agent {
             ToAgent::Start(start) => match Subjob::start(&start, &self.binary, &self.outbox, &self.sender) {
                 Ok(subjob) => {
                     self.subjob = Some(subjob);
-                    self.outbox.send(&FromAgent::Started);
+                    self.outbox.send(&FromAgent::Started(vec![machine::part(start.count)]));
                 }
                 Err(refusal) => {
                     self.outbox.send(&FromAgent::Refused {

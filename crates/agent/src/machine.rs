@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an agent says of its machine.
 
-use isthmus_wire::grid::{AgentHello, VERSION};
+use isthmus_wire::grid::{AgentHello, Part, VERSION};
 
 /// Looks at the machine.
 pub(crate) fn hello() -> AgentHello {
@@ -12,6 +12,22 @@ pub(crate) fn hello() -> AgentHello {
         architecture: name.machine().to_string_lossy().into_owned(),
         addresses: isthmus_net::local_addresses(),
         processors: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+    }
+}
+
+/// This machine as the only node of a subjob.
+pub(crate) fn part(processes: u32) -> Part {
+    let AgentHello {
+        host,
+        addresses,
+        processors,
+        ..
+    } = hello();
+    Part {
+        host,
+        addresses,
+        processors,
+        processes,
     }
 }
 

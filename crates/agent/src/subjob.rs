@@ -29,6 +29,8 @@ const HIDDEN: [&str; 4] = ["ISTHMUS_RENDEZVOUS", "ISTHMUS_TOKEN", "ISTHMUS_INDEX
 pub(crate) struct Subjob {
     job: String,
     number: u32,
+    /// Index within the subjob of our first process.
+    first: u32,
     directories: Directories,
     /// By index.
     pub(crate) processes: Vec<Process>,
@@ -60,6 +62,7 @@ impl Subjob {
         let mut subjob = Self {
             job: start.job.clone(),
             number: start.subjob,
+            first: start.first,
             directories,
             processes: Vec::with_capacity(start.count as usize),
             input: None,
@@ -197,7 +200,7 @@ impl Subjob {
         };
         let world = Arc::new(World {
             job: self.job.clone(),
-            first_rank: own.first_rank,
+            first_rank: own.first_rank.saturating_add(self.first),
             shared_memory: self.directories.shared_memory(),
             node_directory: self.directories.node().to_owned(),
             commit,

@@ -32,7 +32,7 @@ pub enum State {
     Unsubmitted,
     /// Files are on their way.
     StageIn,
-    /// Processes are started and expected in MPI_Init.
+    /// In the queue of a scheduler, or its processes are started and expected in MPI_Init.
     Pending,
     /// Processes run as one MPI job.
     Active,
@@ -114,6 +114,8 @@ struct Site {
     first_rank: u32,
     state: State,
     started: bool,
+    /// A scheduler lets it wait, for as long as that takes.
+    queued: bool,
     gone: bool,
     processes: Vec<Process>,
 }
@@ -153,6 +155,7 @@ impl Coallocation {
                 first_rank,
                 state: State::Unsubmitted,
                 started: false,
+                queued: false,
                 gone: false,
                 processes: vec![Process::Expected; subjob.count as usize],
             });
@@ -211,10 +214,18 @@ impl Coallocation {
         self.advance(site, State::StageIn);
     }
 
+    /// A site's scheduler has the subjob in its queue: no time limit applies until it has left it.
+    pub fn handle_queued(&mut self, site: usize, now: Duration) {
+        self.last_progress = now;
+        self.sites[site].queued = !self.sites[site].started;
+        self.advance(site, State::Pending);
+    }
+
     /// A site's processes have been forked.
     pub fn handle_started(&mut self, site: usize, now: Duration) {
         self.last_progress = now;
         self.sites[site].started = true;
+        self.sites[site].queued = false;
         self.advance(site, State::Pending);
     }
 
@@ -469,11 +480,9 @@ impl Coallocation {
 
     /// Whether a time limit applies: a site is not there yet, or some wait in MPI_Init for others.
     fn waits_for_someone(&self) -> bool {
-        self.arrived > 0
-            || self
-                .sites
-                .iter()
-                .any(|s| matches!(s.state, State::Unsubmitted | State::StageIn))
+        let waits = |s: &Site| matches!(s.state, State::Unsubmitted | State::StageIn);
+        let queued = self.sites.iter().any(|s| s.queued && !s.gone);
+        !queued && (self.arrived > 0 || self.sites.iter().any(waits))
     }
 
     fn ranks_in(&self, state: Process) -> String {

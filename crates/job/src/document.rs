@@ -17,10 +17,20 @@
 //! count = 16
 //! lan = "campus"
 //! program = "./climate-lab"         # these replace (environment: add to) what stands above
+//! scheduler = "slurm"               # or grid-engine, pbs, lsf; without it the processes are started there at once
+//! queue = "debug"                   # all of these are optional
+//! account = "p1"
+//! limit = "1h30min"
+//! nodes = 2
+//! exclusive = true
+//! directives = ["--constraint=fast"]
 //! ```
 
+use crate::allocation;
 use crate::error::{JobError, nearest};
 use crate::model::{Contact, Job, Program, Subjob, check_count};
+use crate::sites;
+use isthmus_wire::grid::Allocation;
 use std::ops::Range;
 use toml_edit::{ImDocument, Item, TableLike, Value};
 
@@ -28,14 +38,21 @@ use toml_edit::{ImDocument, Item, TableLike, Value};
 pub const MAX_BYTES: usize = 4 << 20;
 
 const TOP_KEYS: [&str; 5] = ["arguments", "directory", "environment", "program", "subjob"];
-const SUBJOB_KEYS: [&str; 8] = [
+const SUBJOB_KEYS: [&str; 15] = [
+    "account",
     "arguments",
     "contact",
     "count",
+    "directives",
     "directory",
     "environment",
+    "exclusive",
     "lan",
+    "limit",
+    "nodes",
     "program",
+    "queue",
+    "scheduler",
     "site",
 ];
 
@@ -154,13 +171,14 @@ impl<'a> Document<'a> {
         };
         Ok(Subjob {
             contact,
-            count: self.count(table, &site)?,
+            count: self.tally(table, "count", &site)?.unwrap_or(1),
             lan: self.text(table, "lan")?.unwrap_or_else(|| site.clone()),
             appnum: 0,
             program,
             arguments: common.arguments.unwrap_or_default(),
             environment: common.environment,
             directory: common.directory,
+            allocation: self.allocation(table, span, &site)?,
             site,
         })
     }
@@ -172,10 +190,52 @@ impl<'a> Document<'a> {
         }
         Ok(Common {
             program: self.program(table)?.or(above.program),
-            arguments: self.arguments(table)?.or(above.arguments),
+            arguments: self.texts(table, "arguments")?.or(above.arguments),
             environment,
             directory: self.text(table, "directory")?.or(above.directory),
         })
+    }
+
+    fn allocation(
+        &self,
+        table: &dyn TableLike,
+        span: &Range<usize>,
+        site: &str,
+    ) -> Result<Option<Allocation>, JobError> {
+        let scheduler = match self.text(table, "scheduler")? {
+            Some(word) => self.point(allocation::scheduler(&word), table, "scheduler")?,
+            None => None,
+        };
+        let keys = ["queue", "account", "limit", "nodes", "exclusive", "directives"];
+        let Some(scheduler) = scheduler else {
+            let used = keys.into_iter().find(|key| table.contains_key(key));
+            return match used {
+                Some(key) => Err(self.at(
+                    sites::needs_scheduler(site),
+                    table.get(key).and_then(Item::span).unwrap_or_else(|| span.clone()),
+                )),
+                None => Ok(None),
+            };
+        };
+        let limit = self
+            .text(table, "limit")?
+            .map(|text| allocation::limit(&text))
+            .transpose();
+        Ok(Some(Allocation {
+            scheduler,
+            queue: self.text(table, "queue")?.unwrap_or_default(),
+            account: self.text(table, "account")?.unwrap_or_default(),
+            limit: self.point(limit, table, "limit")?.unwrap_or(0),
+            nodes: self.tally(table, "nodes", site)?.unwrap_or(0),
+            exclusive: self.flag(table, "exclusive")?,
+            directives: self.texts(table, "directives")?.unwrap_or_default(),
+        }))
+    }
+
+    fn flag(&self, table: &dyn TableLike, key: &str) -> Result<bool, JobError> {
+        let Some(item) = table.get(key) else { return Ok(false) };
+        item.as_bool()
+            .ok_or_else(|| self.wrong_type(item, key, "true or false"))
     }
 
     fn program(&self, table: &dyn TableLike) -> Result<Option<Program>, JobError> {
@@ -195,13 +255,13 @@ impl<'a> Document<'a> {
         }))
     }
 
-    fn arguments(&self, table: &dyn TableLike) -> Result<Option<Vec<String>>, JobError> {
-        let Some(item) = table.get("arguments") else {
+    fn texts(&self, table: &dyn TableLike, key: &str) -> Result<Option<Vec<String>>, JobError> {
+        let Some(item) = table.get(key) else {
             return Ok(None);
         };
         let array = item
             .as_array()
-            .ok_or_else(|| self.wrong_type(item, "arguments", "a list of texts"))?;
+            .ok_or_else(|| self.wrong_type(item, key, "a list of texts"))?;
         let texts = array.iter().map(|v| self.argument(v)).collect::<Result<_, _>>()?;
         Ok(Some(texts))
     }
@@ -220,14 +280,15 @@ impl<'a> Document<'a> {
         })
     }
 
-    fn count(&self, table: &dyn TableLike, site: &str) -> Result<u32, JobError> {
-        let Some(item) = table.get("count") else { return Ok(1) };
+    /// A number of processes, or of nodes for them.
+    fn tally(&self, table: &dyn TableLike, key: &str, site: &str) -> Result<Option<u32>, JobError> {
+        let Some(item) = table.get(key) else { return Ok(None) };
         let number = item
             .as_integer()
-            .ok_or_else(|| self.wrong_type(item, "count", "a number"))?;
+            .ok_or_else(|| self.wrong_type(item, key, "a number"))?;
         let count = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
-        self.point(check_count(site, count), table, "count")?;
-        Ok(count)
+        self.point(check_count(site, count), table, key)?;
+        Ok(Some(count))
     }
 
     fn texts_by_name(&self, item: &Item, key: &str) -> Result<Vec<(String, String)>, JobError> {
@@ -399,6 +460,37 @@ directory = "run"
         assert!(error("program = \"a\"\n[subjob]\nsite=\"home\"\n").contains("double brackets"));
         assert!(error("program = 3\n").contains("'program' must be a text"));
         assert!(error("zzz = 3\n").contains("known keys: arguments, directory"));
+    }
+
+    #[test]
+    fn a_subjob_for_a_scheduler() {
+        let head = "program = \"a\"\n[[subjob]]\nsite = \"lab\"\ncount = 4\n";
+        let body = "scheduler = \"grid-engine\"\nqueue = \"all.q\"\naccount = \"p\"\nlimit = \"30min\"\nnodes = 2\nexclusive = true\n\
+                    directives = [\"-l\", \"mem=1G\"]\n";
+        let job = parse(&format!("{head}{body}"), "j").unwrap();
+        let asked = job.subjobs()[0].allocation.clone().unwrap();
+        assert_eq!(
+            (asked.scheduler.keyword(), asked.limit, asked.nodes),
+            ("grid-engine", 1800, 2)
+        );
+        assert!(asked.exclusive && job.spans_nodes() && asked.directives == ["-l", "mem=1G"]);
+        for (body, problem) in [
+            ("queue = \"q\"\n", "j:5:9: site 'lab' asks for a queue"),
+            ("scheduler = \"slum\"\n", "j:5:13: 'slum' is not a scheduler"),
+            ("scheduler = \"pbs\"\nlimit = \"1\"\n", "j:6:9: '1' is not a time limit"),
+            ("scheduler = \"pbs\"\nnodes = 0\n", "j:6:9: site 'lab' is asked for 0"),
+            (
+                "scheduler = \"pbs\"\nexclusive = 1\n",
+                "j:6:13: 'exclusive' must be true or false",
+            ),
+            ("scheduler = \"pbs\"\nnodes = 9\n", "5 processes"),
+        ] {
+            let text = error(&format!("{head}{body}")).replace("job.toml", "j");
+            assert!(
+                text.starts_with(problem) || problem == "5 processes" && text.contains("9 nodes for 4 processes"),
+                "{body}: {text}"
+            );
+        }
     }
 
     #[test]

@@ -10,10 +10,12 @@
 //! * [`document`]: the file `job.toml`.
 //! * [`grid`]: the file that describes sites and links for `isthmus simulate` and `isthmus explain`.
 //! * [`quantity`]: sizes, times and rates.
+//! * [`allocation`]: what a subjob may ask of a scheduler.
 //! * [`coallocation`]: the life of a job over all its sites.
 //! * [`numbering`]: ranks and the place table.
 #![forbid(unsafe_code)]
 
+pub mod allocation;
 pub mod coallocation;
 pub mod document;
 pub mod error;
@@ -26,6 +28,7 @@ pub mod quantity;
 pub mod sites;
 
 pub use error::{JobError, Location};
+pub use isthmus_wire::grid::{Allocation, Scheduler};
 pub use model::{Contact, Job, Program, Subjob};
 
 struct Nothing;

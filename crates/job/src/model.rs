@@ -2,6 +2,7 @@
 //! What a job is.
 
 use crate::error::JobError;
+use isthmus_wire::grid::Allocation;
 use std::collections::BTreeMap;
 
 /// Most processes of one job.
@@ -42,6 +43,8 @@ pub struct Subjob {
     pub environment: Vec<(String, String)>,
     /// Working directory.
     pub directory: Option<String>,
+    /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
+    pub allocation: Option<Allocation>,
 }
 
 /// How a site is reached.
@@ -135,6 +138,12 @@ impl Job {
         self.subjobs.iter().any(|s| s.lan != self.subjobs[0].lan)
     }
 
+    /// Whether its processes are, or may be, on more than one node.
+    pub fn spans_nodes(&self) -> bool {
+        let several = |s: &Subjob| s.allocation.as_ref().is_some_and(|a| a.nodes != 1 && s.count > 1);
+        self.subjobs.len() > 1 || self.subjobs.iter().any(several)
+    }
+
     /// First rank of each subjob.
     pub fn first_ranks(&self) -> Vec<u32> {
         let mut next = 0;
@@ -157,6 +166,9 @@ impl Subjob {
         check_count(&self.site, self.count)?;
         if self.program.any.is_none() && self.program.by_architecture.is_empty() {
             return Err(JobError::new(format!("site '{}' has no program to run", self.site)));
+        }
+        if let Some(allocation) = &self.allocation {
+            crate::allocation::check(&self.site, self.count, allocation)?;
         }
         self.check_texts()
     }
@@ -286,6 +298,7 @@ pub(crate) mod tests {
             arguments: vec![],
             environment: vec![],
             directory: None,
+            allocation: None,
         }
     }
 

@@ -2,18 +2,14 @@
 //! Ranks and the place table: processes are numbered subjob by subjob.
 
 use crate::model::Job;
-use isthmus_wire::grid::Arrival;
+use isthmus_wire::grid::{Arrival, Part};
 use isthmus_wire::place::{Node, Place, PlaceTable, Subjob};
 
 /// What is known of a machine once its processes have arrived.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Host name.
-    pub host: String,
-    /// Addresses, most promising first.
-    pub addresses: Vec<String>,
-    /// Processors that its processes share; 0: not known.
-    pub processors: u32,
+    /// Its nodes, in the order of the processes on them.
+    pub parts: Vec<Part>,
     /// Its processes, in any order.
     pub arrivals: Vec<Arrival>,
 }
@@ -22,17 +18,15 @@ impl Machine {
     /// A machine of which nothing is known yet.
     pub fn unknown() -> Self {
         Self {
-            host: String::new(),
-            addresses: Vec::new(),
-            processors: 0,
+            parts: Vec::new(),
             arrivals: Vec::new(),
         }
     }
 }
 
-/// The place table of a job all of whose processes have arrived. Today a subjob is one node.
+/// The place table of a job all of whose processes have arrived.
 ///
-/// `None` when an index is missing or doubled: the caller's book-keeping is wrong.
+/// `None` when an index is missing or doubled, or the nodes do not make up the subjob: the caller's book-keeping is wrong.
 pub fn place_table(job: &Job, machines: &[Machine]) -> Option<PlaceTable> {
     let mut table = PlaceTable::default();
     for (number, (subjob, machine)) in (0u32..).zip(job.subjobs().iter().zip(machines)) {
@@ -43,26 +37,32 @@ pub fn place_table(job: &Job, machines: &[Machine]) -> Option<PlaceTable> {
             count: subjob.count,
             appnum: subjob.appnum,
         });
-        table.nodes.push(Node {
-            host: machine.host.clone(),
-            addresses: machine.addresses.clone(),
-            subjob: number,
-            processes: subjob.count,
-            processors: machine.processors,
-        });
         let mut arrivals: Vec<_> = machine.arrivals.iter().collect();
         arrivals.sort_by_key(|a| a.index);
-        for (slot, arrival) in (0..subjob.count).zip(&arrivals) {
-            if arrival.index != slot || arrivals.len() != subjob.count as usize {
-                return None;
-            }
-            table.places.push(Place {
+        let complete = (0..subjob.count).eq(arrivals.iter().map(|a| a.index));
+        let parts: u64 = machine.parts.iter().map(|p| u64::from(p.processes)).sum();
+        if !complete || parts != u64::from(subjob.count) {
+            return None;
+        }
+        let mut arrivals = arrivals.into_iter();
+        for part in machine.parts.iter().filter(|p| p.processes > 0) {
+            let node = u32::try_from(table.nodes.len()).ok()?;
+            table.nodes.push(Node {
+                host: part.host.clone(),
+                addresses: part.addresses.clone(),
                 subjob: number,
-                node: number,
-                port: arrival.port,
-                slot,
-                representation: arrival.representation,
+                processes: part.processes,
+                processors: part.processors,
             });
+            table
+                .places
+                .extend((0..part.processes).zip(&mut arrivals).map(|(slot, arrival)| Place {
+                    subjob: number,
+                    node,
+                    port: arrival.port,
+                    slot,
+                    representation: arrival.representation,
+                }));
         }
     }
     (table.places.len() == job.processes() as usize).then_some(table)
@@ -83,11 +83,36 @@ mod tests {
             signing_request: vec![],
         });
         Machine {
+            parts: vec![part(host, indices.len() as u32)],
+            arrivals: arrivals.collect(),
+        }
+    }
+
+    fn part(host: &str, processes: u32) -> Part {
+        Part {
             host: host.into(),
             addresses: vec![],
             processors: 0,
-            arrivals: arrivals.collect(),
+            processes,
         }
+    }
+
+    #[test]
+    fn a_machine_of_several_nodes() {
+        let job = Job::new(vec![subjob("a", 1), subjob("b", 3)]).unwrap();
+        let mut cluster = machine("n1", &[2, 1, 0]);
+        cluster.parts = vec![part("n1", 2), part("idle", 0), part("n2", 1)];
+        let table = place_table(&job, &[machine("x", &[0]), cluster.clone()]).unwrap();
+        let hosts: Vec<_> = table
+            .nodes
+            .iter()
+            .map(|n| (n.host.as_str(), n.subjob, n.processes))
+            .collect();
+        assert_eq!(hosts, [("x", 0, 1), ("n1", 1, 2), ("n2", 1, 1)]);
+        let places: Vec<_> = table.places.iter().map(|p| (p.node, p.slot)).collect();
+        assert_eq!(places, [(0, 0), (1, 0), (1, 1), (2, 0)]);
+        cluster.parts.pop();
+        assert_eq!(place_table(&job, &[machine("x", &[0]), cluster]), None);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--site` specifications: `NAME`, `NAME:N`, `ALIAS=CONTACT`, `ALIAS=CONTACT:N`.
+//! `--site` specifications: `NAME`, `NAME:N`, `ALIAS=CONTACT`, `ALIAS=CONTACT:N`, each with `,KEY=VALUE`s for its scheduler:
+//! `lab:16,scheduler=slurm,queue=debug,nodes=2,limit=1h,account=p1,exclusive,directive=--constraint=fast`.
 
+use crate::allocation;
 use crate::error::JobError;
 use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count};
+use isthmus_wire::grid::{Allocation, Scheduler};
 
 /// One `--site`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,11 +16,14 @@ pub struct SiteSpec {
     pub contact: Contact,
     /// Number of processes, when given.
     pub count: Option<u32>,
+    /// What to ask of its scheduler, when one is named.
+    pub allocation: Option<Allocation>,
 }
 
 impl SiteSpec {
     /// Reads a specification.
     pub fn parse(text: &str) -> Result<Self, JobError> {
+        let (text, options) = text.split_once(',').map_or((text, None), |(t, o)| (t, Some(o)));
         let (alias, rest) = match text.split_once('=') {
             Some((alias, rest)) => (Some(alias), rest),
             None => (None, text),
@@ -32,6 +38,7 @@ impl SiteSpec {
         }
         Ok(Self {
             contact: Contact::parse(contact)?,
+            allocation: options.map_or(Ok(None), |o| allocation_of(&name, o))?,
             name,
             count,
         })
@@ -62,6 +69,7 @@ pub fn job_of_sites(sites: &[SiteSpec], total: Option<u32>, template: &Subjob) -
         lan: site.name.clone(),
         contact: site.contact.clone(),
         count,
+        allocation: site.allocation.clone(),
         ..template.clone()
     });
     Job::new(subjobs.collect())
@@ -79,7 +87,46 @@ pub fn template(program: Program, arguments: Vec<String>) -> Subjob {
         arguments,
         environment: Vec::new(),
         directory: None,
+        allocation: None,
     }
+}
+
+/// `scheduler=slurm,queue=debug,...` after a site.
+fn allocation_of(site: &str, options: &str) -> Result<Option<Allocation>, JobError> {
+    let mut asked = Allocation::new(Scheduler::Slurm);
+    let (mut scheduler, mut others) = (None, false);
+    for option in options.split(',') {
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        others |= key != "scheduler";
+        match key {
+            "scheduler" => scheduler = allocation::scheduler(value)?,
+            "queue" => asked.queue = value.to_owned(),
+            "account" => asked.account = value.to_owned(),
+            "limit" => asked.limit = allocation::limit(value)?,
+            "nodes" => asked.nodes = parse_count(value)?,
+            "exclusive" if value.is_empty() => asked.exclusive = true,
+            "directive" => asked.directives.push(value.to_owned()),
+            _ => {
+                let problem = format!("'{option}' is no option of site '{site}'");
+                return Err(JobError::new(problem)
+                    .hint("options are scheduler=, queue=, account=, limit=, nodes=, exclusive, directive="));
+            }
+        }
+    }
+    match scheduler {
+        Some(scheduler) => Ok(Some(Allocation { scheduler, ..asked })),
+        None if others => Err(needs_scheduler(site)),
+        None => Ok(None),
+    }
+}
+
+/// Somebody asks for a queue of nobody.
+pub(crate) fn needs_scheduler(site: &str) -> JobError {
+    let words = allocation::schedulers()[1..].join(", ");
+    JobError::new(format!(
+        "site '{site}' asks for a queue, nodes or limits but names no scheduler"
+    ))
+    .hint(format!("add scheduler: one of {words}"))
 }
 
 fn split_count(text: &str) -> Result<(&str, Option<u32>), JobError> {
@@ -148,7 +195,8 @@ mod tests {
             SiteSpec {
                 name: "home".into(),
                 contact: Contact::Home,
-                count: Some(4)
+                count: Some(4),
+                allocation: None,
             }
         );
         assert_eq!(
@@ -156,16 +204,43 @@ mod tests {
             SiteSpec {
                 name: "b".into(),
                 contact: Contact::Home,
-                count: Some(2)
+                count: Some(2),
+                allocation: None,
             }
         );
         let lab = SiteSpec {
             name: "lab".into(),
             contact: Contact::Ssh("me@lab".into()),
             count: None,
+            allocation: None,
         };
         assert_eq!(spec("lab=me@lab"), lab);
         assert_eq!(spec("[::1]").count, None);
+    }
+
+    #[test]
+    fn a_site_with_a_scheduler() {
+        let site = spec("lab=me@lab:16,scheduler=slurm,queue=debug,limit=1h,nodes=2,exclusive,directive=--gres=gpu:1");
+        let asked = site.allocation.unwrap();
+        assert_eq!(
+            (site.name.as_str(), site.count, asked.scheduler),
+            ("lab", Some(16), Scheduler::Slurm)
+        );
+        assert_eq!(
+            (asked.queue.as_str(), asked.limit, asked.nodes, asked.exclusive),
+            ("debug", 3600, 2, true)
+        );
+        assert_eq!(asked.directives, ["--gres=gpu:1"]);
+        assert_eq!(spec("lab,scheduler=fork").allocation, None);
+        for (text, problem) in [
+            ("lab,queue=debug", "names no scheduler"),
+            ("lab,scheduler=slrum", "'slrum' is not a scheduler"),
+            ("lab,colour=red", "'colour=red' is no option"),
+            ("lab,scheduler=slurm,limit=x", "'x' is not a time limit"),
+        ] {
+            let error = SiteSpec::parse(text).unwrap_err().to_string();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
     }
 
     #[test]

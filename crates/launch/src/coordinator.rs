@@ -9,7 +9,7 @@ use crate::{Options, Outcome, Statistics, input};
 use isthmus_job::Job;
 use isthmus_job::coallocation::{Action, Coallocation, State};
 use isthmus_job::numbering::{self, Machine};
-use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, INPUT_WINDOW, Reach, ToAgent};
+use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, INPUT_WINDOW, Reach, Scheduler, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -102,7 +102,7 @@ fn prepare(job: &Job, events: &mpsc::UnboundedSender<Event>, console: Box<dyn Co
 fn reach(job: &Job) -> Reach {
     if job.spans_wide_area() {
         Reach::Wide
-    } else if job.subjobs().len() > 1 {
+    } else if job.spans_nodes() {
         Reach::Site
     } else {
         Reach::Node
@@ -219,12 +219,9 @@ impl Coordinator {
     fn handle_site(&mut self, site: usize, event: SiteEvent, now: Duration) {
         match event {
             SiteEvent::Progress => self.machine.handle_staging(site, now),
-            SiteEvent::Hello(hello) => {
+            SiteEvent::Hello => {
                 self.links[site].silent = Some(0);
                 self.machine.handle_staging(site, now);
-                self.arrivals[site].host = hello.host;
-                self.arrivals[site].addresses = hello.addresses;
-                self.arrivals[site].processors = hello.processors;
             }
             SiteEvent::Message(message) => {
                 self.links[site].silent = Some(0);
@@ -244,7 +241,9 @@ impl Coordinator {
 
     fn handle_message(&mut self, site: usize, message: FromAgent, now: Duration) {
         match message {
-            FromAgent::Started => {
+            FromAgent::Queued { scheduler, id, why } => self.take_queued(site, scheduler, &id, &why, now),
+            FromAgent::Started(parts) => {
+                self.arrivals[site].parts = parts;
                 self.machine.handle_started(site, now);
                 if site == 0 && self.input_wanted {
                     self.input = Some(input::start());
@@ -289,6 +288,15 @@ impl Coordinator {
             if !self.machine.handle_arrived(site, index, now) {
                 self.arrivals[site].arrivals.pop();
             }
+        }
+    }
+
+    fn take_queued(&mut self, site: usize, scheduler: Scheduler, id: &str, why: &str, now: Duration) {
+        self.machine.handle_queued(site, now);
+        if !why.is_empty() {
+            let name = &self.job.subjobs()[site].site;
+            let text = format!("site '{name}': {scheduler} job {id} waits in the queue ({why})");
+            self.printer.print(Print::Notice(text));
         }
     }
 

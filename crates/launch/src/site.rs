@@ -7,7 +7,7 @@ use crate::coordinator::Event;
 use crate::staging::{self, Staged};
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Hash, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
+use isthmus_wire::grid::{FileState, FromAgent, Hash, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -28,7 +28,7 @@ pub(crate) enum SiteEvent {
     /// Something moves on.
     Progress,
     /// The agent runs.
-    Hello(AgentHello),
+    Hello,
     /// The agent says.
     Message(FromAgent),
     /// The client behind the connection says.
@@ -116,7 +116,7 @@ impl Site {
         }
         client.establish();
         let architecture = hello.architecture.clone();
-        self.tell(SiteEvent::Hello(hello));
+        self.tell(SiteEvent::Hello);
         let program = self.subjob.program.for_architecture(&architecture).ok_or_else(|| {
             let known: Vec<_> = self.subjob.program.by_architecture.keys().map(String::as_str).collect();
             Failure::new(
@@ -141,6 +141,7 @@ impl Site {
         Start {
             job: self.shared.job.clone(),
             subjob: u32::try_from(self.number).unwrap_or(u32::MAX),
+            first: 0,
             count: self.subjob.count,
             program,
             arguments: self.subjob.arguments.clone(),
@@ -150,6 +151,7 @@ impl Site {
             library,
             reach: self.shared.reach,
             input: self.number == 0 && options.input,
+            allocation: self.subjob.allocation.clone(),
         }
     }
 

@@ -8,7 +8,8 @@
 //!     |    <---  File (hash, wanted|path|why)   |
 //!     | Chunk (bytes) ...              --->     |      until `size` bytes; then File (path) comes back
 //!     | Start (program, count, ...)    --->     |
-//!     |    <---  Started | Refused              |
+//!     |    <---  Queued ...                      |      while a scheduler lets the subjob wait
+//!     |    <---  Started | Refused              |      Refused also when the scheduler ends the subjob later
 //!     |    <---  Arrived ([hello ...])          |      processes are inside MPI_Init
 //!     | Commit (places, certificates)  --->     |      the barrier opens
 //!     |    <---  Output, Exited, Finished       |
@@ -24,7 +25,7 @@
 //! |---|---|---|
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
-//! | `Start` | 3 | job text, subjob u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8 |
+//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8, allocated u8 and then an allocation ([`Allocation`]) |
 //! | `Commit` | 4 | secret 32, authority bytes, certificates \[bytes\], places |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
@@ -38,7 +39,7 @@
 //! |---|---|---|
 //! | `Hello` | 65 | version u32, host text, architecture text, addresses \[text\], processors u32 |
 //! | `File` | 66 | hash 32, state u8 (0 wanted, 1 here, 2 failed), path or reason text |
-//! | `Started` | 67 | |
+//! | `Started` | 67 | \[part ([`Part`])\] |
 //! | `Refused` | 68 | reason text, hint text |
 //! | `Arrived` | 69 | \[index u32, pid u32, port u16, representation 8, signing request bytes\] |
 //! | `Output` | 70 | index u32, stream u8 (1 output, 2 error), bytes |
@@ -48,13 +49,18 @@
 //! | `Aborted` | 74 | index u32, code u32, reason text |
 //! | `Pong` | 75 | number u64 |
 //! | `Gone` | 76 | |
+//! | `Queued` | 77 | scheduler u8, id text, why text |
+
+mod allocation;
+
+pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 
 use crate::boot::Counters;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::{PlaceTable, Representation};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -90,6 +96,8 @@ pub struct Start {
     pub job: String,
     /// Index of the subjob.
     pub subjob: u32,
+    /// Index within the subjob of the first process that this agent starts.
+    pub first: u32,
     /// Number of processes.
     pub count: u32,
     /// Program: an absolute path, a path relative to `directory`, or a name to look up in PATH.
@@ -108,6 +116,8 @@ pub struct Start {
     pub input: bool,
     /// How far messages of the job go.
     pub reach: Reach,
+    /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
+    pub allocation: Option<Allocation>,
 }
 
 /// How far messages of a job go; processes learn it as `ISTHMUS_REACH`.
@@ -247,9 +257,18 @@ pub enum FromAgent {
         /// What the agent says about it.
         state: FileState,
     },
-    /// All processes have been forked.
-    Started,
-    /// The subjob cannot be started.
+    /// The machine's scheduler has the subjob in its queue.
+    Queued {
+        /// Which scheduler.
+        scheduler: Scheduler,
+        /// What it calls the job.
+        id: String,
+        /// Why the job waits, in the scheduler's words; may be empty.
+        why: String,
+    },
+    /// All processes have been forked, on these nodes.
+    Started(Vec<Part>),
+    /// The subjob cannot be started, or its machine has ended it.
     Refused {
         /// What is wrong.
         reason: String,
@@ -372,7 +391,8 @@ impl ToAgent {
 
 impl Start {
     fn write(&self, w: &mut Writer) {
-        w.text(&self.job).u32(self.subjob).u32(self.count).text(&self.program);
+        w.text(&self.job).u32(self.subjob).u32(self.first).u32(self.count);
+        w.text(&self.program);
         w.list(&self.arguments, |w, a| {
             w.text(a);
         });
@@ -383,12 +403,17 @@ impl Start {
             .u8(self.directory_optional.into())
             .text(&self.library);
         w.u8(self.reach as u8).u8(self.input.into());
+        w.u8(self.allocation.is_some().into());
+        if let Some(allocation) = &self.allocation {
+            allocation.write(w);
+        }
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             job: r.text("job")?,
             subjob: r.u32("subjob")?,
+            first: r.u32("first")?,
             count: r.u32("count")?,
             program: r.text("program")?,
             arguments: r.list("arguments", |r| r.text("argument"))?,
@@ -398,6 +423,7 @@ impl Start {
             library: r.text("library")?,
             reach: read_reach(r)?,
             input: flag(r, "input")?,
+            allocation: flag(r, "allocated")?.then(|| Allocation::read(r)).transpose()?,
         })
     }
 }
@@ -455,7 +481,13 @@ impl FromAgent {
             Self::Pong(n) => {
                 w.u64(*n);
             }
-            Self::Started | Self::Gone => {}
+            Self::Started(parts) => {
+                w.list(parts, |w, p| p.write(w));
+            }
+            Self::Queued { scheduler, id, why } => {
+                w.u8(*scheduler as u8).text(id).text(why);
+            }
+            Self::Gone => {}
         }
         w.into_framed()
     }
@@ -464,7 +496,7 @@ impl FromAgent {
         match self {
             Self::Hello(_) => 65,
             Self::File { .. } => 66,
-            Self::Started => 67,
+            Self::Started(_) => 67,
             Self::Refused { .. } => 68,
             Self::Arrived(_) => 69,
             Self::Output { .. } => 70,
@@ -474,6 +506,7 @@ impl FromAgent {
             Self::Aborted { .. } => 74,
             Self::Pong(_) => 75,
             Self::Gone => 76,
+            Self::Queued { .. } => 77,
         }
     }
 
@@ -486,7 +519,7 @@ impl FromAgent {
                 hash: r.fixed("hash")?,
                 state: read_file(&mut r)?,
             },
-            67 => Self::Started,
+            67 => Self::Started(r.list("parts", Part::read)?),
             68 => Self::Refused {
                 reason: r.text("reason")?,
                 hint: r.text("hint")?,
@@ -510,6 +543,11 @@ impl FromAgent {
             },
             75 => Self::Pong(r.u64("number")?),
             76 => Self::Gone,
+            77 => Self::Queued {
+                scheduler: Scheduler::read(&mut r)?,
+                id: r.text("id")?,
+                why: r.text("why")?,
+            },
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",

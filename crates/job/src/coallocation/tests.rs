@@ -175,3 +175,32 @@ fn ranks_are_listed_in_ranges() {
         8
     );
 }
+
+#[test]
+fn a_queue_may_take_hours() {
+    let mut m = Coallocation::new(&Job::new(vec![subjob("a", 1), subjob("b", 1)]).unwrap(), PATIENCE);
+    let hours = Duration::from_secs(7200);
+    m.handle_staging(0, T0);
+    m.handle_started(0, T0);
+    m.handle_arrived(0, 0, T0);
+    m.handle_staging(1, T0);
+    assert_eq!(m.deadline(), Some(PATIENCE));
+    m.handle_queued(1, T0);
+    assert_eq!(m.deadline(), None);
+    assert_eq!(m.states().map(|(_, s)| s).collect::<Vec<_>>(), [State::Pending; 2]);
+    m.handle_started(1, hours);
+    assert_eq!(m.deadline(), Some(hours + PATIENCE));
+    m.handle_arrived(1, 0, hours);
+    assert_eq!(m.poll_action(), Some(Action::Commit));
+}
+
+#[test]
+fn what_a_scheduler_refuses_ends_the_job() {
+    let mut m = Coallocation::new(&Job::new(vec![subjob("a", 1), subjob("b", 1)]).unwrap(), PATIENCE);
+    m.handle_staging(0, T0);
+    m.handle_queued(0, T0);
+    m.handle_site_failed(0, "Slurm ended job 7", "", T0);
+    assert_eq!(m.verdict().problem.as_deref(), Some("site 'a': Slurm ended job 7"));
+    let actions: Vec<_> = std::iter::from_fn(|| m.poll_action()).collect();
+    assert_eq!(actions.last(), Some(&Action::Leave));
+}

@@ -33,6 +33,7 @@ fn messages_to_an_agent_survive_the_wire() {
     let start = Start {
         job: "j".into(),
         subjob: 1,
+        first: 3,
         count: 64,
         program: "./a".into(),
         arguments: vec!["-x".into(), String::new()],
@@ -42,6 +43,15 @@ fn messages_to_an_agent_survive_the_wire() {
         library: "/l".into(),
         input: false,
         reach: Reach::Wide,
+        allocation: Some(Allocation {
+            queue: "debug".into(),
+            account: "p1".into(),
+            limit: 3600,
+            nodes: 2,
+            exclusive: true,
+            directives: vec!["--constraint=fast".into()],
+            ..Allocation::new(Scheduler::Slurm)
+        }),
     };
     let commit = Commit {
         secret: [7; 32],
@@ -99,7 +109,17 @@ fn messages_from_an_agent_survive_the_wire() {
             hash: [1; 32],
             state: FileState::Wanted,
         },
-        FromAgent::Started,
+        FromAgent::Started(vec![Part {
+            host: "h".into(),
+            addresses: vec!["::1".into()],
+            processors: 2,
+            processes: 3,
+        }]),
+        FromAgent::Queued {
+            scheduler: Scheduler::Lsf,
+            id: "17".into(),
+            why: "Resources".into(),
+        },
         FromAgent::Refused {
             reason: "no".into(),
             hint: "yes".into(),
@@ -139,5 +159,22 @@ fn every_truncation_is_refused() {
     .encode();
     for end in 4..whole.len() {
         assert!(ToAgent::decode(&whole[4..end]).is_err(), "{end} bytes were accepted");
+    }
+}
+
+#[test]
+fn a_node_says_who_it_is() {
+    let hello = NodeHello {
+        secret: [9; 32],
+        node: 1,
+        nodes: 2,
+        slots: 4,
+    };
+    let whole = hello.encode();
+    assert!(whole.len() <= MAX_NODE_HELLO);
+    assert!(!format!("{hello:?}").contains("[9"), "secrets are not printed");
+    assert_eq!(NodeHello::decode(&whole[4..]), Ok(hello));
+    for end in 4..whole.len() {
+        assert!(NodeHello::decode(&whole[4..end]).is_err());
     }
 }
