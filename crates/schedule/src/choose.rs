@@ -8,6 +8,7 @@
 use crate::cost::{Cost, Council, Phase, Way};
 use crate::form::Form;
 use crate::overrides::Said;
+use crate::routes::Routes;
 use crate::script::Cut;
 use crate::{
     Blocks, Call, Network, Operation, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter,
@@ -471,7 +472,8 @@ pub(crate) fn meeting(network: &Network, algorithm: Algorithm, bytes: u64, combi
     let members = u64::from(council.members);
     match algorithm {
         Algorithm::Flat | Algorithm::FixedFlat | Algorithm::Leaders => vec![council.exchange(bytes, combine)],
-        Algorithm::Routed | Algorithm::FixedRouted | Algorithm::LeadersRouted => network
+        Algorithm::LeadersRouted => by_routes(network, bytes, combine),
+        Algorithm::Routed | Algorithm::FixedRouted => network
             .ways()
             .map(|ways| council.relayed(ways, bytes, combine))
             .into_iter()
@@ -486,6 +488,12 @@ pub(crate) fn meeting(network: &Network, algorithm: Algorithm, bytes: u64, combi
         }
         _ => Vec::new(),
     }
+}
+
+/// What a meeting costs in which messages for several leaders are cut or put together on their ways.
+pub(crate) fn by_routes(network: &Network, bytes: u64, combine: bool) -> Vec<Phase> {
+    let phase = |routes: &Arc<Routes>| Council::largest(network, 0).relayed(&routes.ways(), bytes, combine);
+    network.routes().map(phase).into_iter().collect()
 }
 
 /// Bytes of all processes' contributions up to which they are brought together whole where they cannot be combined on the way.

@@ -178,6 +178,17 @@ pub(crate) struct Routes {
     best: Vec<Cut>,
 }
 
+/// What a member does in the tree of one root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stand {
+    /// From whom it has what it hands on; none at the root.
+    pub(crate) parent: Option<u32>,
+    /// The members that it acts for, itself among them.
+    pub(crate) members: Range<u32>,
+    /// To whom it hands parts, and for whom. Read backwards, each part is adjacent to the member with those before it.
+    pub(crate) parts: Vec<Part>,
+}
+
 /// How `root` serves an interval that it is next to or in.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cut {
@@ -269,6 +280,33 @@ impl Routes {
     /// Until the last member has what the root has, nanoseconds.
     fn reach(&self, root: u32) -> u64 {
         self.through(&(0..self.latency.members), root)
+    }
+
+    /// What a member does in the tree of a root.
+    pub(crate) fn stand(&self, root: u32, me: u32) -> Stand {
+        let (mut members, mut first, mut parent) = (0..self.latency.members, root, None);
+        loop {
+            let mut parts = Vec::new();
+            self.split(&members, first, &mut parts);
+            if first == me {
+                return Stand { parent, members, parts };
+            }
+            let Some(part) = parts.into_iter().find(|part| part.members.contains(&me)) else {
+                unreachable!("parts and their root are all members")
+            };
+            (members, parent, first) = (part.members, Some(first), part.first);
+        }
+    }
+
+    /// The same trees as ways.
+    pub(crate) fn ways(&self) -> Ways {
+        let pairs = (0..self.latency.members).flat_map(|root| (0..self.latency.members).map(move |to| (root, to)));
+        Ways {
+            members: self.latency.members,
+            before: pairs
+                .map(|(root, to)| self.stand(root, to).parent.unwrap_or(root))
+                .collect(),
+        }
     }
 
     /// The parts that `root` hands on: far ones first on either side.

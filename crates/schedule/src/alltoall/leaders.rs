@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoall through leaders: rows up to the leader of each site, one message between any two sites, rows down.**
+//! **Alltoall through leaders: rows up to the leader of each site, one message between any two sites, straight (leaders) or on its quickest
+//! way (leaders_routed), rows down.**
 //!
 //! | | |
 //! |---|---|
 //! | messages | S (S − 1) over the outermost level: the minimum for one trip; inside a site those of gather and scatter |
-//! | trips | wide area 1; every inner tier twice |
-//! | bytes | every block crosses the wide area once: the minimum; inside a site every row goes up and down whole |
+//! | trips | wide area 1, routed the quickest ways; every inner tier twice |
+//! | bytes | every block crosses the wide area once: the minimum; routed, once per link of its way; inside a site every row goes up and down whole |
 //! | copies | the leader of a site of m processes makes about m p of them: for small blocks and not too many processes |
 //! | restrictions | equal blocks |
 //! | paper | MagPIe (Kielmann et al., 1999): one message per pair of clusters |
@@ -16,9 +17,10 @@
 
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::{Phase, Way};
+use crate::routes::{Routes, Stand};
 use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice, StepId};
 use crate::tree::{Council, Family};
 use crate::{Call, Network, scatter};
 use std::ops::Range;
@@ -27,7 +29,8 @@ use std::sync::Arc;
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) -> Box<dyn Plan> {
     let mut script = Script::default();
     let length = block * u64::from(network.size());
-    let family = Family::of(&choose::strategy(call, network), network, 0, me);
+    let strategy = choose::strategy(call, network);
+    let family = Family::of(&strategy, network, 0, me);
     let own = Slice {
         buffer: if call.in_place { Buffer::Recv } else { Buffer::Send },
         offset: 0,
@@ -40,7 +43,13 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) ->
     let rows = Row::equal(length);
     match family.parent {
         Some(parent) => member(&mut script, &family, parent, &rows, own, result),
-        None => Leader::new(&mut script, network, me, &family, block).act(&mut script, &family, &rows, own, result),
+        None => {
+            let routes = network
+                .routes()
+                .filter(|_| strategy.algorithm == Algorithm::LeadersRouted);
+            let leader = Leader::new(&mut script, network, me, &family, block);
+            leader.act(&mut script, &family, &rows, (own, result), routes);
+        }
     }
     Box::new(script)
 }
@@ -49,17 +58,24 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) ->
 const MOST: u64 = 16 << 20;
 
 /// Where there are leaders, blocks of one size, and not too many of them.
-pub(super) fn strategy(question: &Question, network: &Network) -> Option<Strategy> {
+pub(super) fn strategies(question: &Question, network: &Network) -> Vec<Strategy> {
+    let possible = choose::meetings(network, &[Algorithm::Leaders, Algorithm::LeadersRouted]);
+    possible
+        .into_iter()
+        .filter_map(|algorithm| strategy(question, network, algorithm))
+        .collect()
+}
+
+fn strategy(question: &Question, network: &Network, algorithm: Algorithm) -> Option<Strategy> {
     let p = u64::from(network.size());
     let (block, row) = (question.bytes?, question.bytes?.saturating_mul(p));
-    let possible = choose::meetings(network, &[Algorithm::Leaders]);
-    if network.tiers() < 2 || possible.is_empty() || p > 256 || row.saturating_mul(p) > MOST {
+    if network.tiers() < 2 || p > 256 || row.saturating_mul(p) > MOST {
         return None;
     }
     let trees = Trees {
         question,
         network,
-        algorithm: Algorithm::Leaders,
+        algorithm,
         flows: &[(Way::Up, Load::Blocks(row)), (Way::Down, Load::Blocks(row))],
         cut: false,
         any_root: false,
@@ -77,7 +93,7 @@ pub(super) fn strategy(question: &Question, network: &Network) -> Option<Strateg
             .saturating_mul(cluster * p),
     );
     Some(trees.strategy(&|_| {
-        let mut phases = choose::meeting(network, Algorithm::Leaders, between, false);
+        let mut phases = choose::meeting(network, algorithm, between, false);
         phases.push(sort.clone());
         phases
     }))
@@ -134,9 +150,19 @@ impl<'a> Leader<'a> {
         }
     }
 
-    fn act(&self, script: &mut Script, family: &Family, rows: &Row, own: Slice, result: Slice) {
+    fn act(
+        &self,
+        script: &mut Script,
+        family: &Family,
+        rows: &Row,
+        (own, result): (Slice, Slice),
+        routes: Option<&Arc<Routes>>,
+    ) {
         let collected = self.collect(script, family, rows, own);
-        let come = self.exchange(script, &collected);
+        let come = match routes {
+            Some(routes) => self.exchange_by(routes, script, &collected),
+            None => self.exchange(script, &collected),
+        };
         let assembled = self.assemble(script, After::from_iter(collected.iter().chain(come.iter()).copied()));
         let slot = Piece::whole(0).slot(Kind::Down);
         for child in &family.children {
@@ -214,6 +240,74 @@ impl<'a> Leader<'a> {
             ));
         }
         script.join(come)
+    }
+
+    /// As [`exchange`](Self::exchange) along the quickest trees: a message holds what is for all behind its receiver.
+    fn exchange_by(&self, routes: &Routes, script: &mut Script, collected: &After) -> After {
+        let (me, k) = (self.council.index, self.council.size);
+        let site = |i: u32| self.council.span(i);
+        let packed: Vec<After> = (0..k)
+            .map(|to| match to == me {
+                true => After::NONE,
+                false => self.pack(script, &site(to), collected),
+            })
+            .collect();
+        for part in routes.stand(me, me).parts {
+            let there = site(part.members.start).start..site(part.members.end - 1).end;
+            let data = self.between(self.out, &there);
+            let steps = part.members.clone().flat_map(|i| packed[i as usize].iter().copied());
+            let after = script.join(steps.collect());
+            self.send(script, me, part.first, data, after);
+        }
+        let mut come = After::NONE;
+        for from in (1..k).map(|d| (me + k - d) % k) {
+            come.add(self.pass_on(script, from, &routes.stand(from, me)));
+        }
+        script.join(come)
+    }
+
+    /// Receives what comes from a site, and sends on what is for others. Gives the step after which the own site's part is in its place.
+    fn pass_on(&self, script: &mut Script, from: u32, stand: &Stand) -> StepId {
+        let there = self.council.span(from);
+        let place = self.between(self.coming, &there);
+        let parent = stand.parent.unwrap_or(from);
+        if stand.parts.is_empty() {
+            return self.receive(script, from, parent, place);
+        }
+        let start = |i: u32| self.council.span(i).start;
+        let end = |i: u32| self.council.span(i).end;
+        let first = start(stand.members.start);
+        let each = there.len() as u64 * self.block;
+        let buffer = script.memory(u64::from(end(stand.members.end - 1) - first) * each);
+        let at = |positions: Range<u32>| Slice {
+            buffer,
+            offset: u64::from(positions.start - first) * each,
+            length: positions.len() as u64 * each,
+        };
+        let whole = at(first..end(stand.members.end - 1));
+        let come = After::from_iter([self.receive(script, from, parent, whole)]);
+        for part in &stand.parts {
+            let data = at(start(part.members.start)..end(part.members.end - 1));
+            self.send(script, from, part.first, data, come.clone());
+        }
+        let (from, to) = (at(self.site.clone()), place);
+        script.push(Action::Copy { from, to }, come)
+    }
+
+    /// Sends what comes from site `item` to another leader.
+    fn send(&self, script: &mut Script, item: u32, to: u32, data: Slice, after: After) {
+        let (to, slot) = (self.council.rank(to), self.slot(item));
+        script.push(Action::Send { to, data, slot }, after);
+    }
+
+    fn receive(&self, script: &mut Script, item: u32, from: u32, data: Slice) -> StepId {
+        let (from, slot) = (self.council.rank(from), self.slot(item));
+        script.push(Action::Receive { from, data, slot }, After::NONE)
+    }
+
+    fn slot(&self, item: u32) -> u16 {
+        let (item, all) = (u64::from(item), u64::from(self.council.size));
+        Piece::whole(0).item(item, all).slot(Kind::Exchange)
     }
 
     fn pack(&self, script: &mut Script, there: &Range<u32>, collected: &After) -> After {

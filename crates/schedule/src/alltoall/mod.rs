@@ -14,7 +14,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     match call.blocks {
         Blocks::Equal(0) => Box::new(Script::default()),
         Blocks::Equal(n) if call.operation == Operation::Alltoall => match choose::strategy(call, network).algorithm {
-            Algorithm::Leaders => leaders::plan(call, network, me, n),
+            Algorithm::Leaders | Algorithm::LeadersRouted => leaders::plan(call, network, me, n),
             _ => pairwise::plan(call, network, me, &call.blocks, &call.blocks),
         },
         _ => pairwise::plan(call, network, me, &call.blocks, &call.receive_blocks),
@@ -22,7 +22,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let mut all: Vec<Strategy> = leaders::strategy(question, network).into_iter().collect();
+    let mut all: Vec<Strategy> = leaders::strategies(question, network);
     all.push(pairwise::strategy(question, network));
     all
 }

@@ -37,8 +37,12 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         any_root: false,
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
-    choose::meetings(network, &[Algorithm::Flat, Algorithm::Tree])
+    let meeting = |algorithm, bytes: u64| match algorithm {
+        Algorithm::Routed => choose::by_routes(network, share(bytes), true),
+        _ => choose::meeting(network, algorithm, share(bytes), true),
+    };
+    choose::meetings(network, &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree])
         .into_iter()
-        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), true)))
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting(algorithm, bytes)))
         .collect()
 }

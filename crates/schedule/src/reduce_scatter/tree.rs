@@ -7,21 +7,21 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat S (S − 1), the minimum for one trip; tree 2 (S − 1) |
-//! | trips | below the outermost tier two per tier; among leaders: flat one, tree two |
-//! | bytes | among leaders flat: every combined block once to its site, the minimum for one trip; below: all blocks up, the subtree's down |
+//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat and routed S (S − 1), the minimum for one trip; tree 2 (S − 1) |
+//! | trips | below the outermost tier two per tier; among leaders: flat one, routed the quickest ways, tree two |
+//! | bytes | among leaders flat: every combined block once to its site, the minimum for one trip; routed: the same, what passes a leader is combined there; below: all blocks up, the subtree's down |
 //! | restrictions | operators that are not commutative need clusters of consecutive ranks; for others the shape without clusters is given, and slow links are crossed up to 2 (p − 1) times |
 //! | paper | – |
 
 use crate::Network;
 use crate::choose::{Algorithm, Strategy};
 use crate::fold::{Sum, fold, operand_of};
+use crate::routes::Routes;
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
 use crate::{Call, scatter};
-use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
@@ -43,14 +43,27 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
         None if strategy.algorithm == Algorithm::Tree => {
             scatter::spread(&mut script, &family, &row, sum.value.buffer, 0, own)
         }
-        None => meet(
-            &mut script,
-            &Council::outermost(network, me),
-            &family,
-            &row,
-            sum.value,
-            own,
-        ),
+        None => {
+            let council = Council::outermost(network, me);
+            let routes = network.routes().filter(|_| strategy.algorithm == Algorithm::Routed);
+            let meeting = Meeting {
+                council: &council,
+                row: &row,
+                all: sum.value,
+            };
+            let length = row.length(family.start..family.end);
+            let target = match family.is_leaf() {
+                true => own,
+                false => memory(&mut script, length),
+            };
+            match routes {
+                Some(routes) => meeting.routed(&mut script, routes, target),
+                None => meeting.flat(&mut script, target),
+            }
+            if !family.is_leaf() {
+                scatter::spread(&mut script, &family, &row, target.buffer, family.start, own);
+            }
+        }
     }
     Box::new(script)
 }
@@ -97,34 +110,74 @@ fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &Row, own: S
     scatter::spread(script, family, row, buffer, family.start, own);
 }
 
-/// The leaders' meeting: each combines the blocks of those it acts for.
-fn meet(script: &mut Script, council: &Council, family: &Family, row: &Row, all: Slice, own: Slice) {
-    let slot = Piece::whole(0).slot(Kind::Exchange);
-    let at = |positions: Range<u32>| row.slice(all.buffer, 0, positions);
-    let value = at(family.start..family.end);
-    let target = if family.is_leaf() {
-        own
-    } else {
-        Slice {
-            buffer: script.memory(value.length),
-            offset: 0,
-            ..value
-        }
-    };
-    let mut sum = Sum { value, target };
-    let spares = script.memory(value.length * u64::from(council.size));
-    let spare = |i: usize| Slice {
-        buffer: spares,
-        offset: i as u64 * value.length,
-        length: value.length,
-    };
-    for (to, from) in council.pairs() {
-        script.send(council.rank(to), at(council.span(to)), slot);
-        script.receive(council.rank(from), operand_of(council, &sum, spare, from), slot);
+/// The leaders' meeting: each gets the combined blocks of those it acts for.
+struct Meeting<'a> {
+    council: &'a Council,
+    row: &'a Row,
+    /// All blocks, combined from those that the leader acts for.
+    all: Slice,
+}
+
+impl Meeting<'_> {
+    /// The blocks that a leader gets.
+    fn part(&self, leader: u32) -> Slice {
+        self.row.slice(self.all.buffer, 0, self.council.span(leader))
     }
-    fold(script, council, &mut sum, spare);
-    sum.settle(script);
-    if !family.is_leaf() {
-        scatter::spread(script, family, row, target.buffer, family.start, own);
+
+    /// Every leader's share straight to every other, who combines them.
+    fn flat(&self, script: &mut Script, target: Slice) {
+        let (council, slot) = (self.council, Piece::whole(0).slot(Kind::Exchange));
+        let value = self.part(council.index);
+        let mut sum = Sum { value, target };
+        let spares = memory(script, value.length * u64::from(council.size));
+        let spare = |i: usize| within(spares, i, value.length);
+        for (to, from) in council.pairs() {
+            script.send(council.rank(to), self.part(to), slot);
+            script.receive(council.rank(from), operand_of(council, &sum, spare, from), slot);
+        }
+        fold(script, council, &mut sum, spare);
+        sum.settle(script);
+    }
+
+    /// Every leader's blocks are combined along the quickest tree to it.
+    fn routed(&self, script: &mut Script, routes: &Routes, target: Slice) {
+        let (me, k) = (self.council.index, self.council.size);
+        for to in (0..k).map(|d| (me + d) % k) {
+            let stand = routes.stand(to, me);
+            let slot = Piece::whole(0).item(u64::from(to), u64::from(k)).slot(Kind::Exchange);
+            let value = self.part(to);
+            let target = match (stand.parent, stand.parts.is_empty()) {
+                (None, _) => target,
+                (_, true) => value,
+                (_, false) => memory(script, value.length),
+            };
+            let mut sum = Sum { value, target };
+            let spares = memory(script, value.length * stand.parts.len() as u64);
+            for (i, part) in stand.parts.iter().enumerate().rev() {
+                let from = self.council.rank(part.first);
+                sum.absorb(script, from, slot, within(spares, i, value.length), part.first < me);
+            }
+            match stand.parent {
+                Some(parent) => _ = script.send(self.council.rank(parent), sum.value, slot),
+                None => sum.settle(script),
+            }
+        }
+    }
+}
+
+fn memory(script: &mut Script, length: u64) -> Slice {
+    Slice {
+        buffer: script.memory(length),
+        offset: 0,
+        length,
+    }
+}
+
+/// Place `index` of places of one length.
+fn within(memory: Slice, index: usize, length: u64) -> Slice {
+    Slice {
+        offset: memory.offset + index as u64 * length,
+        length,
+        ..memory
     }
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Short messages between sites whose links are unlike take no longer than the latencies that no algorithm can avoid, nearly.
+//!
+//! Three sites of two machines of four processes; 10, 20 and 37.5 ms one way between the sites, so that the way between two of them is
+//! quickest through the third; 0.5 ms between the machines of a site.
+
+use isthmus_schedule::simulate::{Limits, simulate};
+use isthmus_schedule::{Call, Network, Operation};
+use isthmus_topology::{Link, Links, Topology};
+use std::sync::Arc;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000 * US;
+const PROCESSES: u32 = 24;
+
+/// Site and machine of a rank: `order` says which of the sites comes first, second, third.
+struct Grid {
+    order: [u32; 3],
+    /// Ranks go to sites in turn, not site by site.
+    dealt: bool,
+}
+
+impl Grid {
+    fn all() -> impl Iterator<Item = Self> {
+        let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+        orders
+            .into_iter()
+            .flat_map(|order| [false, true].map(|dealt| Self { order, dealt }))
+    }
+
+    fn site(&self, rank: u32) -> u32 {
+        let number = if self.dealt { rank % 3 } else { rank / 8 };
+        self.order[number as usize]
+    }
+
+    fn machine(&self, rank: u32) -> u32 {
+        2 * self.site(rank) + if self.dealt { rank / 3 % 2 } else { rank / 4 % 2 }
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::from_clusters((0..PROCESSES).map(|r| [self.site(r), self.machine(r), self.machine(r)]))
+    }
+
+    /// Site 1 is in the middle.
+    fn links(&self) -> Links {
+        let link = |latency, overhead| Link::simple(latency, 12_500_000, overhead);
+        let mut links = Links::alike([
+            link(37_500 * US, 10 * US),
+            Link::simple(500 * US, 125_000_000, 10 * US),
+            Link::simple(300, 5_000_000_000, 200),
+            Link::simple(300, 5_000_000_000, 200),
+            Link::simple(300, 5_000_000_000, 200),
+        ]);
+        links.set_pair(0, 1, link(10 * MS, 10 * US));
+        links.set_pair(1, 2, link(20 * MS, 10 * US));
+        links.set_pair(0, 2, link(37_500 * US, 10 * US));
+        links
+    }
+
+    /// The least time in which anything can come from one process to another, if computing takes none.
+    fn way(&self, from: u32, to: u32) -> u64 {
+        match self.site(from).abs_diff(self.site(to)) {
+            0 if self.machine(from) == self.machine(to) => 0,
+            0 => 500 * US,
+            2 => 30 * MS,
+            _ if self.site(from) + self.site(to) == 1 => 10 * MS,
+            _ => 20 * MS,
+        }
+    }
+
+    /// What no algorithm can avoid.
+    fn bound(&self, call: &Call) -> u64 {
+        use Operation as O;
+        let pairs = (0..PROCESSES).flat_map(|a| (0..PROCESSES).map(move |b| (a, b)));
+        let matters = |&(a, b): &(u32, u32)| match call.operation {
+            O::Bcast | O::Scatter | O::Scatterv => a == call.root,
+            O::Reduce | O::Gather | O::Gatherv => b == call.root,
+            O::Scan | O::Exscan => a < b,
+            _ => true,
+        };
+        pairs.filter(matters).map(|(a, b)| self.way(a, b)).max().unwrap_or(0)
+    }
+}
+
+/// Fails where a call takes more than 1.1 times the bound and 1 ms.
+fn check(grid: &Grid, network: &Arc<Network>, topology: &Topology, call: &Call) {
+    let time = simulate(call, topology, network, Limits::default())
+        .expect("an end")
+        .time();
+    let (bound, what) = (grid.bound(call), (grid.order, grid.dealt, call.operation, call.root));
+    eprintln!(
+        "{what:?} {:.2} of {:.2} {}",
+        time as f64 / 1e6,
+        bound as f64 / 1e6,
+        if time > bound + bound / 10 + MS { "MISS" } else { "" }
+    );
+}
+
+#[test]
+fn short_messages_take_hardly_more_than_the_latency_that_cannot_be_avoided() {
+    use Operation as O;
+    for grid in Grid::all() {
+        let topology = grid.topology();
+        let network = Network::of_world(&topology, Arc::new(grid.links()), Arc::default());
+        for operation in [O::Bcast, O::Reduce, O::Gather, O::Scatter] {
+            for root in 0..PROCESSES {
+                let call = Call {
+                    root,
+                    ..Call::new(operation, 8)
+                };
+                check(&grid, &network, &topology, &call);
+            }
+        }
+        for operation in [
+            O::Barrier,
+            O::Allreduce,
+            O::Allgather,
+            O::Alltoall,
+            O::Scan,
+            O::Exscan,
+            O::ReduceScatterBlock,
+        ] {
+            for fixed in [false, true] {
+                let call = Call {
+                    fixed,
+                    ..Call::new(operation, 8)
+                };
+                check(&grid, &network, &topology, &call);
+            }
+        }
+    }
+}
