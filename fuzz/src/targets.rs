@@ -5,6 +5,7 @@
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_schedule::Overrides;
+use isthmus_topology::{Known, Measured, Origin};
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
@@ -13,6 +14,7 @@ use isthmus_wire::grid::{
     VERSION,
 };
 use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
+use isthmus_wire::links::Table;
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
 /// One parser with good inputs to begin from.
@@ -68,6 +70,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "conversion",
         run: conversion,
         corpus: foreign_data,
+    },
+    Target {
+        name: "links",
+        run: links,
+        corpus: link_tables,
     },
     Target {
         name: "job",
@@ -165,6 +172,44 @@ fn rule_texts() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
+/// What messages cost: the table and measurements.
+fn links(bytes: &[u8]) {
+    if let Ok(all) = Measured::decode_all(bytes) {
+        assert_eq!(Measured::encode_all(&all), bytes);
+    }
+    let Ok(table) = Table::decode(bytes) else { return };
+    assert_eq!(table.encode(), bytes);
+    let known = Known::from_wire(table.clone()).unwrap_or_else(|e| panic!("{e:?}"));
+    for (_, _, link) in known.pairs() {
+        let _ = (link.gap.at(u64::MAX), link.gap.as_rate(), link.send.at(1));
+    }
+    let measure = table.measure;
+    assert_eq!(
+        Table {
+            measure,
+            ..known.to_wire()
+        },
+        table
+    );
+}
+
+fn link_tables() -> Vec<Vec<u8>> {
+    let mut measured = Vec::new();
+    let mut known = Known::default();
+    let mut all = vec![known.to_wire().encode()];
+    for a in 0..3 {
+        measured.push(Measured {
+            between: (a, 3),
+            latency: (a > 0).then_some(20_000_000),
+            rate: Some(12_500_000),
+        });
+        known = known.learn(&measured, Origin::Measured);
+        all.push(known.to_wire().encode());
+        all.push(Measured::encode_all(&measured));
+    }
+    all
+}
+
 /// The header in front of messages between processes.
 fn frame(bytes: &[u8]) {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
@@ -213,6 +258,11 @@ fn boot_messages() -> Vec<Message> {
             },
         )],
         calls: vec![("MPI_Bcast".to_owned(), 1)],
+        links: vec![Measured {
+            between: (0, 1),
+            latency: Some(20_000_000),
+            rate: None,
+        }],
     };
     let reason = "rank 3 called MPI_Abort".to_owned();
     vec![
@@ -314,6 +364,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
         authority: vec![0x30; 9],
         certificates: vec![vec![0x30; 9], vec![]],
         places,
+        links: Known::default().to_wire(),
     };
     let messages = [
         ToAgent::Offer {

@@ -63,6 +63,7 @@ impl World {
             job: self.job.clone(),
             rank: self.first_rank + index,
             places: self.commit.places.clone(),
+            links: self.commit.links.clone(),
             shared_memory: self.shared_memory.to_string_lossy().into_owned(),
             node_directory: self.node_directory.to_string_lossy().into_owned(),
             secret: self.commit.secret,

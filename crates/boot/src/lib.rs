@@ -8,6 +8,7 @@
 pub mod rendezvous;
 mod routes;
 mod running;
+mod survey;
 
 pub use running::Running;
 

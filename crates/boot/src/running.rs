@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use isthmus_core::links::Measuring;
 use isthmus_core::world::World;
 use isthmus_engine::{Engine, Policy, Setup, Shared};
 use isthmus_identity::{Identity, KeyPair};
 use isthmus_lock::OneAtATime;
-use isthmus_net::{ArrivalHook, Config, Listener, Reach};
+use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
 use isthmus_shm::ShmTransport;
-use isthmus_topology::Topology;
+use isthmus_topology::{Known, Topology};
 use isthmus_transport::Transport;
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
@@ -20,6 +21,7 @@ use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use crate::BootError;
 use crate::rendezvous::{Agent, Invitation};
 use crate::routes::{Way, node_peers, reach, way};
+use crate::survey::{self, Survey};
 
 /// What MPI_Init makes and MPI_Finalize ends.
 pub struct Running {
@@ -31,6 +33,8 @@ pub struct Running {
     host: String,
     /// For messages: `rank 3 (site lab)`.
     name: String,
+    /// What is to be measured before communication begins.
+    survey: Option<(Survey, Prober)>,
 }
 
 /// What a process brings to the rendezvous.
@@ -100,6 +104,7 @@ impl Running {
             keeper: Mutex::new(None),
             host,
             name: "this process".into(),
+            survey: None,
         })
     }
 
@@ -114,7 +119,11 @@ impl Running {
         let places = Arc::new(std::mem::take(&mut world.places));
         let representations = representations(&places)?;
         let (me, topology) = (world.rank, Topology::new(&places));
-        let (transports, hook) = transports(&world, &places, &topology, offer)?;
+        let measure = world.links.measure;
+        let known = Known::from_wire(std::mem::take(&mut world.links))
+            .map_err(|e| BootError::agent(format!("what it told about links makes no sense: {e:?}")))?;
+        let (transports, wide) = transports(&world, &places, &topology, offer)?;
+        let prober = wide.as_ref().map(|(_, prober)| prober.clone());
         let far = transports.iter().any(|(way, _)| *way != Way::SharedMemory);
         let inside = transports.iter().any(|(way, _)| *way != Way::Tls);
         let setup = Setup {
@@ -136,8 +145,15 @@ impl Running {
         };
         let host = node.host.clone();
         let name = format!("rank {me} ({} on {host})", places.subjobs[node.subjob as usize].name);
-        let world = Arc::new(World::new(me, places, shared(Engine::new(setup), policy, promise)));
-        if let Some(hook) = hook {
+        let survey = prober
+            .clone()
+            .filter(|_| measure)
+            .and_then(|p| Some((Survey::plan(&topology, &known, me)?, p)));
+        let measuring =
+            prober.map(|prober| -> Measuring { Box::new(move || survey::measured(&prober, &topology, me)) });
+        let world = World::new(me, places, shared(Engine::new(setup), policy, promise)).with_links(known, measuring);
+        let world = Arc::new(world);
+        if let Some((hook, _)) = wide {
             let weak = Arc::downgrade(&world);
             hook.set(Arc::new(move || {
                 if let Some(world) = weak.upgrade() {
@@ -153,6 +169,21 @@ impl Running {
             keeper: Mutex::new(keeper),
             host,
             name,
+            survey,
+        })
+    }
+
+    /// Measures what is not known of the links between local areas, for a bounded time, and agrees on it. All processes of the
+    /// job call this before they use any communicator.
+    pub fn survey(&self) -> Result<(), BootError> {
+        let Some((survey, prober)) = &self.survey else {
+            return Ok(());
+        };
+        survey.run(prober, self.world.rank());
+        self.world.agree_links(&survey.speakers).map_err(|error| {
+            BootError::System(format!(
+                "cannot agree with the other sites on what their links do: {error}"
+            ))
         })
     }
 
@@ -196,7 +227,8 @@ impl Running {
             let _ = keeper.join();
         }
         engine.wait(|engine| engine.close().then_some(()));
-        let counters = engine.lock().counters();
+        let mut counters = engine.lock().counters();
+        counters.links = self.world.measured();
         match &self.agent {
             Some(agent) => agent.lock().unwrap_or_else(PoisonError::into_inner).finish(counters)?,
             None => print_counters(&counters),
@@ -244,13 +276,15 @@ fn keeper(world: &Arc<World>) -> Result<JoinHandle<()>, BootError> {
 }
 
 type Transports = Vec<(Way, Box<dyn Transport>)>;
+/// What else the transport between sites offers.
+type Wide = (ArrivalHook, Prober);
 
 fn transports(
     world: &boot::World,
     places: &Arc<PlaceTable>,
     topology: &Topology,
     offer: Offer,
-) -> Result<(Transports, Option<ArrivalHook>), BootError> {
+) -> Result<(Transports, Option<Wide>), BootError> {
     let mut all: Transports = Vec::new();
     let peers = node_peers(places, world.rank);
     if peers.len() > 1 {
@@ -261,7 +295,7 @@ fn transports(
         all.push((Way::SharedMemory, Box::new(shm)));
     }
     let far = (0..topology.size()).any(|peer| reach(topology, world.rank, peer) != Reach::Otherwise);
-    let mut hook = None;
+    let mut offers = None;
     if far {
         let net = isthmus_net::start(config(world, places, topology, offer)?)
             .map_err(|e| BootError::System(e.to_string()))?;
@@ -269,11 +303,11 @@ fn transports(
             all.push((Way::Tcp, Box::new(tcp)));
         }
         if let Some(wide) = net.wide {
-            hook = Some(wide.arrival_hook());
+            offers = Some((wide.arrival_hook(), wide.prober()));
             all.push((Way::Tls, Box::new(wide)));
         }
     }
-    Ok((all, hook))
+    Ok((all, offers))
 }
 
 fn config(

@@ -55,6 +55,7 @@ fn main() {
     agent.send(&Message::Finished(Counters {
         rows: vec![row],
         calls: vec![("bcast".to_owned(), 1)],
+        links: vec![],
     }));
     match agent.next() {
         Some(Message::Dismissed) => std::process::exit(if what == "after" { number } else { 0 }),

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 mod compiler;
 mod info;
+mod links;
 mod run;
 mod simulate;
 mod terminal;
@@ -24,6 +25,7 @@ struct Command {
 enum Verb {
     Run(run::Run),
     Info(info::Info),
+    Links(links::Links),
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
     /// Serve a coordinator over standard input and output
@@ -73,6 +75,7 @@ fn isthmus() -> ExitCode {
     match Command::parse().verb {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Info(arguments) => info::info(&arguments),
+        Verb::Links(arguments) => links::links(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Agent => agent(),

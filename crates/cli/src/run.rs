@@ -59,6 +59,9 @@ struct Launch {
     /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND")]
     ssh: Option<String>,
+    /// File that pins links between sites [default: $ISTHMUS_LINKS_FILE]
+    #[arg(long, value_name = "FILE")]
+    links: Option<String>,
 }
 
 /// `isthmus run`.
@@ -159,14 +162,22 @@ fn variable(text: &str) -> Result<(String, String), JobError> {
 }
 
 fn launch(job: Job, launch: &Launch) -> ExitCode {
-    let options = match options(launch) {
-        Ok(options) => options,
+    let prepared =
+        options(launch).and_then(|options| Ok((options, crate::links::pinned(job, launch.links.as_deref())?)));
+    let (options, job) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => return refuse(&error),
     };
     let statistics = std::env::var("ISTHMUS_STATS").is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "no"));
     let outcome = isthmus_launch::run(job, options, Terminal::new(launch.label));
     if statistics && !outcome.statistics.is_empty() {
         crate::complain(&outcome.statistics.to_string());
+        if !outcome.links.is_empty() {
+            crate::complain(&crate::links::report(&outcome.links));
+        }
+    }
+    if let Some(notice) = &outcome.notice {
+        crate::complain(&format!("isthmus: {notice}"));
     }
     report(&outcome)
 }
@@ -210,6 +221,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         environment: settings(),
         directory,
         input: true,
+        links: crate::links::options()?,
     })
 }
 

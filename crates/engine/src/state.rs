@@ -474,6 +474,7 @@ impl Sink for State {
             Kind::Ack | Kind::Pulled => self.acknowledged(peer, header),
             Kind::Cancel => self.throw_away(peer, header.token),
             Kind::CancelReply => self.recalled(peer, header),
+            Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
             Kind::Credit => {
                 if !self.peers[peer as usize].account.credited(header.length) {
                     return self.broken(peer, "it gave more credit back than it had been lent");

@@ -24,6 +24,11 @@
 //! nodes = 2
 //! exclusive = true
 //! directives = ["--constraint=fast"]
+//!
+//! [[link]]                          # what is known for sure, and not to be measured: see the module `links`
+//! between = ["home", "lab"]         # sites or local areas
+//! latency = "20 ms"
+//! rate = "100 Mbit/s"
 //! ```
 
 use crate::allocation;
@@ -37,7 +42,16 @@ use toml_edit::{ImDocument, Item, TableLike, Value};
 /// Largest job file, bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
-const TOP_KEYS: [&str; 5] = ["arguments", "directory", "environment", "program", "subjob"];
+const TOP_KEYS: [&str; 8] = [
+    "arguments",
+    "directory",
+    "environment",
+    "level",
+    "link",
+    "process",
+    "program",
+    "subjob",
+];
 const SUBJOB_KEYS: [&str; 15] = [
     "account",
     "arguments",
@@ -111,10 +125,16 @@ impl<'a> Document<'a> {
             }
             subjobs.push(subjob);
         }
-        Job::new(subjobs).map_err(|error| JobError {
-            problem: format!("{}: {}", self.file, error.problem),
-            ..error
-        })
+        let pins = self.pins(top, |name| {
+            let named = |s: &&Subjob| s.lan == name || s.site == name;
+            subjobs.iter().find(named).map(|s| s.lan.clone())
+        })?;
+        Job::new(subjobs)
+            .map(|job| job.with_links(pins))
+            .map_err(|error| JobError {
+                problem: format!("{}: {}", self.file, error.problem),
+                ..error
+            })
     }
 
     fn subjob_tables<'t>(&self, top: &'t dyn TableLike) -> Result<Vec<Spanned<'t>>, JobError> {

@@ -2,15 +2,9 @@
 //! A grid that need not exist: sites, machines, nodes, processes and links, for the simulator.
 //!
 //! ```toml
-//! [level.wide]                      # wide, local, machine, node; whatever is left out has a usual value
-//! latency = "20 ms"                 # one way
-//! rate = "100 Mbit/s"               # or gap = [["1 B", "5 us"], ["64 KiB", "5.3 ms"]]: time on the link by size
-//! send = "10 us"                    # time that sending keeps a process busy: one, or a list by size as above
-//! receive = "10 us"
-//!
-//! [process]
-//! reduce = "5 GB/s"                 # combining
-//! copy = "10 GB/s"
+//! [level.wide]                      # what links cost: see the module `links`
+//! latency = "20 ms"
+//! rate = "100 Mbit/s"
 //!
 //! [[site]]
 //! name = "paris"
@@ -35,19 +29,16 @@
 
 use crate::document::{Document, Spanned};
 use crate::error::JobError;
-use crate::quantity;
-use isthmus_topology::{Curve, CurveError, Level, Link, Links, Topology};
+use crate::links::place;
+use isthmus_topology::{Known, Links, Topology};
 use std::collections::HashMap;
-use std::ops::Range;
-use toml_edit::{Item, TableLike, Value};
+use toml_edit::{Item, TableLike};
 
 /// Most processes of a grid.
 pub const MAX_PROCESSES: u64 = 1 << 20;
 
 const TOP_KEYS: [&str; 4] = ["level", "link", "process", "site"];
 const SITE_KEYS: [&str; 5] = ["count", "machines", "name", "nodes", "processes"];
-const LINK_KEYS: [&str; 6] = ["between", "gap", "latency", "rate", "receive", "send"];
-const LEVELS: [Level; 4] = [Level::WideArea, Level::LocalArea, Level::Machine, Level::Node];
 
 /// A grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,15 +65,12 @@ pub fn parse(text: &str, file: &str) -> Result<Grid, JobError> {
         let error = JobError::new(format!("{file}: there is no [[site]]"));
         return Err(error.hint("add at least: [[site]], name = \"home\", processes = 4"));
     }
-    let mut links = Links::default();
-    source.levels(top, &mut links)?;
-    source.process(top, &mut links)?;
-    for link in source.tables(top, "link")? {
-        source.pair(&link, &builder.numbers, &mut links)?;
-    }
+    let numbers = &builder.numbers;
+    let pins = source.pins(top, |name| numbers.contains_key(name).then(|| name.to_owned()))?;
+    let known = pins.pinned(Known::new(pins.levels(), []), |name| numbers.get(name).copied());
     Ok(Grid {
         topology: Topology::from_clusters(builder.places),
-        links,
+        links: Links::clone(known.links()),
         sites: builder.names,
     })
 }
@@ -188,130 +176,12 @@ impl Document<'_> {
             }
         }
     }
-
-    fn levels(&self, top: &dyn TableLike, links: &mut Links) -> Result<(), JobError> {
-        let Some(item) = top.get("level") else { return Ok(()) };
-        let all = item
-            .as_table_like()
-            .ok_or_else(|| self.wrong_type(item, "level", "a table"))?;
-        self.check_keys(all, &LEVELS.map(Level::key), "'level'")?;
-        for level in LEVELS {
-            let Some(item) = all.get(level.key()) else { continue };
-            let table = item
-                .as_table_like()
-                .ok_or_else(|| self.wrong_type(item, level.key(), "a table"))?;
-            self.check_keys(table, &LINK_KEYS[1..], "a level")?;
-            let link = self.link(table, links.level(level).clone())?;
-            links.set_level(level, link);
-        }
-        Ok(())
-    }
-
-    fn process(&self, top: &dyn TableLike, links: &mut Links) -> Result<(), JobError> {
-        let Some(item) = top.get("process") else { return Ok(()) };
-        let table = item
-            .as_table_like()
-            .ok_or_else(|| self.wrong_type(item, "process", "a table"))?;
-        self.check_keys(table, &["copy", "reduce"], "'process'")?;
-        for (key, curve) in [("copy", &mut links.copy), ("reduce", &mut links.reduce)] {
-            if let Some(text) = self.text(table, key)? {
-                *curve = Curve::rate(self.point(quantity::rate(&text), table, key)?);
-            }
-        }
-        Ok(())
-    }
-
-    fn pair(
-        &self,
-        (table, span): &Spanned<'_>,
-        sites: &HashMap<String, u32>,
-        links: &mut Links,
-    ) -> Result<(), JobError> {
-        self.check_keys(*table, &LINK_KEYS, "a link")?;
-        let wrong = || {
-            let error = JobError::new("'between' must name two different sites of this file");
-            let error = error.hint("write between = [\"paris\", \"lab\"]; of a site with a count, \"city-1\"");
-            self.at(error, place(*table, "between", span))
-        };
-        let names = table.get("between").and_then(Item::as_array).ok_or_else(wrong)?;
-        let numbers: Vec<u32> = names
-            .iter()
-            .map(|v| v.as_str().and_then(|name| sites.get(name)).copied().ok_or_else(wrong))
-            .collect::<Result<_, _>>()?;
-        let [a, b] = numbers[..] else { return Err(wrong()) };
-        if a == b {
-            return Err(wrong());
-        }
-        let link = self.link(*table, links.level(Level::WideArea).clone())?;
-        links.set_pair(a, b, link);
-        Ok(())
-    }
-
-    /// The parameters of a link; what is left out is as in `above`.
-    fn link(&self, table: &dyn TableLike, above: Link) -> Result<Link, JobError> {
-        let mut link = above;
-        if let Some(text) = self.text(table, "latency")? {
-            link.latency = self.point(quantity::time(&text), table, "latency")?;
-        }
-        if let Some(text) = self.text(table, "rate")? {
-            if let Some(item) = table.get("gap") {
-                let error = JobError::new("'rate' and 'gap' say the same thing").hint("leave one of them away");
-                return Err(self.at(error, item.span().unwrap_or(0..0)));
-            }
-            link.gap = Curve::rate(self.point(quantity::rate(&text), table, "rate")?);
-        }
-        for (key, curve) in [
-            ("gap", &mut link.gap),
-            ("send", &mut link.send),
-            ("receive", &mut link.receive),
-        ] {
-            if let Some(item) = table.get(key) {
-                *curve = self.curve(item, table, key)?;
-            }
-        }
-        Ok(link)
-    }
-
-    /// One time, or pairs of size and time.
-    fn curve(&self, item: &Item, table: &dyn TableLike, key: &str) -> Result<Curve, JobError> {
-        if let Some(text) = item.as_str() {
-            return Ok(Curve::constant(self.point(quantity::time(text), table, key)?));
-        }
-        let wanted = "a time or a list of pairs such as [\"64 KiB\", \"5 ms\"]";
-        let array = item.as_array().ok_or_else(|| self.wrong_type(item, key, wanted))?;
-        let text = |value: &Value, read: fn(&str) -> Result<u64, JobError>| {
-            let read = value
-                .as_str()
-                .map_or_else(|| Err(JobError::new("this must be a text with a unit")), read);
-            read.map_err(|error| self.at(error, value.span().unwrap_or(0..0)))
-        };
-        let mut points = Vec::new();
-        for pair in array {
-            let two = pair.as_array().filter(|p| p.len() == 2);
-            let (Some(size), Some(time)) = (two.and_then(|p| p.get(0)), two.and_then(|p| p.get(1))) else {
-                return Err(self.wrong_type(item, key, wanted));
-            };
-            points.push((text(size, quantity::size)?, text(time, quantity::time)?));
-        }
-        self.point(Curve::new(points).map_err(|e| wrong_points(key, e)), table, key)
-    }
-}
-
-fn wrong_points(key: &str, error: CurveError) -> JobError {
-    JobError::new(match error {
-        CurveError::TooMany => format!("'{key}' has more than {} points", Curve::MAX_POINTS),
-        CurveError::SizesNotAscending => format!("the sizes of '{key}' must ascend"),
-        CurveError::TimesDescending => format!("the times of '{key}' must not descend"),
-    })
-}
-
-fn place(table: &dyn TableLike, key: &str, otherwise: &Range<usize>) -> Range<usize> {
-    table.get(key).and_then(Item::span).unwrap_or_else(|| otherwise.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isthmus_topology::Level;
 
     const GOOD: &str = r#"
 [level.wide]

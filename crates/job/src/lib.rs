@@ -9,6 +9,8 @@
 //! * [`hostfile`]: host files of MPICH and Open MPI.
 //! * [`document`]: the file `job.toml`.
 //! * [`grid`]: the file that describes sites and links for `isthmus simulate` and `isthmus explain`.
+//! * [`links`]: what job files, topology files and files of pins say about links.
+//! * [`cache`]: what earlier jobs measured of links.
 //! * [`quantity`]: sizes, times and rates.
 //! * [`allocation`]: what a subjob may ask of a scheduler.
 //! * [`coallocation`]: the life of a job over all its sites.
@@ -16,11 +18,13 @@
 #![forbid(unsafe_code)]
 
 pub mod allocation;
+pub mod cache;
 pub mod coallocation;
 pub mod document;
 pub mod error;
 pub mod grid;
 pub mod hostfile;
+pub mod links;
 pub mod model;
 pub mod mpiexec;
 pub mod numbering;
@@ -47,6 +51,10 @@ pub fn fuzz(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = document::parse(text, "fuzz.toml");
     let _ = grid::parse(text, "fuzz.toml");
+    let _ = links::parse(text, "fuzz.toml");
+    if let Ok(cache) = cache::parse(text, "fuzz.toml") {
+        assert_eq!(cache::parse(&cache.format(), "again.toml"), Ok(cache));
+    }
     let _ = hostfile::parse(text, "fuzz.hosts");
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     let _ = mpiexec::parse(&words, &mut Nothing);

@@ -2,6 +2,7 @@
 //! What a job is.
 
 use crate::error::JobError;
+use crate::links::Pins;
 use isthmus_wire::grid::Allocation;
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     subjobs: Vec<Subjob>,
+    links: Pins,
 }
 
 /// The part of a job for one machine.
@@ -120,7 +122,36 @@ impl Job {
         }
         check_names(&subjobs)?;
         check_total(&subjobs)?;
-        Ok(Self { subjobs })
+        Ok(Self {
+            subjobs,
+            links: Pins::default(),
+        })
+    }
+
+    /// What is said of its links, above what has been said before.
+    #[must_use]
+    pub fn with_links(self, links: Pins) -> Self {
+        Self {
+            links: links.over(self.links),
+            ..self
+        }
+    }
+
+    /// What is said of its links; names are those of local areas, or of sites.
+    pub fn links(&self) -> &Pins {
+        &self.links
+    }
+
+    /// The local areas in the order of their numbers: names, and the subjobs in them.
+    pub fn local_areas(&self) -> Vec<(&str, Vec<usize>)> {
+        let mut areas: Vec<(&str, Vec<usize>)> = Vec::new();
+        for (number, subjob) in self.subjobs.iter().enumerate() {
+            match areas.iter_mut().find(|(name, _)| *name == subjob.lan) {
+                Some((_, subjobs)) => subjobs.push(number),
+                None => areas.push((&subjob.lan, vec![number])),
+            }
+        }
+        areas
     }
 
     /// The subjobs, in the order of their ranks.

@@ -46,6 +46,39 @@ pub fn rate(text: &str) -> Result<u64, JobError> {
     }
 }
 
+/// Nanoseconds, exactly.
+pub fn show_time(nanoseconds: u64) -> String {
+    show(
+        nanoseconds,
+        &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)],
+    )
+}
+
+/// Bytes per second, exactly, as bits per second.
+pub fn show_rate(bytes_per_second: u64) -> String {
+    match bytes_per_second.checked_mul(8) {
+        Some(bits) if bits >= 1000 => show(
+            bits,
+            &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1000)],
+        ),
+        _ => format!("{bytes_per_second} B/s"),
+    }
+}
+
+fn show(value: u64, units: &[(&str, u64)]) -> String {
+    let found = units.iter().find(|(_, factor)| value >= *factor).or(units.last());
+    let (unit, factor) = found.copied().unwrap_or(("", 1));
+    let digits = factor.ilog10() as usize;
+    let fraction = format!("{:0digits$}", value % factor);
+    let fraction = if digits == 0 {
+        ""
+    } else {
+        fraction.trim_end_matches('0')
+    };
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{}{point}{fraction} {unit}", value / factor)
+}
+
 fn read(text: &str, units: &[(&str, f64)], what: &str, like: &str) -> Result<u64, JobError> {
     let shown: String = text.chars().take(40).collect();
     let wrong = |why: &str| Err(JobError::new(format!("'{shown}' is {why}")).hint(format!("write for example {like}")));
@@ -73,6 +106,18 @@ mod tests {
         assert_eq!(size("17"), Ok(17));
         assert_eq!(time("37.5 ms"), Ok(37_500_000));
         assert_eq!(rate("100 Mbit/s"), Ok(12_500_000));
+    }
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        for ns in [0, 1, 999, 1500, 20_100_001, 37_500_000, 3_000_000_000] {
+            assert_eq!(time(&show_time(ns)), Ok(ns), "{}", show_time(ns));
+        }
+        for bytes in [1, 124, 125, 126, 12_500_000, 11_768_751, 1_250_000_000, 1 << 50] {
+            assert_eq!(rate(&show_rate(bytes)), Ok(bytes), "{}", show_rate(bytes));
+        }
+        assert_eq!(show_time(20_100_000), "20.1 ms");
+        assert_eq!(show_rate(12_500_000), "100 Mbit/s");
     }
 
     #[test]

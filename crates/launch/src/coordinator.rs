@@ -4,6 +4,7 @@
 use crate::connection::Failure;
 use crate::console::{Console, Print, Printer};
 use crate::credentials::{self, Credentials};
+use crate::links::{JobLinks, LinkOptions};
 use crate::site::{Shared, Site, SiteEvent};
 use crate::{Options, Outcome, Statistics, input};
 use isthmus_job::Job;
@@ -57,7 +58,11 @@ pub(crate) async fn run(job: Job, options: Options, console: Box<dyn Console>) -
         options,
     });
     let links = start_sites(&job, &shared, &sender, &leaving_seen);
+    let link_options = shared.options.links.clone();
     let mut coordinator = Coordinator {
+        link_options,
+        hosts: vec![String::new(); job.subjobs().len()],
+        known_links: None,
         machine: Coallocation::new(&job, shared.options.patience),
         first_ranks: job.first_ranks(),
         arrivals: job.subjobs().iter().map(|_| Machine::unknown()).collect(),
@@ -144,6 +149,11 @@ struct Link {
 
 struct Coordinator {
     job: Job,
+    link_options: LinkOptions,
+    /// Where the agents are, by subjob.
+    hosts: Vec<String>,
+    /// Once the processes begin.
+    known_links: Option<JobLinks>,
     machine: Coallocation,
     first_ranks: Vec<u32>,
     arrivals: Vec<Machine>,
@@ -191,7 +201,10 @@ impl Coordinator {
             }
         }
         let verdict = self.machine.verdict();
+        let links = self.known_links.as_ref();
         Outcome {
+            notice: links.and_then(JobLinks::keep),
+            links: links.map(JobLinks::report).unwrap_or_default(),
             status: verdict.status,
             problem: verdict.problem,
             hint: verdict.hint,
@@ -219,8 +232,9 @@ impl Coordinator {
     fn handle_site(&mut self, site: usize, event: SiteEvent, now: Duration) {
         match event {
             SiteEvent::Progress => self.machine.handle_staging(site, now),
-            SiteEvent::Hello => {
+            SiteEvent::Hello(host) => {
                 self.links[site].silent = Some(0);
+                self.hosts[site] = host;
                 self.machine.handle_staging(site, now);
             }
             SiteEvent::Message(message) => {
@@ -268,6 +282,9 @@ impl Coordinator {
             }
             FromAgent::Finished { index, counters } => {
                 self.statistics.add(&counters);
+                if let Some(links) = &mut self.known_links {
+                    links.take(&counters.links);
+                }
                 self.machine.handle_finished(site, index);
             }
             FromAgent::Aborted { index, code, reason } => {
@@ -335,6 +352,12 @@ impl Coordinator {
     fn commitments(&mut self) -> Result<Vec<Commit>, String> {
         let places = numbering::place_table(&self.job, &self.arrivals).ok_or("the place table is incomplete")?;
         let authority = self.credentials.authority();
+        let (links, problem) = JobLinks::new(&self.job, &self.hosts, &self.link_options);
+        if let Some(problem) = problem {
+            self.printer.print(Print::Notice(problem));
+        }
+        let table = links.table();
+        self.known_links = Some(links);
         let mut commits = Vec::with_capacity(self.arrivals.len());
         for (machine, first_rank) in self.arrivals.iter_mut().zip(&self.first_ranks) {
             machine.arrivals.sort_by_key(|a| a.index);
@@ -347,6 +370,7 @@ impl Coordinator {
                 authority: authority.clone(),
                 certificates: certificates.collect::<Result<_, _>>()?,
                 places: places.clone(),
+                links: table.clone(),
             });
         }
         Ok(commits)

@@ -17,6 +17,7 @@ mod console;
 mod coordinator;
 mod credentials;
 mod input;
+mod links;
 mod site;
 mod staging;
 mod statistics;
@@ -24,6 +25,7 @@ mod statistics;
 pub use console::Console;
 pub use isthmus_job::coallocation::State;
 pub use isthmus_wire::grid::Stream;
+pub use links::{LinkOptions, LinkReport, cache_file, now, read_cache, write_cache};
 pub use statistics::Statistics;
 
 use isthmus_job::Job;
@@ -51,6 +53,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// Whether rank 0 gets our standard input.
     pub input: bool,
+    /// How links between sites are remembered and measured.
+    pub links: LinkOptions,
 }
 
 /// How a job ended.
@@ -64,6 +68,10 @@ pub struct Outcome {
     pub hint: String,
     /// What the processes counted.
     pub statistics: Statistics,
+    /// What is known of the links between its local areas.
+    pub links: Vec<LinkReport>,
+    /// What the user should know beside that.
+    pub notice: Option<String>,
 }
 
 /// Runs a job to its end. Nothing of it is left when this returns, short of a site that cannot be reached any more.

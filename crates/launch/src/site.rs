@@ -27,8 +27,8 @@ pub(crate) struct Shared {
 pub(crate) enum SiteEvent {
     /// Something moves on.
     Progress,
-    /// The agent runs.
-    Hello,
+    /// The agent runs, on this host.
+    Hello(String),
     /// The agent says.
     Message(FromAgent),
     /// The client behind the connection says.
@@ -116,7 +116,7 @@ impl Site {
         }
         client.establish();
         let architecture = hello.architecture.clone();
-        self.tell(SiteEvent::Hello);
+        self.tell(SiteEvent::Hello(hello.host.clone()));
         let program = self.subjob.program.for_architecture(&architecture).ok_or_else(|| {
             let known: Vec<_> = self.subjob.program.by_architecture.keys().map(String::as_str).collect();
             Failure::new(

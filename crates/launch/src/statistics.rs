@@ -103,6 +103,7 @@ mod tests {
                 ("bcast".into(), 9, LevelCounters { messages: 7, bytes: 7 }),
             ],
             calls: vec![("bcast".into(), 1), ("barrier".into(), 2)],
+            links: vec![],
         };
         sums.add(&one);
         sums.add(&one);

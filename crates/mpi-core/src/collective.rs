@@ -21,6 +21,8 @@ pub struct Prepared {
     call: Call,
     binding: Binding,
     role: Role,
+    /// Among whom, if that is decided before the start.
+    among: Option<Among>,
 }
 
 /// What this process does in an operation.
@@ -37,22 +39,25 @@ enum Role {
 impl Prepared {
     /// An operation without a counts phase.
     pub fn new(call: Call, binding: Binding) -> Self {
-        let role = Role::Member;
-        Self { call, binding, role }
+        Self::of(call, binding, Role::Member)
     }
 
     /// An operation in which processes may act for others, to whom the sizes of the others' blocks travel first.
     pub fn with_counts(call: Call, binding: Binding, counts: Vec<u64>) -> Self {
-        let role = Role::Counted(counts);
-        Self { call, binding, role }
+        Self::of(call, binding, Role::Counted(counts))
     }
 
     /// An operation of others: this process gave MPI_PROC_NULL as root.
     pub fn bystander(operation: schedule::Operation) -> Self {
+        Self::of(Call::new(operation, 0), Binding::nothing(), Role::Bystander)
+    }
+
+    fn of(call: Call, binding: Binding, role: Role) -> Self {
         Self {
-            call: Call::new(operation, 0),
-            binding: Binding::nothing(),
-            role: Role::Bystander,
+            call,
+            binding,
+            role,
+            among: None,
         }
     }
 
@@ -72,8 +77,13 @@ impl Prepared {
         operation: Operation,
         last: Option<Next>,
     ) -> Result<Request> {
-        let Self { call, binding, role } = self;
-        let among = Among::of(world, comm, call.operation)?;
+        let Self {
+            call,
+            binding,
+            role,
+            among,
+        } = self;
+        let among = among.map_or_else(|| Among::of(world, comm, call.operation), Ok)?;
         let (comm, me) = (acting(comm), acting(comm).rank());
         let (binding, form) = (binding.in_form(comm.common_form(world)), comm.common_form(world));
         let phase = match &role {
@@ -105,6 +115,7 @@ fn acting(comm: &Comm) -> &Comm {
 }
 
 /// Among whom an operation takes place.
+#[derive(Clone, Debug)]
 enum Among {
     Group(Arc<Network>),
     Sides(Arc<Network>, Sides),
@@ -120,13 +131,13 @@ impl Among {
             };
         }
         let Some(joint) = comm.joint() else {
-            return Ok(Self::Group(comm.network(world).clone()));
+            return Ok(Self::Group(comm.network(world)));
         };
         let sides = Sides {
             local: joint.local.clone(),
             remote: joint.remote.clone(),
         };
-        Ok(Self::Sides(joint.comm.network(world).clone(), sides))
+        Ok(Self::Sides(joint.comm.network(world), sides))
     }
 
     fn plan(&self, call: &Call, me: u32) -> Box<dyn Plan> {
@@ -157,13 +168,16 @@ pub struct Persistent {
 
 impl Persistent {
     /// Collective: all members make their persistent operations on a communicator in the same order.
-    pub fn new(prepared: Prepared, comm: Arc<Comm>) -> Self {
+    ///
+    /// What it is chosen by is decided here: the members may start it in another order than they agree on links.
+    pub fn new(world: &World, mut prepared: Prepared, comm: Arc<Comm>) -> Result<Self> {
+        prepared.among = Some(Among::of(world, &comm, prepared.call.operation)?);
         let sequence = acting(&comm).next_persistent();
-        Self {
+        Ok(Self {
             prepared,
             comm,
             sequence,
-        }
+        })
     }
 
     /// Starts this process's part once more; it must not be active.

@@ -6,7 +6,7 @@
 //! different numbers.
 //!
 //! ```text
-//!  0 … 15             the library's own: MPI_COMM_WORLD, MPI_COMM_SELF, construction from groups
+//!  0 … 15             the library's own: MPI_COMM_WORLD, MPI_COMM_SELF, construction from groups, agreement on links
 //!  16 … 2^30 - 1      one range per process of the job, in order of rank, equally long
 //!  2^30 … 2^31 - 1    left free for processes that join later
 //! ```
@@ -29,6 +29,10 @@ pub(crate) const WORLD: u32 = 2;
 pub(crate) const SELF: u32 = 4;
 /// Context of the messages that construct communicators from groups.
 pub(crate) const GROUPS: u32 = 6;
+/// Context of the processes that speak for their local areas when a job begins.
+pub(crate) const SPEAKERS: u32 = 8;
+/// Context of the processes of a local area when a job begins.
+pub(crate) const AREA: u32 = 10;
 /// First context that a process owns.
 const FIRST: u32 = 16;
 /// Behind the last context that a process of the job owns.
@@ -44,6 +48,16 @@ pub(crate) const MOST: usize = 3;
 
 /// Numbers for one communicator; an intracommunicator uses the first only.
 pub(crate) type Numbers = [u32; MOST];
+
+/// Numbers, with the word that who took them has news of the links ([`crate::links`]). Numbers are even, so there is room for it.
+pub(crate) fn with_news([first, second, third]: Numbers) -> Numbers {
+    [first | 1, second, third]
+}
+
+/// Numbers without that word, and whether it was there.
+pub(crate) fn without_news([first, second, third]: Numbers) -> (Numbers, bool) {
+    ([first & !1, second, third], first & 1 != 0)
+}
 
 /// Numbers that a process has taken for a communicator; zeros: it had none left.
 pub(crate) fn granted(numbers: Numbers) -> Result<Numbers> {

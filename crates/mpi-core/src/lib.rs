@@ -16,6 +16,7 @@ pub mod group;
 pub mod info;
 pub mod inter;
 mod internal;
+pub mod links;
 pub mod p2p;
 pub mod session;
 pub mod topology;

@@ -6,13 +6,14 @@ use std::sync::{Arc, OnceLock};
 use isthmus_engine::{Completion, Operation, Request, Shared};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
-use isthmus_topology::{Links, Topology};
+use isthmus_topology::{Known, Topology};
 use isthmus_wire::place::PlaceTable;
 
 use crate::comm::Comm;
 use crate::context::{self, Contexts};
 use crate::error::Result;
 use crate::group::Group;
+use crate::links::WorldLinks;
 
 /// Everything that a process knows of the job.
 pub struct World {
@@ -23,7 +24,7 @@ pub struct World {
     engine: Shared,
     operations: Operations,
     contexts: Arc<Contexts>,
-    links: Arc<Links>,
+    pub(crate) links: WorldLinks,
     overrides: OnceLock<Arc<Overrides>>,
     comm_world: OnceLock<Arc<Comm>>,
     comm_self: OnceLock<Arc<Comm>>,
@@ -38,9 +39,7 @@ impl World {
         let first = representations.next();
         let unlike = representations.any(|other| Some(other) != first);
         let contexts = Arc::new(Contexts::new(rank, topology.size()));
-        let processors = places.nodes.iter().map(|node| node.processors);
-        let mut links = Links::default();
-        links.processors = processors.filter(|&n| n > 0).min().unwrap_or(u32::MAX);
+        let links = WorldLinks::new(&places, Known::default(), None);
         Self {
             rank,
             places,
@@ -49,7 +48,7 @@ impl World {
             engine,
             operations,
             contexts,
-            links: Arc::new(links),
+            links,
             overrides: OnceLock::new(),
             comm_world: OnceLock::new(),
             comm_self: OnceLock::new(),
@@ -86,11 +85,6 @@ impl World {
     #[inline]
     pub fn unlike(&self) -> bool {
         self.unlike
-    }
-
-    /// What is known of the links.
-    pub fn links(&self) -> &Arc<Links> {
-        &self.links
     }
 
     /// What the user said about the choice of algorithms.

@@ -4,16 +4,19 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::Header;
+use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
+use crate::meter::Estimate;
 use crate::outbox::Bulk;
-use crate::reactor::Reactor;
+use crate::reactor::{Reactor, Round};
 use crate::signals::spawn_quiet;
 use crate::socket::Bell;
 
@@ -37,6 +40,8 @@ pub(crate) enum Command {
         memory: WriteMemory,
         length: u64,
     },
+    /// Make wide-area connections and measure rates.
+    Probe { dial: Vec<Peer>, rounds: Vec<Round> },
     /// Send everything, then say farewell on every wide-area channel.
     Close,
 }
@@ -177,6 +182,38 @@ impl Flow {
     }
 }
 
+/// What is known of wide-area connections.
+#[derive(Debug, Default)]
+pub struct Measurements {
+    /// By peer.
+    pub estimates: FxHashMap<Peer, Estimate>,
+    /// All rates that were to be measured have been, as far as that was possible.
+    pub rounds_over: bool,
+}
+
+/// Measures wide-area connections and tells what is known of them.
+#[derive(Clone, Debug)]
+pub struct Prober(pub(crate) Arc<Link>);
+
+impl Prober {
+    /// Begins to measure: round trips with these peers and all that dial us, rates in rounds, one after the other.
+    pub fn start(&self, dial: Vec<Peer>, rounds: Vec<Round>) {
+        self.0.command(Command::Probe { dial, rounds });
+    }
+
+    /// Looks at what is known.
+    pub fn look<T>(&self, see: impl FnOnce(&Measurements) -> T) -> T {
+        see(&lock(&self.0.measurements))
+    }
+
+    /// Sleeps until this is so, or the time is over.
+    pub fn wait(&self, time: Duration, mut until: impl FnMut(&Measurements) -> bool) {
+        let measurements = lock(&self.0.measurements);
+        // Whether the time was over the caller sees in what is known.
+        let _ = self.0.news.wait_timeout_while(measurements, time, |m| !until(m));
+    }
+}
+
 #[derive(Default)]
 struct Inbox {
     arrivals: VecDeque<Arrival>,
@@ -203,6 +240,9 @@ pub(crate) struct Link {
     pub(crate) plain_waiting: AtomicBool,
     pub(crate) plain_bell: Bell,
     hook: OnceLock<Hook>,
+    measurements: Mutex<Measurements>,
+    /// Rung by every change of the measurements.
+    news: Condvar,
     connections: Mutex<Vec<String>>,
 }
 
@@ -234,6 +274,8 @@ impl Link {
             plain_waiting: AtomicBool::new(false),
             plain_bell: Bell::new()?,
             hook: OnceLock::new(),
+            measurements: Mutex::default(),
+            news: Condvar::new(),
             connections: Mutex::default(),
         })
     }
@@ -346,6 +388,12 @@ impl Link {
         } else if let Some(hook) = self.hook.get() {
             hook();
         }
+    }
+
+    /// Changes what is known of connections.
+    pub(crate) fn measured(&self, change: impl FnOnce(&mut Measurements)) {
+        change(&mut lock(&self.measurements));
+        self.news.notify_all();
     }
 
     pub(crate) fn plain(&self, event: PlainEvent) {

@@ -137,8 +137,8 @@ impl Secure {
         !self.pending.is_empty()
     }
 
-    /// Reads once and hands over what was decrypted. False: nothing was there.
-    pub(crate) fn read(&mut self, scratch: &mut Scratch, to: &mut dyn FnMut(&[u8])) -> Result<bool, Broken> {
+    /// Reads once and hands over what was decrypted. How many bytes were there, encrypted; 1 for the end of the stream.
+    pub(crate) fn read(&mut self, scratch: &mut Scratch, to: &mut dyn FnMut(&[u8])) -> Result<usize, Broken> {
         let have = self.tail.len();
         scratch.input[..have].copy_from_slice(&self.tail);
         let room = if self.open {
@@ -147,14 +147,14 @@ impl Secure {
             have + (16 << 10)
         };
         let Some(n) = socket::receive(&self.socket, &mut scratch.input[have..room])? else {
-            return Ok(false);
+            return Ok(0);
         };
         if n == 0 {
             self.ended = true;
-            return Ok(true);
+            return Ok(1);
         }
         self.process(scratch, have + n, to)?;
-        Ok(true)
+        Ok(n)
     }
 
     /// Goes on with what is there already: the start of a handshake.

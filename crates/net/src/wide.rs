@@ -11,7 +11,7 @@ use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{HEADER_BYTES, Header};
 use rustc_hash::FxHashMap;
 
-use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle};
+use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle, Prober};
 use crate::outbox::{self, Bulk};
 use crate::places::Places;
 
@@ -55,6 +55,11 @@ impl WideTransport {
     /// To be told of arrivals while the program computes.
     pub fn arrival_hook(&self) -> ArrivalHook {
         ArrivalHook(self.handle.link.clone())
+    }
+
+    /// To measure connections.
+    pub fn prober(&self) -> Prober {
+        Prober(self.handle.link.clone())
     }
 
     /// For people: every connection made so far, of both transports, with address and congestion control.

@@ -4,16 +4,18 @@
 //! [`Topology`] is what a job's place table says about distance, per process of MPI_COMM_WORLD.
 //! [`Colours`] is the view that programs get (depths and colours as in MPICH-G2).
 //! [`Shape`] is the view that collective operations get: a group of processes, clustered level by level.
-//! [`Links`] is what messages cost, per level and per pair of local areas.
+//! [`Links`] is what messages cost, per level and per pair of local areas; [`Known`] says where the numbers come from.
 #![forbid(unsafe_code)]
 
 mod colours;
+mod known;
 mod level;
 mod links;
 mod places;
 mod shape;
 
 pub use colours::{Colours, DEPTH};
+pub use known::{Known, Measured, Origin, Origins, combine};
 pub use level::Level;
 pub use links::{Curve, CurveError, Link, Links};
 pub use places::Topology;

@@ -27,7 +27,7 @@ pub enum CurveError {
 
 impl Curve {
     /// Most points of a curve.
-    pub const MAX_POINTS: usize = 64;
+    pub const MAX_POINTS: usize = isthmus_wire::links::MAX_POINTS;
     /// Size at which a rate's second point stands.
     const FAR: u64 = 1 << 40;
 
@@ -63,6 +63,29 @@ impl Curve {
         Self {
             points: vec![(0, 0), (Self::FAR, u64::try_from(far).unwrap_or(u64::MAX))],
         }
+    }
+
+    /// As [`Curve::rate`], of so many bytes more than asked for.
+    pub fn framed(bytes_per_second: u64, more: u64) -> Self {
+        let rate = Self::rate(bytes_per_second);
+        let first = rate.at(more);
+        let points = rate.points.into_iter().map(|(b, t)| (b, t.saturating_add(first)));
+        Self {
+            points: points.collect(),
+        }
+    }
+
+    /// Bytes per second of long messages: 1 MiB more than 1 MiB.
+    pub fn as_rate(&self) -> u64 {
+        const LONG: u64 = 1 << 20;
+        let time = self.at(2 * LONG) - self.at(LONG);
+        let rate = (u128::from(LONG) * 1_000_000_000 + u128::from(time) / 2) / u128::from(time.max(1));
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+
+    /// The points (bytes, nanoseconds).
+    pub fn points(&self) -> &[(u64, u64)] {
+        &self.points
     }
 
     /// Nanoseconds for a number of bytes.
@@ -215,6 +238,11 @@ mod tests {
         assert_eq!(Curve::rate(12_500_000).at(16 << 20), 1_342_177_280);
         assert_eq!(Curve::rate(10_000_000_000).at(5), 0);
         assert_eq!(Curve::rate(0).at(u64::MAX), u64::MAX);
+        for rate in [1_000, 12_500_000, 1_250_000_000] {
+            assert!(Curve::framed(rate, 150).as_rate().abs_diff(rate) <= rate / 100_000);
+        }
+        assert_eq!(Curve::framed(1_000_000, 150).at(50), 200_000);
+        assert_eq!(Curve::ZERO.as_rate(), (1 << 20) * 1_000_000_000);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! ```text
 //!  process                                   agent
 //!     | Hello (token, pid, port, csr)  --->    |      MPI_Init begins
-//!     |    <---  World (ranks, places, certs)  |      co-allocation committed: the barrier opens
+//!     |    <---  World (ranks, places, links) |      co-allocation committed: the barrier opens
 //!     | ...                                    |
 //!     |    <---  Abort (code, reason)          |      another process ended the job
 //!     | Abort (code, reason)           --->    |      MPI_Abort, or an error that ends the job
@@ -23,10 +23,11 @@
 //! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
 
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation};
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Longest reason text, bytes; longer ones are cut.
 pub const MAX_REASON: usize = 4096;
@@ -59,6 +60,8 @@ pub struct World {
     pub rank: u32,
     /// Everybody's place.
     pub places: PlaceTable,
+    /// What messages cost, as far as the launcher knows; equal at all processes.
+    pub links: Table,
     /// Path of the node's shared-memory segment file, which the processes make.
     pub shared_memory: String,
     /// Directory for doorbells on this node; gone when the job ends.
@@ -80,13 +83,15 @@ pub struct LevelCounters {
     pub bytes: u64,
 }
 
-/// Counters of one process, sent with `Finished` and summed for `ISTHMUS_STATS=1`.
+/// What one process counted and measured, sent with `Finished` and summed for `ISTHMUS_STATS=1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// (operation name, level 0 wide area … 4 node, counters); operation `point-to-point` or a collective's name.
     pub rows: Vec<(String, u8, LevelCounters)>,
     /// Calls per operation on this process.
     pub calls: Vec<(String, u64)>,
+    /// What it measured of links between local areas.
+    pub links: Vec<Measured>,
 }
 
 /// A message on the rendezvous socket.
@@ -130,6 +135,7 @@ impl Message {
                 let mut w = Writer::new(2);
                 w.text(&m.job).u32(m.rank);
                 m.places.write(&mut w);
+                m.links.write(&mut w);
                 w.text(&m.shared_memory).text(&m.node_directory);
                 for b in m.secret {
                     w.u8(b);
@@ -169,6 +175,7 @@ impl Message {
                 job: r.text("job")?,
                 rank: r.u32("rank")?,
                 places: PlaceTable::read(&mut r)?,
+                links: Table::read(&mut r)?,
                 shared_memory: r.text("shared memory")?,
                 node_directory: r.text("node directory")?,
                 secret: r.fixed("secret")?,
@@ -202,6 +209,7 @@ impl Counters {
         w.list(&self.calls, |w, (name, n)| {
             w.text(name).u64(*n);
         });
+        w.list(&self.links, |w, one| one.write(w));
     }
 
     /// Reads counters.
@@ -219,7 +227,8 @@ impl Counters {
             ))
         })?;
         let calls = r.list("calls", |r| Ok((r.text("operation")?, r.u64("calls")?)))?;
-        Ok(Self { rows, calls })
+        let links = r.list("links", Measured::read)?;
+        Ok(Self { rows, calls, links })
     }
 }
 
@@ -252,6 +261,11 @@ mod tests {
                     },
                 )],
                 calls: vec![("bcast".into(), 1)],
+                links: vec![Measured {
+                    between: (0, 2),
+                    latency: Some(20_000_000),
+                    rate: None,
+                }],
             }),
             Message::Dismissed,
         ];

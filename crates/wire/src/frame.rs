@@ -32,6 +32,7 @@ pub const HEADER_BYTES: usize = 32;
 /// | Pulled | – | bytes taken | sender's request | – |
 /// | Cancel | – | 0 | sender's request, as in the message's first frame | – |
 /// | CancelReply | – | 1 if the message was thrown away, 0 if it had matched | sender's request | – |
+/// | Probe | bytes without meaning | how many | see [`Probe`] | [`Probe`] |
 /// | Credit | – | cost of the messages that no longer wait at the receiver | 0 | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -56,6 +57,35 @@ pub enum Kind {
     CancelReply = 9,
     /// The receiver has matched messages whose memory it lent: the sender may send that much unasked again.
     Credit = 10,
+    /// Measures a connection; made and taken by the transports themselves.
+    Probe = 11,
+}
+
+/// What a [`Kind::Probe`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Probe {
+    /// Wants an answer at once; `token` names the question.
+    Ask = 1,
+    /// The answer; `token` as in the question.
+    Answer = 2,
+    /// Wants `token` bytes in frames of kind [`Probe::Train`]; 0: wants no more.
+    Want = 3,
+    /// Some of them.
+    Train = 4,
+}
+
+impl Probe {
+    /// The one with this code, if there is one.
+    pub fn from_code(code: u64) -> Option<Self> {
+        Some(match code {
+            1 => Self::Ask,
+            2 => Self::Answer,
+            3 => Self::Want,
+            4 => Self::Train,
+            _ => return None,
+        })
+    }
 }
 
 impl Kind {
@@ -73,6 +103,7 @@ impl Kind {
             8 => Self::Cancel,
             9 => Self::CancelReply,
             10 => Self::Credit,
+            11 => Self::Probe,
             _ => return None,
         })
     }
@@ -153,6 +184,11 @@ impl Header {
         }
     }
 
+    /// A frame that measures.
+    pub fn probe(what: Probe, length: u64, token: u64) -> Self {
+        Self::control(Kind::Probe, token, what as u64, length)
+    }
+
     /// The eight bytes of `context` and `source` read as one number (`Cts`, `Data`).
     #[inline]
     pub fn auxiliary(&self) -> u64 {
@@ -164,7 +200,7 @@ impl Header {
     #[inline]
     pub fn payload_bytes(&self) -> u64 {
         match self.kind {
-            Kind::Eager | Kind::EagerSync | Kind::Data => self.length,
+            Kind::Eager | Kind::EagerSync | Kind::Data | Kind::Probe => self.length,
             Kind::Rts => u64::from(self.flags),
             Kind::Cts | Kind::Ack | Kind::Pulled | Kind::Cancel | Kind::CancelReply | Kind::Credit => 0,
         }

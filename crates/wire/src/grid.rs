@@ -26,7 +26,7 @@
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
 //! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8, allocated u8 and then an allocation ([`Allocation`]) |
-//! | `Commit` | 4 | secret 32, authority bytes, certificates \[bytes\], places |
+//! | `Commit` | 4 | secret 32, authority bytes, certificates \[bytes\], places, links |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
 //! | `Dismiss` | 7 | |
@@ -57,6 +57,7 @@ pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 
 use crate::boot::Counters;
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::links::Table;
 use crate::place::{PlaceTable, Representation};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
@@ -157,6 +158,8 @@ pub struct Commit {
     pub certificates: Vec<Vec<u8>>,
     /// Everybody's place.
     pub places: PlaceTable,
+    /// What messages cost, as far as it is known.
+    pub links: Table,
 }
 
 impl std::fmt::Debug for Commit {
@@ -435,6 +438,7 @@ impl Commit {
             w.bytes(c);
         });
         self.places.write(w);
+        self.links.write(w);
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -443,6 +447,7 @@ impl Commit {
             authority: r.bytes("authority")?,
             certificates: r.list("certificates", |r| r.bytes("certificate"))?,
             places: PlaceTable::read(r)?,
+            links: Table::read(r)?,
         })
     }
 }

@@ -6,6 +6,7 @@
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
+//! * [`links`]: what messages cost.
 //! * [`codec`]: the bounded reader and writer that all of them use.
 //!
 //! All integers on a wire are little-endian, whatever the machine. User data is not: it travels in
@@ -17,5 +18,6 @@ pub mod codec;
 pub mod frame;
 pub mod grid;
 pub mod hello;
+pub mod links;
 pub mod partitioned;
 pub mod place;

@@ -41,23 +41,23 @@ impl Comm {
         self.joint().map_or(self, |joint| &*joint.comm)
     }
 
-    /// Numbers that `root`, a rank of [`Comm::everybody`], takes for all; collective.
+    /// Numbers that `root`, a rank of [`Comm::everybody`], takes for all, for [`Blueprint::build_and_hear`]; collective.
     pub(crate) fn agree(&self, world: &World, root: u32, inter: bool) -> Result<Numbers> {
         let everybody = self.everybody();
         let mine = if everybody.rank() == root {
-            world.contexts().take(inter)
+            self.marked(world, world.contexts().take(inter))
         } else {
             Numbers::default()
         };
         let numbers = internal::broadcast(world, everybody, root, &internal::encode(mine))?;
-        context::granted(internal::decode(&numbers))
+        Ok(internal::decode(&numbers))
     }
 
     /// MPI_Comm_dup and MPI_Comm_dup_with_info without attributes; collective.
     pub fn duplicate(&self, world: &World, hints: Info) -> Result<Arc<Self>> {
         let copy = self.copy(world, hints)?;
         let numbers = self.agree(world, 0, copy.is_inter())?;
-        Ok(copy.build(numbers))
+        copy.build_and_hear(world, numbers)
     }
 
     /// MPI_Comm_idup: `then` gets the duplicate when the request is complete. It must not use the engine.
@@ -123,28 +123,29 @@ impl Comm {
             Some(_) => world.contexts().take(self.inter.is_some()),
             None => Numbers::default(),
         };
-        let mine = SplitWish { color, key, numbers };
+        let marked = self.marked(world, numbers);
+        let mine = SplitWish {
+            color,
+            key,
+            numbers: marked,
+        };
         let wishes = internal::gather_wishes(world, everybody, mine)?;
         let chosen = color.and_then(|color| self.chosen(color, &wishes));
         // Somebody else's numbers count: nobody uses mine.
-        if chosen.as_ref().is_none_or(|c| c.numbers != numbers) {
+        if chosen.as_ref().is_none_or(|c| c.numbers != marked) {
             world.contexts().give_back(numbers);
         }
         let Some(chosen) = chosen else { return Ok(None) };
-        let numbers = context::granted(chosen.numbers)?;
         let Some(blueprint) = Blueprint::from(world, self, chosen.group) else {
             fail!(abi::MPI_ERR_INTERN, "a process is not in the group of its own colour")
         };
-        let remote = chosen.remote;
-        Ok(Some(
-            Blueprint {
-                remote,
-                hints,
-                topology,
-                ..blueprint
-            }
-            .build(numbers),
-        ))
+        let blueprint = Blueprint {
+            remote: chosen.remote,
+            hints,
+            topology,
+            ..blueprint
+        };
+        blueprint.build_and_hear(world, chosen.numbers).map(Some)
     }
 
     /// Who has chosen a colour. `None`: nobody in one of the groups of an intercommunicator.
@@ -185,7 +186,8 @@ impl Comm {
         let numbers = self.agree(world, root, false)?;
         let blueprint = Blueprint::from(world, self, self.group.pick(ranks));
         let topology = Some(topology);
-        Ok(blueprint.map(|b| Blueprint { topology, hints, ..b }.build(numbers)))
+        let blueprint = blueprint.map(|b| Blueprint { topology, hints, ..b });
+        blueprint.map(|b| b.build_and_hear(world, numbers)).transpose()
     }
 
     /// MPI_Comm_create_group: only the members of the group call. `None` for a process outside.
@@ -195,8 +197,9 @@ impl Comm {
             return Ok(None);
         };
         let ranks = self.group.places(group);
-        let numbers = first_takes(world, &Side::of(self, tag), &ranks, blueprint.rank, &[])?;
-        Ok(Some(blueprint.build(numbers)))
+        let take = || self.marked(world, world.contexts().take(false));
+        let numbers = first_takes(world, &Side::of(self, tag), &ranks, blueprint.rank, take, &[])?;
+        blueprint.build_and_hear(world, numbers).map(Some)
     }
 
     /// MPI_Comm_create_from_group: only the members of the group call, with the same tag.
@@ -210,18 +213,22 @@ impl Comm {
             )
         };
         let side = Side::of_job(world, string_tag(tag, group.members()));
-        let numbers = first_takes(world, &side, group.members(), blueprint.rank, tag.as_bytes())?;
-        Ok(blueprint.build(numbers))
+        let take = || world.contexts().take(false);
+        let numbers = first_takes(world, &side, group.members(), blueprint.rank, take, tag.as_bytes())?;
+        Ok(blueprint.build(context::granted(numbers)?))
     }
 }
 
-/// The first of some processes takes a number for all. `what`: equal at all of them.
-fn first_takes(world: &World, side: &Side, ranks: &[u32], me: u32, what: &[u8]) -> Result<Numbers> {
-    let numbers = if me == 0 {
-        world.contexts().take(false)
-    } else {
-        Numbers::default()
-    };
+/// The first of some processes takes numbers for all. `what`: equal at all of them.
+fn first_takes(
+    world: &World,
+    side: &Side,
+    ranks: &[u32],
+    me: u32,
+    take: impl FnOnce() -> Numbers,
+    what: &[u8],
+) -> Result<Numbers> {
+    let numbers = if me == 0 { take() } else { Numbers::default() };
     let mut content = internal::encode(numbers);
     content.extend_from_slice(what);
     let content = side.spread(world, ranks, me as usize, &content)?;
@@ -234,7 +241,7 @@ fn first_takes(world: &World, side: &Side, ranks: &[u32], me: u32, what: &[u8]) 
             String::from_utf8_lossy(what)
         );
     }
-    context::granted(internal::decode(numbers))
+    Ok(internal::decode(numbers))
 }
 
 pub(crate) fn check_string_tag(tag: &str) -> Result<()> {

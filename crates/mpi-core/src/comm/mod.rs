@@ -2,18 +2,19 @@
 //! Communicators (MPI 5.0 section 7.4).
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
 use isthmus_engine::{Channel, Members};
 use isthmus_schedule::Network;
-use isthmus_topology::Colours;
+use isthmus_topology::{Colours, Known};
 
 use crate::attached::Attachment;
 use crate::attribute::{Attributes, Cache};
-use crate::context::{Contexts, Lease, Numbers};
+use crate::context::{self, Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
+use crate::error::Result;
 use crate::group::Group;
 use crate::info::Info;
 use crate::inter::{Inter, Joint};
@@ -36,7 +37,7 @@ pub struct Comm {
     sequence: AtomicU32,
     /// Number of the next persistent collective operation.
     persistent: AtomicU32,
-    network: OnceLock<Arc<Network>>,
+    in_force: Mutex<InForce>,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
     colours: OnceLock<TopologyAttributes>,
@@ -54,6 +55,15 @@ pub struct Comm {
     _lease: Option<Lease>,
 }
 
+/// What schedules are chosen by.
+#[derive(Default)]
+struct InForce {
+    /// If they are not those of the world.
+    links: Option<Arc<Known>>,
+    /// Made of the links.
+    network: Option<Arc<Network>>,
+}
+
 /// Everything of a new communicator but its contexts.
 pub(crate) struct Blueprint {
     /// Own rank in MPI_COMM_WORLD.
@@ -69,6 +79,8 @@ pub(crate) struct Blueprint {
     pub(crate) contexts: Arc<Contexts>,
     /// Of the session that it comes from.
     pub(crate) session: Option<Arc<Attachment>>,
+    /// The links in force, if they are not those of the world.
+    pub(crate) links: Option<Arc<Known>>,
 }
 
 impl Blueprint {
@@ -84,6 +96,7 @@ impl Blueprint {
             handler: None,
             hints: Info::default(),
             contexts: world.contexts().clone(),
+            links: None,
         })
     }
 
@@ -93,6 +106,7 @@ impl Blueprint {
         Some(Self {
             handler: parent.error_handler(),
             session: parent.session.clone(),
+            links: parent.own_links(),
             ..blueprint
         })
     }
@@ -100,6 +114,17 @@ impl Blueprint {
     /// Numbers for a communicator of this kind.
     pub(crate) fn is_inter(&self) -> bool {
         self.remote.is_some()
+    }
+
+    /// The communicator with these numbers, and with what the process that took them knows of the links; collective over the
+    /// new one.
+    pub(crate) fn build_and_hear(self, world: &World, numbers: Numbers) -> Result<Arc<Comm>> {
+        let (numbers, news) = context::without_news(numbers);
+        let comm = self.build(context::granted(numbers)?);
+        if news {
+            comm.hear_links(world)?;
+        }
+        Ok(comm)
     }
 
     pub(crate) fn build(self, numbers: Numbers) -> Arc<Comm> {
@@ -112,6 +137,7 @@ impl Blueprint {
                 let rank = group.rank_of(self.me).unwrap_or(0);
                 let mut inner = Comm::new(group, rank, number, "");
                 inner._lease = Some(Lease::new(number, &self.contexts));
+                inner.set_links(self.links.clone());
                 Arc::new(inner)
             };
             let (first, second) = if low {
@@ -133,6 +159,7 @@ impl Blueprint {
         }
         comm.neighbours = self.topology.as_ref().map(|t| Arc::new(t.neighbours(self.rank)));
         comm.topology = self.topology;
+        comm.set_links(self.links);
         comm.handler = Mutex::new(self.handler);
         comm.hints = Mutex::new(self.hints);
         comm._lease = Some(Lease::new(own, &self.contexts));
@@ -154,7 +181,7 @@ impl Comm {
             channel: Channel { context, rank, members },
             sequence: AtomicU32::new(0),
             persistent: AtomicU32::new(0),
-            network: OnceLock::new(),
+            in_force: Mutex::default(),
             unlike: OnceLock::new(),
             colours: OnceLock::new(),
             name: Mutex::new(name.to_owned()),
@@ -229,12 +256,30 @@ impl Comm {
         &self.channel
     }
 
-    /// The network among the members, made at the first collective operation.
-    pub fn network(&self, world: &World) -> &Arc<Network> {
-        self.network.get_or_init(|| {
-            let (links, overrides) = (world.links(), world.overrides());
-            Network::new(world.topology(), self.group.members(), links.clone(), overrides.clone())
-        })
+    /// The network among the members, made at the first collective operation and after every change of the links in force.
+    pub fn network(&self, world: &World) -> Arc<Network> {
+        let mut in_force = self.in_force();
+        let InForce { links, network } = &mut *in_force;
+        let made = network.get_or_insert_with(|| {
+            let links = links.as_ref().unwrap_or_else(|| world.links()).links();
+            let overrides = world.overrides().clone();
+            Network::new(world.topology(), self.group.members(), links.clone(), overrides)
+        });
+        made.clone()
+    }
+
+    /// The links in force, if they are not those of the world.
+    pub(crate) fn own_links(&self) -> Option<Arc<Known>> {
+        self.in_force().links.clone()
+    }
+
+    /// From now on these are in force.
+    pub(crate) fn set_links(&self, links: Option<Arc<Known>>) {
+        *self.in_force() = InForce { links, network: None };
+    }
+
+    fn in_force(&self) -> MutexGuard<'_, InForce> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How data of collective operations and packed data are represented: as in this process where all members (of both groups)

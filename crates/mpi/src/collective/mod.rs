@@ -175,8 +175,8 @@ fn persistent(
         request.set("request", h::MPI_REQUEST_NULL)?;
         info::find(info)?;
         let place = Place::of(comm)?;
-        let operation = Persistent::new(prepare(&place)?, comm::hold(comm)?);
         let world = place.world;
+        let operation = Persistent::new(world, prepare(&place)?, comm::hold(comm)?)?;
         let starter = Box::new(move || Ok(Operation::Other(operation.start(world)?)));
         request.set("request", request::insert_persistent(comm, starter))
     })

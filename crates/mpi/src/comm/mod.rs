@@ -10,7 +10,7 @@ use isthmus_core::attribute;
 use isthmus_core::comm::Comm;
 use isthmus_core::errhandler::ErrorHandler;
 use isthmus_core::error::{About, Result};
-use isthmus_core::fail;
+use isthmus_core::{fail, links};
 
 use crate::c::{Out, Text};
 use crate::call::{call, call_on};
@@ -268,15 +268,26 @@ extern "C" fn isthmus_MPI_Comm_get_name(comm: h::Comm, name: Out<c_char>, length
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_set_info(comm: h::Comm, info: h::Info) -> c_int {
     call_on("MPI_Comm_set_info", comm, || {
-        find(comm)?.set_hints(&crate::info::find(info)?);
-        Ok(())
+        let (comm, given) = (find(comm)?, crate::info::find(info)?);
+        comm.set_hints(&given);
+        // The call is collective over the communicator.
+        match links::asks_for_refresh(&given) {
+            true => comm.refresh_links(process::world()?),
+            false => Ok(()),
+        }
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_get_info(comm: h::Comm, info: Out<h::Info>) -> c_int {
     call_on("MPI_Comm_get_info", comm, || {
-        let hints = find(comm)?.hints();
+        let comm = find(comm)?;
+        let mut hints = comm.hints();
+        let world = process::world()?;
+        if comm.spans_areas(world) {
+            let room = abi::MPI_MAX_INFO_VAL as usize - 1;
+            hints.set(links::HINT, &comm.describe_links(world, room))?;
+        }
         info.set("info_used", h::MPI_INFO_NULL)?;
         info.set("info_used", crate::info::insert(hints))
     })

@@ -2,11 +2,13 @@
 //! Wide-area channels: queues on the one side, a TLS connection on the other.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_transport::{Peer, Placement};
-use isthmus_wire::frame::Header;
+use isthmus_wire::frame::{Header, Kind};
 
+use super::probe::Gauge;
 use super::{Reactor, Task};
 use crate::inbound::{Deliver, Inbound, Violation};
 use crate::link::{Arrival, Flow};
@@ -22,7 +24,7 @@ const TURN: usize = 1 << 20;
 const READS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// No connection was needed yet.
     Idle,
     Dialling,
@@ -34,12 +36,13 @@ enum State {
 }
 
 pub(super) struct Channel {
-    state: State,
-    outbox: Outbox,
+    pub(super) state: State,
+    pub(super) outbox: Outbox,
     inbound: Inbound,
     /// Where the main thread counts what it has queued.
     flow: Option<Arc<Flow>>,
     connection: Option<Connection>,
+    pub(super) gauge: Gauge,
 }
 
 struct Connection {
@@ -58,6 +61,7 @@ impl Channel {
             inbound: Inbound::new(FRAME),
             flow: None,
             connection: None,
+            gauge: Gauge::default(),
         }
     }
 }
@@ -80,6 +84,8 @@ impl Source for Feed<'_> {
 struct ToArrivals<'a> {
     peer: Peer,
     arrivals: &'a mut Vec<Arrival>,
+    /// Frames that measure; they are for the thread itself.
+    probes: Vec<Header>,
 }
 
 impl Deliver for ToArrivals<'_> {
@@ -87,6 +93,9 @@ impl Deliver for ToArrivals<'_> {
         self.collected(header, payload.to_vec());
     }
     fn collected(&mut self, header: &Header, payload: Vec<u8>) {
+        if header.kind == Kind::Probe {
+            return self.probes.push(*header);
+        }
         self.arrivals.push(Arrival::Frame {
             peer: self.peer,
             header: *header,
@@ -104,7 +113,7 @@ impl Deliver for ToArrivals<'_> {
 }
 
 impl Reactor {
-    fn channel(&mut self, peer: Peer) -> &mut Channel {
+    pub(super) fn channel(&mut self, peer: Peer) -> &mut Channel {
         self.channels.entry(peer).or_insert_with(Channel::new)
     }
 
@@ -135,7 +144,7 @@ impl Reactor {
         }
     }
 
-    fn want_to_send(&mut self, peer: Peer) {
+    pub(super) fn want_to_send(&mut self, peer: Peer) {
         match self.channel(peer).state {
             State::Open => {
                 if !self.busy.contains(&peer) {
@@ -166,11 +175,16 @@ impl Reactor {
         let mut to = ToArrivals {
             peer,
             arrivals: &mut self.arrivals,
+            probes: Vec::new(),
         };
         let fed = self
             .channels
             .get_mut(&peer)
             .map_or(Ok(()), |c| c.inbound.feed(early, &mut to));
+        let probes = to.probes;
+        self.measure_new(peer);
+        let now = Instant::now();
+        probes.iter().for_each(|header| self.probed(peer, header, now));
         if let Err(violation) = fed {
             self.broken_rules(peer, &violation);
         }
@@ -178,6 +192,7 @@ impl Reactor {
     }
 
     pub(super) fn receive(&mut self, peer: Peer) {
+        let mut now = None;
         for _ in 0..READS {
             let Some(channel) = self.channels.get_mut(&peer) else {
                 return;
@@ -193,9 +208,11 @@ impl Reactor {
                 ToArrivals {
                     peer,
                     arrivals: &mut self.arrivals,
+                    probes: Vec::new(),
                 },
             );
             let mut violation = None;
+            let before = inbound.in_long_frame();
             let read = connection.secure.read(&mut self.scratch, &mut |bytes| {
                 if violation.is_none() {
                     violation = inbound.feed(bytes, &mut to).err();
@@ -204,15 +221,27 @@ impl Reactor {
             if let Some(violation) = violation {
                 return self.broken_rules(peer, &violation);
             }
+            let (probes, inside) = (to.probes, (before, inbound.in_long_frame()));
             match read {
-                Ok(true) => {}
-                Ok(false) => break,
+                Ok(0) => break,
+                Ok(n) => self.metered(peer, n, inside, &probes, *now.insert(Instant::now())),
                 Err(e) => return self.broken(peer, &e),
             }
             self.deliver();
         }
+        if let Some(now) = now {
+            self.measure_used(peer, now);
+        }
         self.received_end(peer);
         self.watch(peer);
+    }
+
+    /// So many encrypted bytes were read, and these frames that measure were in them.
+    fn metered(&mut self, peer: Peer, bytes: usize, (before, after): (bool, bool), probes: &[Header], now: Instant) {
+        if self.channel(peer).gauge.meter.read(now, bytes as u64, before, after) {
+            self.publish(peer);
+        }
+        probes.iter().for_each(|header| self.probed(peer, header, now));
     }
 
     /// Deals with the end of the peer's stream.
@@ -249,7 +278,10 @@ impl Reactor {
                 Err(e) => return self.broken(peer, &e),
             }
             if channel.outbox.is_empty() {
-                break;
+                match channel.gauge.next_piece() {
+                    Some(piece) => channel.outbox.push_own(&piece),
+                    None => break,
+                }
             }
             if turn == 0 {
                 self.busy.push(peer);
@@ -281,6 +313,16 @@ impl Reactor {
         }
         self.finish(peer);
         self.watch(peer);
+    }
+
+    /// Makes a channel that was dialled without anything to send as if it had not been. False: there is something to send.
+    pub(super) fn forget_unused(&mut self, peer: Peer) -> bool {
+        let channel = self.channel(peer);
+        let unused = channel.state == State::Dialling && channel.outbox.is_empty();
+        if unused {
+            channel.state = State::Idle;
+        }
+        unused
     }
 
     /// When closing: says farewell once all is sent, and ends our direction once that is sent.
@@ -316,6 +358,7 @@ impl Reactor {
         self.closing = true;
         let peers: Vec<Peer> = self.channels.keys().copied().collect();
         for peer in peers {
+            self.channel(peer).gauge.stop();
             self.send(peer);
         }
         self.deliver();

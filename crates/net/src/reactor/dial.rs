@@ -212,6 +212,10 @@ impl Reactor {
         );
         let way = dial.way;
         self.give_up_dial(peer);
+        if way == Reach::Tls && self.forget_unused(peer) {
+            // Dialled only to be measured: whoever has something to say may try again.
+            return;
+        }
         self.taken.insert(peer);
         if way == Reach::Tls {
             self.lose(peer, reason);

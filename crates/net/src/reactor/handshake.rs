@@ -242,6 +242,7 @@ impl Handshake {
             && secure
                 .read(cx.scratch, &mut |b| early.extend_from_slice(b))
                 .map_err(broken)?
+                > 0
         {}
         let Some((peer, _)) = self.dialled else {
             return greeting(cx, secure, early);

@@ -6,6 +6,7 @@ mod channels;
 mod dial;
 mod early;
 mod handshake;
+mod probe;
 mod slots;
 
 use std::sync::Arc;
@@ -29,6 +30,8 @@ use channels::Channel;
 use dial::Dial;
 use early::Handing;
 use handshake::{Context, Handshake, Outcome, Proven};
+pub use probe::Round;
+use probe::Rounds;
 use slots::{BELL, LISTENER, Slots};
 
 /// Most connections that may be in a handshake at once, having dialled us. When more come, the oldest that has
@@ -77,6 +80,7 @@ pub(crate) struct Reactor {
     /// First frames of plain channels that are being dialled.
     early: FxHashMap<Peer, Arc<Early>>,
     channels: FxHashMap<Peer, Channel>,
+    rounds: Rounds,
     /// Channels with something to send.
     busy: Vec<Peer>,
     scratch: Scratch,
@@ -108,6 +112,7 @@ impl Reactor {
             taken: FxHashSet::default(),
             early: FxHashMap::default(),
             channels: FxHashMap::default(),
+            rounds: Rounds::default(),
             busy: Vec::new(),
             scratch: Scratch::new(),
             arrivals: Vec::new(),
@@ -177,6 +182,7 @@ impl Reactor {
                     memory,
                     length,
                 } => self.expect(peer, token, memory, length),
+                Command::Probe { dial, rounds } => self.probe(&dial, &rounds),
                 Command::Close => self.close(),
             }
         }
@@ -222,6 +228,7 @@ impl Reactor {
         self.open_door(now);
         self.expire_handshakes(now);
         self.dial_timers(now);
+        self.round_timer(now);
     }
 
     /// Makes sure that deadlines are looked at at this time.

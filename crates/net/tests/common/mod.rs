@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_identity::{Authority, Identity, KeyPair};
-use isthmus_net::{Config, Listener, Reach, Transports, start};
+use isthmus_net::{Config, Listener, Prober, Reach, Transports, start};
 use isthmus_transport::{Peer, Placement, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
@@ -79,10 +79,12 @@ pub(crate) fn config(
 pub(crate) struct Process {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) sink: Recorder,
+    pub(crate) prober: Option<Prober>,
 }
 
 impl Process {
     pub(crate) fn of(transports: Transports) -> Self {
+        let prober = transports.wide.as_ref().map(isthmus_net::WideTransport::prober);
         let transport: Box<dyn Transport> = match (transports.tcp, transports.wide) {
             (Some(tcp), _) => Box::new(tcp),
             (_, Some(wide)) => Box::new(wide),
@@ -91,6 +93,7 @@ impl Process {
         Self {
             transport,
             sink: Recorder::default(),
+            prober,
         }
     }
 
@@ -112,11 +115,19 @@ impl Process {
 
 /// A job of processes that reach each other in this way, on these ports of loopback.
 pub(crate) fn job(count: u32, way: Reach) -> Vec<Process> {
+    job_with(count, way, Config::DIAL_TIME)
+}
+
+/// As [`job`]; nobody dials for longer.
+pub(crate) fn job_with(count: u32, way: Reach, dial_time: Duration) -> Vec<Process> {
     let listeners: Vec<Listener> = (0..count).map(|_| Listener::bind(None).unwrap()).collect();
     let ports: Vec<u16> = listeners.iter().map(Listener::port).collect();
     let table = Arc::new(places(&ports, &["127.0.0.1"]));
     let authority = Authority::new(JOB).unwrap();
-    let each = |(rank, listener)| Process::of(start(config(rank as Peer, &table, way, &authority, listener)).unwrap());
+    let each = |(rank, listener)| {
+        let config = config(rank as Peer, &table, way, &authority, listener);
+        Process::of(start(Config { dial_time, ..config }).unwrap())
+    };
     listeners.into_iter().enumerate().map(each).collect()
 }
 

@@ -58,6 +58,7 @@ fn messages_to_an_agent_survive_the_wire() {
         authority: vec![1],
         certificates: vec![vec![2, 3], vec![]],
         places: places(),
+        links: Table::default(),
     };
     for m in [
         ToAgent::Offer {
@@ -155,6 +156,7 @@ fn every_truncation_is_refused() {
         authority: vec![1],
         certificates: vec![vec![2, 3]],
         places: places(),
+        links: Table::default(),
     }))
     .encode();
     for end in 4..whole.len() {

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus links`: what is known of the links between sites; and the settings about them.
+
+use clap::Args;
+use isthmus_job::cache::Dated;
+use isthmus_job::quantity::{show_rate, show_time};
+use isthmus_job::{Job, JobError, links};
+use isthmus_launch::{LinkOptions, LinkReport};
+use std::process::ExitCode;
+
+/// Seconds for which a measurement counts.
+const EXPIRY: u64 = 24 * 3600;
+/// Longest that may be asked for: ten years.
+const LONGEST_EXPIRY: u64 = 10 * 366 * 24 * 3600;
+
+/// Show what earlier jobs have measured of the links between sites
+#[derive(Args, Debug)]
+pub(crate) struct Links {
+    /// Forget the links of this site (as listed, or the part before @); without a site, all of them
+    #[arg(long, value_name = "SITE", num_args = 0..=1)]
+    forget: Option<Option<String>>,
+}
+
+/// `isthmus links`.
+pub(crate) fn links(arguments: &Links) -> ExitCode {
+    let outcome = options().and_then(|options| show(arguments, &options));
+    match outcome {
+        Ok(text) => {
+            crate::print(&text);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            crate::complain(&format!("isthmus: error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn show(arguments: &Links, options: &LinkOptions) -> Result<String, JobError> {
+    let Some(file) = isthmus_launch::cache_file() else {
+        return Err(JobError::new("there is no place for the cache of links").hint("set HOME or XDG_CACHE_HOME"));
+    };
+    if let Some(None) = arguments.forget {
+        return match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(JobError::new(format!("cannot remove {}: {error}", file.display())))
+            }
+            _ => Ok("forgot all links".to_owned()),
+        };
+    }
+    let mut cache = isthmus_launch::read_cache(&file).map_err(JobError::new)?;
+    if let Some(Some(site)) = &arguments.forget {
+        let count = cache.forget(site);
+        isthmus_launch::write_cache(&file, &cache).map_err(JobError::new)?;
+        return Ok(format!("forgot {count} links of {site}"));
+    }
+    let now = isthmus_launch::now();
+    let rows: Vec<[String; 4]> = cache
+        .links()
+        .map(|(a, b, known)| {
+            [
+                format!("{a} - {b}"),
+                dated(known.latency, show_time, now, options.expiry),
+                dated(known.rate, show_rate, now, options.expiry),
+                String::new(),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return Ok(format!("nothing is known of any link ({})", file.display()));
+    }
+    let head = ["between", "latency, one way (age)", "rate (age)", ""].map(str::to_owned);
+    Ok(table(&[vec![head], rows].concat()))
+}
+
+fn dated(known: Option<Dated>, show: fn(u64) -> String, now: u64, expiry: u64) -> String {
+    let Some(Dated { value, at }) = known else {
+        return "-".to_owned();
+    };
+    let age = now.saturating_sub(at);
+    let expired = if age < expiry { "" } else { ", expired" };
+    format!("{} ({}{expired})", show(rounded(value)), span(age))
+}
+
+/// Four digits.
+fn rounded(value: u64) -> u64 {
+    let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(3));
+    (value + unit / 2) / unit * unit
+}
+
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        7200..=172_799 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What is known of a job's links at its end, with where it comes from.
+pub(crate) fn report(links: &[LinkReport]) -> String {
+    let rows: Vec<[String; 3]> = links
+        .iter()
+        .map(|link| {
+            let (latency, rate) = (link.latency, link.rate);
+            [
+                link.between.join(" - "),
+                format!("{} ({})", show_time(rounded(latency.0)), latency.1.name()),
+                format!("{} ({})", show_rate(rounded(rate.0)), rate.1.name()),
+            ]
+        })
+        .collect();
+    let head = ["isthmus: links between", "latency, one way", "rate"].map(str::to_owned);
+    table(&[vec![head], rows].concat())
+}
+
+/// The settings about links.
+pub(crate) fn options() -> Result<LinkOptions, JobError> {
+    let expiry = match std::env::var("ISTHMUS_LINKS_EXPIRY") {
+        Err(_) => EXPIRY,
+        Ok(text) => text.parse().ok().filter(|s| *s <= LONGEST_EXPIRY).ok_or_else(|| {
+            let error = JobError::new(format!("ISTHMUS_LINKS_EXPIRY is '{text}'"));
+            error.hint(format!(
+                "give a number of seconds from 0 to {LONGEST_EXPIRY}; 0: nothing is remembered"
+            ))
+        })?,
+    };
+    let measure = match std::env::var("ISTHMUS_LINKS_MEASURE").as_deref() {
+        Err(_) | Ok("1" | "") => true,
+        Ok("0") => false,
+        Ok(text) => {
+            let error = JobError::new(format!("ISTHMUS_LINKS_MEASURE is '{text}'"));
+            return Err(error.hint("give 1, or 0 to measure nothing when a job begins"));
+        }
+    };
+    Ok(LinkOptions {
+        cache: isthmus_launch::cache_file().filter(|_| expiry > 0),
+        expiry,
+        measure,
+    })
+}
+
+/// The job with what a file of pins says: `given`, or the one that ISTHMUS_LINKS_FILE names. What the job says itself is above it.
+pub(crate) fn pinned(job: Job, given: Option<&str>) -> Result<Job, JobError> {
+    let named = std::env::var("ISTHMUS_LINKS_FILE").ok().filter(|f| !f.is_empty());
+    let Some(file) = given.map(str::to_owned).or(named) else {
+        return Ok(job);
+    };
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| JobError::new(format!("cannot read file of links '{file}': {error}")))?;
+    let pins = job.links().clone().over(links::parse(&text, &file)?);
+    Ok(job.with_links(pins))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(show_time(rounded(20_123_456)), "20.12 ms");
+        assert_eq!(show_rate(rounded(11_768_751)), "94.16 Mbit/s");
+        assert_eq!((rounded(0), rounded(9), rounded(12_345)), (0, 9, 12_350));
+        assert_eq!(
+            [5, 600, 86_400, 864_000].map(span),
+            ["5 s", "10 min", "24 h", "10 days"]
+        );
+    }
+}

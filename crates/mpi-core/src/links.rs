@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The links in force: what schedules are chosen by, so equal at all members of a communicator.
+//!
+//! A job begins with what its launcher knew, which all processes are told. If that left pairs of local areas open, one process
+//! per local area measures, and MPI_Init ends with an agreement ([`World::agree_links`]). From then on every process measures on
+//! its own, from live traffic, but what is in force changes only where all members take part:
+//!
+//! * A new communicator inherits what is in force on the one that it is made of. If the process that names its contexts finds that
+//!   its own measurements say something else, it says so with the contexts, and then tells all members of the new one what
+//!   it knows ([`Comm::hear_links`]).
+//! * MPI_Comm_set_info with `isthmus_links` = `refresh` makes all members put together what they have measured.
+
+use std::sync::{Arc, OnceLock};
+
+use isthmus_topology::{Known, Level, Measured, Origin, combine};
+use isthmus_wire::place::PlaceTable;
+
+use crate::comm::Comm;
+use crate::context;
+use crate::error::Result;
+use crate::group::Group;
+use crate::info::Info;
+use crate::internal;
+use crate::world::World;
+use isthmus_abi::constants as abi;
+
+/// Key of the info hint: the value `refresh` agrees on the links anew, the value that is read describes those in force.
+pub const HINT: &str = "isthmus_links";
+/// The value that agrees anew.
+pub const REFRESH: &str = "refresh";
+
+/// What this process has measured so far, as one entry per pair of local areas.
+pub type Measuring = Box<dyn Fn() -> Vec<Measured> + Send + Sync>;
+
+/// What a process knows of the links of the job.
+pub(crate) struct WorldLinks {
+    /// What the launcher knew.
+    told: Arc<Known>,
+    agreed: OnceLock<Arc<Known>>,
+    measuring: Option<Measuring>,
+}
+
+impl WorldLinks {
+    pub(crate) fn new(places: &PlaceTable, told: Known, measuring: Option<Measuring>) -> Self {
+        let processors = places.nodes.iter().map(|node| node.processors);
+        let fewest = processors.filter(|&n| n > 0).min().unwrap_or(u32::MAX);
+        Self {
+            told: Arc::new(told.with_processors(fewest)),
+            agreed: OnceLock::new(),
+            measuring,
+        }
+    }
+}
+
+impl World {
+    /// With what the launcher knows of the links, and a way to measure them.
+    #[must_use]
+    pub fn with_links(mut self, told: Known, measuring: Option<Measuring>) -> Self {
+        self.links = WorldLinks::new(self.places(), told, measuring);
+        self
+    }
+
+    /// The links in force on MPI_COMM_WORLD when MPI_Init ended, and on everything that comes from it until somebody knows better.
+    pub fn links(&self) -> &Arc<Known> {
+        self.links.agreed.get().unwrap_or(&self.links.told)
+    }
+
+    /// What this process has measured.
+    pub fn measured(&self) -> Vec<Measured> {
+        self.links
+            .measuring
+            .as_ref()
+            .map(|measure| measure())
+            .unwrap_or_default()
+    }
+
+    /// Puts together what the speakers, one process of each local area in order, have measured. All processes of the job
+    /// call this before they use any communicator.
+    pub fn agree_links(&self, speakers: &[u32]) -> Result<()> {
+        let area = |rank: u32| self.topology().clusters_of(rank)[0];
+        let mine = area(self.rank());
+        let pairs = pairs(speakers.len() as u32);
+        let mut told = Measured::encode_all(&at_pairs(&pairs, &[]));
+        if speakers.get(mine as usize) == Some(&self.rank()) {
+            let comm = Comm::new(Group::new(speakers.to_vec()), mine, context::SPEAKERS, "");
+            let own: Vec<_> = pairs
+                .iter()
+                .copied()
+                .filter(|(a, b)| *a == mine || *b == mine)
+                .collect();
+            let row = Measured::encode_all(&at_pairs(&own, &self.measured()));
+            let rows = internal::gather_equal(self, &comm, &row)?;
+            told = Measured::encode_all(&at_pairs(&pairs, &decoded(&rows)?));
+        }
+        let members: Vec<u32> = (0..self.size()).filter(|&r| area(r) == mine).collect();
+        let me = members.iter().position(|&r| r == self.rank()).unwrap_or(0);
+        let comm = Comm::new(Group::new(members), me as u32, context::AREA, "");
+        let told = internal::broadcast(self, &comm, 0, &told)?;
+        let known = self.links.told.learn(&decoded(&told)?, Origin::Measured);
+        // Nobody else sets it.
+        let _ = self.links.agreed.set(Arc::new(known));
+        Ok(())
+    }
+
+    /// What this process would say of the links to the members of a communicator on which these are in force; nothing if
+    /// that is no news.
+    fn news(&self, known: &Known) -> Vec<Measured> {
+        let measured = self.measured();
+        let news = measured.iter().any(|m| known.differs(m));
+        if news { measured } else { Vec::new() }
+    }
+}
+
+/// All pairs of so many local areas.
+fn pairs(count: u32) -> Vec<(u32, u32)> {
+    (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect()
+}
+
+/// An entry for each of these pairs, empty where nothing was measured.
+fn at_pairs(pairs: &[(u32, u32)], measured: &[Measured]) -> Vec<Measured> {
+    let entry = |&between: &(u32, u32)| {
+        let found = measured.iter().find(|m| m.between == between);
+        found.copied().unwrap_or(Measured {
+            between,
+            ..Measured::default()
+        })
+    };
+    pairs.iter().map(entry).collect()
+}
+
+fn decoded(bytes: &[u8]) -> Result<Vec<Measured>> {
+    match Measured::decode_all(bytes) {
+        Ok(all) => Ok(combine(all)),
+        Err(error) => crate::fail!(
+            abi::MPI_ERR_INTERN,
+            "another process told nonsense about links: {error}"
+        ),
+    }
+}
+
+impl Comm {
+    /// The links in force.
+    pub fn links(&self, world: &World) -> Arc<Known> {
+        self.own_links().unwrap_or_else(|| world.links().clone())
+    }
+
+    /// Marks numbers that this process has taken for a new communicator, if it knows more of the links than what is in force here.
+    pub(crate) fn marked(&self, world: &World, numbers: context::Numbers) -> context::Numbers {
+        let known = self.everybody().links(world);
+        if numbers[0] != 0 && !world.news(&known).is_empty() {
+            context::with_news(numbers)
+        } else {
+            numbers
+        }
+    }
+
+    /// Rank 0 tells all members of this new communicator what it knows of the links; collective.
+    pub(crate) fn hear_links(&self, world: &World) -> Result<()> {
+        let everybody = self.everybody();
+        let news = match everybody.rank() {
+            0 => Measured::encode_all(&world.news(&everybody.links(world))),
+            _ => Vec::new(),
+        };
+        let told = internal::broadcast_all(world, everybody, 0, &news)?;
+        self.learn(world, &decoded(&told)?);
+        Ok(())
+    }
+
+    /// All members put together what they have measured; collective.
+    pub fn refresh_links(&self, world: &World) -> Result<()> {
+        let mine = Measured::encode_all(&world.measured());
+        let all = internal::gather_all(world, self.everybody(), &mine)?;
+        self.learn(world, &decoded(&all.concat())?);
+        Ok(())
+    }
+
+    fn learn(&self, world: &World, measured: &[Measured]) {
+        let before = self.everybody().links(world);
+        let known = before.learn(measured, Origin::Measured);
+        if known != *before {
+            let known = Arc::new(known);
+            let parts = self
+                .joint()
+                .map(|j| &*j.comm)
+                .into_iter()
+                .chain(self.local().map(|l| &**l));
+            for comm in parts.chain([self]) {
+                comm.set_links(Some(known.clone()));
+            }
+        }
+    }
+
+    /// Whether messages among the members pass between local areas.
+    pub fn spans_areas(&self, world: &World) -> bool {
+        let area = |rank: &u32| world.topology().clusters_of(*rank)[0];
+        let mut areas = self.everybody().group().members().iter().map(area);
+        let first = areas.next();
+        areas.any(|other| Some(other) != first)
+    }
+
+    /// The links in force among the members, for people: the usual wide-area link, then those between local areas of members.
+    /// At most `longest` bytes.
+    pub fn describe_links(&self, world: &World, longest: usize) -> String {
+        let known = self.everybody().links(world);
+        let mut areas: Vec<u32> = self
+            .everybody()
+            .group()
+            .members()
+            .iter()
+            .map(|&r| world.topology().clusters_of(r)[0])
+            .collect();
+        areas.sort_unstable();
+        areas.dedup();
+        let name = |area: u32| {
+            let of = |rank: &u32| world.topology().clusters_of(*rank)[0] == area;
+            let place = (0..world.size()).find(of).map(|r| &world.places().places[r as usize]);
+            place.map_or("", |p| &world.places().subjobs[p.subjob as usize].lan)
+        };
+        let number = |value: u64, unit: f64| format!("{:.4}", value as f64 / unit);
+        let wide = known.links().level(Level::WideArea);
+        let mut text = format!(
+            "version {}; other {} ms {} Mbit/s",
+            known.version(),
+            number(wide.latency, 1e6),
+            number(wide.gap.as_rate(), 125e3)
+        );
+        for ((a, b), origins, link) in known.pairs() {
+            if areas.binary_search(&a).is_err() || areas.binary_search(&b).is_err() {
+                continue;
+            }
+            let one = format!(
+                "; {} {} {} ms {} {} Mbit/s {}",
+                name(a),
+                name(b),
+                number(link.latency, 1e6),
+                origins.latency.name(),
+                number(link.gap.as_rate(), 125e3),
+                origins.rate.name()
+            );
+            if text.len() + one.len() + 5 > longest {
+                text.push_str("; ...");
+                break;
+            }
+            text.push_str(&one);
+        }
+        text
+    }
+}
+
+/// Whether hints ask for agreeing on the links anew.
+pub fn asks_for_refresh(given: &Info) -> bool {
+    matches!(given.get(HINT), Ok(Some(REFRESH)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_has_its_entry() {
+        let measured = Measured {
+            between: (0, 2),
+            latency: Some(5),
+            rate: None,
+        };
+        let all = at_pairs(&pairs(3), &[measured]);
+        assert_eq!(
+            all.iter().map(|m| m.between).collect::<Vec<_>>(),
+            [(0, 1), (0, 2), (1, 2)]
+        );
+        assert_eq!((all[0].latency, all[1]), (None, measured));
+    }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known of a job's links, and where it comes from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use isthmus_wire::links as wire;
+pub use isthmus_wire::links::{Measured, Origin};
+
+use crate::{Curve, CurveError, Level, Link, Links};
+
+/// What a message adds on its way through a wide-area link, bytes: header, record, packet.
+const FRAMING: u64 = 150;
+
+/// A latency is said to have changed when it is off by more than a fifth and more than [`JITTER`], a rate when it is off by a third.
+const LATENCY_CHANGE: u64 = 5;
+const RATE_CHANGE: u64 = 3;
+/// Nanoseconds by which two measurements of the same latency may differ.
+const JITTER: u64 = 100_000;
+
+/// Where the numbers of a link come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Origins {
+    /// Of the latency.
+    pub latency: Origin,
+    /// Of the gap.
+    pub rate: Origin,
+}
+
+/// The links in force, immutable: equal at all processes that use them together.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Known {
+    links: Arc<Links>,
+    pairs: BTreeMap<(u32, u32), Origins>,
+    version: u32,
+}
+
+impl Known {
+    /// These links, all as somebody has said.
+    pub fn new(links: Links, origins: impl IntoIterator<Item = ((u32, u32), Origins)>) -> Self {
+        Self {
+            links: Arc::new(links),
+            pairs: origins
+                .into_iter()
+                .map(|((a, b), o)| ((a.min(b), a.max(b)), o))
+                .collect(),
+            version: 0,
+        }
+    }
+
+    /// Of processes that share so many processors per node.
+    #[must_use]
+    pub fn with_processors(&self, processors: u32) -> Self {
+        let mut links = Links::clone(&self.links);
+        links.processors = processors;
+        Self {
+            links: Arc::new(links),
+            ..self.clone()
+        }
+    }
+
+    /// The links.
+    pub fn links(&self) -> &Arc<Links> {
+        &self.links
+    }
+
+    /// How often they were changed since the job began.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Pairs of local areas of which something is known, in order.
+    pub fn pairs(&self) -> impl Iterator<Item = ((u32, u32), Origins, &Link)> {
+        self.pairs
+            .iter()
+            .map(|(&(a, b), &origins)| ((a, b), origins, self.links.pair(a, b)))
+    }
+
+    /// Where the numbers of the link between two local areas come from.
+    pub fn origins(&self, a: u32, b: u32) -> Origins {
+        self.pairs.get(&(a.min(b), a.max(b))).copied().unwrap_or_default()
+    }
+
+    /// Whether what was measured says something else than what is in force, by more than measurements differ from each other.
+    pub fn differs(&self, measured: &Measured) -> bool {
+        let (a, b) = measured.between;
+        let (link, origins) = (self.links.pair(a, b), self.origins(a, b));
+        let off = |old: u64, new: u64, part: u64| old.abs_diff(new) > old / part;
+        let latency = |new| {
+            origins.latency == Origin::Assumed
+                || off(link.latency, new, LATENCY_CHANGE) && link.latency.abs_diff(new) > JITTER
+        };
+        let rate = |new| origins.rate == Origin::Assumed || off(link.gap.as_rate(), new, RATE_CHANGE);
+        origins.latency != Origin::Pinned && measured.latency.is_some_and(latency)
+            || origins.rate != Origin::Pinned && measured.rate.is_some_and(rate)
+    }
+
+    /// With what was measured, now or earlier (`origin`); what the user pinned stays. A new version if that changes anything.
+    #[must_use]
+    pub fn learn(&self, measured: &[Measured], origin: Origin) -> Self {
+        let (mut links, mut pairs) = (Links::clone(&self.links), self.pairs.clone());
+        for one in measured {
+            let (a, b) = one.between;
+            let mut link = links.pair(a, b).clone();
+            let mut origins = self.origins(a, b);
+            if let Some(latency) = one.latency.filter(|_| origins.latency != Origin::Pinned) {
+                (link.latency, origins.latency) = (latency, origin);
+            }
+            if let Some(rate) = one.rate.filter(|_| origins.rate != Origin::Pinned) {
+                (link.gap, origins.rate) = (Curve::framed(rate, FRAMING), origin);
+            }
+            if origins != Origins::default() {
+                links.set_pair(a, b, link);
+                pairs.insert((a, b), origins);
+            }
+        }
+        let changed = links != *self.links;
+        Self {
+            links: Arc::new(links),
+            pairs,
+            version: self.version + u32::from(changed),
+        }
+    }
+
+    /// With this link between two local areas.
+    #[must_use]
+    pub fn with_link(&self, (a, b): (u32, u32), link: Link, origins: Origins) -> Self {
+        let (mut links, mut pairs) = (Links::clone(&self.links), self.pairs.clone());
+        links.set_pair(a, b, link);
+        pairs.insert((a.min(b), a.max(b)), origins);
+        Self {
+            links: Arc::new(links),
+            pairs,
+            version: self.version,
+        }
+    }
+
+    /// As it travels.
+    pub fn to_wire(&self) -> wire::Table {
+        let link = |link: &Link| wire::Link {
+            latency: link.latency,
+            gap: link.gap.points().to_vec(),
+            send: link.send.points().to_vec(),
+            receive: link.receive.points().to_vec(),
+        };
+        wire::Table {
+            measure: false,
+            levels: Level::ALL.map(|level| link(self.links.level(level))),
+            reduce: self.links.reduce.points().to_vec(),
+            copy: self.links.copy.points().to_vec(),
+            pairs: self
+                .pairs()
+                .map(|(between, origins, own)| wire::Pair {
+                    between,
+                    latency: origins.latency,
+                    rate: origins.rate,
+                    link: link(own),
+                })
+                .collect(),
+        }
+    }
+
+    /// What has travelled.
+    pub fn from_wire(table: wire::Table) -> Result<Self, CurveError> {
+        let link = |link: wire::Link| -> Result<Link, CurveError> {
+            Ok(Link {
+                latency: link.latency,
+                gap: Curve::new(link.gap)?,
+                send: Curve::new(link.send)?,
+                receive: Curve::new(link.receive)?,
+            })
+        };
+        let mut links = Links::default();
+        for (level, own) in Level::ALL.into_iter().zip(table.levels) {
+            links.set_level(level, link(own)?);
+        }
+        (links.reduce, links.copy) = (Curve::new(table.reduce)?, Curve::new(table.copy)?);
+        let mut origins = Vec::with_capacity(table.pairs.len());
+        for pair in table.pairs {
+            let (a, b) = pair.between;
+            links.set_pair(a, b, link(pair.link)?);
+            let (latency, rate) = (pair.latency, pair.rate);
+            origins.push(((a, b), Origins { latency, rate }));
+        }
+        Ok(Self::new(links, origins))
+    }
+}
+
+/// Measurements of several processes as one per pair: the shortest latency, the median of the rates (of an even number the mean
+/// of the two in the middle). The order of the processes does not matter.
+pub fn combine(all: impl IntoIterator<Item = Measured>) -> Vec<Measured> {
+    let mut pairs: BTreeMap<(u32, u32), (Option<u64>, Vec<u64>)> = BTreeMap::new();
+    for one in all {
+        let (latency, rates) = pairs.entry(one.between).or_default();
+        *latency = [*latency, one.latency].into_iter().flatten().min();
+        rates.extend(one.rate);
+    }
+    let one = |(between, (latency, mut rates)): ((u32, u32), (Option<u64>, Vec<u64>))| {
+        rates.sort_unstable();
+        let middle = |at: usize| rates.get(at).copied();
+        let upper = middle(rates.len() / 2);
+        let lower = middle((rates.len().max(1) - 1) / 2);
+        let rate = lower.zip(upper).map(|(lower, upper)| lower + (upper - lower) / 2);
+        Measured { between, latency, rate }
+    };
+    pairs.into_iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(between: (u32, u32), latency: Option<u64>, rate: Option<u64>) -> Measured {
+        Measured { between, latency, rate }
+    }
+
+    fn pinned() -> Known {
+        let mut links = Links::default();
+        links.set_pair(2, 0, Link::simple(5_000_000, 1_000_000, 7));
+        let origins = Origins {
+            latency: Origin::Pinned,
+            rate: Origin::Assumed,
+        };
+        Known::new(links, [((2, 0), origins)])
+    }
+
+    #[test]
+    fn pins_stay_and_the_rest_is_learnt() {
+        let before = pinned();
+        let after = before.learn(
+            &[
+                measured((0, 2), Some(1), Some(4_000_000)),
+                measured((0, 1), Some(9_000_000), None),
+                measured((1, 2), None, None),
+            ],
+            Origin::Measured,
+        );
+        let all: Vec<_> = after
+            .pairs()
+            .map(|(p, o, l)| (p, o.latency, o.rate, l.latency))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                ((0, 1), Origin::Measured, Origin::Assumed, 9_000_000),
+                ((0, 2), Origin::Pinned, Origin::Measured, 5_000_000)
+            ]
+        );
+        assert_eq!(after.links().pair(0, 2).gap.as_rate(), 4_000_000);
+        assert_eq!((before.version(), after.version()), (0, 1));
+        assert_eq!(after.learn(&[], Origin::Measured).version(), 1);
+    }
+
+    #[test]
+    fn small_differences_are_none() {
+        let known = pinned().learn(&[measured((0, 1), Some(10_000_000), Some(1_000_000))], Origin::Measured);
+        let differs = |latency, rate| known.differs(&measured((0, 1), latency, rate));
+        assert!(!differs(Some(11_900_000), Some(1_320_000)) && !differs(None, None));
+        assert!(differs(Some(12_100_000), None) && differs(None, Some(660_000)));
+        assert!(!known.differs(&measured((0, 2), Some(1), None)), "pinned");
+        assert!(known.differs(&measured((1, 2), Some(20_000_000), None)), "was assumed");
+    }
+
+    #[test]
+    fn what_several_have_measured_is_one() {
+        let (a, b) = (measured((0, 1), Some(5), Some(7)), measured((0, 1), Some(4), None));
+        let one = [measured((0, 1), Some(4), Some(7))];
+        assert_eq!(combine([a, b]), one);
+        assert_eq!(combine([b, a]), one);
+        let rates = |all: &[u64]| combine(all.iter().map(|&r| measured((0, 1), None, Some(r))))[0].rate;
+        assert_eq!((rates(&[9, 1]), rates(&[9, 1, 3])), (Some(5), Some(3)));
+        assert_eq!(combine([measured((0, 1), None, None)])[0].rate, None);
+    }
+
+    #[test]
+    fn the_wire_changes_nothing() {
+        let known = pinned();
+        assert_eq!(Known::from_wire(known.to_wire()), Ok(known));
+    }
+}
