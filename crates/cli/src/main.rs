@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
 
+mod adaptor;
 mod compiler;
 mod info;
 mod links;
@@ -28,6 +29,7 @@ enum Verb {
     Links(links::Links),
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
+    Adaptor(adaptor::Adaptor),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
     Agent,
@@ -76,6 +78,7 @@ fn isthmus() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Info(arguments) => info::info(&arguments),
         Verb::Links(arguments) => links::links(&arguments),
+        Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Agent => agent(),
