@@ -40,7 +40,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         },
         flows: &[(Way::Combine, Load::Piece)],
         cut: true,
-        any_root: question.order == Order::Any,
+        any_root: question.order != Order::Ranks,
     };
     vec![trees.strategy(&|_| Vec::new())]
 }
