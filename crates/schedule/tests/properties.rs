@@ -43,7 +43,7 @@ const RULES: &[&str] = &[
     "*@wide=routed; *@node=knomial(5)",
     "*=pairwise,seg=20K,lanes=2; *@wide=fibonacci(7)",
     "*=leaders; *@wide=binomial",
-    "*=routed; *@wide=routed",
+    "*=routed; *@wide=routed; *@node=binomial",
     "*=fixed_routed",
     "*=leaders_routed; *@local=chain",
 ];

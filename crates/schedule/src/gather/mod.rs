@@ -7,8 +7,8 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::bring;
 
-use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
-use crate::cost::{Cost, Way};
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::Way;
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -42,8 +42,7 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
     if question.bytes.is_none() {
-        // Every tier flat, so that a subtree is a cluster.
-        return vec![Strategy::without_trees(Algorithm::Tree, Cost::default())];
+        return vec![choose::unequal(question, network, Way::Up)];
     }
     let trees = Trees {
         question,

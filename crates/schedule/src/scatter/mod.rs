@@ -7,8 +7,8 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::spread;
 
-use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
-use crate::cost::{Cost, Way};
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
 use crate::{Blocks, Call, Network, Operation};
@@ -23,8 +23,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
     if question.bytes.is_none() {
-        // Every tier flat, so that a subtree is a cluster.
-        return vec![Strategy::without_trees(Algorithm::Tree, Cost::default())];
+        return vec![choose::unequal(question, network, Way::Down)];
     }
     let trees = Trees {
         question,
