@@ -3,13 +3,13 @@
 
 mod tree;
 
-pub(crate) use tree::bring;
+pub(crate) use tree::{bring, messages_of};
 
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -35,4 +35,15 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), false)))
         .collect()
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    match (
+        call.blocks.offset(network.size()),
+        choose::strategy(call, network).algorithm,
+    ) {
+        (0, _) => Some(Messages::default()),
+        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed) => Some(messages_of(network, call.bytes(units))),
+        _ => None,
+    }
 }

@@ -12,7 +12,7 @@ use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -53,4 +53,19 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, true)))
         .collect()
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    use Algorithm as A;
+    let strategy = choose::strategy(call, network);
+    let in_order = call.commutative || network.in_rank_order();
+    match strategy.algorithm {
+        _ if call.blocks.size(0) == 0 => Some(Messages::default()),
+        A::Whole => Some(whole::messages(call, network)),
+        A::Fixed | A::FixedFlat | A::FixedRouted => Some(tree::messages(call, network, &strategy)),
+        A::Tree | A::Flat | A::Routed | A::Doubling | A::Split if in_order => {
+            Some(tree::messages(call, network, &strategy))
+        }
+        _ => None,
+    }
 }

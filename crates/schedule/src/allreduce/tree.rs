@@ -13,6 +13,7 @@
 
 use super::{doubling, flat, split};
 use crate::Call;
+use crate::Messages;
 use crate::Network;
 use crate::choose::{Algorithm, Strategy};
 use crate::fold::Sum;
@@ -69,4 +70,16 @@ fn meet(script: &mut Script, council: &Council, top: Algorithm, sum: &mut Sum, p
         Algorithm::Split => split::exchange(script, council, sum, piece, spare(0)),
         _ => {}
     }
+}
+
+pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
+    let once = match strategy.algorithm {
+        Algorithm::Flat | Algorithm::Routed | Algorithm::FixedFlat | Algorithm::FixedRouted => {
+            Messages::of_meeting(network, Messages::each_to_each)
+        }
+        Algorithm::Doubling => Messages::of_meeting(network, doubling::messages),
+        Algorithm::Split => Messages::of_meeting(network, |k| 2 * Messages::each_to_each(k)),
+        _ => Messages::of_trees(network, 0).times(2),
+    };
+    once.times(strategy.cut(call, call.blocks.size(0)).pieces())
 }

@@ -22,7 +22,7 @@ use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, StepId};
 use crate::tree::{Council, Family};
-use crate::{Call, Network, scatter};
+use crate::{Call, Messages, Network, scatter};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -378,4 +378,8 @@ impl<'a> Leader<'a> {
             length,
         }
     }
+}
+
+pub(super) fn messages(network: &Network) -> Messages {
+    Messages::of_meeting(network, Messages::each_to_each)
 }

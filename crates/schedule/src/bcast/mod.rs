@@ -3,11 +3,11 @@
 
 mod tree;
 
-use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -27,4 +27,13 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         any_root: true,
     };
     vec![trees.strategy(&|_| Vec::new())]
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let strategy = choose::strategy(call, network);
+    match (call.blocks.size(0), strategy.algorithm) {
+        (0, _) => Some(Messages::default()),
+        (_, Algorithm::Tree) => Some(tree::messages(call, network, &strategy)),
+        _ => None,
+    }
 }

@@ -11,10 +11,11 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3.2 |
 
 use crate::Network;
+use crate::choose::Strategy;
 use crate::script::{Kind, Script};
 use crate::step::{Buffer, Plan, Rank};
 use crate::tree::Family;
-use crate::{Call, choose};
+use crate::{Call, Messages, choose};
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
     let strategy = choose::strategy(call, network);
@@ -27,4 +28,8 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
         }
         script.send_all(family.children.iter().map(|c| c.rank), data, piece.slot(Kind::Down));
     })
+}
+
+pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
+    Messages::of_trees(network, 0).times(strategy.cut(call, call.blocks.size(0)).pieces())
 }

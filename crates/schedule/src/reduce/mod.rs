@@ -9,7 +9,7 @@ use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -43,4 +43,17 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         any_root: question.order != Order::Ranks,
     };
     vec![trees.strategy(&|_| Vec::new())]
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        _ if call.blocks.size(0) == 0 => Some(Messages::default()),
+        Algorithm::Whole => Some(Messages::of_trees(network, 0)),
+        Algorithm::Fixed => Some(tree::messages(call, network, &strategy)),
+        Algorithm::Tree if call.commutative || network.in_rank_order() => {
+            Some(tree::messages(call, network, &strategy))
+        }
+        _ => None,
+    }
 }

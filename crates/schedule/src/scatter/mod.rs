@@ -11,7 +11,7 @@ use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Blocks, Call, Network, Operation};
+use crate::{Blocks, Call, Messages, Network, Operation};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -34,4 +34,13 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         any_root: true,
     };
     vec![trees.strategy(&|_| Vec::new())]
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let empty = call.operation == Operation::Scatter && call.blocks == Blocks::Equal(0);
+    Some(if empty {
+        Messages::default()
+    } else {
+        tree::messages(network)
+    })
 }
