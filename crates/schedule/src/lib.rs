@@ -25,6 +25,7 @@ mod overrides;
 mod routes;
 mod row;
 mod script;
+mod shares;
 pub mod simulate;
 pub mod step;
 mod tree;

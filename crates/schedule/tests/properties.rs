@@ -46,6 +46,8 @@ const RULES: &[&str] = &[
     "*=routed; *@wide=routed; *@node=binomial",
     "*=fixed_routed",
     "*=leaders_routed; *@local=chain",
+    "*=shared,seg=1K,leaders=3,lanes=2",
+    "*=shared,seg=8K,leaders=1; *@node=chain",
 ];
 
 /// A call of one of these operations.

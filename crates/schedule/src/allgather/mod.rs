@@ -8,6 +8,7 @@ pub(crate) use tree::{bring, messages_of};
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::{Call, Messages, Network};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &flows,
         cut: false,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
     choose::meetings(network, &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree])

@@ -4,6 +4,7 @@
 mod doubling;
 mod fixed;
 mod flat;
+mod shared;
 mod split;
 mod tree;
 mod whole;
@@ -11,6 +12,7 @@ mod whole;
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::{Call, Messages, Network};
 use std::sync::Arc;
@@ -48,11 +50,16 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Combine, Load::Piece), (Way::Down, Load::Piece)],
         cut: true,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
-    choose::meetings(network, meetings)
+    let mut all: Vec<Strategy> = choose::meetings(network, meetings)
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, true)))
-        .collect()
+        .collect();
+    if question.order == Order::Any {
+        all.extend(shared::candidates(&trees(A::Shared)));
+    }
+    all
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
@@ -63,7 +70,7 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         _ if call.blocks.size(0) == 0 => Some(Messages::default()),
         A::Whole => Some(whole::messages(call, network)),
         A::Fixed | A::FixedFlat | A::FixedRouted => Some(tree::messages(call, network, &strategy)),
-        A::Tree | A::Flat | A::Routed | A::Doubling | A::Split if in_order => {
+        A::Tree | A::Flat | A::Routed | A::Doubling | A::Split | A::Shared if in_order => {
             Some(tree::messages(call, network, &strategy))
         }
         _ => None,

@@ -7,6 +7,7 @@ mod tree;
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::{Messages, Network, Operation};
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Up, Load::Piece), (Way::Down, Load::Piece)],
         cut: false,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
     meetings
         .into_iter()

@@ -11,6 +11,7 @@ use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::row::Row;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Blocks, Call, Messages, Network, Operation};
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Up, Load::Blocks(question.bytes()))],
         cut: false,
         any_root: true,
+        sharing: (Sharing::Whole, 1),
     };
     vec![trees.strategy(&|_| Vec::new())]
 }

@@ -7,6 +7,7 @@ mod tree;
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::{Call, Messages, Network};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &flows,
         cut: false,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
     let meeting = |algorithm, bytes: u64| match algorithm {

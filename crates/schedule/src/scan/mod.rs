@@ -8,6 +8,7 @@ mod whole;
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees, WHOLE};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::{Call, Messages, Network};
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Combine, Load::Piece), (Way::Down, Load::Piece)],
         cut: true,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
     choose::meetings(network, meetings)
         .into_iter()

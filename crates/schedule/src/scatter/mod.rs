@@ -10,6 +10,7 @@ pub(crate) use tree::spread;
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::{Blocks, Call, Messages, Network, Operation};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Down, Load::Blocks(question.bytes()))],
         cut: false,
         any_root: true,
+        sharing: (Sharing::Whole, 1),
     };
     vec![trees.strategy(&|_| Vec::new())]
 }
