@@ -71,7 +71,7 @@ pub enum Probe {
     Answer = 2,
     /// Wants `token` bytes in frames of kind [`Probe::Train`]; 0: wants no more.
     Want = 3,
-    /// Some of them.
+    /// Some of them; none in the first one.
     Train = 4,
 }
 

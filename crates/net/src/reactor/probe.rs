@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use isthmus_transport::Peer;
-use isthmus_wire::frame::{HEADER_BYTES, Header, Probe};
+use isthmus_wire::frame::{Header, Probe};
 use rustc_hash::FxHashMap;
 
 use super::Reactor;
@@ -60,8 +60,8 @@ pub(super) struct Gauge {
     /// Bytes of a train that are still to be sent.
     left: u64,
     served: u8,
-    /// Bytes of the train that is under way to us: wanted, arrived; when it was asked for.
-    train: Option<(u64, u64, Instant)>,
+    /// Bytes of the train that is under way to us: wanted, arrived; when it began.
+    train: Option<(u64, u64, Option<Instant>)>,
 }
 
 impl Gauge {
@@ -178,7 +178,7 @@ impl Reactor {
     }
 
     fn want_train(&mut self, peer: Peer, bytes: u64) {
-        self.channel(peer).gauge.train = (bytes > 0).then(|| (bytes, 0, Instant::now()));
+        self.channel(peer).gauge.train = (bytes > 0).then_some((bytes, 0, None));
         self.say(peer, Probe::Want, bytes);
     }
 
@@ -196,7 +196,7 @@ impl Reactor {
             Some(Probe::Ask) => self.say(peer, Probe::Answer, header.token),
             Some(Probe::Answer) => self.answered(peer, header.token, now),
             Some(Probe::Want) => self.wanted(peer, header.token),
-            Some(Probe::Train) => self.train_came(peer, HEADER_BYTES as u64 + header.length, now),
+            Some(Probe::Train) => self.train_came(peer, header.length, now),
             // Of a later version.
             None => {}
         }
@@ -235,26 +235,27 @@ impl Reactor {
         }
         let gauge = &mut self.channel(peer).gauge;
         gauge.left = bytes.min(TRAINS[TRAINS.len() - 1]);
-        self.want_to_send(peer);
+        // The train's head: from here on the peer counts the time.
+        self.say(peer, Probe::Train, 0);
     }
 
     fn train_came(&mut self, peer: Peer, bytes: u64, now: Instant) {
         let gauge = &mut self.channel(peer).gauge;
-        let Some((wanted, got, asked)) = &mut gauge.train else {
+        let Some((wanted, got, begin)) = &mut gauge.train else {
             return;
         };
+        let begin = *begin.get_or_insert(now);
         *got += bytes;
         if *got < *wanted {
             return;
         }
-        let (wanted, time) = (*wanted, now.saturating_duration_since(*asked));
-        let trip = gauge.meter.estimate().round_trip.unwrap_or_default();
+        let (wanted, time) = (*wanted, now.saturating_duration_since(begin));
         // Until there is a burst that counts, the time was spent waiting for acknowledgements.
         let estimate = gauge.meter.estimate();
         let busy = |rate: u64| Duration::from_secs_f64(wanted as f64 / rate.max(1) as f64) >= ENOUGH;
         let enough = time > LONG || estimate.bursts && estimate.rate.is_some_and(busy);
         let next = TRAINS.iter().copied().find(|&t| t > wanted && !enough);
-        gauge.meter.transfer(wanted, time.saturating_sub(trip), next.is_none());
+        gauge.meter.transfer(wanted, time, next.is_none());
         self.publish(peer);
         self.want_train(peer, next.unwrap_or(0));
         if next.is_none() && self.rounds.waiting.front() == Some(&Round { peer, receive: true }) {

@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Links between three sites with different round trips and rates are measured, agreed on, remembered and pinned.
+. "$(dirname "$0")/common.sh"
+need_testbed
+mpicc -std=c11 -O2 -w "$top/tests/system/links.c" -o links || fail "mpicc links.c"
+
+cat >three.toml <<'T'
+sites = [{ name = "a" }, { name = "b" }, { name = "c" }]
+[[links]]
+between = ["a", "b"]
+round_trip = "20ms"
+rate = "100mbit"
+[[links]]
+between = ["a", "c"]
+round_trip = "40ms"
+rate = "50mbit"
+[[links]]
+between = ["b", "c"]
+round_trip = "75ms"
+rate = "20mbit"
+T
+cat >pins.toml <<'T'
+[[link]]
+between = ["b1", "home"]
+latency = "7 ms"
+rate = "3 Mbit/s"
+[[link]]
+between = ["home", "elsewhere"]
+latency = "1 s"
+T
+cat >run.sh <<'S'
+set -eu
+run() {
+    name=$1
+    shift
+    ISTHMUS_STATS=1 isthmus run --site home:2 --site b1:2 --site c1:1 "$@" >"$name.out" 2>"$name.err" </dev/null || {
+        cat "$name.out" "$name.err"
+        exit 1
+    }
+}
+run first ./links 4
+cp "$HOME/.cache/isthmus/links.toml" cache.toml
+isthmus links >list.out
+run second ./links 0
+run pinned --links pins.toml ./links 0
+ISTHMUS_LINKS_EXPIRY=0 ISTHMUS_LINKS_MEASURE=0 run nothing ./links 0
+echo 'not = toml = at all' >"$HOME/.cache/isthmus/links.toml"
+ISTHMUS_LINKS_MEASURE=0 run damaged ./links 0
+cp cache.toml "$HOME/.cache/isthmus/links.toml"
+isthmus links --forget c1 >forget.out
+isthmus links >left.out
+S
+isthmus-testbed run --topology three.toml -- sh run.sh || fail "the jobs"
+
+# same FILE PHASE: all processes tell the same.
+same() {
+    [ "$(grep -c "^$2: " "$1.out")" = 5 ] || { cat "$1.out"; fail "$1: not 5 lines of '$2'"; }
+    [ "$(sed -n "s/^$2: [0-9]*: //p" "$1.out" | sort -u | wc -l)" = 1 ] || { cat "$1.out"; fail "$1: processes do not agree: $2"; }
+}
+for job in first second pinned nothing; do
+    for phase in begin still refreshed inherited; do same $job $phase; done
+done
+# told FILE PHASE PAIR FIELD: field of the text about a pair: 3 latency (ms), 5 its origin, 6 rate (Mbit/s), 8 its origin.
+told() { sed -n "s/^$2: 0: //p" "$1.out" | tr ';' '\n' | sed 's/^ //' | awk -v pair="$3" -v field="$4" '$1 " " $2 == pair { print $field }'; }
+# near FILE PHASE PAIR FIELD LOW HIGH: bands are generous, for the machine may be loaded.
+near() {
+    value=$(told "$1" "$2" "$3" "$4")
+    awk -v v="$value" -v low="$5" -v high="$6" 'BEGIN { exit !(v >= low && v <= high) }' || { cat "$1.out"; fail "$1: $3: '$value' is not from $5 to $6"; }
+    echo "$1: $2: $3: $value"
+}
+is() { [ "$(told "$1" "$2" "$3" "$4")" = "$5" ] || { cat "$1.out"; fail "$1: $2: $3: not $5"; }; }
+
+near first refreshed 'home b1' 3 9.5 14
+near first refreshed 'home c1' 3 19.5 26
+near first refreshed 'b1 c1' 3 37 45
+# Bytes of messages are 94 % of those on the line.
+near first refreshed 'home b1' 6 60 140
+near first refreshed 'home c1' 6 30 70
+near first refreshed 'b1 c1' 6 12 28
+begin=$(sed -n 's/^begin: 0: //p' first.out) still=$(sed -n 's/^still: 0: //p' first.out)
+[ "$begin" = "$still" ] || { cat first.out; fail "what is in force has changed by itself"; }
+for pair in 'home b1' 'home c1' 'b1 c1'; do
+    is first begin "$pair" 5 measured
+    is second begin "$pair" 5 cached
+    is second begin "$pair" 8 cached
+done
+[ "$(grep -c '^b1@b1\|^c1@c1\|^home@a1' list.out)" = 3 ] || { cat list.out; fail "isthmus links does not list three links"; }
+is pinned begin 'home b1' 5 pinned
+is pinned refreshed 'home b1' 3 7.0000
+is pinned refreshed 'home b1' 6 3.0000
+is pinned begin 'home c1' 5 cached
+grep -q '^begin: 0: version 0; other [^;]*$' nothing.out || { cat nothing.out; fail "something was measured or remembered that was not to be"; }
+grep -q 'cannot be used and is ignored' damaged.err || { cat damaged.err; fail "a damaged cache is not told"; }
+grep -q 'forgot 2 links of c1' forget.out || { cat forget.out; fail "forgetting"; }
+[ "$(grep -c '@' left.out)" = 1 ] || { cat left.out; fail "what is left after forgetting"; }
+echo "links are measured, agreed on, remembered and pinned"
