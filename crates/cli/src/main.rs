@@ -6,9 +6,10 @@ use clap::{Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
 
-mod adaptor;
 mod compiler;
+mod diagnostic;
 mod info;
+mod job;
 mod links;
 mod run;
 mod simulate;
@@ -24,12 +25,12 @@ struct Command {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    Run(run::Run),
+    Run(Box<run::Run>),
+    Job(job::JobCommand),
     Info(info::Info),
     Links(links::Links),
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
-    Adaptor(adaptor::Adaptor),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
     Agent,
@@ -75,10 +76,10 @@ fn is_alias(name: &str) -> bool {
 
 fn isthmus() -> ExitCode {
     match Command::parse().verb {
-        Verb::Run(arguments) => run::run(arguments),
+        Verb::Run(arguments) => run::run(&arguments),
+        Verb::Job(command) => job::job(&command),
         Verb::Info(arguments) => info::info(&arguments),
         Verb::Links(arguments) => links::links(&arguments),
-        Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Agent => agent(),

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus run`, `mpiexec`, `mpirun`: from words to a job to an exit status.
 
+use crate::diagnostic::{note, refuse};
+use crate::job::{self, Source};
 use crate::terminal::Terminal;
 use clap::Args;
+use isthmus_job::form::{Described, Form};
 use isthmus_job::sites::{self, SiteSpec};
-use isthmus_job::{Job, JobError, Program, document, mpiexec};
+use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec};
 use isthmus_launch::{Options, Outcome};
 use isthmus_schedule::Overrides;
 use std::path::{Path, PathBuf};
@@ -20,7 +23,10 @@ const INTERNAL: [&str; 4] = ["ISTHMUS_RENDEZVOUS", "ISTHMUS_TOKEN", "ISTHMUS_IND
 
 /// Run a program on one or several sites as one MPI job
 #[derive(Args, Debug)]
-#[command(override_usage = "isthmus run [OPTIONS] PROGRAM [ARGUMENT]...\n       isthmus run [OPTIONS] JOB.toml")]
+#[command(
+    override_usage = "isthmus run [OPTIONS] PROGRAM [ARGUMENT]...\n       isthmus run [OPTIONS] JOB.toml|JOB.rsl\n       \
+    isthmus run [OPTIONS] --job MACHINES PROGRAM [ARGUMENT]..."
+)]
 pub(crate) struct Run {
     /// Number of processes in all [default: 1 per site]
     #[arg(short = 'n', long = "processes", value_name = "N")]
@@ -36,12 +42,14 @@ pub(crate) struct Run {
     #[arg(short = 'C', long, value_name = "DIRECTORY")]
     directory: Option<String>,
     #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
     launch: Launch,
-    /// Program and arguments, or a job file ending in .toml
+    /// Program and arguments, or a description of the job ending in .toml or .rsl
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        required = true,
+        required_unless_present_any = ["file", "from"],
         value_name = "PROGRAM"
     )]
     words: Vec<String>,
@@ -62,13 +70,19 @@ struct Launch {
     /// File that pins links between sites [default: $ISTHMUS_LINKS_FILE]
     #[arg(long, value_name = "FILE")]
     links: Option<String>,
+    /// Show what would be started where, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the job as RSL, and start nothing
+    #[arg(long)]
+    dump_rsl: bool,
 }
 
 /// `isthmus run`.
-pub(crate) fn run(arguments: Run) -> ExitCode {
-    match job_of(&arguments) {
-        Ok(job) => launch(job, &arguments.launch),
-        Err(error) => refuse(&error),
+pub(crate) fn run(arguments: &Run) -> ExitCode {
+    match job_of(arguments) {
+        Ok(described) => show_or_launch(described, &arguments.launch),
+        Err(errors) => refuse(&errors),
     }
 }
 
@@ -83,13 +97,38 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
             crate::print(&format!("mpiexec of isthmus {}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS
         }
-        Ok(mpiexec::Request::Run { job, label }) => launch(
-            job,
+        Ok(mpiexec::Request::Run { described, label, dump }) => show_or_launch(
+            described,
             &Launch {
                 label,
+                dump_rsl: dump,
                 ..Launch::default()
             },
         ),
+        Err(errors) => refuse(&errors),
+    }
+}
+
+/// A job is run unless only its description is wanted.
+fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
+    described.notes.iter().for_each(note);
+    let shown = if how.dump_rsl {
+        let directory = std::env::current_dir().unwrap_or_default();
+        job::absolute(described.job, &directory).map(|job| job::write(Form::Rsl, &job))
+    } else if how.dry_run || described.dry_run {
+        crate::print(&job::plan(&described.job));
+        if !how.dry_run {
+            note(&JobError::new("nothing is started: the description says dryRun=yes"));
+        }
+        Ok(())
+    } else {
+        return match job::runnable(&described.job) {
+            Ok(()) => launch(described.job, how),
+            Err(errors) => refuse(&errors),
+        };
+    };
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => refuse(&error),
     }
 }
@@ -105,13 +144,20 @@ impl mpiexec::Outside for Outside {
     }
 }
 
-fn job_of(arguments: &Run) -> Result<Job, JobError> {
+fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
+    if arguments.source.is_given() {
+        return job_of_description(&arguments.source, &arguments.words, arguments);
+    }
     let (program, rest) = arguments
         .words
         .split_first()
         .ok_or_else(|| JobError::new("no program is named"))?;
-    if is_job_file(program) {
-        return job_of_file(program, rest, arguments);
+    if is_description(program) {
+        let source = Source {
+            file: Some(program.clone()),
+            ..arguments.source.clone()
+        };
+        return job_of_description(&source, rest, arguments);
     }
     let total = arguments.processes.as_deref().map(sites::parse_count).transpose()?;
     let mut specs = arguments
@@ -122,32 +168,44 @@ fn job_of(arguments: &Run) -> Result<Job, JobError> {
     if specs.is_empty() {
         specs.push(SiteSpec::parse("home")?);
     }
+    let job = sites::job_of_sites(&specs, total, &template(program, rest, arguments)?)?;
+    Ok(Described::of(job))
+}
+
+fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, JobError> {
     let mut template = sites::template(Program::one(program), rest.to_vec());
-    template.environment = arguments
-        .environment
-        .iter()
-        .map(|v| variable(v))
-        .collect::<Result<_, _>>()?;
+    let variables = arguments.environment.iter().map(|v| variable(v));
+    template.environment = variables.collect::<Result<_, _>>()?;
     template.directory.clone_from(&arguments.directory);
-    sites::job_of_sites(&specs, total, &template)
+    Ok(template)
 }
 
-fn is_job_file(program: &str) -> bool {
-    Path::new(program).extension().is_some_and(|e| e == "toml")
+fn is_description(program: &str) -> bool {
+    Path::new(program)
+        .extension()
+        .is_some_and(|e| e == "toml" || e == "rsl")
 }
 
-fn job_of_file(file: &str, rest: &[String], arguments: &Run) -> Result<Job, JobError> {
-    let given = arguments.processes.is_some()
-        || !arguments.sites.is_empty()
-        || !arguments.environment.is_empty()
-        || arguments.directory.is_some();
-    if given || !rest.is_empty() {
-        return Err(JobError::new(format!("job file '{file}' describes the whole job"))
-            .hint("leave other options and arguments away, or write them into the file"));
-    }
-    let text =
-        std::fs::read_to_string(file).map_err(|e| JobError::new(format!("cannot read job file '{file}': {e}")))?;
-    document::parse(&text, file)
+/// A description says everything, or everything but the program.
+fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Result<Described, JobErrors> {
+    let total = arguments.processes.as_deref().map(sites::parse_count).transpose()?;
+    let program = match words.split_first() {
+        Some((program, rest)) => Some(template(program, rest, arguments)?),
+        None => None,
+    };
+    let (contact, more) = match arguments.sites.as_slice() {
+        [] => (None, false),
+        [site] => (Some(site.as_str()), false),
+        _ => (None, true),
+    };
+    let for_program = total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some();
+    source.read(&job::Beside {
+        program: program.as_ref(),
+        total,
+        contact,
+        others: more || for_program,
+        any_program: false,
+    })
 }
 
 fn variable(text: &str) -> Result<(String, String), JobError> {
@@ -192,12 +250,6 @@ fn report(outcome: &Outcome) -> ExitCode {
     // A status that a shell cannot show must not look like success.
     let shown = (outcome.status & 0xff) as u8;
     ExitCode::from(if shown == 0 && outcome.status != 0 { 1 } else { shown })
-}
-
-/// Tells the user what is wrong with what they wrote.
-pub(crate) fn refuse(error: &JobError) -> ExitCode {
-    crate::complain(&format!("isthmus: error: {error}"));
-    ExitCode::from(STATUS_USAGE)
 }
 
 fn options(launch: &Launch) -> Result<Options, JobError> {

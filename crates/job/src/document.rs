@@ -24,6 +24,8 @@
 //! nodes = 2
 //! exclusive = true
 //! directives = ["--constraint=fast"]
+//! stage = false                     # the site has the program; otherwise it gets it from here
+//! requests = ["min_memory >= 512"]  # what RSL can ask for beside all this, kept for whoever can give it
 //!
 //! [[link]]                          # what is known for sure, and not to be measured: see the module `links`
 //! between = ["home", "lab"]         # sites or local areas
@@ -32,8 +34,10 @@
 //! ```
 
 use crate::allocation;
-use crate::error::{JobError, nearest};
+use crate::attributes::{self, Fate, Request};
+use crate::error::{JobError, JobErrors, nearest};
 use crate::model::{Contact, Job, Program, Subjob, check_count};
+use crate::rsl::{self, syntax::Spec};
 use crate::sites;
 use isthmus_wire::grid::Allocation;
 use std::ops::Range;
@@ -42,7 +46,7 @@ use toml_edit::{ImDocument, Item, TableLike, Value};
 /// Largest job file, bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
-const TOP_KEYS: [&str; 8] = [
+const TOP_KEYS: [&str; 10] = [
     "arguments",
     "directory",
     "environment",
@@ -50,10 +54,13 @@ const TOP_KEYS: [&str; 8] = [
     "link",
     "process",
     "program",
+    "requests",
+    "stage",
     "subjob",
 ];
-const SUBJOB_KEYS: [&str; 15] = [
+const SUBJOB_KEYS: [&str; 18] = [
     "account",
+    "appnum",
     "arguments",
     "contact",
     "count",
@@ -66,14 +73,19 @@ const SUBJOB_KEYS: [&str; 15] = [
     "nodes",
     "program",
     "queue",
+    "requests",
     "scheduler",
     "site",
+    "stage",
 ];
 
 /// Reads a job file; `file` is its name for messages.
-pub fn parse(text: &str, file: &str) -> Result<Job, JobError> {
+pub fn parse(text: &str, file: &str) -> Result<Job, JobErrors> {
     let source = Document { text, file };
-    source.job(source.read("job file")?.as_table())
+    let document = source.read("job file")?;
+    let mut errors = JobErrors::default();
+    let job = source.job(document.as_table(), &mut errors);
+    errors.or(job)
 }
 
 /// A file of the user: what errors point into.
@@ -92,6 +104,8 @@ struct Common {
     arguments: Option<Vec<String>>,
     environment: Vec<(String, String)>,
     directory: Option<String>,
+    stage: Option<bool>,
+    requests: Vec<Request>,
 }
 
 impl<'a> Document<'a> {
@@ -109,32 +123,38 @@ impl<'a> Document<'a> {
         })
     }
 
-    fn job(&self, top: &dyn TableLike) -> Result<Job, JobError> {
-        self.check_keys(top, &TOP_KEYS, "a job file")?;
-        let common = self.common(top, Common::default())?;
+    fn job(&self, top: &dyn TableLike, errors: &mut JobErrors) -> Option<Job> {
+        self.unknown_keys(top, &TOP_KEYS, "a job file")
+            .for_each(|e| errors.push(e));
+        let common = self.common(top, Common::default(), errors);
+        let tables = errors.take(self.subjob_tables(top))?;
         let mut subjobs: Vec<Subjob> = Vec::new();
-        for (table, span) in self.subjob_tables(top)? {
-            let subjob = self.subjob(table, &span, &common)?;
+        for (table, span) in tables {
+            let Some(subjob) = self.subjob(table, &span, &common, errors) else {
+                continue;
+            };
             if subjobs.iter().any(|s| s.site == subjob.site) {
                 let error = JobError::new(format!("site '{}' is named twice", subjob.site));
                 let hint = format!(
                     "give this one a name of its own and add contact = \"{}\"",
                     subjob.contact
                 );
-                return Err(self.at(error.hint(hint), table.get("site").and_then(Item::span).unwrap_or(span)));
+                errors.push(self.at(error.hint(hint), table.get("site").and_then(Item::span).unwrap_or(span)));
             }
             subjobs.push(subjob);
         }
-        let pins = self.pins(top, |name| {
+        if !errors.is_empty() {
+            return None;
+        }
+        let pins = errors.take(self.pins(top, |name| {
             let named = |s: &&Subjob| s.lan == name || s.site == name;
             subjobs.iter().find(named).map(|s| s.lan.clone())
-        })?;
-        Job::new(subjobs)
-            .map(|job| job.with_links(pins))
-            .map_err(|error| JobError {
-                problem: format!("{}: {}", self.file, error.problem),
-                ..error
-            })
+        }))?;
+        let job = Job::new(subjobs).map(|job| job.with_links(pins));
+        errors.take(job.map_err(|error| JobError {
+            problem: format!("{}: {}", self.file, error.problem),
+            ..error
+        }))
     }
 
     fn subjob_tables<'t>(&self, top: &'t dyn TableLike) -> Result<Vec<Spanned<'t>>, JobError> {
@@ -171,49 +191,118 @@ impl<'a> Document<'a> {
             .collect()
     }
 
-    fn subjob(&self, table: &dyn TableLike, span: &Range<usize>, top: &Common) -> Result<Subjob, JobError> {
-        self.check_keys(table, &SUBJOB_KEYS, "a subjob")?;
-        let site = self.text(table, "site")?.ok_or_else(|| {
+    fn subjob(
+        &self,
+        table: &dyn TableLike,
+        span: &Range<usize>,
+        top: &Common,
+        errors: &mut JobErrors,
+    ) -> Option<Subjob> {
+        self.unknown_keys(table, &SUBJOB_KEYS, "a subjob")
+            .for_each(|e| errors.push(e));
+        let common = self.common(table, top.clone(), errors);
+        let lan = errors.take(self.text(table, "lan")).flatten();
+        let appnum = errors.take(self.appnum(table)).flatten();
+        let Some(site) = errors.take(self.text(table, "site"))? else {
             let error = JobError::new("this subjob lacks 'site'");
-            self.at(error.hint("add site = \"home\" or an ssh destination"), span.clone())
-        })?;
-        let common = self.common(table, top.clone())?;
-        let contact = match self.text(table, "contact")? {
-            Some(contact) => self.point(Contact::parse(&contact), table, "contact")?,
-            None => self.point(Contact::parse(&site), table, "site")?,
+            errors.push(self.at(error.hint("add site = \"home\" or an ssh destination"), span.clone()));
+            return None;
         };
-        let Some(program) = common.program else {
+        let count = errors.take(self.tally(table, "count", &site));
+        let allocation = errors.take(self.allocation(table, span, &site));
+        let contact = errors.take(match self.text(table, "contact") {
+            Ok(Some(contact)) => self.point(Contact::parse(&contact), table, "contact"),
+            Ok(None) => self.point(Contact::parse(&site), table, "site"),
+            Err(error) => Err(error),
+        });
+        if common.program.is_none() && table.get("program").is_none() {
             let error = JobError::new(format!("subjob '{site}' has no program"));
-            return Err(self.at(
+            errors.push(self.at(
                 error.hint("add program = \"./app\" at the top of the file"),
                 span.clone(),
             ));
-        };
-        Ok(Subjob {
-            contact,
-            count: self.tally(table, "count", &site)?.unwrap_or(1),
-            lan: self.text(table, "lan")?.unwrap_or_else(|| site.clone()),
-            appnum: 0,
-            program,
+        }
+        Some(Subjob {
+            contact: contact?,
+            count: count?.unwrap_or(1),
+            lan: lan.unwrap_or_else(|| site.clone()),
+            appnum: appnum.unwrap_or(0),
+            program: common.program?,
             arguments: common.arguments.unwrap_or_default(),
             environment: common.environment,
             directory: common.directory,
-            allocation: self.allocation(table, span, &site)?,
+            stage: common.stage.unwrap_or(true),
+            requests: common.requests,
+            allocation: allocation?,
             site,
         })
     }
 
-    fn common(&self, table: &dyn TableLike, above: Common) -> Result<Common, JobError> {
+    fn common(&self, table: &dyn TableLike, above: Common, errors: &mut JobErrors) -> Common {
         let mut environment = above.environment;
         if let Some(item) = table.get("environment") {
-            environment.extend(self.texts_by_name(item, "environment")?);
+            environment.extend(errors.take(self.texts_by_name(item, "environment")).unwrap_or_default());
         }
-        Ok(Common {
-            program: self.program(table)?.or(above.program),
-            arguments: self.texts(table, "arguments")?.or(above.arguments),
+        let mut requests = errors.take(self.requests(table)).unwrap_or_default();
+        let own: Vec<_> = requests.iter().map(|r| (r.attribute.name, r.operator)).collect();
+        let others = above.requests.into_iter();
+        requests.extend(others.filter(|r| !own.contains(&(r.attribute.name, r.operator))));
+        attributes::sort(&mut requests);
+        Common {
+            program: errors.take(self.program(table)).flatten().or(above.program),
+            arguments: errors
+                .take(self.texts(table, "arguments"))
+                .flatten()
+                .or(above.arguments),
             environment,
-            directory: self.text(table, "directory")?.or(above.directory),
-        })
+            directory: errors.take(self.text(table, "directory")).flatten().or(above.directory),
+            stage: errors.take(self.flag(table, "stage")).flatten().or(above.stage),
+            requests,
+        }
+    }
+
+    /// Relations of RSL about attributes that are kept.
+    fn requests(&self, table: &dyn TableLike) -> Result<Vec<Request>, JobError> {
+        let texts = self.texts(table, "requests")?.unwrap_or_default();
+        let item = table.get("requests").and_then(Item::as_array);
+        let spans = item.into_iter().flatten().map(|v| v.span().unwrap_or(0..0));
+        texts
+            .iter()
+            .zip(spans)
+            .map(|(text, span)| self.request(text).map_err(|error| self.at(error, span)))
+            .collect()
+    }
+
+    fn request(&self, text: &str) -> Result<Request, JobError> {
+        let wrong = |why: &str| {
+            JobError::new(format!("request '{}' {why}", rsl::shown(text)))
+                .hint("write for example \"min_memory >= 512\"; `isthmus job attributes` lists them")
+        };
+        let spec = rsl::evaluate(text, self.file, &[]).map_err(|errors| {
+            let first = errors.iter().next().map_or("", |e| e.problem.as_str());
+            wrong(&format!("is no relation: {first}"))
+        })?;
+        let Spec::Relation(relation) = spec else {
+            return Err(wrong("is more than one relation"));
+        };
+        let attribute = attributes::find(&relation.attribute).filter(|a| !matches!(a.fate, Fate::Understood(_)));
+        let attribute = attribute.ok_or_else(|| wrong("is about nothing that can be asked for so"))?;
+        if let Fate::Refused(hint) = attribute.fate {
+            return Err(wrong("cannot be met").hint(hint));
+        }
+        attribute
+            .request(relation.operator, &relation.values)
+            .map_err(|(_, problem, _)| wrong(&format!("is wrong: {problem}")))
+    }
+
+    fn appnum(&self, table: &dyn TableLike) -> Result<Option<u32>, JobError> {
+        let Some(item) = table.get("appnum") else {
+            return Ok(None);
+        };
+        let number = item.as_integer().and_then(|n| u32::try_from(n).ok());
+        number
+            .map(Some)
+            .ok_or_else(|| self.wrong_type(item, "appnum", "a number from 0"))
     }
 
     fn allocation(
@@ -247,14 +336,15 @@ impl<'a> Document<'a> {
             account: self.text(table, "account")?.unwrap_or_default(),
             limit: self.point(limit, table, "limit")?.unwrap_or(0),
             nodes: self.tally(table, "nodes", site)?.unwrap_or(0),
-            exclusive: self.flag(table, "exclusive")?,
+            exclusive: self.flag(table, "exclusive")?.unwrap_or(false),
             directives: self.texts(table, "directives")?.unwrap_or_default(),
         }))
     }
 
-    fn flag(&self, table: &dyn TableLike, key: &str) -> Result<bool, JobError> {
-        let Some(item) = table.get(key) else { return Ok(false) };
+    fn flag(&self, table: &dyn TableLike, key: &str) -> Result<Option<bool>, JobError> {
+        let Some(item) = table.get(key) else { return Ok(None) };
         item.as_bool()
+            .map(Some)
             .ok_or_else(|| self.wrong_type(item, key, "true or false"))
     }
 
@@ -335,10 +425,18 @@ impl<'a> Document<'a> {
     }
 
     pub(crate) fn check_keys(&self, table: &dyn TableLike, known: &[&str], place: &str) -> Result<(), JobError> {
-        for (name, _) in table.iter() {
-            if known.contains(&name) {
-                continue;
-            }
+        self.unknown_keys(table, known, place).next().map_or(Ok(()), Err)
+    }
+
+    /// An error for every key that is not known.
+    fn unknown_keys<'k>(
+        &'k self,
+        table: &'k dyn TableLike,
+        known: &'k [&'k str],
+        place: &'k str,
+    ) -> impl Iterator<Item = JobError> + 'k {
+        let names = table.iter().map(|(name, _)| name);
+        names.filter(|name| !known.contains(name)).map(move |name| {
             let span = table
                 .get_key_value(name)
                 .and_then(|(key, _)| key.span())
@@ -347,12 +445,9 @@ impl<'a> Document<'a> {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("known keys: {}", known.join(", ")),
             };
-            return Err(self.at(
-                JobError::new(format!("unknown key '{name}' in {place}")).hint(hint),
-                span,
-            ));
-        }
-        Ok(())
+            let error = JobError::new(format!("unknown key '{name}' in {place}"));
+            self.at(error.hint(hint), span)
+        })
     }
 
     pub(crate) fn wrong_type(&self, item: &Item, key: &str, wanted: &str) -> JobError {

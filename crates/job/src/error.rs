@@ -79,36 +79,200 @@ fn floor_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-impl std::fmt::Display for JobError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(at) = &self.location {
-            write!(f, "{}:{}:{}: ", at.file, at.line, at.column)?;
+/// How messages are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    /// As plain text.
+    Plain,
+    /// With the colours of a terminal.
+    Colours,
+}
+
+impl Paint {
+    fn wrap(self, code: &str, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Colours => format!("\x1b[{code}m{text}\x1b[0m"),
         }
-        f.write_str(&self.problem)?;
+    }
+
+    /// What is wrong.
+    pub fn problem(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    /// The word that says that it is wrong.
+    pub fn severe(self, text: &str) -> String {
+        self.wrap("1;31", text)
+    }
+
+    /// The word that says that something is worth knowing.
+    pub fn mild(self, text: &str) -> String {
+        self.wrap("1;33", text)
+    }
+
+    fn margin(self, text: &str) -> String {
+        self.wrap("34", text)
+    }
+
+    fn help(self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+}
+
+impl JobError {
+    /// The message with its place, the text underlined, and the hint.
+    pub fn render(&self, paint: Paint) -> String {
+        let mut text = String::new();
         if let Some(at) = &self.location {
-            let number = at.line.to_string();
-            let margin = " ".repeat(number.len());
-            let pad: String = at
-                .text
-                .chars()
-                .take(at.column - 1)
-                .map(|c| if c == '\t' { '\t' } else { ' ' })
-                .collect();
-            write!(
-                f,
-                "\n {number} | {}\n {margin} | {pad}{}",
-                at.text,
-                "^".repeat(at.length)
-            )?;
+            text = format!("{}:{}:{}: ", printable(&at.file), at.line, at.column);
+        }
+        text.push_str(&paint.problem(&printable(&self.problem)));
+        if let Some(at) = &self.location {
+            text.push_str(&at.drawn(paint));
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {hint}")?;
+            text.push_str(&format!("\n  {} {}", paint.help("hint:"), printable(hint)));
+        }
+        text
+    }
+}
+
+/// Characters of a line that are shown at most.
+const SHOWN: usize = 160;
+/// Characters that are shown before what is underlined, when a line is longer than that.
+const BEFORE: usize = 60;
+
+impl Location {
+    /// The line with what is wrong underlined; of a long line the part around it.
+    fn drawn(&self, paint: Paint) -> String {
+        let long = self.text.chars().count() > SHOWN;
+        let skipped = if long {
+            (self.column - 1).saturating_sub(BEFORE)
+        } else {
+            0
+        };
+        let shown: String = self.text.chars().skip(skipped).take(SHOWN).collect();
+        let pad: String = shown
+            .chars()
+            .take(self.column - 1 - skipped)
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
+        let left = shown.chars().count().saturating_sub(pad.chars().count()).max(1);
+        let number = self.line.to_string();
+        let margin = " ".repeat(number.len());
+        format!(
+            "\n {} {}\n {} {pad}{}",
+            paint.margin(&format!("{number} |")),
+            printable(&shown),
+            paint.margin(&format!("{margin} |")),
+            paint.severe(&"^".repeat(self.length.min(left)))
+        )
+    }
+}
+
+/// Text from a file without what a terminal would obey.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\t' && c != '\n' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+impl std::fmt::Display for JobError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.render(Paint::Plain))
+    }
+}
+
+impl std::error::Error for JobError {}
+
+/// Most errors of one file that are told.
+pub const MAX_ERRORS: usize = 50;
+
+/// All that is wrong with what the user wrote, in the order of its places.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobErrors {
+    list: Vec<JobError>,
+    omitted: usize,
+}
+
+impl JobErrors {
+    /// One more.
+    pub fn push(&mut self, error: JobError) {
+        if self.list.len() < MAX_ERRORS {
+            self.list.push(error);
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    /// The value, or nothing and one more error.
+    pub fn take<T>(&mut self, result: Result<T, JobError>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
+    /// All of another list.
+    pub fn extend(&mut self, other: Self) {
+        self.omitted += other.omitted;
+        other.list.into_iter().for_each(|error| self.push(error));
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// How many there are, also those that are not told.
+    pub fn count(&self) -> usize {
+        self.list.len() + self.omitted
+    }
+
+    /// Those that are told.
+    pub fn iter(&self) -> std::slice::Iter<'_, JobError> {
+        self.list.iter()
+    }
+
+    /// The value if nothing is wrong.
+    pub fn or<T>(mut self, value: Option<T>) -> Result<T, Self> {
+        match value {
+            Some(value) if self.is_empty() => Ok(value),
+            _ => {
+                let place = |e: &JobError| e.location.as_ref().map_or((0, 0), |at| (at.line, at.column));
+                self.list.sort_by_key(place);
+                Err(self)
+            }
+        }
+    }
+}
+
+impl From<JobError> for JobErrors {
+    fn from(error: JobError) -> Self {
+        Self {
+            list: vec![error],
+            omitted: 0,
+        }
+    }
+}
+
+impl std::fmt::Display for JobErrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (number, error) in self.list.iter().enumerate() {
+            write!(f, "{}{error}", if number > 0 { "\n" } else { "" })?;
+        }
+        if self.omitted > 0 {
+            write!(f, "\nand {} more", self.omitted)?;
         }
         Ok(())
     }
 }
 
-impl std::error::Error for JobError {}
+impl std::error::Error for JobErrors {}
 
 /// The known word that is nearest to an unknown one, if one is near enough to be what was meant.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {

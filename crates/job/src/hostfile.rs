@@ -8,8 +8,9 @@
 //! me@gamma              one process
 //! ```
 
-use crate::error::JobError;
+use crate::error::{JobError, JobErrors, MAX_ERRORS};
 use crate::model::{Contact, check_count};
+use crate::rsl::syntax::Span;
 
 /// One host of a host file or a `-host` list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +25,28 @@ pub struct Host {
 const MAX_LINES: usize = 100_000;
 
 /// Reads a host file. A host named several times gets the sum of its slots.
-pub fn parse(text: &str, file: &str) -> Result<Vec<Host>, JobError> {
-    let mut hosts = Vec::new();
+pub fn parse(text: &str, file: &str) -> Result<Vec<Host>, JobErrors> {
+    let (mut hosts, mut errors) = (Vec::new(), JobErrors::default());
+    for (content, span) in lines(text, file)? {
+        match errors.take(parse_line(content).map_err(|e| e.at(file, text, span))) {
+            Some(host) => add(&mut hosts, host),
+            None if errors.count() >= MAX_ERRORS => break,
+            None => {}
+        }
+    }
+    if hosts.is_empty() && errors.is_empty() {
+        return Err(none(file).into());
+    }
+    errors.or(Some(hosts))
+}
+
+pub(crate) fn none(file: &str) -> JobError {
+    JobError::new(format!("host file '{file}' names no host")).hint("write one host a line: NAME:N")
+}
+
+/// The lines that say something, without comments and surrounding white space, and where they stand.
+pub(crate) fn lines<'a>(text: &'a str, file: &str) -> Result<Vec<(&'a str, Span)>, JobError> {
+    let mut found = Vec::new();
     let mut at = 0;
     for (number, line) in text.split('\n').enumerate() {
         let span = at..at + line.len();
@@ -35,17 +56,14 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Host>, JobError> {
                 "host file '{file}' has more than {MAX_LINES} lines"
             )));
         }
-        let content = line.split('#').next().unwrap_or_default().trim();
-        if content.is_empty() {
-            continue;
+        let content = line.split('#').next().unwrap_or_default();
+        let start = span.start + (content.len() - content.trim_start().len());
+        let content = content.trim();
+        if !content.is_empty() {
+            found.push((content, start..start + content.len()));
         }
-        let host = parse_line(content).map_err(|e| e.at(file, text, trimmed(text, span)))?;
-        add(&mut hosts, host);
     }
-    if hosts.is_empty() {
-        return Err(JobError::new(format!("host file '{file}' names no host")).hint("write one host a line: NAME:N"));
-    }
-    Ok(hosts)
+    Ok(found)
 }
 
 /// Reads a comma-separated list of hosts, as in `-host a:2,b`.
@@ -104,12 +122,6 @@ fn parse_slots(contact: &Contact, text: &str) -> Result<u32, JobError> {
         .map_err(|_| JobError::new(format!("'{text}' is not a number of processes")))?;
     check_count(&contact.to_string(), slots)?;
     Ok(slots)
-}
-
-fn trimmed(text: &str, span: std::ops::Range<usize>) -> std::ops::Range<usize> {
-    let line = &text[span.clone()];
-    let start = span.start + (line.len() - line.trim_start().len());
-    start..start + line.trim().len()
 }
 
 #[cfg(test)]

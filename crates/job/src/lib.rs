@@ -18,10 +18,13 @@
 #![forbid(unsafe_code)]
 
 pub mod allocation;
+pub mod attributes;
 pub mod cache;
 pub mod coallocation;
+mod contact;
 pub mod document;
 pub mod error;
+pub mod form;
 pub mod grid;
 pub mod hostfile;
 pub mod links;
@@ -29,9 +32,10 @@ pub mod model;
 pub mod mpiexec;
 pub mod numbering;
 pub mod quantity;
+pub mod rsl;
 pub mod sites;
 
-pub use error::{JobError, Location};
+pub use error::{JobError, JobErrors, Location, Paint};
 pub use isthmus_wire::grid::{Allocation, Scheduler};
 pub use model::{Contact, Job, Program, Subjob};
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a job is.
 
+use crate::attributes::{Request, Setting};
 use crate::error::JobError;
 use crate::links::Pins;
+use crate::rsl::syntax::Operator;
 use isthmus_wire::grid::Allocation;
 use std::collections::BTreeMap;
 
@@ -47,6 +49,10 @@ pub struct Subjob {
     pub directory: Option<String>,
     /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
     pub allocation: Option<Allocation>,
+    /// Whether a site gets the program from here; otherwise it runs what it has under that name.
+    pub stage: bool,
+    /// What else is asked for, kept for whoever can give it.
+    pub requests: Vec<Request>,
 }
 
 /// How a site is reached.
@@ -159,6 +165,14 @@ impl Job {
         &self.subjobs
     }
 
+    /// What is asked for and has no effect, as far as that is worth telling: site, relation, why.
+    pub fn unheeded(&self) -> Vec<(&str, String, &'static str)> {
+        let requests = self.subjobs.iter().flat_map(|s| s.requests.iter().map(move |r| (s, r)));
+        requests
+            .filter_map(|(s, r)| Some((s.site.as_str(), r.text(), r.unheeded()?)))
+            .collect()
+    }
+
     /// Number of processes.
     pub fn processes(&self) -> u32 {
         self.subjobs.iter().map(|s| s.count).sum()
@@ -188,6 +202,15 @@ impl Job {
 }
 
 impl Subjob {
+    /// The one text of a kept attribute, by its name in RSL.
+    pub fn request(&self, name: &str) -> Option<&str> {
+        let request = self
+            .requests
+            .iter()
+            .find(|r| r.attribute.name == name && r.operator == Operator::Equal)?;
+        request.values.first().and_then(Setting::text)
+    }
+
     fn check(&self) -> Result<(), JobError> {
         check_name("site", &self.site)?;
         check_name("lan", &self.lan)?;
@@ -287,7 +310,7 @@ fn check_total(subjobs: &[Subjob]) -> Result<(), JobError> {
     Ok(())
 }
 
-fn check_name(what: &str, name: &str) -> Result<(), JobError> {
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), JobError> {
     if name.is_empty() {
         return Err(JobError::new(format!("the name of a {what} is empty")));
     }
@@ -330,6 +353,8 @@ pub(crate) mod tests {
             environment: vec![],
             directory: None,
             allocation: None,
+            stage: true,
+            requests: vec![],
         }
     }
 

@@ -3,11 +3,12 @@
 //!
 //! Long options may begin with one hyphen or two, as MPICH and Open MPI write them.
 
-use crate::error::{JobError, nearest};
+use crate::error::{JobError, JobErrors, nearest};
+use crate::form::{Described, Form, Input};
 use crate::hostfile::{self, Host};
 use crate::model::{Contact, Job, Program, Subjob};
+use crate::rsl;
 use crate::sites;
-use std::collections::BTreeMap;
 
 /// What the words ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +16,11 @@ pub enum Request {
     /// To run a job.
     Run {
         /// The job.
-        job: Job,
+        described: Described,
         /// Whether lines of output begin with their rank.
         label: bool,
+        /// Whether the job is printed as RSL and not run.
+        dump: bool,
     },
     /// The help text.
     Help,
@@ -41,20 +44,25 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
 
   -n, -np N               number of processes [default: 1, or the slots of the hosts]
   -host, -hosts LIST      hosts (ssh destinations, or `home`): A:2,B
-  -f, -hostfile FILE      hosts from a file: NAME:N or NAME slots=N a line
+  -f, -hostfile FILE      hosts from a file: NAME:N or NAME slots=N a line; or a PACX-MPI or MPICH-G2 machines file
   -ppn N                  processes on each host whose number is not given
   -lan NAME               all hosts share one local network (traffic between them is not encrypted)
   -wdir, -wd DIRECTORY    working directory
   -env, -genv NAME VALUE  variable for one program, for all
   -x NAME[=VALUE]         variable for all
   -l, -label              begin each line of output with its rank
+  -dumprsl                print the job as RSL and do not run it
+  -globusrsl FILE         run the job that is described in RSL
   -version, -help
 
 `isthmus run` has more: sites, job files.";
 
 /// Reads the words after the command's name.
-pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, JobError> {
-    let mut general = General::default();
+pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, JobErrors> {
+    let mut general = General {
+        bindings: rsl::bindings(|name| outside.variable(name)),
+        ..General::default()
+    };
     let mut sections = Vec::new();
     for words in words.split(|w| w == ":") {
         match Section::parse(words, &mut general, outside)? {
@@ -62,10 +70,14 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
             Parsed::Other(request) => return Ok(request),
         }
     }
-    let job = general.job(sections)?;
+    let described = match general.request.take() {
+        Some(file) => general.described(&file, &sections)?,
+        None => general.job(sections)?,
+    };
     Ok(Request::Run {
-        job,
+        described,
         label: general.label,
+        dump: general.dump,
     })
 }
 
@@ -77,6 +89,21 @@ struct General {
     per_host: Option<u32>,
     lan: Option<String>,
     label: bool,
+    dump: bool,
+    no_stage: bool,
+    /// Variables of RSL.
+    bindings: Vec<(String, String)>,
+    /// A description of machines that is no host file.
+    machines: Option<File>,
+    /// A description of the whole job.
+    request: Option<File>,
+}
+
+/// A file that was read.
+struct File {
+    name: String,
+    text: String,
+    form: Form,
 }
 
 /// One program.
@@ -96,12 +123,16 @@ enum Parsed {
 }
 
 impl Section {
-    fn parse(words: &[String], general: &mut General, outside: &mut dyn Outside) -> Result<Parsed, JobError> {
+    fn parse(words: &[String], general: &mut General, outside: &mut dyn Outside) -> Result<Parsed, JobErrors> {
         let mut section = Self::default();
         let mut words = words.iter().map(String::as_str);
         loop {
             let Some(word) = words.next() else {
-                return Err(JobError::new("no program is named").hint("write mpiexec -n N PROGRAM"));
+                if general.request.is_some() {
+                    break;
+                }
+                let error = JobError::new("no program is named");
+                return Err(error.hint("write mpiexec -n N PROGRAM").into());
             };
             if !word.starts_with('-') || word == "-" {
                 word.clone_into(&mut section.program);
@@ -111,7 +142,7 @@ impl Section {
                 Some("help") => return Ok(Parsed::Other(Request::Help)),
                 Some("version") => return Ok(Parsed::Other(Request::Version)),
                 Some(name) => section.take(name, word, &mut words, general, outside)?,
-                None => return Err(unknown(word)),
+                None => return Err(unknown(word).into()),
             }
         }
         section.arguments = words.map(str::to_owned).collect();
@@ -125,7 +156,7 @@ impl Section {
         words: &mut impl Iterator<Item = &'a str>,
         general: &mut General,
         outside: &mut dyn Outside,
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobErrors> {
         let mut value = |what: &str| {
             words
                 .next()
@@ -135,12 +166,21 @@ impl Section {
             "n" => self.count = Some(sites::parse_count(value("number")?)?),
             "host" => self.hosts = hostfile::parse_list(value("hosts")?)?,
             "hostfile" => {
-                let file = value("file")?;
-                let text = outside
-                    .read(file)
-                    .map_err(|why| JobError::new(format!("cannot read host file '{file}': {why}")))?;
-                general.hosts = hostfile::parse(&text, file)?;
+                let file = File::read(value("file")?, "host file", outside)?;
+                match file.form {
+                    Form::Pacx | Form::Machines => general.machines = Some(file),
+                    _ => general.hosts = hostfile::parse(&file.text, &file.name)?,
+                }
             }
+            "globusrsl" => {
+                let file = File::read(value("file")?, "RSL file", outside)?;
+                general.request = Some(File {
+                    form: Form::Rsl,
+                    ..file
+                });
+            }
+            "dumprsl" => general.dump = true,
+            "nostage" => general.no_stage = true,
             "wdir" => self.directory = Some(value("directory")?.to_owned()),
             "env" => self
                 .environment
@@ -156,6 +196,19 @@ impl Section {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl File {
+    fn read(name: &str, what: &str, outside: &mut dyn Outside) -> Result<Self, JobError> {
+        let text = outside
+            .read(name)
+            .map_err(|why| JobError::new(format!("cannot read {what} '{name}': {why}")))?;
+        Ok(Self {
+            form: Form::detect(name, &text),
+            name: name.to_owned(),
+            text,
+        })
     }
 }
 
@@ -191,7 +244,48 @@ fn unknown(word: &str) -> JobError {
 }
 
 impl General {
-    fn job(&self, sections: Vec<Section>) -> Result<Job, JobError> {
+    /// The job of a file; what else was said about the processes has no effect and is told so.
+    fn described(&self, file: &File, sections: &[Section]) -> Result<Described, JobErrors> {
+        let given = sections.iter().any(|s| s.count.is_some() || !s.program.is_empty());
+        let mut described = file.form.read(&Input {
+            bindings: &self.bindings,
+            ..Input::of(&file.text, &file.name)
+        })?;
+        if given {
+            let note = JobError::new(format!("'{}' describes the whole job", file.name));
+            described.notes.push(note.hint("-n and the program have no effect"));
+        }
+        Ok(described)
+    }
+
+    /// The one program on the machines of a file that is no host file.
+    fn on_machines(&self, file: &File, sections: &[Section]) -> Result<Described, JobErrors> {
+        let [section] = sections else {
+            let error = JobError::new(format!("'{}' takes one program", file.name));
+            return Err(error.hint("write several programs into a job file").into());
+        };
+        let input = Input {
+            program: Some(&self.template(section, 0)),
+            total: section.count,
+            lan: self.lan.as_deref(),
+            ..Input::of(&file.text, &file.name)
+        };
+        file.form.read(&input)
+    }
+
+    fn template(&self, section: &Section, appnum: u32) -> Subjob {
+        let mut template = sites::template(Program::one(section.program.clone()), section.arguments.clone());
+        template.directory.clone_from(&section.directory);
+        template.environment = self.environment.iter().chain(&section.environment).cloned().collect();
+        template.appnum = appnum;
+        template.stage = !self.no_stage;
+        template
+    }
+
+    fn job(&self, sections: Vec<Section>) -> Result<Described, JobErrors> {
+        if let Some(file) = &self.machines {
+            return self.on_machines(file, &sections);
+        }
         let mut pool = Pool::new(self.hosts.clone(), self.per_host);
         let mut subjobs = Vec::new();
         for (appnum, section) in (0u32..).zip(sections) {
@@ -200,10 +294,7 @@ impl General {
             } else {
                 Pool::new(section.hosts.clone(), self.per_host).deal(section.count)
             };
-            let mut template = sites::template(Program::one(section.program.clone()), section.arguments.clone());
-            template.directory.clone_from(&section.directory);
-            template.environment = self.environment.iter().chain(&section.environment).cloned().collect();
-            template.appnum = appnum;
+            let template = self.template(&section, appnum);
             for (contact, count) in dealt {
                 let lan = self.lan.clone().unwrap_or_else(|| contact.to_string());
                 subjobs.push(Subjob {
@@ -215,25 +306,13 @@ impl General {
                 });
             }
         }
-        name_apart(&mut subjobs);
-        Job::new(subjobs)
-    }
-}
-
-/// Two programs on one host are two subjobs: the second and further ones get a number.
-fn name_apart(subjobs: &mut [Subjob]) {
-    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    for subjob in subjobs {
-        let times = seen.entry(subjob.site.clone()).or_default();
-        *times += 1;
-        if *times > 1 {
-            subjob.site = format!("{}#{times}", subjob.site);
-        }
+        sites::name_apart(&mut subjobs);
+        Ok(Described::of(Job::new(subjobs)?))
     }
 }
 
 /// Hosts with slots, dealt out in order and again from the beginning when more are asked for than there are.
-struct Pool {
+pub(crate) struct Pool {
     hosts: Vec<Host>,
     per_host: Option<u32>,
     /// Host and slot that are next.
@@ -241,7 +320,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(hosts: Vec<Host>, per_host: Option<u32>) -> Self {
+    pub(crate) fn new(hosts: Vec<Host>, per_host: Option<u32>) -> Self {
         Self {
             hosts,
             per_host,
@@ -254,7 +333,7 @@ impl Pool {
     }
 
     /// Hosts and counts for so many processes; by default as many as there are slots.
-    fn deal(&mut self, count: Option<u32>) -> Vec<(Contact, u32)> {
+    pub(crate) fn deal(&mut self, count: Option<u32>) -> Vec<(Contact, u32)> {
         if self.hosts.is_empty() {
             return vec![(Contact::Home, count.unwrap_or(1))];
         }
@@ -285,7 +364,7 @@ impl Pool {
 }
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 14] = [
+const OPTIONS: [(&str, &[&str]); 18] = [
     ("n", &["n", "np", "c"]),
     ("host", &["host", "hosts", "H"]),
     ("hostfile", &["f", "hostfile", "machinefile", "default-hostfile"]),
@@ -298,6 +377,10 @@ const OPTIONS: [(&str, &[&str]); 14] = [
     ("label", &["l", "label", "prepend-rank", "tag-output"]),
     ("ignored", &["genvall", "envall"]),
     ("ignored", &["oversubscribe", "allow-run-as-root"]),
+    ("dumprsl", &["dumprsl", "dump-rsl", "globusdumprsl", "globus-dump-rsl"]),
+    ("globusrsl", &["globusrsl", "globus-rsl"]),
+    ("nostage", &["nostage"]),
+    ("ignored", &["stage", "leave_pg"]),
     ("help", &["h", "help"]),
     ("version", &["V", "version"]),
 ];
@@ -321,26 +404,28 @@ mod tests {
         }
     }
 
-    fn words(line: &str) -> Result<Request, JobError> {
+    fn words(line: &str) -> Result<Request, JobErrors> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&words, &mut Files)
     }
 
     fn counts(line: &str) -> Vec<(String, u32, u32)> {
-        let Ok(Request::Run { job, .. }) = words(line) else {
+        let Ok(Request::Run { described, .. }) = words(line) else {
             panic!("{line} was refused")
         };
-        job.subjobs()
+        described
+            .job
+            .subjobs()
             .iter()
             .map(|s| (s.site.clone(), s.count, s.appnum))
             .collect()
     }
 
     fn subjob(line: &str) -> Subjob {
-        let Ok(Request::Run { job, .. }) = words(line) else {
+        let Ok(Request::Run { described, .. }) = words(line) else {
             panic!("{line} was refused")
         };
-        job.subjobs()[0].clone()
+        described.job.subjobs()[0].clone()
     }
 
     #[test]
@@ -373,14 +458,14 @@ mod tests {
 
     #[test]
     fn a_lan_is_named_by_the_user_only() {
-        let Ok(Request::Run { job, label }) = words("-l -lan rack -host a,b ./a") else {
+        let Ok(Request::Run { described, label, .. }) = words("-l -lan rack -host a,b ./a") else {
             panic!()
         };
-        assert!(label && !job.spans_wide_area());
-        let Ok(Request::Run { job, .. }) = words("-host a,b ./a") else {
+        assert!(label && !described.job.spans_wide_area());
+        let Ok(Request::Run { described, .. }) = words("-host a,b ./a") else {
             panic!()
         };
-        assert!(job.spans_wide_area());
+        assert!(described.job.spans_wide_area());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::allocation;
 use crate::error::JobError;
 use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count};
 use isthmus_wire::grid::{Allocation, Scheduler};
+use std::collections::BTreeMap;
 
 /// One `--site`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,20 @@ pub fn template(program: Program, arguments: Vec<String>) -> Subjob {
         environment: Vec::new(),
         directory: None,
         allocation: None,
+        stage: true,
+        requests: Vec::new(),
+    }
+}
+
+/// Two subjobs on one site get names of their own: the second and further ones get a number.
+pub(crate) fn name_apart(subjobs: &mut [Subjob]) {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for subjob in subjobs {
+        let times = seen.entry(subjob.site.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            subjob.site = format!("{}#{times}", subjob.site);
+        }
     }
 }
 

@@ -136,7 +136,12 @@ impl Site {
         let options = &self.shared.options;
         let at_home = self.subjob.contact == Contact::Home;
         let own = (!at_home).then(|| options.directory.to_string_lossy().into_owned());
-        let mut environment = options.environment.clone();
+        // As MPICH-G2 had them; what the job says itself wins.
+        let mut environment = vec![
+            ("GLOBUS_DUROC_SUBJOB_INDEX".to_owned(), self.number.to_string()),
+            ("GLOBUS_LAN_ID".to_owned(), self.subjob.lan.clone()),
+        ];
+        environment.extend(options.environment.iter().cloned());
         environment.extend(self.subjob.environment.iter().cloned());
         Start {
             job: self.shared.job.clone(),
@@ -173,7 +178,7 @@ impl Site {
                 .map(|p| p.to_string_lossy().into_owned())
                 .unwrap_or_default();
         }
-        if !options.stage {
+        if !options.stage || !self.subjob.stage {
             return Ok((program.to_owned(), library));
         }
         let file = staging::find_program(program, &options.directory, architecture)?;

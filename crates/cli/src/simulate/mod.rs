@@ -106,7 +106,7 @@ fn finish(text: Result<String, JobError>) -> ExitCode {
             crate::print(text.trim_end());
             ExitCode::SUCCESS
         }
-        Err(error) => crate::run::refuse(&error),
+        Err(error) => crate::diagnostic::refuse(&error),
     }
 }
 

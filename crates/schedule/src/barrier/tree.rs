@@ -10,7 +10,6 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Barrier) |
 
 use super::dissemination;
-use crate::Messages;
 use crate::Network;
 use crate::choose::{Algorithm, Strategy};
 use crate::script::{Kind, Piece, Script};
@@ -89,12 +88,4 @@ pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After)
         },
         after,
     )
-}
-
-pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
-    match strategy.algorithm {
-        Algorithm::Tree => Messages::of_trees(network, 0).times(2),
-        Algorithm::Doubling => Messages::of_meeting(network, dissemination::messages),
-        _ => Messages::of_meeting(network, Messages::each_to_each),
-    }
 }

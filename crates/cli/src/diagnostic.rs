@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is wrong with what the user wrote, and what they should know, on standard error: in colours on a terminal.
+
+use crate::run::STATUS_USAGE;
+use isthmus_job::{JobError, JobErrors, Paint};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Tells the user everything that is wrong with what they wrote.
+pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
+    let errors: JobErrors = errors.clone().into();
+    let paint = paint();
+    for error in errors.iter() {
+        crate::complain(&format!("isthmus: {} {}", paint.severe("error:"), error.render(paint)));
+    }
+    let told = errors.iter().count();
+    if errors.count() > told {
+        crate::complain(&format!("isthmus: and {} more", errors.count() - told));
+    }
+    if errors.count() > 1 {
+        crate::complain(&format!("isthmus: nothing was done: {} mistakes", errors.count()));
+    }
+    ExitCode::from(STATUS_USAGE)
+}
+
+/// Tells the user something about what they wrote that is no mistake.
+pub(crate) fn note(note: &JobError) {
+    let paint = paint();
+    crate::complain(&format!("isthmus: {} {}", paint.mild("note:"), note.render(paint)));
+}
+
+/// Colours on terminals only, and never when NO_COLOR says so.
+fn paint() -> Paint {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+    if std::io::stderr().is_terminal() && !refused && !dumb {
+        Paint::Colours
+    } else {
+        Paint::Plain
+    }
+}

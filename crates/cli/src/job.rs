@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Descriptions of jobs: which one is meant, what it says, and `isthmus job`, which converts them.
+
+use crate::diagnostic;
+use clap::{Args, Subcommand};
+use isthmus_job::attributes::{ATTRIBUTES, Fate};
+use isthmus_job::form::{Described, Form, Input};
+use isthmus_job::{Contact, Job, JobError, JobErrors, Program, Subjob, rsl, sites};
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Largest description, bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// Read, show and convert descriptions of jobs
+#[derive(Args, Debug)]
+pub(crate) struct JobCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Convert(Convert),
+    /// List what can be asked for in RSL, and what becomes of it
+    Attributes,
+}
+
+/// Write a description of a job in another form
+#[derive(Args, Debug)]
+struct Convert {
+    #[command(flatten)]
+    source: Source,
+    /// Form of the result: toml, rsl, pacx, machines, mpich, openmpi or slurm
+    #[arg(long, value_name = "FORM")]
+    to: String,
+    /// Number of processes, for forms that name machines only
+    #[arg(short = 'n', long = "processes", value_name = "N")]
+    processes: Option<String>,
+    /// Program and arguments, for forms that name machines only
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    words: Vec<String>,
+}
+
+/// Which description.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Source {
+    /// Description of the job: a job file, RSL, a host file (PACX-MPI, MPICH-G2, MPICH, Open MPI); `-`: standard input
+    #[arg(short = 'j', long = "job", value_name = "FILE")]
+    pub(crate) file: Option<String>,
+    /// Form of the description: toml, rsl, pacx, machines, mpich, openmpi or slurm [default: from its name and content];
+    /// slurm without a file: the environment
+    #[arg(long, value_name = "FORM")]
+    pub(crate) from: Option<String>,
+    /// Value of an RSL variable; repeatable
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
+    pub(crate) define: Vec<String>,
+}
+
+/// What the command line says beside a description.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside<'a> {
+    /// What runs where the form does not say so.
+    pub(crate) program: Option<&'a Subjob>,
+    /// Number of processes.
+    pub(crate) total: Option<u32>,
+    /// Where a request of RSL runs that does not say so.
+    pub(crate) contact: Option<&'a str>,
+    /// Whether there is more, which a description of a whole job has no room for.
+    pub(crate) others: bool,
+    /// Whether it does not matter what runs.
+    pub(crate) any_program: bool,
+}
+
+impl Source {
+    /// Whether a description is named.
+    pub(crate) fn is_given(&self) -> bool {
+        self.file.is_some() || self.from.is_some()
+    }
+
+    /// Reads it.
+    pub(crate) fn read(&self, beside: &Beside<'_>) -> Result<Described, JobErrors> {
+        let form = self.from.as_deref().map(Form::parse).transpose()?;
+        let (file, text) = self.text(form)?;
+        let form = form.unwrap_or_else(|| Form::detect(&file, &text));
+        if beside.contact.is_some() && form != Form::Rsl {
+            let error = JobError::new(format!("'{file}' says where the processes run, and so does --site"));
+            return Err(error.hint("leave --site away").into());
+        }
+        if form.names_program() && (beside.program.is_some() || beside.others) {
+            return Err(JobError::new(format!("'{file}' describes the whole job"))
+                .hint("leave other options and arguments away, or write them into the file")
+                .into());
+        }
+        let mut bindings = rsl::bindings(|name| std::env::var(name).ok());
+        for define in &self.define {
+            bindings.push(definition(define)?);
+        }
+        let any = sites::template(Program::one("PROGRAM"), Vec::new());
+        form.read(&Input {
+            bindings: &bindings,
+            program: beside.program.or(beside.any_program.then_some(&any)),
+            total: beside.total,
+            contact: beside.contact,
+            ..Input::of(&text, &file)
+        })
+    }
+
+    fn text(&self, form: Option<Form>) -> Result<(String, String), JobError> {
+        match self.file.as_deref() {
+            Some("-") => Ok(("standard input".to_owned(), read(std::io::stdin(), "standard input")?)),
+            Some(file) => {
+                let opened = std::fs::File::open(file)
+                    .map_err(|error| JobError::new(format!("cannot read job file '{file}': {error}")))?;
+                Ok((file.to_owned(), read(opened, file)?))
+            }
+            None if form == Some(Form::Slurm) => Ok(("the environment".to_owned(), environment())),
+            None => Err(JobError::new("no description of a job is named").hint("write --job FILE")),
+        }
+    }
+}
+
+fn read(source: impl Read, name: &str) -> Result<String, JobError> {
+    let mut text = String::new();
+    source
+        .take(MAX_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| JobError::new(format!("cannot read job file '{name}': {error}")))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(JobError::new(format!("'{name}' is larger than {MAX_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+/// The variables of Slurm as a description.
+fn environment() -> String {
+    let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+    let slurm = all.filter(|(name, value)| name.starts_with("SLURM") && !value.contains('\n'));
+    slurm.map(|(name, value)| format!("{name}={value}\n")).collect()
+}
+
+fn definition(text: &str) -> Result<(String, String), JobError> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(JobError::new(format!("'{text}' defines nothing")).hint("write --define NAME=VALUE")),
+    }
+}
+
+/// `isthmus job`.
+pub(crate) fn job(command: &JobCommand) -> ExitCode {
+    match &command.verb {
+        Verb::Attributes => {
+            crate::print(&attributes());
+            ExitCode::SUCCESS
+        }
+        Verb::Convert(convert) => match converted(convert) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(errors) => diagnostic::refuse(&errors),
+        },
+    }
+}
+
+fn converted(convert: &Convert) -> Result<(), JobErrors> {
+    let to = Form::parse(&convert.to)?;
+    let total = convert.processes.as_deref().map(sites::parse_count).transpose()?;
+    // The file may stand first among the words, as everywhere.
+    let mut words = convert.words.iter();
+    let source = Source {
+        file: match (&convert.source.file, convert.source.from.as_deref()) {
+            (None, from) if from != Some("slurm") => words.next().cloned(),
+            (file, _) => file.clone(),
+        },
+        from: convert.source.from.clone(),
+        define: convert.source.define.clone(),
+    };
+    let program = words
+        .next()
+        .map(|program| sites::template(Program::one(program), words.cloned().collect()));
+    let described = source.read(&Beside {
+        program: program.as_ref(),
+        total,
+        any_program: !to.names_program(),
+        ..Beside::default()
+    })?;
+    described.notes.iter().for_each(diagnostic::note);
+    write(to, &described.job);
+    Ok(())
+}
+
+/// Prints a job in a form and says what the form has no words for.
+pub(crate) fn write(form: Form, job: &Job) {
+    let written = form.write(job);
+    crate::print(written.text.trim_end_matches('\n'));
+    for lost in written.lost {
+        diagnostic::note(&JobError::new(format!("{} cannot say: {lost}", form.name())));
+    }
+}
+
+/// The job with the names of staged programs as the whole system knows them, so that they mean the same elsewhere.
+pub(crate) fn absolute(job: Job, directory: &Path) -> Result<Job, JobError> {
+    let links = job.links().clone();
+    let mut subjobs = job.subjobs().to_vec();
+    for path in subjobs.iter_mut().filter_map(|s| s.program.any.as_mut()) {
+        if path.contains('/') && !path.contains("://") {
+            *path = directory.join(&*path).to_string_lossy().replace("/./", "/");
+        }
+    }
+    Ok(Job::new(subjobs)?.with_links(links))
+}
+
+/// Refuses what can be described and cannot be run yet, and tells what is kept without effect.
+pub(crate) fn runnable(job: &Job) -> Result<(), JobErrors> {
+    let mut errors = JobErrors::default();
+    for subjob in job.subjobs() {
+        let programs = subjob.program.any.iter().chain(subjob.program.by_architecture.values());
+        for url in programs.filter(|p| p.contains("://")) {
+            let error = JobError::new(format!("site '{}': program '{url}' cannot be fetched yet", subjob.site));
+            errors.push(error.hint("get the file and name it file:///PATH, or by its path at the site"));
+        }
+    }
+    errors.or(Some(()))?;
+    for (site, request, why) in job.unheeded() {
+        diagnostic::note(&JobError::new(format!("site '{site}': {request} has no effect: {why}")));
+    }
+    Ok(())
+}
+
+/// What would be started where.
+pub(crate) fn plan(job: &Job) -> String {
+    let mut lans: Vec<&str> = job.subjobs().iter().map(|s| s.lan.as_str()).collect();
+    lans.sort_unstable();
+    lans.dedup();
+    let number = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = [
+        format!(
+            "{} process{}",
+            job.processes(),
+            if job.processes() == 1 { "" } else { "es" }
+        ),
+        number(job.subjobs().len(), "subjob"),
+        number(lans.len(), "local network"),
+    ]
+    .join(", ");
+    for (subjob, first) in job.subjobs().iter().zip(job.first_ranks()) {
+        let ranks = match subjob.count {
+            1 => format!("rank {first}"),
+            count => format!("ranks {first} to {}", first + count - 1),
+        };
+        text.push_str(&format!("\n\n{ranks} on site '{}'", subjob.site));
+        for (name, value) in rows(subjob) {
+            text.push_str(&format!("\n  {name:<15}{value}"));
+        }
+    }
+    text
+}
+
+fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
+    let reached = match &subjob.contact {
+        Contact::Home => "this machine".to_owned(),
+        Contact::Ssh(to) => format!("ssh {to}"),
+    };
+    let program = &subjob.program;
+    let programs = program.any.iter().cloned();
+    let others = program.by_architecture.iter().map(|(a, path)| format!("{path} ({a})"));
+    let programs: Vec<String> = programs.chain(others).collect();
+    let from = match (&subjob.contact, subjob.stage) {
+        (Contact::Home, _) => "",
+        (_, true) => ", brought from here",
+        (_, false) => ", the site's own",
+    };
+    let mut rows = vec![
+        ("contact", reached),
+        ("local network", subjob.lan.clone()),
+        ("program", format!("{}{from}", programs.join(", "))),
+    ];
+    if !subjob.arguments.is_empty() {
+        rows.push(("arguments", rsl::words(&subjob.arguments)));
+    }
+    rows.extend(subjob.directory.iter().map(|d| ("directory", d.clone())));
+    rows.extend(
+        subjob
+            .environment
+            .iter()
+            .map(|(n, v)| ("environment", format!("{n}={v}"))),
+    );
+    if let Some(asked) = &subjob.allocation {
+        rows.push(("scheduler", asked.scheduler.to_string()));
+        let texts = [("queue", &asked.queue), ("account", &asked.account)];
+        rows.extend(
+            texts
+                .iter()
+                .filter(|(_, t)| !t.is_empty())
+                .map(|(n, t)| (*n, (*t).clone())),
+        );
+        let numbers = [
+            ("limit", format!("{} s", asked.limit), asked.limit),
+            ("nodes", asked.nodes.to_string(), asked.nodes),
+        ];
+        rows.extend(
+            numbers
+                .into_iter()
+                .filter(|(_, _, n)| *n > 0)
+                .map(|(name, text, _)| (name, text)),
+        );
+        if asked.exclusive {
+            rows.push(("exclusive", "yes".to_owned()));
+        }
+        rows.extend(asked.directives.iter().map(|d| ("directive", d.clone())));
+    }
+    rows.extend(subjob.requests.iter().map(|r| ("request", r.text())));
+    rows
+}
+
+fn attributes() -> String {
+    let mut text = String::new();
+    for (title, wanted) in [
+        ("understood: they become a part of the subjob", 0),
+        (
+            "for the scheduler that the contact names, as HOST/jobmanager-slurm does; kept without one",
+            1,
+        ),
+        ("kept and passed on, without effect except where it says nothing", 2),
+        ("refused", 3),
+    ] {
+        text.push_str(&format!("{title}\n"));
+        for attribute in ATTRIBUTES {
+            let (number, what) = match attribute.fate {
+                Fate::Understood(field) => (0, field),
+                Fate::Scheduled(field) => (1, field),
+                Fate::Kept(why) => (2, why),
+                Fate::Refused(hint) => (3, hint),
+            };
+            if number == wanted {
+                text.push_str(format!("  {:<24}{what}", attribute.name).trim_end());
+                text.push('\n');
+            }
+        }
+        text.push('\n');
+    }
+    text.push_str("Case and underscores in names do not matter: maxWallTime = max_wall_time.");
+    text
+}

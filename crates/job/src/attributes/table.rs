@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All attributes and what becomes of them.
+
+use super::Attribute;
+use super::Fate::{self, Kept, Refused, Scheduled, Understood};
+use super::Shape::{self, Number, Pairs, Places, Text, Texts, Word, YesNo};
+
+const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
+    Attribute { name, shape, fate }
+}
+
+const NO_LIMIT: &str = "limits are not enforced yet";
+const NO_STAGING: &str = "only programs are staged yet, other files are not";
+const GLOBUS: &str = "it concerns Globus' job manager and changes nothing here";
+const STREAMS: &str = "input comes from this terminal and output goes to it";
+
+/// All attributes of RSL 1.0, of its co-allocator and of GRAM, and what becomes of them.
+pub static ATTRIBUTES: &[Attribute] = &[
+    row("resourceManagerContact", Text, Understood("contact and site")),
+    row("resourceManagerName", Text, Understood("contact and site")),
+    row("rslSubstitution", Pairs, Understood("variables of the text itself")),
+    row("executable", Text, Understood("program")),
+    row("arguments", Texts, Understood("arguments")),
+    row("environment", Pairs, Understood("environment")),
+    row("directory", Text, Understood("directory")),
+    row("count", Number(1), Understood("count")),
+    row("dryRun", YesNo, Understood("show the job and do not run it")),
+    row("label", Text, Kept("")),
+    row("jobType", Word(&["mpi", "multiple", "single"]), Kept("")),
+    row(
+        "subjobStartType",
+        Word(&["strict-barrier", "loose-barrier", "no-barrier"]),
+        Kept("every subjob must arrive before the job begins (strict-barrier)"),
+    ),
+    row(
+        "subjobCommsType",
+        Word(&["blocking-join", "independent"]),
+        Kept("all processes are in MPI_COMM_WORLD (blocking-join)"),
+    ),
+    row("hostCount", Number(1), Scheduled("nodes")),
+    row("queue", Text, Scheduled("queue")),
+    row("project", Text, Scheduled("account")),
+    row(
+        "reservationHandle",
+        Text,
+        Refused("ask the site's scheduler by other means"),
+    ),
+    row(
+        "startTime",
+        Text,
+        Refused("no job manager ever had it; start the job when it shall run"),
+    ),
+    row("maxTime", Number(1), Scheduled("limit")),
+    row("maxWallTime", Number(1), Scheduled("limit")),
+    row("maxCpuTime", Number(1), Kept(NO_LIMIT)),
+    row("minMemory", Number(0), Kept(NO_LIMIT)),
+    row("maxMemory", Number(0), Kept(NO_LIMIT)),
+    row("stdin", Text, Kept(STREAMS)),
+    row("stdout", Places, Kept(STREAMS)),
+    row("stderr", Places, Kept(STREAMS)),
+    row("fileStageIn", Pairs, Kept(NO_STAGING)),
+    row("fileStageInShared", Pairs, Kept(NO_STAGING)),
+    row("fileStageOut", Pairs, Kept(NO_STAGING)),
+    row("fileCleanUp", Texts, Kept("no file is deleted after the job")),
+    row("scratchDir", Text, Kept(NO_STAGING)),
+    row("libraryPath", Texts, Kept("set LD_LIBRARY_PATH in the environment")),
+    row(
+        "username",
+        Text,
+        Kept("the user of a site is part of its contact: USER@HOST"),
+    ),
+    row("gramMyJob", Word(&["collective", "independent"]), Kept(GLOBUS)),
+    row("gassCache", Text, Kept(GLOBUS)),
+    row("remoteIoUrl", Text, Kept(GLOBUS)),
+    row("twoPhase", Number(0), Kept(GLOBUS)),
+    row("saveState", YesNo, Kept(GLOBUS)),
+    row("stdoutPosition", Number(0), Kept(GLOBUS)),
+    row("stderrPosition", Number(0), Kept(GLOBUS)),
+    row("proxyTimeout", Number(0), Kept(GLOBUS)),
+    row("expiration", Number(0), Kept(GLOBUS)),
+    row("logLevel", Text, Kept(GLOBUS)),
+    row("logPattern", Text, Kept(GLOBUS)),
+    row("saveJobDescription", YesNo, Kept(GLOBUS)),
+    row(
+        "restart",
+        Text,
+        Refused("an old job cannot be taken over; start it again"),
+    ),
+    row(
+        "paradyn",
+        Text,
+        Refused("start the tool by hand and attach to the processes"),
+    ),
+];

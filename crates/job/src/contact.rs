@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Contact strings of GRAM: `[https://]HOST[:PORT][/SERVICE][:SUBJECT]`, read as sites that ssh reaches.
+
+use crate::error::JobError;
+use crate::model::Contact;
+
+/// What a contact string says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gram {
+    /// The host, as an ssh destination; `home` and `localhost` are this machine.
+    pub(crate) contact: Contact,
+    /// `slurm` of the service `jobmanager-slurm`.
+    pub(crate) scheduler: Option<String>,
+    /// Parts that mean something to Globus only.
+    pub(crate) dropped: Vec<&'static str>,
+}
+
+/// Reads a contact string.
+pub(crate) fn parse(text: &str) -> Result<Gram, JobError> {
+    let wrong = |why: &str| {
+        Err(
+            JobError::new(format!("contact '{}' {why}", crate::rsl::shown(text))).hint(
+                "write HOST or USER@HOST as for ssh, or home; HOST:PORT/jobmanager-SCHEDULER:SUBJECT is understood too",
+            ),
+        )
+    };
+    if text.starts_with("ssh://") {
+        return Ok(plain(Contact::parse(text)?));
+    }
+    let bare = text.strip_prefix("https://").unwrap_or(text);
+    let (host, mut rest) = split_host(bare);
+    if host.is_empty() {
+        return wrong("names no host");
+    }
+    let mut gram = plain(match host {
+        "localhost" => Contact::Home,
+        _ => Contact::parse(host)?,
+    });
+    if let Some(after) = rest.strip_prefix(':') {
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        let (port, after) = after.split_at(digits);
+        if !port.is_empty() {
+            gram.dropped.push("port");
+        } else if !after.starts_with(['/', ':']) {
+            return wrong("has no number after its ':'");
+        }
+        rest = after;
+    }
+    if let Some(after) = rest.strip_prefix('/') {
+        let end = after.find(':').unwrap_or(after.len());
+        let service = &after[..end];
+        match service.strip_prefix("jobmanager") {
+            Some("") => {}
+            Some(name) if name.len() > 1 && name.starts_with('-') => gram.scheduler = Some(ours(&name[1..]).to_owned()),
+            _ => return wrong("names a service that is no job manager"),
+        }
+        rest = &after[end..];
+    }
+    if rest.strip_prefix(':').is_some_and(|subject| !subject.is_empty()) {
+        gram.dropped.push("subject");
+    } else if !rest.is_empty() {
+        return wrong("has something behind its host that is not understood");
+    }
+    Ok(gram)
+}
+
+/// A contact string for this contact and scheduler.
+pub(crate) fn write(contact: &Contact, scheduler: Option<&str>) -> String {
+    match scheduler {
+        Some(scheduler) if scheduler == GRID_ENGINE.1 => format!("{contact}/jobmanager-{}", GRID_ENGINE.0),
+        Some(scheduler) => format!("{contact}/jobmanager-{scheduler}"),
+        None => contact.to_string(),
+    }
+}
+
+/// Grid Engine has another name in Globus.
+const GRID_ENGINE: (&str, &str) = ("sge", "grid-engine");
+
+fn ours(scheduler: &str) -> &str {
+    if scheduler == GRID_ENGINE.0 {
+        GRID_ENGINE.1
+    } else {
+        scheduler
+    }
+}
+
+fn plain(contact: Contact) -> Gram {
+    Gram {
+        contact,
+        scheduler: None,
+        dropped: Vec::new(),
+    }
+}
+
+/// The host ends at the first `:` or `/` that is not within the brackets of an address.
+fn split_host(text: &str) -> (&str, &str) {
+    let inside = match text.find('[') {
+        Some(open) => text[open..].find(']').map_or(0, |close| open + close),
+        None => 0,
+    };
+    let end = text[inside..].find([':', '/']).map_or(text.len(), |end| inside + end);
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (String, Option<String>, usize) {
+        let gram = parse(text).unwrap();
+        (gram.contact.to_string(), gram.scheduler, gram.dropped.len())
+    }
+
+    #[test]
+    fn forms() {
+        let slurm = || Some("slurm".to_owned());
+        for (text, want) in [
+            ("lab", ("lab".to_owned(), None, 0)),
+            ("me@lab", ("me@lab".to_owned(), None, 0)),
+            ("localhost", ("home".to_owned(), None, 0)),
+            ("lab:2119", ("lab".to_owned(), None, 1)),
+            ("lab:2119/jobmanager-slurm", ("lab".to_owned(), slurm(), 1)),
+            ("lab/jobmanager", ("lab".to_owned(), None, 0)),
+            (
+                "https://lab:/jobmanager-slurm:/O=Grid/CN=a b",
+                ("lab".to_owned(), slurm(), 1),
+            ),
+            ("lab::/O=Grid/CN=x", ("lab".to_owned(), None, 1)),
+            ("[::1]:7/jobmanager", ("[::1]".to_owned(), None, 1)),
+            ("ssh://me@lab:2222", ("ssh://me@lab:2222".to_owned(), None, 0)),
+        ] {
+            assert_eq!(read(text), want, "{text}");
+        }
+        assert_eq!(write(&Contact::Ssh("lab".into()), Some("pbs")), "lab/jobmanager-pbs");
+    }
+
+    #[test]
+    fn what_is_no_contact_is_named() {
+        for text in [
+            "",
+            ":2119",
+            "lab:",
+            "lab:x",
+            "lab:2119x",
+            "lab/gridftp",
+            "lab/jobmanager-",
+            "-oX",
+            "a b",
+        ] {
+            assert!(parse(text).is_err(), "'{text}' was accepted");
+        }
+    }
+}

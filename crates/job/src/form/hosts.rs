@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Host files of MPICH and Open MPI as jobs.
+
+use super::{Described, Input};
+use crate::error::JobErrors;
+use crate::hostfile::{self, Host};
+use crate::model::{Contact, Job, Subjob};
+use crate::mpiexec::Pool;
+
+/// The program on the hosts of a file.
+pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, JobErrors> {
+    let hosts = hostfile::parse(input.text, input.file)?;
+    Ok(Described::of(Job::new(deal(hosts, input, program))?))
+}
+
+/// Processes on hosts in their order, and again from the beginning when there are more than slots.
+pub(super) fn deal(hosts: Vec<Host>, input: &Input<'_>, program: &Subjob) -> Vec<Subjob> {
+    let dealt = Pool::new(hosts, None).deal(input.total);
+    let subjobs = dealt.into_iter().map(|(contact, count)| Subjob {
+        site: contact.to_string(),
+        lan: input.lan.map_or_else(|| contact.to_string(), str::to_owned),
+        contact,
+        count,
+        ..program.clone()
+    });
+    subjobs.collect()
+}
+
+/// A line for every host.
+pub(super) fn write(job: &Job, line: impl Fn(&str, u32) -> String) -> String {
+    job.subjobs().iter().map(|s| line(&host(&s.contact), s.count)).collect()
+}
+
+/// This machine has a name of its own in files that others read.
+pub(super) fn host(contact: &Contact) -> String {
+    match contact {
+        Contact::Home => "localhost".to_owned(),
+        Contact::Ssh(destination) => destination.clone(),
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Jobs as job files. What all subjobs share stands once, at the top.
+
+use crate::model::{Job, Program, Subjob};
+use isthmus_wire::grid::Allocation;
+use toml_edit::Key;
+
+/// The job file.
+pub(super) fn write(job: &Job) -> String {
+    let subjobs = job.subjobs();
+    let lines: Vec<Vec<String>> = subjobs.iter().map(common).collect();
+    let shared = |line: &String| lines.iter().all(|other| other.contains(line));
+    let top: Vec<&String> = lines[0].iter().filter(|line| shared(line)).collect();
+    let mut out: String = top.iter().map(|line| format!("{line}\n")).collect();
+    for (subjob, lines) in subjobs.iter().zip(&lines) {
+        out.push_str("\n[[subjob]]\n");
+        out.push_str(&own(subjob));
+        let rest = lines.iter().filter(|line| !top.contains(line));
+        out.extend(rest.map(|line| format!("{line}\n")));
+        out.push_str(&subjob.allocation.as_ref().map(allocation).unwrap_or_default());
+    }
+    out
+}
+
+/// What may stand at the top as well.
+fn common(subjob: &Subjob) -> Vec<String> {
+    let mut lines = program(&subjob.program);
+    if !subjob.arguments.is_empty() {
+        lines.push(format!("arguments = {}", texts(&subjob.arguments)));
+    }
+    if !subjob.environment.is_empty() {
+        let pairs = subjob.environment.iter();
+        let pairs: Vec<String> = pairs.map(|(n, v)| format!("{} = {}", Key::new(n), text(v))).collect();
+        lines.push(format!("environment = {{ {} }}", pairs.join(", ")));
+    }
+    lines.extend(subjob.directory.iter().map(|d| format!("directory = {}", text(d))));
+    if !subjob.stage {
+        lines.push("stage = false".to_owned());
+    }
+    if !subjob.requests.is_empty() {
+        let requests: Vec<String> = subjob.requests.iter().map(crate::attributes::Request::text).collect();
+        lines.push(format!("requests = {}", texts(&requests)));
+    }
+    lines
+}
+
+fn program(program: &Program) -> Vec<String> {
+    if let Some(path) = &program.any {
+        return vec![format!("program = {}", text(path))];
+    }
+    let each = program.by_architecture.iter();
+    let each: Vec<String> = each
+        .map(|(a, path)| format!("{} = {}", Key::new(a), text(path)))
+        .collect();
+    vec![format!("program = {{ {} }}", each.join(", "))]
+}
+
+fn own(subjob: &Subjob) -> String {
+    let mut out = format!("site = {}\n", text(&subjob.site));
+    let contact = subjob.contact.to_string();
+    if contact != subjob.site {
+        out.push_str(&format!("contact = {}\n", text(&contact)));
+    }
+    out.push_str(&format!("count = {}\n", subjob.count));
+    if subjob.lan != subjob.site {
+        out.push_str(&format!("lan = {}\n", text(&subjob.lan)));
+    }
+    if subjob.appnum != 0 {
+        out.push_str(&format!("appnum = {}\n", subjob.appnum));
+    }
+    out
+}
+
+fn allocation(asked: &Allocation) -> String {
+    let mut out = format!("scheduler = {}\n", text(asked.scheduler.keyword()));
+    for (key, value) in [("queue", &asked.queue), ("account", &asked.account)] {
+        if !value.is_empty() {
+            out.push_str(&format!("{key} = {}\n", text(value)));
+        }
+    }
+    if asked.limit > 0 {
+        out.push_str(&format!("limit = \"{}\"\n", limit(asked.limit)));
+    }
+    if asked.nodes > 0 {
+        out.push_str(&format!("nodes = {}\n", asked.nodes));
+    }
+    if asked.exclusive {
+        out.push_str("exclusive = true\n");
+    }
+    if !asked.directives.is_empty() {
+        out.push_str(&format!("directives = {}\n", texts(&asked.directives)));
+    }
+    out
+}
+
+/// In the largest unit that it is a multiple of.
+fn limit(seconds: u32) -> String {
+    match seconds {
+        s if s % 3600 == 0 => format!("{}h", s / 3600),
+        s if s % 60 == 0 => format!("{}min", s / 60),
+        s => format!("{s}s"),
+    }
+}
+
+fn texts(texts: &[String]) -> String {
+    let all: Vec<String> = texts.iter().map(|t| text(t)).collect();
+    format!("[{}]", all.join(", "))
+}
+
+/// In quotes, on one line.
+fn text(text: &str) -> String {
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
+}
+
+fn escape(c: char) -> String {
+    match c {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a text says, before it is evaluated.
+
+/// A range of bytes of the text.
+pub type Span = std::ops::Range<usize>;
+
+/// How a relation compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+}
+
+impl Operator {
+    /// As it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Greater => ">",
+            Self::AtLeast => ">=",
+        }
+    }
+}
+
+/// How requests are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// `+`: subjobs of one job.
+    Multi,
+    /// `&`: all of them hold.
+    All,
+    /// `|`: any of them.
+    Any,
+}
+
+impl Join {
+    /// As it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Multi => "+",
+            Self::All => "&",
+            Self::Any => "|",
+        }
+    }
+}
+
+/// A request, with values of type `V`: as written ([`Value`]) or evaluated ([`crate::attributes::Datum`]).
+#[derive(Clone, Debug)]
+pub enum Spec<V> {
+    /// Several, joined.
+    Compound(Compound<V>),
+    /// One attribute.
+    Relation(Relation<V>),
+}
+
+/// Requests that are joined.
+#[derive(Clone, Debug)]
+pub struct Compound<V> {
+    /// How.
+    pub join: Join,
+    /// At least one, unless something was wrong.
+    pub members: Vec<Spec<V>>,
+    /// Where the operator stands.
+    pub span: Span,
+    /// Whether something in it could not be read, so that what is missing may be no fault of its own.
+    pub damaged: bool,
+}
+
+/// An attribute and what it is to be.
+#[derive(Clone, Debug)]
+pub struct Relation<V> {
+    /// Name as written.
+    pub attribute: String,
+    /// Where the name stands.
+    pub span: Span,
+    /// Comparison.
+    pub operator: Operator,
+    /// At least one.
+    pub values: Vec<V>,
+}
+
+/// A value as written.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// Kinds of values.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A word or a quoted string.
+    Text(String),
+    /// `( ... )`
+    List(Vec<Value>),
+    /// `$( ... )`
+    Variable(Vec<Value>),
+    /// `a # b`
+    Concatenation(Vec<Value>),
+}
