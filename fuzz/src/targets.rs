@@ -77,6 +77,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: link_tables,
     },
     Target {
+        name: "scheduler",
+        run: isthmus_sched::fuzz,
+        corpus: scheduler_answers,
+    },
+    Target {
         name: "job",
         run: isthmus_job::fuzz,
         corpus: job_texts,
@@ -315,6 +320,23 @@ fn to_agent(body: &[u8]) {
             Some(Ok(message))
         );
     }
+}
+
+/// What schedulers print; standard error stands behind a zero byte.
+fn scheduler_answers() -> Vec<Vec<u8>> {
+    [
+        &b"17;cluster\n\0"[..],
+        b"PENDING|Resources\n\0",
+        b"\0slurm_load_jobs error: Invalid job id specified\n",
+        b"job-ID prior name user state\n 17 0.5 isthmus root qw 11/21/2026 17:30:00 1\n\0",
+        b"failed 100 : assumedly after job\nexit_status 137\n\0",
+        b"Job Id: 17.server\n    job_state = F\n    Exit_status = 271\n    comment = x\n\0",
+        b"Job <17> is submitted to queue <normal>.\n\0",
+        b"EXIT|140|TERM_RUNLIMIT: job killed|-\n\0Job <17> is not found\n",
+        b"2(x3),1\0",
+    ]
+    .map(<[u8]>::to_vec)
+    .to_vec()
 }
 
 fn to_agent_bodies() -> Vec<Vec<u8>> {

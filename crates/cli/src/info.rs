@@ -3,6 +3,8 @@
 
 use clap::Args;
 use isthmus_abi::{FUNCTIONS, Function, SETTINGS};
+use isthmus_sched::Verified;
+use isthmus_wire::grid::Scheduler;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -47,6 +49,19 @@ fn summary() {
         .and_then(|binary| crate::run::library(&binary));
     let library = library.map_or_else(|| "not found".to_owned(), |l| l.display().to_string());
     crate::print(&format!("MPI library: {library}"));
+    crate::print(&format!("schedulers: {}", schedulers()));
+}
+
+/// Every way to start processes at a site, and whether it has been tried with the real thing.
+fn schedulers() -> String {
+    let mut all = vec!["fork".to_owned()];
+    all.extend(
+        Scheduler::ALL.map(|scheduler| match isthmus_sched::adaptor(scheduler).verified() {
+            Verified::Live => scheduler.keyword().to_owned(),
+            Verified::Recorded => format!("{} (not verified against a live system)", scheduler.keyword()),
+        }),
+    );
+    all.join(", ")
 }
 
 fn functions() {

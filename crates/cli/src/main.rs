@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
 
+mod adaptor;
 mod compiler;
 mod diagnostic;
 mod info;
@@ -31,6 +32,7 @@ enum Verb {
     Links(links::Links),
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
+    Adaptor(adaptor::Adaptor),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
     Agent,
@@ -80,6 +82,7 @@ fn isthmus() -> ExitCode {
         Verb::Job(command) => job::job(&command),
         Verb::Info(arguments) => info::info(&arguments),
         Verb::Links(arguments) => links::links(&arguments),
+        Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Agent => agent(),

@@ -94,7 +94,7 @@ impl Execution {
     pub(crate) fn begin(&mut self, plan: Box<dyn Plan>, binding: Binding) -> Result<(), EngineError> {
         self.base = 0;
         self.window.clear();
-        self.room = plan.window();
+        self.room = plan.ample_window();
         self.edges.clear();
         self.free_edge = NONE;
         self.ready.clear();

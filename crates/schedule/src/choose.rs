@@ -10,6 +10,7 @@ use crate::form::Form;
 use crate::overrides::Said;
 use crate::routes::Routes;
 use crate::script::Cut;
+use crate::shares::{self, Sharing};
 use crate::{
     Blocks, Call, Network, Operation, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter,
     scan, scatter,
@@ -30,6 +31,8 @@ pub(crate) enum Algorithm {
     Doubling,
     /// Each leader sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) / k of the bytes.
     Split,
+    /// Pieces are dealt out to several trees ([`shares`](crate::shares)).
+    Shared,
     /// All contributions are brought where the result is needed, whole.
     Whole,
     /// Each process sends to each.
@@ -47,12 +50,13 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Tree,
         Self::Flat,
         Self::Routed,
         Self::Doubling,
         Self::Split,
+        Self::Shared,
         Self::Whole,
         Self::Pairwise,
         Self::Leaders,
@@ -70,6 +74,7 @@ impl Algorithm {
             Self::Routed => "routed",
             Self::Doubling => "doubling",
             Self::Split => "split",
+            Self::Shared => "shared",
             Self::Whole => "whole",
             Self::Pairwise => "pairwise",
             Self::Leaders => "leaders",
@@ -179,6 +184,14 @@ pub(crate) struct Strategy {
     pub(crate) segment: u64,
     /// Pieces under way at a time where memory is needed for each.
     pub(crate) lanes: u64,
+    /// Steps of all pieces that should be under way at a process.
+    pub(crate) window: usize,
+    /// How pieces are dealt out to trees.
+    pub(crate) sharing: Sharing,
+    /// Processes that carry shares for each part of the outermost tier.
+    pub(crate) leaders: u32,
+    /// Number of shares.
+    pub(crate) shares: u32,
     pub(crate) cost: Cost,
 }
 
@@ -190,6 +203,10 @@ impl Strategy {
             forms: Vec::new(),
             segment: u64::MAX,
             lanes: 1,
+            window: 0,
+            sharing: Sharing::Whole,
+            leaders: 1,
+            shares: 1,
             cost,
         }
     }
@@ -209,9 +226,19 @@ impl Strategy {
         }
     }
 
-    /// How a message of `total` units along the trees is cut.
+    /// How a message of `total` units along the trees is cut: all shares get as many pieces where there are enough units.
     pub(crate) fn cut(&self, call: &Call, total: u64) -> Cut {
-        let granule = call.granule.max(1);
+        let (granule, shares) = (call.granule.max(1), self.shares);
+        if shares > 1 {
+            let units = (self.segment / call.unit_bytes.max(1)).max(1);
+            let pieces = total.div_ceil(units).max(1).next_multiple_of(u64::from(shares));
+            return Cut {
+                total,
+                piece: total.div_ceil(pieces).div_ceil(granule).saturating_mul(granule).max(1),
+                lanes: self.lanes.max(1).next_multiple_of(u64::from(shares)),
+                window: self.window,
+            };
+        }
         let units = (self.segment / call.unit_bytes.max(1))
             .max(1)
             .div_ceil(granule)
@@ -225,6 +252,7 @@ impl Strategy {
             total,
             piece,
             lanes: self.lanes.max(1),
+            window: self.window,
         }
     }
 }
@@ -336,14 +364,28 @@ pub(crate) struct Trees<'a> {
     pub(crate) cut: bool,
     /// Whether any member may be the root, so that routes may be taken.
     pub(crate) any_root: bool,
+    /// How pieces are dealt out to trees, and leaders of each part of the outermost tier.
+    pub(crate) sharing: (Sharing, u32),
 }
 
 /// Sizes of pieces that are tried.
-const SEGMENTS: [u64; 7] = [4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
-/// Most pieces under way: each takes some steps of the executor's window.
-const LANES: u64 = 24;
+const SEGMENTS: [u64; 9] = [
+    4 << 10,
+    8 << 10,
+    16 << 10,
+    32 << 10,
+    64 << 10,
+    128 << 10,
+    256 << 10,
+    512 << 10,
+    1 << 20,
+];
+/// Most steps of the executor's window.
+const MOST_STEPS: u64 = 4096;
+/// Most pieces under way.
+const LANES: u64 = 96;
 /// Bytes of scratch memory for one operand of all pieces under way.
-const LANE_MEMORY: u64 = 4 << 20;
+const LANE_MEMORY: u64 = 8 << 20;
 
 impl Trees<'_> {
     /// The cheapest forms and pieces. `top` gives what the leaders' meeting costs for a piece of so many bytes.
@@ -368,9 +410,13 @@ impl Trees<'_> {
 
     fn with(&self, segment: u64, top: &dyn Fn(u64) -> Vec<Phase>) -> Strategy {
         let bytes = self.question.bytes();
-        let piece = bytes.min(segment);
-        let pieces = bytes.div_ceil(segment.max(1)).max(1);
         let mut strategy = Strategy::without_trees(self.algorithm, Cost::default());
+        (strategy.sharing, strategy.leaders) = self.sharing;
+        strategy.segment = segment;
+        strategy.shares = shares::count(self.network, self.sharing);
+        let shares = u64::from(strategy.shares);
+        let pieces = bytes.div_ceil(segment.max(1)).max(1).next_multiple_of(shares);
+        let piece = bytes.div_ceil(pieces);
         let (mut phases, from) = (top(piece), strategy.first_tier());
         for tier in 0..self.network.tiers() {
             let (form, mut own) = match tier < from {
@@ -380,15 +426,29 @@ impl Trees<'_> {
             strategy.forms.push(form);
             phases.append(&mut own);
         }
-        let interval = phases.iter().map(|p| p.link).max().unwrap_or(0);
-        let interval = interval.max(phases.iter().map(|p| p.process).sum()).max(1);
+        let interval = Phase::interval(&phases).max(1);
         let depth: u64 = phases.iter().map(|p| p.depth).sum();
-        strategy.segment = segment;
-        // So many that the first is through before the last is begun; more take memory for nothing.
-        let most = (LANE_MEMORY / piece.max(1)).clamp(2, LANES);
-        strategy.lanes = (depth / interval + 2).clamp(2, most);
-        strategy.cost = Cost::pipeline(&phases, pieces, strategy.lanes);
+        // So many that the first is through before the last is begun, with its announcement: more take memory for nothing.
+        let wanted = (depth + self.announcement()) / interval + 2;
+        let memory = self.flows.iter().any(|flow| flow.0 == Way::Combine);
+        let steps = phases.iter().map(|p| p.steps).sum::<u64>().max(1);
+        let most = match memory {
+            true => (LANE_MEMORY / piece.max(1)).clamp(2, LANES),
+            false => LANES,
+        };
+        let under_way = wanted.clamp(2, most).min(MOST_STEPS / steps).max(1);
+        strategy.window = (under_way * steps) as usize;
+        strategy.lanes = if memory { under_way } else { 1 };
+        strategy.cost = Cost::pipeline(&phases, pieces, under_way);
         strategy
+    }
+
+    /// What passes between the members of the outermost tier before a long message is sent, nanoseconds.
+    fn announcement(&self) -> u64 {
+        match self.network.tiers() {
+            0 => 0,
+            _ => 2 * Council::largest(self.network, 0).longest(),
+        }
     }
 
     /// The cheapest form for a tier, by itself.
@@ -397,7 +457,14 @@ impl Trees<'_> {
         let phases = |form: &Form| -> Vec<Phase> {
             let tree = |&(way, load): &(Way, Load)| {
                 let bytes = |members: u32| self.bytes(tier, members, load, piece);
-                council.tree(form, way, &bytes)
+                match (self.sharing, tier) {
+                    ((Sharing::Relayed, _), 0) if council.members > 2 => council.relay(way, piece),
+                    ((Sharing::Whole | Sharing::Relayed, _), _) => council.tree(form, way, &bytes),
+                    ((Sharing::Tops, _), 0) => council.tree(form, way, &bytes).dealt(council.members),
+                    ((Sharing::Tops, leaders), _) => {
+                        council.tree(form, way, &bytes).dealt(leaders.min(council.members))
+                    }
+                }
             };
             self.flows.iter().map(tree).collect()
         };
@@ -446,7 +513,7 @@ impl Trees<'_> {
 }
 
 /// Members of a council of leaders up to which each may send to each: their messages grow with the square.
-const MEETING: u32 = 64;
+pub(crate) const MEETING: u32 = 64;
 
 /// The ways for leaders to meet, of those given, that are possible.
 pub(crate) fn meetings(network: &Network, all: &[Algorithm]) -> Vec<Algorithm> {
@@ -488,6 +555,34 @@ pub(crate) fn meeting(network: &Network, algorithm: Algorithm, bytes: u64, combi
         }
         _ => Vec::new(),
     }
+}
+
+/// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on for nothing, but for
+/// a quicker way between sites.
+pub(crate) fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
+    let mut strategy = Strategy::without_trees(Algorithm::Tree, Cost::default());
+    let mut phases = Vec::new();
+    for tier in 0..network.tiers() {
+        let council = Council::largest(network, tier);
+        let routed = network.routes().filter(|_| tier == 0);
+        let mut forms = vec![Form::Flat];
+        forms.extend(routed.map(|routes| Form::Routed(Arc::clone(routes))));
+        let about = network.overrides();
+        let said = about.about(question.operation, Some(council.level()), question.bytes());
+        let named = said
+            .name
+            .and_then(|name| Form::named(&name, council.postal_latency(question.bytes()), &forms));
+        let forms = named.map_or(forms, |form| vec![form]);
+        let below = u64::from(network.size()) / u64::from(network.clusters(tier + 1).max(1));
+        let bytes = |members: u32| question.bytes() * u64::from(members) * below.max(1);
+        let ways = forms.into_iter().map(|form| (council.tree(&form, way, &bytes), form));
+        if let Some((phase, form)) = ways.min_by_key(|(phase, _)| phase.depth) {
+            strategy.forms.push(form);
+            phases.push(phase);
+        }
+    }
+    strategy.cost = Cost::pipeline(&phases, 1, 1);
+    strategy
 }
 
 /// What a meeting costs in which messages for several leaders are cut or put together on their ways.

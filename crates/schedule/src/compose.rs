@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plans made of plans: stages one after the other, in each stage parts side by side, each part for some of the processes.
 
-use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, StepId};
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, StepId, WINDOW};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -194,6 +194,11 @@ impl Running {
 impl Plan for Composite {
     fn scratch(&self) -> &[u64] {
         &self.scratch
+    }
+
+    fn ample_window(&self) -> usize {
+        let plans = self.stages.iter().flatten().map(|running| &running.part.plan);
+        plans.map(|plan| plan.ample_window()).max().unwrap_or(WINDOW)
     }
 
     fn next_step(&mut self) -> Option<Step> {

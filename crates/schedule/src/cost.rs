@@ -54,9 +54,7 @@ impl Cost {
             .iter()
             .fold(Self::default(), |cost, phase| cost.and(phase.name.clone(), phase.depth));
         if pieces > 1 {
-            let process = phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.process));
-            let link = phases.iter().map(|p| p.link).max().unwrap_or(0);
-            let interval = process.max(link).max(cost.total() / lanes.max(1));
+            let interval = Phase::interval(phases).max(cost.total() / lanes.max(1));
             cost = cost.and(
                 format!("{} further pieces", pieces - 1),
                 interval.saturating_mul(pieces - 1),
@@ -77,8 +75,14 @@ pub(crate) struct Phase {
     pub(crate) depth: u64,
     /// The busiest process.
     pub(crate) process: u64,
-    /// The busiest link.
-    pub(crate) link: u64,
+    /// The busiest link, away from the top and towards it.
+    link: [u64; 2],
+    /// Tier of the link.
+    tier: usize,
+    /// Steps of the process that has most of them.
+    pub(crate) steps: u64,
+    /// One process, if all did the same.
+    average: u64,
 }
 
 impl Phase {
@@ -91,13 +95,33 @@ impl Phase {
         }
     }
 
+    /// The same where so many members are at the top in turn: each of them is that busy only for its own pieces.
+    pub(crate) fn dealt(mut self, tops: u32) -> Self {
+        let tops = u64::from(tops.max(1));
+        self.process = (self.process / tops).max(self.average);
+        let link = self.link[0].max(self.link[1]).div_ceil(tops);
+        self.link = [link; 2];
+        self
+    }
+
+    /// What the busiest process or link needs for one piece in all phases.
+    pub(crate) fn interval(phases: &[Self]) -> u64 {
+        let process = phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.process));
+        let tiers = phases.iter().map(|p| p.tier + 1).max().unwrap_or(0);
+        let link = |tier, direction: usize| {
+            let phases = phases.iter().filter(|p| p.tier == tier);
+            phases.fold(0u64, |sum, p| sum.saturating_add(p.link[direction]))
+        };
+        (0..tiers).fold(process, |most, tier| most.max(link(tier, 0)).max(link(tier, 1)))
+    }
+
     /// What one process does alone.
     pub(crate) fn of_process(name: &str, time: u64) -> Self {
         Self {
             name: name.to_owned(),
             depth: time,
             process: time,
-            link: 0,
+            ..Self::default()
         }
     }
 }
@@ -126,7 +150,7 @@ pub(crate) fn pairwise(network: &Network, bytes: u64) -> Phase {
         } else {
             gap
         };
-        phase.link = phase.link.max(gap);
+        phase.link = [phase.link[0].max(gap); 2];
         phase.depth = phase.depth.max(gap.max(phase.process).saturating_add(link.latency));
     }
     phase
@@ -227,6 +251,7 @@ impl<'a> Council<'a> {
             walk.serve(0..self.members, root, 0, 0);
         }
         walk.phase.share(self, walk.work / u64::from(roots.max(1)));
+        walk.phase.average = walk.work / u64::from(roots.max(1)) / u64::from(self.members.max(1));
         Phase {
             name: format!(
                 "{}: {} {} among {}",
@@ -235,7 +260,57 @@ impl<'a> Council<'a> {
                 way.name(),
                 self.members
             ),
+            tier: self.tier,
             ..walk.phase
+        }
+    }
+
+    /// The largest latency between two members, nanoseconds.
+    pub(crate) fn longest(&self) -> u64 {
+        let pairs = self.some_pairs().map(|(a, b)| self.link(a, b).latency);
+        pairs.max().unwrap_or(0)
+    }
+
+    /// Each piece is served by another member than the root, in turn.
+    pub(crate) fn relay(&self, way: Way, bytes: u64) -> Phase {
+        let (others, turns) = (u64::from(self.members - 2), u64::from(self.members - 1));
+        let mut phase = Phase {
+            name: format!("{}: shares {} through each of {turns}", self.level().name(), way.name()),
+            tier: self.tier,
+            steps: 2 * others + 1,
+            ..Phase::default()
+        };
+        let mut longest = 0;
+        for (a, b) in self.some_pairs() {
+            let link = self.link(a, b);
+            let gap = link.gap.at(bytes);
+            let (near, far) = self.ends(way, link, bytes);
+            let last = match self.shares_link() {
+                true => gap.saturating_mul(others),
+                false => near.saturating_mul(others.saturating_sub(1)).saturating_add(gap),
+            };
+            longest = longest.max(near + gap + link.latency + self.waking() + far);
+            phase.depth = phase.depth.max(last + near + link.latency + self.waking() + far);
+            // The root, and the one that serves: what it gets from the root and does for the others in its turn.
+            phase.process = phase.process.max(near).max(far + near.saturating_mul(others) / turns);
+            let link = phase.link[0].max(match self.shares_link() {
+                true => gap,
+                false => gap / turns,
+            });
+            phase.link = [link; 2];
+        }
+        phase.depth += longest;
+        phase.share(self, phase.process.saturating_mul(u64::from(self.members)));
+        phase
+    }
+
+    /// What a message costs the member nearer to the root and the other one.
+    fn ends(&self, way: Way, link: &Link, bytes: u64) -> (u64, u64) {
+        let (send, receive) = (link.send.at(bytes), link.receive.at(bytes));
+        match way {
+            Way::Down => (send, receive),
+            Way::Up => (receive, send),
+            Way::Combine => (receive.saturating_add(self.network.links().reduce.at(bytes)), send),
         }
     }
 
@@ -244,6 +319,8 @@ impl<'a> Council<'a> {
         let others = u64::from(self.members.saturating_sub(1));
         let mut phase = Phase {
             name: format!("{}: exchange among {}", self.level().name(), self.members),
+            tier: self.tier,
+            steps: if combine { 3 } else { 2 } * others,
             ..Phase::default()
         };
         let work = if combine {
@@ -263,7 +340,7 @@ impl<'a> Council<'a> {
                 .depth
                 .max(sends.max(gaps) + link.gap.at(bytes) + link.latency + self.waking() + receives);
             phase.process = phase.process.max(sends + receives);
-            phase.link = phase.link.max(gaps);
+            phase.link = [phase.link[0].max(gaps); 2];
         }
         phase.share(self, phase.process.saturating_mul(u64::from(self.members)));
         phase
@@ -291,7 +368,10 @@ impl<'a> Council<'a> {
                 .saturating_add(process)
                 .saturating_add(link.saturating_sub(load.gap)),
             process,
-            link,
+            link: [link; 2],
+            tier: self.tier,
+            steps: if combine { 3 } else { 2 } * others,
+            ..Phase::default()
         }
     }
 
@@ -304,6 +384,8 @@ impl<'a> Council<'a> {
         };
         let mut phase = Phase {
             name: format!("{}: {rounds} rounds among {}", self.level().name(), self.members),
+            tier: self.tier,
+            steps: 3 * rounds,
             ..Phase::default()
         };
         for (a, b) in self.some_pairs() {
@@ -313,7 +395,8 @@ impl<'a> Council<'a> {
                 .depth
                 .max(rounds.saturating_mul(process + link.gap.at(bytes) + link.latency + self.waking()));
             phase.process = phase.process.max(rounds.saturating_mul(process));
-            phase.link = phase.link.max(rounds.saturating_mul(link.gap.at(bytes)));
+            let gaps = phase.link[0].max(rounds.saturating_mul(link.gap.at(bytes)));
+            phase.link = [gaps; 2];
         }
         phase.share(self, phase.process.saturating_mul(u64::from(self.members)));
         phase
@@ -395,7 +478,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// A member serves an interval from a time on, having been busy with its parent for a while. The way up is the way down backwards.
     fn serve(&mut self, mut interval: Range<u32>, root: u32, ready: u64, mut busy: u64) {
-        let (mut free, mut link_free, mut gaps) = (ready, ready, 0u64);
+        let (mut free, mut link_free, mut gaps, mut children) = (ready, ready, 0u64, 0u64);
         let mut parts: Vec<Part> = Vec::new();
         while interval.len() > 1 {
             parts.clear();
@@ -403,7 +486,8 @@ impl Walk<'_> {
             for part in parts.drain(..) {
                 let bytes = (self.bytes)(part.members.len() as u32);
                 let link = self.council.link(root, part.first);
-                let (near, far) = self.ends(link, bytes);
+                let (near, far) = self.council.ends(self.way, link, bytes);
+                children += 1;
                 free = free.saturating_add(near);
                 busy = busy.saturating_add(near);
                 self.work = self.work.saturating_add(near).saturating_add(far);
@@ -426,20 +510,12 @@ impl Walk<'_> {
             }
         }
         self.phase.process = self.phase.process.max(busy);
-        self.phase.link = self.phase.link.max(gaps);
-    }
-
-    /// What a message costs the member nearer to the root and the other one.
-    fn ends(&self, link: &Link, bytes: u64) -> (u64, u64) {
-        match self.way {
-            Way::Down => (link.send.at(bytes), link.receive.at(bytes)),
-            Way::Up => (link.receive.at(bytes), link.send.at(bytes)),
-            Way::Combine => (
-                link.receive
-                    .at(bytes)
-                    .saturating_add(self.council.network.links().reduce.at(bytes)),
-                link.send.at(bytes),
-            ),
-        }
+        let direction = usize::from(self.way != Way::Down);
+        self.phase.link[direction] = self.phase.link[direction].max(gaps);
+        let steps = match self.way {
+            Way::Combine => 2 * children + 1,
+            Way::Down | Way::Up => children + 1,
+        };
+        self.phase.steps = self.phase.steps.max(steps);
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::choose::{self, Question, Strategy};
 use crate::cost::Factor;
+use crate::shares::Sharing;
 use crate::{Blocks, Call, Network, in_order};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Choice {
 pub struct Candidate {
     /// The algorithm.
     pub algorithm: &'static str,
+    /// Processes that carry shares for each part of the outermost tier.
+    pub leaders: u32,
     /// Per tier, slowest level first; empty for algorithms without trees.
     pub tiers: Vec<Choice>,
     /// Pieces that the message is handed on in, and bytes of one.
@@ -60,6 +63,7 @@ fn candidate(strategy: &Strategy, call: &Call, network: &Network, chosen: bool) 
     let tiers = 0..strategy.forms.len();
     Candidate {
         algorithm: strategy.algorithm.name(),
+        leaders: strategy.leaders,
         tiers: tiers.map(|tier| choice(strategy, network, tier)).collect(),
         pieces: (cut.pieces(), call.bytes(cut.piece.min(units))),
         factors: strategy.cost.factors().to_vec(),
@@ -74,9 +78,11 @@ fn choice(strategy: &Strategy, network: &Network, tier: usize) -> Choice {
         level: network.level(tier),
         councils,
         members,
-        algorithm: match tier < strategy.first_tier() {
-            true => format!("{} meeting of the leaders", strategy.algorithm.name()),
-            false => format!("{} tree", strategy.forms[tier].name()),
+        algorithm: match (tier < strategy.first_tier(), tier, strategy.sharing) {
+            (true, ..) => format!("{} meeting of the leaders", strategy.algorithm.name()),
+            (_, 0, Sharing::Relayed) => format!("{} shares through each other", strategy.shares),
+            (_, 0, Sharing::Tops) => format!("{} shares, each with a top of its own", strategy.shares),
+            _ => format!("{} tree", strategy.forms[tier].name()),
         },
     }
 }

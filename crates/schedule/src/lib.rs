@@ -15,6 +15,7 @@ pub mod check;
 mod choose;
 mod compose;
 mod cost;
+mod crossings;
 mod explain;
 mod fold;
 mod form;
@@ -24,6 +25,7 @@ mod overrides;
 mod routes;
 mod row;
 mod script;
+mod shares;
 pub mod simulate;
 pub mod step;
 mod tree;
@@ -43,6 +45,7 @@ mod scatter;
 
 pub use call::{Blocks, Call, Operation};
 pub use cost::{Cost, Factor};
+pub use crossings::Messages;
 pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
@@ -82,6 +85,26 @@ pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
         | Operation::NeighborAlltoall
         | Operation::NeighborAlltoallv
         | Operation::NeighborAlltoallw => unreachable!("neighbourhoods have plans of their own: neighbor_plan"),
+    }
+}
+
+/// How many messages the data of a call send over each level, as the cost card of the chosen algorithm states. `None` where that depends on
+/// more than the group's shape: on unequal blocks, or on where neighbours and ranks are.
+pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
+    use Operation as O;
+    let network = in_order(call, network);
+    match call.operation {
+        O::Barrier => barrier::messages(network),
+        O::Bcast => bcast::messages(call, network),
+        O::Reduce => reduce::messages(call, network),
+        O::Allreduce => allreduce::messages(call, network),
+        O::Gather | O::Gatherv => gather::messages(call, network),
+        O::Scatter | O::Scatterv => scatter::messages(call, network),
+        O::Allgather | O::Allgatherv => allgather::messages(call, network),
+        O::Alltoall => alltoall::messages(call, network),
+        O::Scan | O::Exscan => scan::messages(call, network),
+        O::ReduceScatter | O::ReduceScatterBlock => reduce_scatter::messages(call, network),
+        _ => None,
     }
 }
 

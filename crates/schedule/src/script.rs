@@ -7,7 +7,7 @@
 //!
 //! Long messages are cut into pieces; the steps of a piece are written when the executor asks for them ([`Script::pieces`]).
 
-use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, StepId};
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, StepId, WINDOW};
 use std::collections::VecDeque;
 
 /// What a message of a plan is for: the low bits of its slot, so that messages of different phases between
@@ -33,7 +33,8 @@ const PIECES: u64 = 65536 / KINDS;
 /// A part of a long message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    number: u64,
+    /// How many there are before it.
+    pub(crate) number: u64,
     /// First unit.
     pub(crate) from: u64,
     /// Number of units.
@@ -91,6 +92,8 @@ pub(crate) struct Cut {
     pub(crate) piece: u64,
     /// Pieces that may be under way at a time where scratch memory is needed.
     pub(crate) lanes: u64,
+    /// Steps that the executor should hold, if that is more than it does anyway.
+    pub(crate) window: usize,
 }
 
 impl Cut {
@@ -106,6 +109,26 @@ impl Cut {
             from,
             length: self.piece.min(self.total - from),
             lane: number % self.lanes,
+        }
+    }
+
+    /// Scratch memory for pieces that are dealt out to shares, with so many places in each lane of a share. Lanes are a multiple
+    /// of the shares, so that a lane's pieces are all of one share.
+    pub(crate) fn places(&self, script: &mut Script, spares: impl ExactSizeIterator<Item = u64>) -> Places {
+        let lanes = self.lanes.min(self.pieces());
+        let rows = lanes.div_ceil((spares.len() as u64).max(1));
+        let mut first = 0;
+        let shares = spares.map(|spares| {
+            first += spares * rows;
+            (first - spares * rows, spares)
+        });
+        let shares = shares.collect();
+        let piece = self.piece.min(self.total);
+        Places {
+            buffer: script.memory(first * piece),
+            piece,
+            rows,
+            shares,
         }
     }
 
@@ -141,6 +164,31 @@ impl Pool {
     }
 }
 
+/// Scratch memory in places of one piece, for several shares.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    buffer: Buffer,
+    piece: u64,
+    /// Lanes of each share.
+    rows: u64,
+    /// First place of each share, and places of one lane.
+    shares: Box<[(u64, u64)]>,
+}
+
+impl Places {
+    /// Place `index` of a piece's lane, as long as the piece.
+    pub(crate) fn place(&self, piece: &Piece, index: usize) -> Slice {
+        let count = self.shares.len() as u64;
+        let (first, spares) = self.shares[(piece.number % count) as usize];
+        let place = first + piece.number / count % self.rows * spares + index as u64;
+        Slice {
+            buffer: self.buffer,
+            offset: place * self.piece,
+            length: piece.length,
+        }
+    }
+}
+
 impl Pool {
     /// `count` places of a piece's lane without gaps between them. A pool is used either so or with [`Pool::place`].
     pub(crate) fn row(&self, piece: &Piece, first: u64, count: u64) -> Slice {
@@ -168,6 +216,7 @@ pub(crate) struct Script {
     /// Number of the first of these.
     base: StepId,
     scratch: Vec<u64>,
+    window: usize,
     filler: Option<Filler>,
 }
 
@@ -306,6 +355,7 @@ impl Script {
     /// once if there is one piece, else when the executor gets there.
     pub(crate) fn pieces(mut self, cut: Cut, mut body: impl FnMut(&mut Self, Piece) + Send + 'static) -> Box<dyn Plan> {
         let count = cut.pieces();
+        self.window = cut.window;
         if count == 1 {
             body(&mut self, cut.piece(0));
             return Box::new(self);
@@ -409,6 +459,10 @@ impl Plan for Script {
                 self.filler = Some(filler);
             }
         }
+    }
+
+    fn ample_window(&self) -> usize {
+        self.window.max(WINDOW)
     }
 }
 
@@ -555,6 +609,7 @@ mod tests {
             total: 1 << 30,
             piece: 1 << 16,
             lanes: 4,
+            window: 0,
         };
         let mut script = Script::default();
         let pool = cut.pool(&mut script, 1);

@@ -210,6 +210,10 @@ pub trait Plan: Send {
     fn window(&self) -> usize {
         WINDOW
     }
+    /// Steps with which slow links are never idle: executors hold so many if they can.
+    fn ample_window(&self) -> usize {
+        self.window()
+    }
 }
 
 /// Steps that an executor must be able to hold, from the first incomplete one on.

@@ -11,6 +11,7 @@ use crate::choose::{Algorithm, Strategy};
 use crate::form::Form;
 use crate::routes::Ways;
 use crate::script::Piece;
+use crate::shares::Share;
 use crate::step::Rank;
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,7 +49,12 @@ impl Family {
     /// The tree inside each cluster of depth `from` (0: one tree over the whole group). The root, where it is a member, and else
     /// the first member is at the top. `forms` has the form of each tier's trees.
     pub(crate) fn new(network: &Network, root: Rank, me: Rank, from: usize, forms: &[Form]) -> Self {
-        let (root, position) = (network.position_of(root), network.position_of(me));
+        Self::of_share(network, &Share::whole(root), me, from, forms)
+    }
+
+    /// The same for one share of a message.
+    pub(crate) fn of_share(network: &Network, share: &Share, me: Rank, from: usize, forms: &[Form]) -> Self {
+        let position = network.position_of(me);
         let whole = network.span(from, network.cluster_of(from, position));
         let mut family = Self {
             position,
@@ -59,8 +65,12 @@ impl Family {
         };
         for tier in from..network.tiers() {
             let part = network.cluster_of(tier + 1, position);
-            if network.leader(tier + 1, part, root) == position {
-                family.join_council(network, root, tier, part, forms.get(tier).unwrap_or(&Form::Flat));
+            if share.leader(network, tier + 1, part) != position {
+                continue;
+            }
+            match share.via {
+                Some(via) if tier == 0 => family.join_relay(network, share, via),
+                _ => family.join_council(network, share, tier, part, forms.get(tier).unwrap_or(&Form::Flat)),
             }
         }
         family
@@ -71,13 +81,40 @@ impl Family {
         Self::new(network, root, me, strategy.first_tier(), &strategy.forms)
     }
 
-    fn join_council(&mut self, network: &Network, root: u32, tier: usize, part: u32, form: &Form) {
+    /// The outermost tier where one part serves the others. Their positions do not count: neither blocks nor order go this way.
+    fn join_relay(&mut self, network: &Network, share: &Share, via: u32) {
+        let top = network.cluster_of(1, network.position_of(share.root));
+        let me = network.cluster_of(1, self.position);
+        let leader = |part: u32| network.rank_at(share.leader(network, 1, part));
+        let own = network.span(1, me);
+        (self.start, self.end) = (own.start, own.end);
+        let served = |part: u32| {
+            let span = network.span(1, part);
+            Child {
+                rank: leader(part),
+                start: span.start,
+                end: span.end,
+                left: span.start < self.position,
+            }
+        };
+        if me == top {
+            self.children.push(served(via));
+        } else if me == via {
+            self.parent = Some(leader(top));
+            let others = (0..network.clusters(1)).filter(|&part| part != top && part != via);
+            self.children.extend(others.map(served));
+        } else {
+            self.parent = Some(leader(via));
+        }
+    }
+
+    fn join_council(&mut self, network: &Network, share: &Share, tier: usize, part: u32, form: &Form) {
         let cluster = network.cluster_of(tier, self.position);
         let parts = network.parts(tier, cluster);
-        let top = network.leader(tier, cluster, root);
+        let top = share.leader(network, tier, cluster);
         let mut chief = network.cluster_of(tier + 1, top) - parts.start;
         let me = part - parts.start;
-        let leader = |i: u32| network.rank_at(network.leader(tier + 1, parts.start + i, root));
+        let leader = |i: u32| network.rank_at(share.leader(network, tier + 1, parts.start + i));
         let start = |members: &Range<u32>| network.span(tier + 1, parts.start + members.start).start;
         let end = |members: &Range<u32>| network.span(tier + 1, parts.start + members.end - 1).end;
         let (mut interval, mut handed) = (0..parts.end - parts.start, Vec::new());

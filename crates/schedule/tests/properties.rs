@@ -43,9 +43,11 @@ const RULES: &[&str] = &[
     "*@wide=routed; *@node=knomial(5)",
     "*=pairwise,seg=20K,lanes=2; *@wide=fibonacci(7)",
     "*=leaders; *@wide=binomial",
-    "*=routed; *@wide=routed",
+    "*=routed; *@wide=routed; *@node=binomial",
     "*=fixed_routed",
     "*=leaders_routed; *@local=chain",
+    "*=shared,seg=1K,leaders=3,lanes=2",
+    "*=shared,seg=8K,leaders=1; *@node=chain",
 ];
 
 /// A call of one of these operations.

@@ -89,7 +89,7 @@ impl<'a> Reference<'a> {
             process.first += 1;
         }
         let plan = &mut self.plans[rank as usize];
-        while !process.over && process.steps.len() < process.first + plan.window() {
+        while !process.over && process.steps.len() < process.first + plan.ample_window() {
             match plan.next_step() {
                 Some(step) => process.steps.push(step),
                 None => process.over = true,

@@ -13,12 +13,12 @@
 //! | paper | – |
 
 use crate::Network;
-use crate::choose::{self, Algorithm, Order, Question};
+use crate::choose::{self, Algorithm, Order, Question, Strategy};
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family, Move};
-use crate::{Call, Operation};
+use crate::{Call, Messages, Operation};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -69,8 +69,7 @@ pub(crate) fn bring(
     unit_bytes: u64,
 ) {
     let bytes = row.at(network.size()).saturating_mul(unit_bytes);
-    let question = Question::new(Operation::Allgather, Order::Any, Some(bytes));
-    let strategy = choose::answer(&question, network);
+    let strategy = strategy(network, bytes);
     let family = Family::of(&strategy, network, 0, me);
     let at = |positions: Range<u32>| row.slice(all, 0, positions);
     up(script, &family, own, at);
@@ -91,6 +90,22 @@ pub(crate) fn bring(
             }
         }
         _ => down(script, &family, at(0..network.size()), 0),
+    }
+}
+
+fn strategy(network: &Network, bytes: u64) -> Arc<Strategy> {
+    choose::answer(&Question::new(Operation::Allgather, Order::Any, Some(bytes)), network)
+}
+
+/// Messages for results of so many bytes.
+pub(crate) fn messages_of(network: &Network, bytes: u64) -> Messages {
+    if strategy(network, bytes).algorithm == Algorithm::Tree {
+        return Messages::of_trees(network, 0).times(2);
+    }
+    let once = Messages::of_meeting(network, Messages::each_to_each);
+    match bytes > LONG {
+        true => once.plus(Messages::of_trees(network, 1).times(u64::from(network.clusters(1)) - 1)),
+        false => once,
     }
 }
 

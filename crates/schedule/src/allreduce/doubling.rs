@@ -55,3 +55,10 @@ pub(super) fn exchange(
         script.send(council.rank(i - 1), sum.value, back);
     }
 }
+
+/// Messages among so many members.
+pub(super) fn messages(members: u64) -> u64 {
+    let rounds = members.ilog2();
+    let active = 1 << rounds;
+    active * u64::from(rounds) + 2 * (members - active)
+}

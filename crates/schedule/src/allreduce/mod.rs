@@ -4,6 +4,7 @@
 mod doubling;
 mod fixed;
 mod flat;
+mod shared;
 mod split;
 mod tree;
 mod whole;
@@ -11,8 +12,9 @@ mod whole;
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -48,9 +50,29 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Combine, Load::Piece), (Way::Down, Load::Piece)],
         cut: true,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
-    choose::meetings(network, meetings)
+    let mut all: Vec<Strategy> = choose::meetings(network, meetings)
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, true)))
-        .collect()
+        .collect();
+    if question.order == Order::Any {
+        all.extend(shared::candidates(&trees(A::Shared)));
+    }
+    all
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    use Algorithm as A;
+    let strategy = choose::strategy(call, network);
+    let in_order = call.commutative || network.in_rank_order();
+    match strategy.algorithm {
+        _ if call.blocks.size(0) == 0 => Some(Messages::default()),
+        A::Whole => Some(whole::messages(call, network)),
+        A::Fixed | A::FixedFlat | A::FixedRouted => Some(tree::messages(call, network, &strategy)),
+        A::Tree | A::Flat | A::Routed | A::Doubling | A::Split | A::Shared if in_order => {
+            Some(tree::messages(call, network, &strategy))
+        }
+        _ => None,
+    }
 }

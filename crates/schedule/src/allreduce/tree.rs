@@ -13,36 +13,43 @@
 
 use super::{doubling, flat, split};
 use crate::Call;
+use crate::Messages;
 use crate::Network;
 use crate::choose::{Algorithm, Strategy};
 use crate::fold::Sum;
-use crate::script::{Kind, Piece, Pool, Script};
+use crate::script::{Kind, Piece, Places, Script};
 use crate::step::{Buffer, Plan, Rank};
-use crate::tree::{Council, Family};
+use crate::tree::Council;
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, strategy: &Strategy) -> Box<dyn Plan> {
     let top = strategy.algorithm;
-    let family = Family::of(strategy, network, 0, me);
-    let council = (top != Algorithm::Tree && family.parent.is_none()).then(|| Council::meeting(network, me, top));
+    let families = strategy.families(network, 0, me, !call.commutative);
+    let meets = strategy.first_tier() > 0 && families.of_piece(0).parent.is_none();
+    let council = meets.then(|| Council::meeting(network, me, top));
     let cut = strategy.cut(call, units);
     let mut script = Script::default();
-    let spares = family.children.len() as u64 + council.as_ref().map_or(0, |c| spares(c, top, cut.piece));
-    let pool = cut.pool(&mut script, spares);
+    let meeting = council.as_ref().map_or(0, |c| spares(c, top, cut.piece));
+    let spares = families
+        .all()
+        .iter()
+        .map(|family| family.children.len() as u64 + meeting);
+    let pool = cut.places(&mut script, spares);
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     script.pieces(cut, move |script, piece| {
+        let family = families.of_piece(piece.number);
         let result = piece.of(Buffer::Recv);
         let mut sum = Sum {
             value: piece.of(own),
             target: result,
         };
-        sum.absorb_children(script, &family, &piece, |i| pool.place(&piece, i));
+        sum.absorb_children(script, family, &piece, |i| pool.place(&piece, i));
         match (family.parent, &council) {
             (Some(parent), _) => {
                 script.send(parent, sum.value, piece.slot(Kind::Up));
                 script.receive(parent, result, piece.slot(Kind::Down));
             }
-            (None, Some(council)) => meet(script, council, top, &mut sum, &piece, pool, family.children.len()),
+            (None, Some(council)) => meet(script, council, top, &mut sum, &piece, &pool, family.children.len()),
             (None, None) => {}
         }
         if family.parent.is_none() {
@@ -61,7 +68,15 @@ fn spares(council: &Council, top: Algorithm, piece: u64) -> u64 {
     }
 }
 
-fn meet(script: &mut Script, council: &Council, top: Algorithm, sum: &mut Sum, piece: &Piece, pool: Pool, used: usize) {
+fn meet(
+    script: &mut Script,
+    council: &Council,
+    top: Algorithm,
+    sum: &mut Sum,
+    piece: &Piece,
+    pool: &Places,
+    used: usize,
+) {
     let spare = |i: usize| pool.place(piece, used + i);
     match top {
         Algorithm::Flat | Algorithm::Routed => flat::exchange(script, council, sum, piece, spare),
@@ -69,4 +84,16 @@ fn meet(script: &mut Script, council: &Council, top: Algorithm, sum: &mut Sum, p
         Algorithm::Split => split::exchange(script, council, sum, piece, spare(0)),
         _ => {}
     }
+}
+
+pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
+    let once = match strategy.algorithm {
+        Algorithm::Flat | Algorithm::Routed | Algorithm::FixedFlat | Algorithm::FixedRouted => {
+            Messages::of_meeting(network, Messages::each_to_each)
+        }
+        Algorithm::Doubling => Messages::of_meeting(network, doubling::messages),
+        Algorithm::Split => Messages::of_meeting(network, |k| 2 * Messages::each_to_each(k)),
+        _ => Messages::of_trees(network, 0).times(2),
+    };
+    once.times(strategy.cut(call, call.blocks.size(0)).pieces())
 }

@@ -20,9 +20,10 @@ use crate::cost::{Phase, Way};
 use crate::routes::{Routes, Stand};
 use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
+use crate::shares::Sharing;
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, StepId};
 use crate::tree::{Council, Family};
-use crate::{Call, Network, scatter};
+use crate::{Call, Messages, Network, scatter};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -79,6 +80,7 @@ fn strategy(question: &Question, network: &Network, algorithm: Algorithm) -> Opt
         flows: &[(Way::Up, Load::Blocks(row)), (Way::Down, Load::Blocks(row))],
         cut: false,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
     let cluster = p / u64::from(network.clusters(1));
     let between = block.saturating_mul(cluster * cluster);
@@ -378,4 +380,8 @@ impl<'a> Leader<'a> {
             length,
         }
     }
+}
+
+pub(super) fn messages(network: &Network) -> Messages {
+    Messages::of_meeting(network, Messages::each_to_each)
 }

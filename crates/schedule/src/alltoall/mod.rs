@@ -7,7 +7,7 @@ mod pairwise;
 use crate::choose::{self, Algorithm, Question, Strategy};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Blocks, Call, Network, Operation};
+use crate::{Blocks, Call, Messages, Network, Operation};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -25,4 +25,13 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     let mut all: Vec<Strategy> = leaders::strategies(question, network);
     all.push(pairwise::strategy(question, network));
     all
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    match (&call.blocks, choose::strategy(call, network).algorithm) {
+        (Blocks::Equal(0), _) => Some(Messages::default()),
+        (Blocks::Equal(_), Algorithm::Leaders | Algorithm::LeadersRouted) => Some(leaders::messages(network)),
+        (Blocks::Equal(_), Algorithm::Pairwise) => Some(pairwise::messages(network)),
+        _ => None,
+    }
 }

@@ -13,7 +13,7 @@ use crate::choose::{Algorithm, Question, Strategy};
 use crate::cost::{Cost, pairwise};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call, Network};
+use crate::{Blocks, Call, Messages, Network};
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, by_target: &Blocks, by_source: &Blocks) -> Box<dyn Plan> {
     let mut script = Script::default();
@@ -93,4 +93,9 @@ fn saved(script: &mut Script, length: u64) -> (Buffer, After) {
         After::NONE,
     );
     (buffer, After::from_iter([copy]))
+}
+
+/// Messages of equal blocks.
+pub(super) fn messages(network: &Network) -> Messages {
+    Messages::of_pairs(network)
 }

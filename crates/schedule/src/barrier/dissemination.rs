@@ -31,3 +31,8 @@ pub(super) fn meet(script: &mut Script, council: &Council, below: After) -> Afte
     }
     known
 }
+
+/// Messages among so many members.
+pub(super) fn messages(members: u64) -> u64 {
+    members * u64::from(members.next_power_of_two().ilog2())
+}

@@ -7,15 +7,23 @@ mod tree;
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Network, Operation};
+use crate::{Messages, Network, Operation};
 use std::sync::Arc;
 
 pub(crate) fn plan(network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
-    let question = Question::new(Operation::Barrier, Order::Any, Some(0));
     let mut script = Script::default();
-    tree::write(&mut script, network, me, &choose::answer(&question, network));
+    tree::write(&mut script, network, me, &strategy(network));
     Box::new(script)
+}
+
+fn strategy(network: &Network) -> Arc<Strategy> {
+    choose::answer(&Question::new(Operation::Barrier, Order::Any, Some(0)), network)
+}
+
+pub(crate) fn messages(network: &Network) -> Option<Messages> {
+    Some(tree::messages(network, &strategy(network)))
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
@@ -30,6 +38,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Up, Load::Piece), (Way::Down, Load::Piece)],
         cut: false,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
     meetings
         .into_iter()

@@ -10,6 +10,7 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Barrier) |
 
 use super::dissemination;
+use crate::Messages;
 use crate::Network;
 use crate::choose::{Algorithm, Strategy};
 use crate::script::{Kind, Piece, Script};
@@ -88,4 +89,12 @@ pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After)
         },
         after,
     )
+}
+
+pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
+    match strategy.algorithm {
+        Algorithm::Tree => Messages::of_trees(network, 0).times(2),
+        Algorithm::Doubling => Messages::of_meeting(network, dissemination::messages),
+        _ => Messages::of_meeting(network, Messages::each_to_each),
+    }
 }

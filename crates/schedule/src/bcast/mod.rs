@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Broadcast.
 
+mod shared;
 mod tree;
 
-use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -25,6 +27,18 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Down, Load::Piece)],
         cut: true,
         any_root: true,
+        sharing: (Sharing::Whole, 1),
     };
-    vec![trees.strategy(&|_| Vec::new())]
+    let mut all = vec![trees.strategy(&|_| Vec::new())];
+    all.extend(shared::candidates(&trees));
+    all
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let strategy = choose::strategy(call, network);
+    match (call.blocks.size(0), strategy.algorithm) {
+        (0, _) => Some(Messages::default()),
+        (_, Algorithm::Tree | Algorithm::Shared) => Some(tree::messages(call, network, &strategy)),
+        _ => None,
+    }
 }

@@ -11,20 +11,25 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3.2 |
 
 use crate::Network;
+use crate::choose::Strategy;
 use crate::script::{Kind, Script};
 use crate::step::{Buffer, Plan, Rank};
-use crate::tree::Family;
-use crate::{Call, choose};
+use crate::{Call, Messages, choose};
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
     let strategy = choose::strategy(call, network);
-    let family = Family::of(&strategy, network, call.root, me);
+    let families = strategy.families(network, call.root, me, false);
     let cut = strategy.cut(call, units);
     Script::default().pieces(cut, move |script, piece| {
+        let family = families.of_piece(piece.number);
         let data = piece.of(Buffer::Recv);
         if let Some(parent) = family.parent {
             script.receive(parent, data, piece.slot(Kind::Down));
         }
         script.send_all(family.children.iter().map(|c| c.rank), data, piece.slot(Kind::Down));
     })
+}
+
+pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
+    Messages::of_trees(network, 0).times(strategy.cut(call, call.blocks.size(0)).pieces())
 }

@@ -6,7 +6,7 @@ use super::token::Token;
 use super::world::{Manner, Outcome, World};
 use super::{Crossings, Fault, Report};
 use crate::step::{Rank, WINDOW};
-use crate::{Blocks, Call, Network, Operation, counts_phase, plan};
+use crate::{Blocks, Call, Network, Operation, counts_phase, messages, plan};
 use std::sync::Arc;
 
 /// Sizes of blocks, in units.
@@ -76,8 +76,20 @@ impl Case {
         } = World::new(&self.network, manner, members.collect()).run()?;
         self.compare(&memories)?;
         self.all_entered(&causes)?;
+        self.crossings(&calls[0], &data)?;
         let trips = causes.iter().fold(Cause::default(), |all, &c| all.and(c)).trips;
         Ok(Report { data, counts, trips })
+    }
+
+    /// Over each level go as many messages as the cost card says.
+    fn crossings(&self, call: &Call, counted: &Crossings) -> Result<(), Fault> {
+        match messages(call, &self.network) {
+            Some(stated) if stated.by_level != counted.messages => Err(Fault::new(format!(
+                "messages by level: {:?}, and stated were {:?}",
+                counted.messages, stated.by_level
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn ranks(&self) -> std::ops::Range<Rank> {

@@ -7,12 +7,13 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::bring;
 
-use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
-use crate::cost::{Cost, Way};
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::Way;
 use crate::row::Row;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call, Network, Operation};
+use crate::{Blocks, Call, Messages, Network, Operation};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -42,8 +43,7 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
     if question.bytes.is_none() {
-        // Every tier flat, so that a subtree is a cluster.
-        return vec![Strategy::without_trees(Algorithm::Tree, Cost::default())];
+        return vec![choose::unequal(question, network, Way::Up)];
     }
     let trees = Trees {
         question,
@@ -52,6 +52,16 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Up, Load::Blocks(question.bytes()))],
         cut: false,
         any_root: true,
+        sharing: (Sharing::Whole, 1),
     };
     vec![trees.strategy(&|_| Vec::new())]
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let empty = call.operation == Operation::Gather && call.blocks == Blocks::Equal(0);
+    Some(if empty {
+        Messages::default()
+    } else {
+        tree::messages(network)
+    })
 }

@@ -10,6 +10,7 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Gather); pacx-mpi-optimized-algorithms (one message per machine) |
 
 use super::own_block;
+use crate::Messages;
 use crate::choose::{self, Order, Question};
 use crate::row::{Row, is_run};
 use crate::script::{Kind, Piece, Script};
@@ -113,4 +114,8 @@ fn receive_by_rank(script: &mut Script, call: &Call, network: &Network, family: 
             );
         }
     }
+}
+
+pub(super) fn messages(network: &Network) -> Messages {
+    Messages::of_trees(network, 0)
 }

@@ -2,14 +2,16 @@
 //! Reduce to a root.
 
 pub(crate) mod fixed;
+mod shared;
 mod tree;
 pub(crate) mod whole;
 
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -40,7 +42,23 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         },
         flows: &[(Way::Combine, Load::Piece)],
         cut: true,
-        any_root: question.order == Order::Any,
+        any_root: question.order != Order::Ranks,
+        sharing: (Sharing::Whole, 1),
     };
-    vec![trees.strategy(&|_| Vec::new())]
+    let mut all = vec![trees.strategy(&|_| Vec::new())];
+    all.extend(shared::candidates(&trees));
+    all
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        _ if call.blocks.size(0) == 0 => Some(Messages::default()),
+        Algorithm::Whole => Some(Messages::of_trees(network, 0)),
+        Algorithm::Fixed => Some(tree::messages(call, network, &strategy)),
+        Algorithm::Tree | Algorithm::Shared if call.commutative || network.in_rank_order() => {
+            Some(tree::messages(call, network, &strategy))
+        }
+        _ => None,
+    }
 }

@@ -11,39 +11,39 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3.2 |
 
 use crate::Network;
+use crate::choose::Strategy;
 use crate::fold::Sum;
 use crate::script::{Kind, Script};
 use crate::step::{Buffer, Plan, Rank};
 use crate::tree::Family;
-use crate::{Call, choose};
+use crate::{Call, Messages, choose};
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
     let strategy = choose::strategy(call, network);
-    let family = Family::of(&strategy, network, call.root, me);
+    let families = strategy.families(network, call.root, me, !call.commutative);
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     let cut = strategy.cut(call, units);
     let mut script = Script::default();
-    let pool = cut.pool(
-        &mut script,
-        if family.is_leaf() {
-            0
-        } else {
-            family.children.len() as u64 + 1
-        },
-    );
+    // The last spare is where a process that acts for others, but has no result buffer, combines.
+    let spares = |family: &Family| family.children.len() as u64 + u64::from(!family.is_leaf());
+    let pool = cut.places(&mut script, families.all().iter().map(spares));
     script.pieces(cut, move |script, piece| {
+        let family = families.of_piece(piece.number);
         let own = piece.of(own);
-        // The last spare is where a process that acts for others, but has no result buffer, combines.
         let target = match family.parent {
             None => piece.of(Buffer::Recv),
             Some(_) if family.is_leaf() => own,
             Some(_) => pool.place(&piece, family.children.len()),
         };
         let mut sum = Sum { value: own, target };
-        sum.absorb_children(script, &family, &piece, |i| pool.place(&piece, i));
+        sum.absorb_children(script, family, &piece, |i| pool.place(&piece, i));
         match family.parent {
             Some(parent) => _ = script.send(parent, sum.value, piece.slot(Kind::Up)),
             None => sum.settle(script),
         }
     })
+}
+
+pub(crate) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
+    Messages::of_trees(network, 0).times(strategy.cut(call, call.blocks.size(0)).pieces())
 }

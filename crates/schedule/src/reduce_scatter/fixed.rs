@@ -12,7 +12,7 @@
 use crate::Network;
 use crate::compose::{Composite, Members, Part};
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call, Operation, plan as plan_of};
+use crate::{Blocks, Call, Messages, Operation, messages as messages_of, plan as plan_of};
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) -> Box<dyn Plan> {
@@ -29,26 +29,11 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
     };
     // In place the contribution is in the result buffer, which takes nothing before the second stage.
     let given = user(if call.in_place { Buffer::Recv } else { Buffer::Send });
-    let operation = match call.blocks {
-        Blocks::Equal(_) => Operation::Scatter,
-        _ => Operation::Scatterv,
-    };
-    let reduce = Call {
-        operation: Operation::Reduce,
-        blocks: Blocks::Equal(units),
-        ..call.clone()
-    };
-    let scatter = Call {
-        operation,
-        ..call.clone()
-    };
-    let stages = [(reduce, given, total), (scatter, total, user(Buffer::Recv))];
+    let stages = [
+        (reduction(call, units), given, total),
+        (scattering(call), total, user(Buffer::Recv)),
+    ];
     for (number, (inner, send, recv)) in (0..).zip(stages) {
-        let inner = Call {
-            root: 0,
-            in_place: false,
-            ..inner
-        };
         composite.stage([Part {
             number,
             plan: plan_of(&inner, network, me),
@@ -58,4 +43,34 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
         }]);
     }
     Box::new(composite)
+}
+
+/// All blocks to rank 0.
+fn reduction(call: &Call, units: u64) -> Call {
+    Call {
+        operation: Operation::Reduce,
+        blocks: Blocks::Equal(units),
+        root: 0,
+        in_place: false,
+        ..call.clone()
+    }
+}
+
+/// Each its block.
+fn scattering(call: &Call) -> Call {
+    let operation = match call.blocks {
+        Blocks::Equal(_) => Operation::Scatter,
+        _ => Operation::Scatterv,
+    };
+    Call {
+        operation,
+        root: 0,
+        in_place: false,
+        ..call.clone()
+    }
+}
+
+pub(super) fn messages(call: &Call, network: &Arc<Network>, units: u64) -> Option<Messages> {
+    let reduce = messages_of(&reduction(call, units), network)?;
+    Some(reduce.plus(messages_of(&scattering(call), network)?))
 }

@@ -7,8 +7,9 @@ mod tree;
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -35,6 +36,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &flows,
         cut: false,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
     let meeting = |algorithm, bytes: u64| match algorithm {
@@ -45,4 +47,18 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting(algorithm, bytes)))
         .collect()
+}
+
+pub(crate) fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
+    use Algorithm as A;
+    let units = call.blocks.offset(network.size());
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        _ if units == 0 => Some(Messages::default()),
+        _ if call.fixed => fixed::messages(call, network, units),
+        A::Tree | A::Flat | A::Routed if call.commutative || network.in_rank_order() => {
+            Some(tree::messages(network, &strategy))
+        }
+        _ => None,
+    }
 }

@@ -21,7 +21,7 @@ use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
-use crate::{Call, scatter};
+use crate::{Call, Messages, scatter};
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
@@ -179,5 +179,12 @@ fn within(memory: Slice, index: usize, length: u64) -> Slice {
         offset: memory.offset + index as u64 * length,
         length,
         ..memory
+    }
+}
+
+pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
+    match strategy.algorithm {
+        Algorithm::Tree => Messages::of_trees(network, 0).times(2),
+        _ => Messages::of_meeting(network, Messages::each_to_each),
     }
 }

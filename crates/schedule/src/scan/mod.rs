@@ -8,8 +8,9 @@ mod whole;
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees, WHOLE};
 use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Network};
+use crate::{Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -20,11 +21,11 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     if call.fixed {
         return fixed::plan(call, network, me, units);
     }
+    if is_whole(call, network, units) {
+        return whole::plan(call, network, me, units);
+    }
     if !network.in_rank_order() {
-        return match call.bytes(units).saturating_mul(u64::from(network.size())) {
-            0..=WHOLE => whole::plan(call, network, me, units),
-            _ => plan(call, network.by_rank(), me),
-        };
+        return plan(call, network.by_rank(), me);
     }
     tree::plan(call, network, me, units, &choose::strategy(call, network))
 }
@@ -42,9 +43,29 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Combine, Load::Piece), (Way::Down, Load::Piece)],
         cut: true,
         any_root: false,
+        sharing: (Sharing::Whole, 1),
     };
     choose::meetings(network, meetings)
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, true)))
         .collect()
+}
+
+pub(crate) fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
+    let (units, strategy) = (call.blocks.size(0), choose::strategy(call, network));
+    match strategy.algorithm {
+        _ if units == 0 => Some(Messages::default()),
+        // Those to whom nothing is missing are told nothing.
+        Algorithm::Fixed => None,
+        _ if is_whole(call, network, units) => Some(whole::messages(call, network)),
+        Algorithm::Tree | Algorithm::Flat | Algorithm::Routed if network.in_rank_order() => {
+            Some(tree::messages(call, network, &strategy))
+        }
+        _ => None,
+    }
+}
+
+/// Whether ranks are not in the order of positions, and data are short enough to be brought together whole.
+fn is_whole(call: &Call, network: &Network, units: u64) -> bool {
+    !network.in_rank_order() && call.bytes(units).saturating_mul(u64::from(network.size())) <= WHOLE
 }

@@ -4,7 +4,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat S (S − 1) / 2, the minimum for one trip; routed one per leader to whom or through whom an item goes, at most S (S − 1); tree 2 (S − 1) less what the first have no need of |
+//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat S (S − 1) / 2, the minimum for one trip; routed one per leader to whom or through whom an item goes, at most S (S − 1); tree 2 (S − 1) |
 //! | trips | below the outermost tier two per tier; among leaders: flat one, routed the quickest ways, tree two |
 //! | bytes | n per message |
 //! | restrictions | clusters of consecutive ranks |
@@ -15,11 +15,12 @@
 
 use crate::Network;
 use crate::choose::{Algorithm, Strategy};
+use crate::crossings::upwards;
 use crate::fold::Sum;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family, Move};
-use crate::{Call, Operation};
+use crate::{Call, Messages, Operation};
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, strategy: &Strategy) -> Box<dyn Plan> {
@@ -136,4 +137,12 @@ impl Member<'_> {
             script.copy(left, result);
         }
     }
+}
+
+pub(super) fn messages(call: &Call, network: &Arc<Network>, strategy: &Strategy) -> Messages {
+    let once = match strategy.algorithm {
+        Algorithm::Tree => Messages::of_trees(network, 0).times(2),
+        algorithm => Messages::of_meeting(network, |_| upwards(network, algorithm)),
+    };
+    once.times(strategy.cut(call, call.blocks.size(0)).pieces())
 }

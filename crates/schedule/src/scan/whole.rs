@@ -14,7 +14,7 @@ use crate::reduce::whole::fold_by_rank;
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Call, Operation, allgather};
+use crate::{Call, Messages, Operation, allgather};
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) -> Box<dyn Plan> {
@@ -37,4 +37,12 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
         fold_by_rank(&mut script, network, 0..end, all, units, result);
     }
     Box::new(script)
+}
+
+pub(super) fn messages(call: &Call, network: &Network) -> Messages {
+    allgather::messages_of(
+        network,
+        call.bytes(call.blocks.size(0))
+            .saturating_mul(u64::from(network.size())),
+    )
 }

@@ -7,11 +7,12 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::spread;
 
-use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
-use crate::cost::{Cost, Way};
+use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::Way;
 use crate::script::Script;
+use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Blocks, Call, Network, Operation};
+use crate::{Blocks, Call, Messages, Network, Operation};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -23,8 +24,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
     if question.bytes.is_none() {
-        // Every tier flat, so that a subtree is a cluster.
-        return vec![Strategy::without_trees(Algorithm::Tree, Cost::default())];
+        return vec![choose::unequal(question, network, Way::Down)];
     }
     let trees = Trees {
         question,
@@ -33,6 +33,16 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Way::Down, Load::Blocks(question.bytes()))],
         cut: false,
         any_root: true,
+        sharing: (Sharing::Whole, 1),
     };
     vec![trees.strategy(&|_| Vec::new())]
+}
+
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let empty = call.operation == Operation::Scatter && call.blocks == Blocks::Equal(0);
+    Some(if empty {
+        Messages::default()
+    } else {
+        tree::messages(network)
+    })
 }

@@ -9,6 +9,7 @@
 //! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Scatter) |
 
+use crate::Messages;
 use crate::row::{Row, is_run};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -95,4 +96,8 @@ fn send_by_rank(script: &mut Script, call: &Call, network: &Network, family: &Fa
             own,
         );
     }
+}
+
+pub(super) fn messages(network: &Network) -> Messages {
+    Messages::of_trees(network, 0)
 }

@@ -97,7 +97,7 @@ impl Process {
             window: VecDeque::new(),
             posted: VecDeque::new(),
             base: 0,
-            room: u32::try_from(plan.window()).unwrap_or(u32::MAX),
+            room: u32::try_from(plan.ample_window()).unwrap_or(u32::MAX),
             last: NONE,
             unused: NONE,
             edges: Vec::new(),

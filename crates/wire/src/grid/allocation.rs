@@ -49,7 +49,7 @@ impl Scheduler {
     pub(super) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let number = r.u8("scheduler")?;
         let found = Self::ALL.into_iter().find(|s| *s as u8 == number);
-        found.ok_or(DecodeError::Invalid {
+        found.ok_or_else(|| DecodeError::Invalid {
             field: "scheduler",
             value: u64::from(number),
         })

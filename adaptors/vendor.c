@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An adaptor: see vendor.h. Compile it with the machine's own mpicc:  mpicc -shared -fPIC -O2 -o adaptor.so vendor.c
+ *
+ * Calls go by PMPI_ names: a tool that the program carries watches our functions, not those underneath. MPI 3.1 is enough. */
+#include "vendor.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Objects by name: name n is in place n - 1; free places are linked. */
+#define TABLE(name, object, type)                                                                                      \
+    static struct { type *places; unsigned *next; unsigned room, free; } name;                                         \
+    static unsigned long long name##_put(type value)                                                                   \
+    {                                                                                                                  \
+        if (name.free == name.room) {                                                                                  \
+            unsigned room = name.room ? 2 * name.room : 16;                                                            \
+            type *places = realloc(name.places, room * sizeof *places);                                                \
+            if (places)                                                                                                \
+                name.places = places;                                                                                  \
+            unsigned *next = realloc(name.next, room * sizeof *next);                                                  \
+            if (next)                                                                                                  \
+                name.next = next;                                                                                      \
+            if (!places || !next)                                                                                      \
+                return 0;                                                                                              \
+            for (unsigned i = name.room; i < room; i++)                                                                \
+                next[i] = i + 1;                                                                                       \
+            name.room = room;                                                                                          \
+        }                                                                                                              \
+        unsigned at = name.free;                                                                                       \
+        name.free = name.next[at];                                                                                     \
+        name.places[at] = value;                                                                                       \
+        return at + 1ULL;                                                                                              \
+    }                                                                                                                  \
+    static type *name##_get(unsigned long long n) { return n > 0 && n <= name.room ? &name.places[n - 1] : NULL; }     \
+    static void name##_drop(unsigned long long n)                                                                      \
+    {                                                                                                                  \
+        name.next[n - 1] = name.free;                                                                                  \
+        name.free = (unsigned)(n - 1);                                                                                 \
+    }
+
+TABLE(comms, communicator, MPI_Comm)
+TABLE(requests, request, MPI_Request)
+TABLE(messages, message, MPI_Message)
+
+/* Lengths above what an int holds go as blocks of this many bytes and a rest, in one message. */
+#define BLOCK (1 << 20)
+
+static MPI_Comm comm_of(unsigned long long name)
+{
+    MPI_Comm *comm = comms_get(name);
+    return comm ? *comm : MPI_COMM_NULL;
+}
+
+/* Bytes as a count of a type: above INT_MAX of a type made for the length, which the caller frees. */
+static int as_type(long long bytes, int *count, MPI_Datatype *type)
+{
+    *type = MPI_BYTE;
+    if (bytes <= INT_MAX) {
+        *count = (int)bytes;
+        return MPI_SUCCESS;
+    }
+    *count = 1;
+    MPI_Datatype block, parts[2];
+    int code = PMPI_Type_contiguous(BLOCK, MPI_BYTE, &block);
+    if (code)
+        return code;
+    code = PMPI_Type_contiguous((int)(bytes / BLOCK), block, &parts[0]);
+    PMPI_Type_free(&block);
+    if (code)
+        return code;
+    parts[1] = MPI_BYTE;
+    int lengths[2] = { 1, (int)(bytes % BLOCK) };
+    MPI_Aint places[2] = { 0, (MPI_Aint)(bytes / BLOCK) * BLOCK };
+    code = PMPI_Type_create_struct(2, lengths, places, parts, type);
+    PMPI_Type_free(&parts[0]);
+    return code ? code : PMPI_Type_commit(type);
+}
+
+static void done_with(MPI_Datatype *type)
+{
+    if (*type != MPI_BYTE)
+        PMPI_Type_free(type);
+}
+
+static int copy_text(char *from, int length, char *text, int room)
+{
+    if (room < 1)
+        return MPI_ERR_ARG;
+    if (length > room - 1)
+        length = room - 1;
+    memcpy(text, from, (size_t)length);
+    text[length] = 0;
+    return MPI_SUCCESS;
+}
+
+static int version(char *text, int room)
+{
+    char *whole = malloc(MPI_MAX_LIBRARY_VERSION_STRING);
+    if (!whole)
+        return MPI_ERR_NO_MEM;
+    int length = 0, code = PMPI_Get_library_version(whole, &length);
+    if (!code)
+        code = copy_text(whole, length, text, room);
+    free(whole);
+    return code;
+}
+
+static int explain(int code, char *text, int room)
+{
+    char whole[MPI_MAX_ERROR_STRING];
+    int length = 0, failed = PMPI_Error_string(code, whole, &length);
+    return failed ? failed : copy_text(whole, length, text, room);
+}
+
+static int begin(int *rank, int *count)
+{
+    int provided;
+    int code = PMPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+    if (code)
+        return code;
+    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (comms_put(MPI_COMM_WORLD) != 1)
+        return MPI_ERR_NO_MEM;
+    PMPI_Comm_rank(MPI_COMM_WORLD, rank);
+    return PMPI_Comm_size(MPI_COMM_WORLD, count);
+}
+
+static int end(void) { return PMPI_Finalize(); }
+static int abort_all(int status) { return PMPI_Abort(MPI_COMM_WORLD, status); }
+
+/* Gives a communicator a name, or frees it again. */
+static int named(int code, MPI_Comm comm, unsigned long long *made)
+{
+    *made = 0;
+    if (code || comm == MPI_COMM_NULL)
+        return code;
+    *made = comms_put(comm);
+    if (*made)
+        return MPI_SUCCESS;
+    PMPI_Comm_free(&comm);
+    return MPI_ERR_NO_MEM;
+}
+
+static int duplicate(unsigned long long comm, unsigned long long *made)
+{
+    MPI_Comm copy = MPI_COMM_NULL;
+    int code = PMPI_Comm_dup(comm_of(comm), &copy);
+    return named(code, copy, made);
+}
+
+static int subset(unsigned long long comm, const int *ranks, int count, unsigned long long *made)
+{
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Group all, some;
+    int code = PMPI_Comm_group(comm_of(comm), &all);
+    if (code)
+        return code;
+    code = PMPI_Group_incl(all, count, ranks, &some);
+    PMPI_Group_free(&all);
+    if (code)
+        return code;
+    code = PMPI_Comm_create(comm_of(comm), some, &part);
+    PMPI_Group_free(&some);
+    return named(code, part, made);
+}
+
+static int release(unsigned long long comm)
+{
+    MPI_Comm *place = comms_get(comm);
+    if (!place || comm == 1)
+        return MPI_ERR_COMM;
+    int code = PMPI_Comm_free(place);
+    comms_drop(comm);
+    return code;
+}
+
+static int any_source(int from) { return from == ISTHMUS_VENDOR_ANY ? MPI_ANY_SOURCE : from; }
+static int any_tag(int tag) { return tag == ISTHMUS_VENDOR_ANY ? MPI_ANY_TAG : tag; }
+
+static void arrived(MPI_Status *status, struct isthmus_vendor_arrival *arrival)
+{
+    MPI_Count bytes = 0;
+    PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
+    arrival->source = status->MPI_SOURCE;
+    arrival->tag = status->MPI_TAG;
+    arrival->bytes = bytes;
+    arrival->message = 0;
+}
+
+static int send(unsigned long long comm, const void *data, long long bytes, int to, int tag)
+{
+    int count;
+    MPI_Datatype type;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = PMPI_Send(data, count, type, to, tag, comm_of(comm));
+    done_with(&type);
+    return code;
+}
+
+static int receive(unsigned long long comm, void *room, long long bytes, int from, int tag,
+    struct isthmus_vendor_arrival *arrival)
+{
+    int count;
+    MPI_Datatype type;
+    MPI_Status status;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = PMPI_Recv(room, count, type, any_source(from), any_tag(tag), comm_of(comm), &status);
+    done_with(&type);
+    if (!code)
+        arrived(&status, arrival);
+    return code;
+}
+
+/* Gives a request a name. A request that cannot be named is given up: its memory may still be used, so nothing else is safe. */
+static int pending(int code, MPI_Request request, unsigned long long *name)
+{
+    *name = 0;
+    if (code)
+        return code;
+    *name = requests_put(request);
+    return *name ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+static int start_send(unsigned long long comm, const void *data, long long bytes, int to, int tag, int synchronous,
+    unsigned long long *name)
+{
+    int count;
+    MPI_Datatype type;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = synchronous ? PMPI_Issend(data, count, type, to, tag, comm_of(comm), &request)
+                       : PMPI_Isend(data, count, type, to, tag, comm_of(comm), &request);
+    done_with(&type);
+    return pending(code, request, name);
+}
+
+static int start_receive(unsigned long long comm, void *room, long long bytes, int from, int tag,
+    unsigned long long *name)
+{
+    int count;
+    MPI_Datatype type;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = PMPI_Irecv(room, count, type, any_source(from), any_tag(tag), comm_of(comm), &request);
+    done_with(&type);
+    return pending(code, request, name);
+}
+
+static int test(unsigned long long *name, int *complete, struct isthmus_vendor_arrival *arrival)
+{
+    MPI_Status status;
+    MPI_Request *request = requests_get(*name);
+    *complete = 0;
+    if (!request)
+        return MPI_ERR_REQUEST;
+    int code = PMPI_Test(request, complete, &status);
+    if (code || *complete) {
+        requests_drop(*name);
+        *name = 0;
+    }
+    if (!code && *complete)
+        arrived(&status, arrival);
+    return code;
+}
+
+static int find(unsigned long long comm, int from, int tag, int *found, struct isthmus_vendor_arrival *arrival)
+{
+    MPI_Message message;
+    MPI_Status status;
+    int code = PMPI_Improbe(any_source(from), any_tag(tag), comm_of(comm), found, &message, &status);
+    if (code || !*found)
+        return code;
+    arrived(&status, arrival);
+    arrival->message = messages_put(message);
+    return arrival->message ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+static int take(unsigned long long name, void *room, long long bytes)
+{
+    int count;
+    MPI_Datatype type;
+    MPI_Message *message = messages_get(name);
+    if (!message)
+        return MPI_ERR_REQUEST;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = PMPI_Mrecv(room, count, type, message, MPI_STATUS_IGNORE);
+    messages_drop(name);
+    done_with(&type);
+    return code;
+}
+
+static MPI_Op op_of(int op)
+{
+    const MPI_Op all[ISTHMUS_VENDOR_OPERATORS] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_BXOR };
+    return op >= 0 && op < ISTHMUS_VENDOR_OPERATORS ? all[op] : MPI_OP_NULL;
+}
+
+static MPI_Datatype type_of(int type)
+{
+    const MPI_Datatype all[ISTHMUS_VENDOR_TYPES] = { MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_UINT8_T,
+        MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T, MPI_FLOAT, MPI_DOUBLE };
+    return type >= 0 && type < ISTHMUS_VENDOR_TYPES ? all[type] : MPI_DATATYPE_NULL;
+}
+
+static int barrier(unsigned long long comm) { return PMPI_Barrier(comm_of(comm)); }
+
+static int bcast(unsigned long long comm, void *data, long long bytes, int root)
+{
+    int count;
+    MPI_Datatype type;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = PMPI_Bcast(data, count, type, root, comm_of(comm));
+    done_with(&type);
+    return code;
+}
+
+/* Elements above what an int holds go in several calls: the result is the same. */
+#define IN_PARTS(count, width, call)                                                                                   \
+    long long at_ = 0;                                                                                                 \
+    do {                                                                                                               \
+        int part = count - at_ > INT_MAX ? INT_MAX : (int)(count - at_);                                               \
+        const char *from = (const char *)data + at_ * width;                                                           \
+        char *to = (char *)result + at_ * width;                                                                       \
+        int code = call;                                                                                               \
+        if (code)                                                                                                      \
+            return code;                                                                                               \
+        at_ += part;                                                                                                   \
+    } while (at_ < count);                                                                                             \
+    return MPI_SUCCESS;
+
+static long long width_of(int type)
+{
+    const char all[ISTHMUS_VENDOR_TYPES] = { 1, 2, 4, 8, 1, 2, 4, 8, sizeof(float), sizeof(double) };
+    return type >= 0 && type < ISTHMUS_VENDOR_TYPES ? all[type] : 0;
+}
+
+static int reduce(unsigned long long comm, const void *data, void *result, long long count, int type, int op, int root)
+{
+    IN_PARTS(count, width_of(type), PMPI_Reduce(from, to, part, type_of(type), op_of(op), root, comm_of(comm)))
+}
+
+static int allreduce(unsigned long long comm, const void *data, void *result, long long count, int type, int op)
+{
+    IN_PARTS(count, width_of(type), PMPI_Allreduce(from, to, part, type_of(type), op_of(op), comm_of(comm)))
+}
+
+static int allgather(unsigned long long comm, const void *data, void *result, long long bytes)
+{
+    int count;
+    MPI_Datatype type;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = PMPI_Allgather(data, count, type, result, count, type, comm_of(comm));
+    done_with(&type);
+    return code;
+}
+
+static int alltoall(unsigned long long comm, const void *data, void *result, long long bytes)
+{
+    int count;
+    MPI_Datatype type;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = PMPI_Alltoall(data, count, type, result, count, type, comm_of(comm));
+    done_with(&type);
+    return code;
+}
+
+const struct isthmus_vendor *isthmus_vendor(void)
+{
+    static const struct isthmus_vendor functions = { ISTHMUS_VENDOR_INTERFACE, sizeof(struct isthmus_vendor), version,
+        explain, begin, end, abort_all, duplicate, subset, release, send, receive, start_send, start_receive, test, find,
+        take, barrier, bcast, reduce, allreduce, allgather, alltoall };
+    return &functions;
+}

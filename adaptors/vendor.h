@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an adaptor offers: a machine's own MPI ("vendor MPI") as a table of functions that use C's built-in types only.
+ *
+ * The adaptor is compiled by the vendor's mpicc and opened by Isthmus with deep binding, so that its MPI_ names are the vendor's although
+ * the program's are ours. Every function returns 0 or the vendor's error code (explain() has its text). Communicators and requests are
+ * names that the adaptor gives, 0 is none. Lengths are bytes.
+ *
+ * Threads: one at a time, as MPI_THREAD_SERIALIZED. */
+#ifndef ISTHMUS_VENDOR_H
+#define ISTHMUS_VENDOR_H
+
+#define ISTHMUS_VENDOR_INTERFACE 1
+
+/* Sources and tags that match any; the ends of a line of processes do not occur. */
+#define ISTHMUS_VENDOR_ANY (-1)
+
+/* Operators and types of allreduce and reduce. */
+enum isthmus_vendor_operator { ISTHMUS_VENDOR_SUM, ISTHMUS_VENDOR_PROD, ISTHMUS_VENDOR_MIN, ISTHMUS_VENDOR_MAX,
+    ISTHMUS_VENDOR_BAND, ISTHMUS_VENDOR_BOR, ISTHMUS_VENDOR_BXOR, ISTHMUS_VENDOR_OPERATORS };
+enum isthmus_vendor_type { ISTHMUS_VENDOR_INT8, ISTHMUS_VENDOR_INT16, ISTHMUS_VENDOR_INT32, ISTHMUS_VENDOR_INT64,
+    ISTHMUS_VENDOR_UINT8, ISTHMUS_VENDOR_UINT16, ISTHMUS_VENDOR_UINT32, ISTHMUS_VENDOR_UINT64,
+    ISTHMUS_VENDOR_FLOAT, ISTHMUS_VENDOR_DOUBLE, ISTHMUS_VENDOR_TYPES };
+
+/* A message that was received or found. */
+struct isthmus_vendor_arrival {
+    int source;
+    int tag;
+    long long bytes;
+    /* found() only: name of the message for take(). */
+    unsigned long long message;
+};
+
+struct isthmus_vendor {
+    /* ISTHMUS_VENDOR_INTERFACE of the header that the adaptor was compiled with. */
+    unsigned interface;
+    /* sizeof (struct isthmus_vendor). */
+    unsigned size;
+
+    /* Name and version; may be called at any time. Texts are cut to `room` bytes with their end. */
+    int (*version)(char *text, int room);
+    int (*explain)(int code, char *text, int room);
+
+    /* MPI_Init_thread, rank and number of processes of the vendor's job, MPI_Finalize, MPI_Abort. */
+    int (*begin)(int *rank, int *count);
+    int (*end)(void);
+    int (*abort)(int status);
+
+    /* Communicators: 1 is MPI_COMM_WORLD. Collective over the given one. subset: ranks in it, in order; elsewhere 0 members gives 0. */
+    int (*duplicate)(unsigned long long comm, unsigned long long *made);
+    int (*subset)(unsigned long long comm, const int *ranks, int count, unsigned long long *made);
+    int (*release)(unsigned long long comm);
+
+    /* Point to point. start_* begin; test ends a request when it is complete (complete = 1), and gives what arrived. */
+    int (*send)(unsigned long long comm, const void *data, long long bytes, int to, int tag);
+    int (*receive)(unsigned long long comm, void *room, long long bytes, int from, int tag, struct isthmus_vendor_arrival *arrival);
+    int (*start_send)(unsigned long long comm, const void *data, long long bytes, int to, int tag, int synchronous,
+        unsigned long long *request);
+    int (*start_receive)(unsigned long long comm, void *room, long long bytes, int from, int tag, unsigned long long *request);
+    int (*test)(unsigned long long *request, int *complete, struct isthmus_vendor_arrival *arrival);
+    int (*find)(unsigned long long comm, int from, int tag, int *found, struct isthmus_vendor_arrival *arrival);
+    /* Receives a message that find() has taken out of the matching. Blocks until it is there. */
+    int (*take)(unsigned long long message, void *room, long long bytes);
+
+    /* Collectives. */
+    int (*barrier)(unsigned long long comm);
+    int (*bcast)(unsigned long long comm, void *data, long long bytes, int root);
+    int (*reduce)(unsigned long long comm, const void *data, void *result, long long count, int type, int op, int root);
+    int (*allreduce)(unsigned long long comm, const void *data, void *result, long long count, int type, int op);
+    int (*allgather)(unsigned long long comm, const void *data, void *result, long long bytes);
+    int (*alltoall)(unsigned long long comm, const void *data, void *result, long long bytes);
+};
+
+/* The one name that an adaptor exports. */
+__attribute__((visibility("default"))) const struct isthmus_vendor *isthmus_vendor(void);
+
+#endif

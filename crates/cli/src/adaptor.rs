@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus adaptor`: adaptors to a machine's own MPI.
+
+use clap::{Args, Subcommand};
+use isthmus_job::JobError;
+use isthmus_vendor::{Built, Vendor, build};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Build adaptors to a machine's own MPI
+#[derive(Args, Debug)]
+pub(crate) struct Adaptor {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Compile an adaptor, unless it is there, and print where it is and which MPI it is for
+    Build {
+        /// Compiler wrapper of the machine's MPI
+        #[arg(long, value_name = "PATH", default_value = "mpicc")]
+        mpicc: String,
+        /// Directory of adaptors [default: isthmus/adaptors in the user's cache]
+        #[arg(long, value_name = "DIRECTORY")]
+        directory: Option<PathBuf>,
+    },
+}
+
+/// `isthmus adaptor`.
+pub(crate) fn adaptor(arguments: &Adaptor) -> ExitCode {
+    let Verb::Build { mpicc, directory } = &arguments.verb;
+    match built(mpicc, directory.clone()) {
+        Ok(text) => {
+            crate::print(&text);
+            ExitCode::SUCCESS
+        }
+        Err(error) => crate::run::refuse(&error),
+    }
+}
+
+fn built(mpicc: &str, directory: Option<PathBuf>) -> Result<String, JobError> {
+    let directory = directory.or_else(cache).ok_or_else(|| {
+        JobError::new("there is no directory for adaptors").hint("set HOME or XDG_CACHE_HOME, or give --directory")
+    })?;
+    std::fs::create_dir_all(&directory)
+        .map_err(|e| JobError::new(format!("cannot make directory '{}': {e}", directory.display())))?;
+    let failed = |error: isthmus_vendor::VendorError| JobError::new(error.to_string());
+    let adaptor = build(mpicc, &directory).map_err(failed)?;
+    let vendor = Vendor::open(&adaptor.path).and_then(|v| v.version()).map_err(failed)?;
+    let how = match adaptor.built {
+        Built::Now => "compiled",
+        Built::Before => "there already",
+    };
+    Ok(format!("{} ({how}): {vendor}", adaptor.path.display()))
+}
+
+fn cache() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("isthmus/adaptors"))
+}

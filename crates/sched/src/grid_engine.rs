@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Grid Engine: qsub, qstat, qdel, qacct; qrsh for the nodes.
+
+use crate::adaptor::{Adaptor, JobId, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent};
+use crate::command::{Command, Output, words};
+use isthmus_wire::grid::Scheduler;
+
+const SCHEDULER: Scheduler = Scheduler::GridEngine;
+
+#[derive(Debug)]
+pub(crate) struct GridEngine;
+
+impl Adaptor for GridEngine {
+    fn scheduler(&self) -> Scheduler {
+        SCHEDULER
+    }
+
+    fn verified(&self) -> Verified {
+        Verified::Recorded
+    }
+
+    /// Variables handed to qsub can be read by everybody with `qstat -j`.
+    fn carries_environment(&self) -> bool {
+        false
+    }
+
+    fn submit(&self, request: &Request<'_>) -> Result<Command, Refusal> {
+        let asked = request.allocation;
+        if asked.nodes > 1 {
+            return Err(Refusal::new(
+                "Grid Engine takes the number of nodes from the rule of the parallel environment",
+                "leave 'nodes' away, or name an environment with directives = [\"-pe\", \"NAME\", \"SLOTS\"]",
+            ));
+        }
+        let mut command =
+            Command::new("qsub").args(["-terse", "-S", "/bin/sh", "-wd", "/", "-j", "y", "-o", "/dev/null"]);
+        command = command.args(["-r", "n", "-N", request.name]);
+        if !asked.queue.is_empty() {
+            command = command.args(["-q", &asked.queue]);
+        }
+        if !asked.account.is_empty() {
+            command = command.args(["-P", &asked.account]);
+        }
+        if asked.limit > 0 {
+            command = command.args(["-l".to_owned(), format!("h_rt={}", asked.limit)]);
+        }
+        if asked.exclusive {
+            command = command.args(["-l", "exclusive=true"]);
+        }
+        if request.count > 1 && !asked.directives.iter().any(|d| d == "-pe") {
+            command = command.args(["-pe".to_owned(), "*".to_owned(), request.count.to_string()]);
+        }
+        Ok(command
+            .args(&asked.directives)
+            .input(request.agent.script(self.nodes())))
+    }
+
+    fn submitted(&self, said: &Output) -> Result<JobId, Refusal> {
+        if !said.succeeded() {
+            let complaint = said.complaint("Unable to run job: ").replace("; Exiting.", "");
+            let hint = match complaint.to_lowercase() {
+                c if c.contains("queue") => "qconf -sql lists the queues of the site",
+                c if c.contains("project") => "qconf -sprjl lists the projects (accounts) of the site",
+                c if c.contains("parallel environment") => "qconf -spl lists the parallel environments of the site",
+                _ => "",
+            };
+            return Err(refused(SCHEDULER, complaint, hint));
+        }
+        let last = said.output.trim_end().lines().next_back().unwrap_or_default();
+        identifier(SCHEDULER, last.split('.').next().unwrap_or_default().trim())
+    }
+
+    fn poll(&self, _id: &JobId) -> Command {
+        Command::new("qstat")
+    }
+
+    fn polled(&self, id: &JobId, said: &Output) -> Result<State, Refusal> {
+        if !said.succeeded() {
+            return Err(silent(SCHEDULER, &said.complaint("error: ")));
+        }
+        // job-ID prior name user state ...; names without white space, for they are ours.
+        let rows = said.output.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
+        let row = rows.into_iter().find(|r| r.len() > 4 && r[0] == id.as_str());
+        Ok(row.map_or(State::Unknown, |row| state_of(row[4])))
+    }
+
+    fn inquire(&self, id: &JobId) -> Option<Command> {
+        Some(Command::new("qacct").args(["-j", id.as_str()]))
+    }
+
+    fn cause(&self, said: &Output) -> Option<String> {
+        let field = |name: &str| {
+            let line = said
+                .output
+                .lines()
+                .find(|l| l.split_whitespace().next() == Some(name))?;
+            Some(line.trim_start().strip_prefix(name)?.trim().to_owned())
+        };
+        let failed = field("failed")?;
+        let status = field("exit_status").unwrap_or_default();
+        let code = failed.split_whitespace().next().unwrap_or_default();
+        match (code, status.split_whitespace().next().unwrap_or_default()) {
+            _ if failed.contains("h_rt") || failed.contains("s_rt") => Some("it reached its time limit".to_owned()),
+            ("0", "0") => Some(String::new()),
+            ("0", status) => Some(format!("its script ended with status {}", words(status))),
+            ("100", _) => Some("it was killed".to_owned()),
+            _ => Some(words(&failed)),
+        }
+    }
+
+    fn cancel(&self, id: &JobId) -> Command {
+        Command::new("qdel").arg(id.as_str())
+    }
+
+    fn cancelled(&self, id: &JobId, said: &Output) -> Result<(), Refusal> {
+        judge_cancel(SCHEDULER, id, said, &["does not exist", "is already in deletion"])
+    }
+
+    fn nodes(&self) -> &'static str {
+        r#"if test -z "$PE_HOSTFILE"; then
+    exec sh -c "$ISTHMUS_NODE" isthmus 0 1 "${NSLOTS:-1}"
+fi
+hosts=$(awk '{ if (!($1 in slots)) order[++n] = $1; slots[$1] += $2 } END { for (i = 1; i <= n; i++) print order[i], slots[order[i]] }' "$PE_HOSTFILE")
+nodes=$(echo "$hosts" | wc -l)
+here=$(hostname); here=${here%%.*}
+node=0
+while read -r host slots; do
+    if test "${host%%.*}" = "$here"; then
+        sh -c "$ISTHMUS_NODE" isthmus $node $nodes $slots &
+    else
+        qrsh -inherit -nostdin "$host" /bin/sh "$ISTHMUS_SPOOL/node" $node $nodes $slots </dev/null &
+    fi
+    node=$((node + 1))
+done <<END
+$hosts
+END
+wait
+"#
+    }
+}
+
+fn state_of(code: &str) -> State {
+    match code {
+        c if c.contains('d') => State::Ending("it was cancelled".to_owned()),
+        c if c.contains('E') => State::Ended(format!("it is in the error state {}, for qstat -j says why", words(c))),
+        c if c.contains('h') && c.contains('q') => State::Queued("held".to_owned()),
+        c if c.contains('q') || c.contains('w') => State::Queued("waiting".to_owned()),
+        _ => State::Running,
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Slurm: sbatch, squeue, scancel; srun for the nodes.
+
+use crate::adaptor::{
+    Adaptor, JobId, Refusal, Request, State, Verified, clock, identifier, judge_cancel, refused, silent,
+};
+use crate::command::{Command, Output, words};
+use isthmus_wire::grid::Scheduler;
+
+const SCHEDULER: Scheduler = Scheduler::Slurm;
+/// What Slurm says of a job that it has forgotten.
+const GONE: &str = "Invalid job id";
+
+#[derive(Debug)]
+pub(crate) struct Slurm;
+
+impl Adaptor for Slurm {
+    fn scheduler(&self) -> Scheduler {
+        SCHEDULER
+    }
+
+    fn verified(&self) -> Verified {
+        Verified::Recorded
+    }
+
+    fn carries_environment(&self) -> bool {
+        true
+    }
+
+    fn submit(&self, request: &Request<'_>) -> Result<Command, Refusal> {
+        let asked = request.allocation;
+        let mut command = Command::new("sbatch").args([
+            "--parsable",
+            "--no-requeue",
+            "--export=ALL",
+            "--chdir=/",
+            "--input=/dev/null",
+            "--output=/dev/null",
+            "--error=/dev/null",
+        ]);
+        command = command.args([
+            format!("--job-name={}", request.name),
+            format!("--ntasks={}", request.count),
+        ]);
+        if let Some(per_node) = request.per_node() {
+            command = command.arg(format!("--nodes={}", asked.nodes));
+            command = command.arg(format!("--ntasks-per-node={per_node}"));
+        }
+        Ok(command
+            .arg_if(asked.limit > 0, format!("--time={}", clock(asked.limit)))
+            .arg_if(!asked.queue.is_empty(), format!("--partition={}", asked.queue))
+            .arg_if(!asked.account.is_empty(), format!("--account={}", asked.account))
+            .arg_if(asked.exclusive, "--exclusive")
+            .args(&asked.directives)
+            .input(request.agent.script(self.nodes())))
+    }
+
+    fn submitted(&self, said: &Output) -> Result<JobId, Refusal> {
+        if !said.succeeded() {
+            let complaint = said.complaint("sbatch: error: ");
+            let hint = hint(&complaint);
+            return Err(refused(SCHEDULER, complaint, hint));
+        }
+        // ID, or ID;CLUSTER; sites that print more do so before it.
+        let last = said.output.trim_end().lines().next_back().unwrap_or_default();
+        identifier(SCHEDULER, last.split(';').next().unwrap_or_default().trim())
+    }
+
+    fn poll(&self, id: &JobId) -> Command {
+        Command::new("squeue").args(["--noheader", "--states=all", "--format=%T|%r", "--jobs", id.as_str()])
+    }
+
+    fn polled(&self, _id: &JobId, said: &Output) -> Result<State, Refusal> {
+        if !said.succeeded() {
+            return match said.errors.contains(GONE) {
+                true => Ok(State::Unknown),
+                false => Err(silent(SCHEDULER, &said.complaint("squeue: error: "))),
+            };
+        }
+        let line = said.output.lines().map(str::trim).find(|l| l.contains('|'));
+        Ok(line
+            .and_then(|l| l.split_once('|'))
+            .map_or(State::Unknown, |(state, reason)| state_of(state, reason)))
+    }
+
+    fn cancel(&self, id: &JobId) -> Command {
+        Command::new("scancel").args(["--quiet", id.as_str()])
+    }
+
+    fn cancelled(&self, id: &JobId, said: &Output) -> Result<(), Refusal> {
+        judge_cancel(SCHEDULER, id, said, &[GONE, "already complet"])
+    }
+
+    fn nodes(&self) -> &'static str {
+        r#"slots=$SLURM_TASKS_PER_NODE
+if test "$SLURM_JOB_NUM_NODES" = 1; then
+    exec sh -c "$ISTHMUS_NODE" isthmus 0 1 "$slots"
+fi
+unset SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE SLURM_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_NTASKS SLURM_NPROCS
+exec srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --mem=0 --cpu-bind=none \
+    --kill-on-bad-exit=0 --wait=0 --mpi=none --input=none --export=ALL \
+    sh -c 'exec sh -c "$ISTHMUS_NODE" isthmus "$SLURM_NODEID" "$0" "$1"' "$SLURM_JOB_NUM_NODES" "$slots"
+"#
+    }
+}
+
+fn state_of(state: &str, reason: &str) -> State {
+    let reason = match reason.trim() {
+        "None" | "(null)" => "",
+        other => other,
+    };
+    let state = state.trim();
+    match state {
+        "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
+            State::Queued(words(reason))
+        }
+        "RUNNING" | "SUSPENDED" | "STOPPED" | "RESIZING" | "SIGNALING" | "STAGE_OUT" => State::Running,
+        "COMPLETING" => State::Ending(cause(reason)),
+        "COMPLETED" => State::Ended(String::new()),
+        _ => State::Ended(match cause(state) {
+            known if known != state => known,
+            _ if reason.is_empty() => words(state),
+            _ => words(&format!("{state}, {reason}")),
+        }),
+    }
+}
+
+/// What people understand by a state or reason; itself when that says it.
+fn cause(word: &str) -> String {
+    match word {
+        "TIMEOUT" | "TimeLimit" => "it reached its time limit".to_owned(),
+        "CANCELLED" => "it was cancelled".to_owned(),
+        "NODE_FAIL" | "NodeDown" | "NodeFail" => "a node failed".to_owned(),
+        "PREEMPTED" => "it had to make room for another job".to_owned(),
+        "OUT_OF_MEMORY" | "OutOfMemory" => "it used more memory than it was given".to_owned(),
+        "DEADLINE" => "it reached its deadline".to_owned(),
+        "FAILED" => "its script failed".to_owned(),
+        other => words(other),
+    }
+}
+
+fn hint(complaint: &str) -> &'static str {
+    let complaint = complaint.to_lowercase();
+    match () {
+        () if complaint.contains("partition") => "sinfo -s lists the queues (partitions) of the site",
+        () if complaint.contains("account") => "sacctmgr show associations user=$USER lists your accounts",
+        () if complaint.contains("time limit") => "sinfo shows the longest time limit of each queue",
+        () => "",
+    }
+}

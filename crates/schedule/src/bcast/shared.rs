@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Broadcast in shares: each goes to another site first, which sends it on to the rest, while its pieces spread inside.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | (S − 1) per piece over the outermost level, and (parts − 1) inside each cluster |
+//! | trips | 2 over the outermost level, one where there are two sites |
+//! | bytes | n / (S − 1) on each link between two sites: the minimum; no byte crosses a link twice |
+//! | long messages | pieces of all shares follow each other through all tiers at once; other leaders of each site in turn |
+//! | restrictions | of no use for messages that are not cut |
+//! | paper | van de Geijn: On global combine operations, 1994 (scatter and allgather; here over sites, pipelined) |
+
+use crate::choose::{Strategy, Trees};
+use crate::shares::{self, Sharing};
+
+/// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for each share.
+pub(super) fn candidates(trees: &Trees<'_>) -> Vec<Strategy> {
+    shares::candidates(trees, Sharing::Relayed)
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Shares: the pieces of a long message are dealt out to several trees, which use the links and the processes that one tree leaves idle.
+//!
+//! Piece number i passes the tree of share i mod S. The trees differ in three things:
+//! - who is at the top, where the operation leaves that open (allreduce: each part of the outermost tier for its share, and so
+//!   contributions are combined in as many places as there are shares, and results spread from there);
+//! - who acts for a cluster without the top: the share's *turn* counts through its machines first and then through their processes, so
+//!   that several leaders of a site carry shares over the wide area;
+//! - *via* whom the outermost tier is served: a top that would send every byte to each other part sends each share to one of them, who
+//!   sends it on to the rest. Backwards, contributions to a share are combined at that part before they go on to the root.
+//!
+//! Everything else is the same for one tree and for many: steps of all pieces are in one plan, at every tier at once.
+
+use crate::Network;
+use crate::choose::{Algorithm, MEETING, Strategy, Trees};
+use crate::step::Rank;
+use crate::tree::Family;
+
+/// How the trees of the shares differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One tree.
+    Whole,
+    /// The top is given: each share goes through another part of the outermost tier.
+    Relayed,
+    /// The parts of the outermost tier are at the top in turn.
+    Tops,
+}
+
+/// Bytes of messages from which on sharing is worth thinking about.
+const LONG: u64 = 16 << 10;
+/// Most shares: a process makes its place in the trees of all of them.
+const MOST: u32 = 256;
+/// Leaders that are tried.
+const LEADERS: [u32; 4] = [1, 2, 4, 8];
+
+/// The ways to share the pieces of long messages, with few leaders first. `trees` says what they are for.
+pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
+    let (network, bytes) = (trees.network, trees.question.bytes());
+    if network.tiers() == 0 || bytes < LONG || !(2..=MEETING).contains(&network.clusters(1)) {
+        return Vec::new();
+    }
+    let parts = network.clusters(1);
+    let largest = (0..parts)
+        .map(|part| network.span(1, part).len() as u32)
+        .max()
+        .unwrap_or(1);
+    let most = largest.min(MOST / parts).max(1);
+    let said = network.overrides().about(trees.question.operation, None, bytes).leaders;
+    let leaders: Vec<u32> = match said {
+        Some(leaders) => vec![leaders.clamp(1, most)],
+        None => LEADERS.into_iter().filter(|&leaders| leaders <= most).collect(),
+    };
+    // With two parts and one leader there is only one tree.
+    let several = |leaders: &u32| sharing == Sharing::Tops || parts > 2 || *leaders > 1;
+    let strategy = |leaders| {
+        let trees = Trees {
+            algorithm: Algorithm::Shared,
+            sharing: (sharing, leaders),
+            any_root: false,
+            ..*trees
+        };
+        trees.strategy(&|_| Vec::new())
+    };
+    leaders.into_iter().filter(several).map(strategy).collect()
+}
+
+/// What tells the trees of one share from those of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// At the top of all trees that it is in.
+    pub(crate) root: Rank,
+    /// Counts through the members of other clusters.
+    pub(crate) turn: u32,
+    /// Part of the outermost tier that serves the others.
+    pub(crate) via: Option<u32>,
+}
+
+impl Share {
+    /// The only one.
+    pub(crate) const fn whole(root: Rank) -> Self {
+        Self {
+            root,
+            turn: 0,
+            via: None,
+        }
+    }
+
+    /// Position of the process that acts for a cluster.
+    pub(crate) fn leader(&self, network: &Network, depth: usize, cluster: u32) -> u32 {
+        let root = network.position_of(self.root);
+        if self.turn == 0 {
+            return network.leader(depth, cluster, root);
+        }
+        let first = network.span(depth, cluster).start;
+        let mut acting = root;
+        // Who acts for a cluster also acts for each of its clusters that he is in.
+        for outer in 1..=depth {
+            let around = network.cluster_of(outer, first);
+            if !network.span(outer, around).contains(&acting) {
+                acting = member(network, outer, around, self.turn);
+            }
+        }
+        acting
+    }
+}
+
+/// Position of a member of a cluster by number: one of each part, then the next of each.
+fn member(network: &Network, depth: usize, cluster: u32, mut number: u32) -> u32 {
+    let mut cluster = cluster;
+    for tier in depth..network.tiers() {
+        let parts = network.parts(tier, cluster);
+        let count = parts.end - parts.start;
+        cluster = parts.start + number % count;
+        number /= count;
+    }
+    network.span(network.tiers(), cluster).start
+}
+
+/// Number of shares.
+pub(crate) fn count(network: &Network, (sharing, leaders): (Sharing, u32)) -> u32 {
+    let parts = if network.tiers() == 0 { 1 } else { network.clusters(1) };
+    match sharing {
+        Sharing::Whole => 1,
+        Sharing::Relayed => parts.saturating_sub(1).max(1) * leaders,
+        Sharing::Tops => parts * leaders,
+    }
+}
+
+impl Strategy {
+    /// The trees of a share. Where the order of operands counts nobody serves other parts: a subtree would not be an interval.
+    fn share(&self, network: &Network, root: Rank, number: u32, ordered: bool) -> Share {
+        let parts = if network.tiers() == 0 { 1 } else { network.clusters(1) };
+        match self.sharing {
+            Sharing::Whole => Share::whole(root),
+            Sharing::Relayed => {
+                let own = network.cluster_of(1, network.position_of(root));
+                let others = parts.saturating_sub(1).max(1);
+                Share {
+                    root,
+                    turn: number / others,
+                    via: (parts > 2 && !ordered).then(|| (own + 1 + number % others) % parts),
+                }
+            }
+            Sharing::Tops => {
+                let turn = number / parts;
+                Share {
+                    root: network.rank_at(member(network, 1.min(network.tiers()), number % parts, turn)),
+                    turn,
+                    via: None,
+                }
+            }
+        }
+    }
+
+    /// A process's neighbours in the trees of each share.
+    pub(crate) fn families(&self, network: &Network, root: Rank, me: Rank, ordered: bool) -> Families {
+        let family = |number| {
+            let share = self.share(network, root, number, ordered);
+            Family::of_share(network, &share, me, self.first_tier(), &self.forms)
+        };
+        match self.shares {
+            1 => Families::One(Family::of_share(
+                network,
+                &self.share(network, root, 0, ordered),
+                me,
+                self.first_tier(),
+                &self.forms,
+            )),
+            shares => Families::Many((0..shares).map(family).collect()),
+        }
+    }
+}
+
+/// A process's neighbours in all trees.
+#[derive(Clone, Debug)]
+pub(crate) enum Families {
+    One(Family),
+    Many(Box<[Family]>),
+}
+
+impl Families {
+    /// Those for a piece, by its number.
+    pub(crate) fn of_piece(&self, number: u64) -> &Family {
+        let all = self.all();
+        &all[(number % all.len() as u64) as usize]
+    }
+
+    /// The tree of each share.
+    pub(crate) fn all(&self) -> &[Family] {
+        match self {
+            Self::One(family) => std::slice::from_ref(family),
+            Self::Many(all) => all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isthmus_topology::{Level, Shape};
+
+    #[test]
+    fn turns_go_through_machines_first_and_leaders_agree_at_all_depths() {
+        let levels = [Level::WideArea, Level::LocalArea, Level::Node];
+        let network = Network::plain(Shape::from_colours(&levels, 24, |rank, depth| match depth {
+            0 => rank / 8,
+            _ => rank / 4,
+        }));
+        let leaders = |turn| {
+            let share = Share {
+                turn,
+                ..Share::whole(9)
+            };
+            (
+                (0..3).map(|site| share.leader(&network, 1, site)).collect::<Vec<_>>(),
+                (0..6)
+                    .map(|machine| share.leader(&network, 2, machine))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(leaders(0), (vec![0, 9, 16], vec![0, 4, 9, 12, 16, 20]));
+        assert_eq!(leaders(1), (vec![4, 9, 20], vec![1, 4, 9, 13, 17, 20]));
+        assert_eq!(leaders(2), (vec![1, 9, 17], vec![1, 6, 9, 14, 17, 22]));
+    }
+}

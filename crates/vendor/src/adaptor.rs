@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Adaptors: compiled by a machine's own `mpicc`, kept by what they were compiled from.
+
+use crate::VendorError;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The adaptor's source, carried along: nothing of ours is installed at a site.
+const SOURCE: &str = include_str!("../../../adaptors/vendor.c");
+const HEADER: &str = include_str!("../../../adaptors/vendor.h");
+/// Bytes of a compiler's output that are kept.
+const OUTPUT: usize = 4096;
+
+/// A compiled adaptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adaptor {
+    /// The library.
+    pub path: PathBuf,
+    /// Whether it was compiled now or found.
+    pub built: Built,
+}
+
+/// How an adaptor came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Built {
+    /// Compiled now.
+    Now,
+    /// Compiled before for the same compiler wrapper, in the same version.
+    Before,
+}
+
+/// The adaptor for the MPI of a compiler wrapper, below `directory`: found there, or compiled. It is not opened: a process can open
+/// one vendor only, because the libraries of several have the same names.
+pub fn build(mpicc: &str, directory: &Path) -> Result<Adaptor, VendorError> {
+    let key = key(mpicc)?;
+    let path = directory.join(format!("vendor-{key}.so"));
+    let built = if path.is_file() {
+        Built::Before
+    } else {
+        compile(mpicc, directory, &path)?;
+        Built::Now
+    };
+    Ok(Adaptor { path, built })
+}
+
+/// What an adaptor depends on: the source, and the wrapper's whole command, which names the vendor's directories, libraries and compiler.
+fn key(mpicc: &str) -> Result<String, VendorError> {
+    let mut hash = Sha256::new();
+    hash.update(SOURCE);
+    hash.update(HEADER);
+    hash.update(mpicc);
+    for option in ["-show", "-dumpfullversion"] {
+        let output = run(mpicc, Command::new(mpicc).arg(option))?;
+        hash.update(&output.stdout);
+    }
+    // A new version of the vendor in the same place has another library.
+    for library in libraries(mpicc)? {
+        if let Ok(real) = library.canonicalize() {
+            hash.update(real.as_os_str().as_encoded_bytes());
+        }
+    }
+    let digest = hash.finalize();
+    Ok(digest.iter().take(8).map(|b| format!("{b:02x}")).collect())
+}
+
+/// The MPI libraries in the directories that the wrapper names.
+fn libraries(mpicc: &str) -> Result<Vec<PathBuf>, VendorError> {
+    let shown = run(mpicc, Command::new(mpicc).arg("-show"))?;
+    let words = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let directories = words.split_whitespace().filter_map(|word| word.strip_prefix("-L"));
+    let names = ["libmpi.so", "libmpich.so", "libmpi_abi.so"];
+    let files = directories.flat_map(|d| names.map(|n| Path::new(d).join(n)));
+    Ok(files.filter(|f| f.exists()).collect())
+}
+
+fn compile(mpicc: &str, directory: &Path, path: &Path) -> Result<(), VendorError> {
+    let file = |path: &Path, why| VendorError::File {
+        path: path.to_owned(),
+        why,
+    };
+    // Others may compile the same at the same time: each in a directory of its own, and the last one wins.
+    let work = directory.join(format!("vendor-{}", std::process::id()));
+    fs::create_dir_all(&work).map_err(|why| file(&work, why))?;
+    let done = (|| {
+        for (name, text) in [("vendor.c", SOURCE), ("vendor.h", HEADER)] {
+            let to = work.join(name);
+            fs::write(&to, text).map_err(|why| file(&to, why))?;
+        }
+        let made = work.join("vendor.so");
+        let mut command = Command::new(mpicc);
+        command.args(["-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o"]);
+        command.arg(&made).arg(work.join("vendor.c"));
+        let output = run(mpicc, &mut command)?;
+        if !output.status.success() {
+            return Err(refused(&command, &output.stderr));
+        }
+        fs::rename(&made, path).map_err(|why| file(path, why))
+    })();
+    // What is left is a few small files in a cache; the next build does not need them.
+    _ = fs::remove_dir_all(&work);
+    done
+}
+
+fn refused(command: &Command, stderr: &[u8]) -> VendorError {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|w| w.to_string_lossy()).collect();
+    VendorError::Compile {
+        command: words.join(" "),
+        output: String::from_utf8_lossy(&stderr[..stderr.len().min(OUTPUT)]).into_owned(),
+    }
+}
+
+fn run(mpicc: &str, command: &mut Command) -> Result<std::process::Output, VendorError> {
+    let output = command.stdin(Stdio::null()).output();
+    output.map_err(|why| VendorError::NoCompiler {
+        mpicc: mpicc.to_owned(),
+        why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrappers_that_do_not_work_are_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let missing = build("/no/such/mpicc", directory.path()).expect_err("no compiler");
+        assert!(
+            missing.to_string().contains("'/no/such/mpicc' cannot be run"),
+            "{missing}"
+        );
+        let failing = build("false", directory.path()).expect_err("a compiler that fails");
+        assert!(
+            failing.to_string().contains("does not compile the adaptor"),
+            "{failing}"
+        );
+        assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 0);
+    }
+}

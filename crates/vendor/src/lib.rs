@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A machine's own MPI ("vendor MPI") underneath ours.
+//!
+//! An *adaptor* is a small C library compiled by the vendor's `mpicc` ([`adaptor`]); it offers the vendor's functions as a table that
+//! uses C's built-in types only. [`Vendor`] opens it beside our own library, whose symbols have the same names, and
+//! [`VendorTransport`] moves the engine's frames over it.
+
+mod adaptor;
+mod error;
+mod interface;
+mod transport;
+mod vendor;
+
+pub use adaptor::{Adaptor, Built, build};
+pub use error::VendorError;
+pub use transport::VendorTransport;
+pub use vendor::{Arrival, Comm, Request, Vendor};

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine's frames over a vendor MPI, between the processes of one vendor job.
+//!
+//! A frame is a message with tag [`FRAMES`]: header and payload. Long data go without a copy as one message with a tag made of the
+//! receiver's token. Messages between two processes keep their order, as MPI promises for equal tags.
+//!
+//! A vendor MPI has no descriptor to sleep on: whoever waits polls.
+
+use crate::{Comm, Request, Vendor, VendorError};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
+use isthmus_wire::frame::{HEADER_BYTES, Header};
+use std::os::fd::BorrowedFd;
+
+/// Longest payload of a frame, bytes.
+const FRAME: usize = 32 << 10;
+/// Tag of frames.
+const FRAMES: i32 = 1;
+/// First tag of long data.
+const BULK: i32 = 16;
+/// Tags of long data; MPI promises tags up to 32767 at least.
+const BULK_TAGS: u64 = 16_384;
+/// Frames under way before the next one is refused.
+const UNDER_WAY: usize = 64;
+/// Frames taken in a row.
+const BURST: usize = 32;
+
+/// A frame on its way.
+struct Sending {
+    request: Request,
+    memory: OwnMemory,
+}
+
+/// Long data on their way out.
+struct Bulk {
+    request: Request,
+    peer: Peer,
+    token: u64,
+}
+
+/// A vendor MPI as a [`Transport`].
+pub struct VendorTransport {
+    vendor: Vendor,
+    comm: Comm,
+    /// Peer (rank in our MPI_COMM_WORLD) by rank in the vendor's.
+    peers: Vec<Peer>,
+    sending: Vec<Sending>,
+    /// Memory of frames that have left.
+    spare: Vec<OwnMemory>,
+    leaving: Vec<Bulk>,
+    coming: Vec<Bulk>,
+    /// Those who were refused.
+    refused: Vec<Peer>,
+    /// To be reported by the next poll: the vendor failed, so nobody is reached any more.
+    broken: Option<String>,
+    reported: bool,
+    room: Vec<u8>,
+}
+
+impl VendorTransport {
+    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job. Collective over that job.
+    pub fn new(mut vendor: Vendor, peers: Vec<Peer>) -> Result<Self, VendorError> {
+        let comm = vendor.duplicate(Comm::WORLD)?;
+        Ok(Self {
+            vendor,
+            comm,
+            peers,
+            sending: Vec::new(),
+            spare: Vec::new(),
+            leaving: Vec::new(),
+            coming: Vec::new(),
+            refused: Vec::new(),
+            broken: None,
+            reported: false,
+            room: Vec::new(),
+        })
+    }
+
+    /// The vendor, for what is beside the transport.
+    pub fn vendor(&mut self) -> &mut Vendor {
+        &mut self.vendor
+    }
+
+    fn rank_of(&self, peer: Peer) -> Result<u32, SendError> {
+        let rank = self.peers.iter().position(|&p| p == peer);
+        rank.map(|r| r as u32)
+            .ok_or_else(|| SendError::Lost(format!("rank {peer} is in no job of this machine's MPI")))
+    }
+
+    /// The vendor does not recover from errors, and what is under way is not known.
+    fn breaks(&mut self, error: &VendorError) -> SendError {
+        let text = self.broken.get_or_insert_with(|| error.to_string());
+        SendError::Lost(text.clone())
+    }
+
+    fn sent(&mut self) -> Result<bool, VendorError> {
+        let before = self.sending.len();
+        let mut at = 0;
+        while at < self.sending.len() {
+            match self.vendor.test(&mut self.sending[at].request)? {
+                Some(_) => self.spare.push(self.sending.swap_remove(at).memory),
+                None => at += 1,
+            }
+        }
+        Ok(self.sending.len() < before)
+    }
+
+    /// Completes long data; reports them.
+    fn completed(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {
+        let mut any = false;
+        for out in [true, false] {
+            let list = if out { &mut self.leaving } else { &mut self.coming };
+            let mut at = 0;
+            while at < list.len() {
+                if self.vendor.test(&mut list[at].request)?.is_none() {
+                    at += 1;
+                    continue;
+                }
+                let bulk = list.swap_remove(at);
+                any = true;
+                match out {
+                    true => sink.sent(bulk.peer, bulk.token),
+                    false => sink.received(bulk.peer, bulk.token),
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    fn arrived(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {
+        for taken in 0..BURST {
+            let Some(arrival) = self.vendor.find(self.comm, FRAMES)? else {
+                return Ok(taken > 0);
+            };
+            let length = usize::try_from(arrival.bytes).unwrap_or(usize::MAX);
+            self.room.resize(length.min(HEADER_BYTES + FRAME), 0);
+            self.vendor.take(&arrival, &mut self.room)?;
+            let peer = self.peers.get(arrival.source as usize).copied();
+            let header = self.room.first_chunk().map(Header::decode);
+            match (peer, header) {
+                (Some(peer), Some(Ok(header))) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
+                    sink.frame(peer, &header, &self.room[HEADER_BYTES..]);
+                }
+                (peer, _) => {
+                    let peer = peer.unwrap_or(arrival.source);
+                    sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame"));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn progress(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {
+        let left = self.sent()?;
+        if self.sending.len() < UNDER_WAY {
+            for peer in std::mem::take(&mut self.refused) {
+                sink.writable(peer);
+            }
+        }
+        Ok(self.completed(sink)? | self.arrived(sink)? | left)
+    }
+}
+
+/// The tag of long data to a token; `None`: they go as frames. Both sides ask this. Requests are told apart by the lower half of their
+/// tokens, and a token is not used again before its data are there.
+fn bulk_tag(token: u64) -> Option<i32> {
+    let index = token & 0xffff_ffff;
+    (index < BULK_TAGS).then(|| BULK + index as i32)
+}
+
+impl Transport for VendorTransport {
+    fn name(&self) -> &'static str {
+        "vendor"
+    }
+
+    fn limits(&self, _peer: Peer) -> Limits {
+        Limits {
+            frame: FRAME,
+            eager: FRAME,
+            pull: false,
+            bulk: true,
+        }
+    }
+
+    fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
+        let rank = self.rank_of(peer)?;
+        if let Some(text) = &self.broken {
+            return Err(SendError::Lost(text.clone()));
+        }
+        if self.sending.len() >= UNDER_WAY {
+            if let Err(error) = self.sent() {
+                return Err(self.breaks(&error));
+            }
+            if self.sending.len() >= UNDER_WAY {
+                if !self.refused.contains(&peer) {
+                    self.refused.push(peer);
+                }
+                return Err(SendError::WouldBlock);
+            }
+        }
+        let memory = self
+            .spare
+            .pop()
+            .unwrap_or_else(|| OwnMemory::new(0, (HEADER_BYTES + FRAME) as isize));
+        memory.memory().slice(0, HEADER_BYTES).copy_from_slice(&header.encode());
+        memory
+            .memory()
+            .slice(HEADER_BYTES as isize, payload.len())
+            .copy_from_slice(payload);
+        let length = (HEADER_BYTES + payload.len()) as u64;
+        match self
+            .vendor
+            .start_send(self.comm, &memory.reading(), length, rank, FRAMES)
+        {
+            Ok(request) => self.sending.push(Sending { request, memory }),
+            Err(error) => return Err(self.breaks(&error)),
+        }
+        Ok(())
+    }
+
+    fn send_bulk(
+        &mut self,
+        peer: Peer,
+        token: u64,
+        memory: ReadMemory,
+        length: u64,
+        sent_token: u64,
+    ) -> Result<(), SendError> {
+        let rank = self.rank_of(peer)?;
+        let Some(tag) = bulk_tag(token) else {
+            return Err(SendError::WouldBlock);
+        };
+        match self.vendor.start_send(self.comm, &memory, length, rank, tag) {
+            Ok(request) => self.leaving.push(Bulk {
+                request,
+                peer,
+                token: sent_token,
+            }),
+            Err(error) => return Err(self.breaks(&error)),
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool {
+        let (Some(tag), Ok(rank)) = (bulk_tag(token), self.rank_of(peer)) else {
+            return false;
+        };
+        match self.vendor.start_receive(self.comm, &memory, length, rank, tag) {
+            Ok(request) => self.coming.push(Bulk { request, peer, token }),
+            Err(error) => _ = self.breaks(&error),
+        }
+        true
+    }
+
+    fn handle(&mut self, _peer: Peer, _memory: ReadMemory, _length: u64) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn pull(&mut self, _: Peer, _: &[u8], _: u64, _: WriteMemory, _: u64) -> Result<bool, SendError> {
+        Ok(false)
+    }
+
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        if self.broken.is_none() {
+            match self.progress(sink) {
+                Ok(any) => return any,
+                Err(error) => _ = self.breaks(&error),
+            }
+        }
+        let first = !std::mem::replace(&mut self.reported, true);
+        if let (true, Some(text)) = (first, &self.broken) {
+            for &peer in &self.peers {
+                sink.lost(peer, text);
+            }
+        }
+        first
+    }
+
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    fn disarm(&mut self) {}
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.sending.is_empty() && self.leaving.is_empty()
+    }
+
+    fn close(&mut self, sink: &mut dyn Sink) -> bool {
+        self.poll(sink);
+        self.broken.is_some() || self.is_flushed()
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An opened adaptor.
+//!
+//! The loader is asked for deep binding: the MPI_ names that the adaptor and its vendor use are found in the vendor before they are found
+//! in our library, which has the same ones and was there first. It is never closed: MPI libraries do not survive that.
+
+use crate::VendorError;
+use crate::interface::{ANY, Functions, INTERFACE, RawArrival};
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
+use std::path::Path;
+
+/// `RTLD_DEEPBIND` of the GNU C library.
+const DEEP_BINDING: c_int = 0x8;
+/// Room for texts of the vendor.
+const TEXT: usize = 1024;
+
+/// A vendor MPI. Between [`Vendor::begin`] and [`Vendor::end`] its processes can talk. One call at a time.
+pub struct Vendor {
+    functions: &'static Functions,
+}
+
+// The table is constant; calls come one at a time because they need `&mut self`, from any thread (MPI_THREAD_SERIALIZED).
+
+/// A communicator of the vendor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comm(u64);
+
+impl Comm {
+    /// All processes of the vendor's job.
+    pub const WORLD: Self = Self(1);
+}
+
+/// A send or receive under way.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Request(u64);
+
+/// A message that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Rank in the communicator.
+    pub source: u32,
+    /// Tag.
+    pub tag: i32,
+    /// Bytes.
+    pub bytes: u64,
+    /// Its name, if it was found and not received.
+    message: u64,
+}
+
+impl From<RawArrival> for Arrival {
+    fn from(raw: RawArrival) -> Self {
+        Self {
+            source: raw.source.max(0) as u32,
+            tag: raw.tag,
+            bytes: raw.bytes.max(0) as u64,
+            message: raw.message,
+        }
+    }
+}
+
+impl Vendor {
+    /// Opens an adaptor.
+    pub fn open(path: &Path) -> Result<Self, VendorError> {
+        let refused = |why: libloading::Error| VendorError::Open {
+            path: path.to_owned(),
+            why: why.to_string(),
+        };
+        // SAFETY: runs the initializers of an MPI library that the user named; the file is one that `build` made.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL | DEEP_BINDING) }.map_err(refused)?;
+        type Entry = unsafe extern "C" fn() -> *const Functions;
+        // SAFETY: the adaptor's one symbol has this type.
+        let entry = unsafe { library.get::<Entry>(b"isthmus_vendor\0") }.map_err(refused)?;
+        // SAFETY: it returns the address of a constant table.
+        let table = unsafe { entry() };
+        // SAFETY: the table begins with two numbers in every version, and is never unmapped because the library is never closed.
+        let functions = unsafe { table.as_ref() };
+        std::mem::forget(library);
+        match functions {
+            Some(functions)
+                if functions.interface == INTERFACE && functions.size as usize == size_of::<Functions>() =>
+            {
+                Ok(Self { functions })
+            }
+            found => Err(VendorError::Interface {
+                path: path.to_owned(),
+                found: found.map_or(0, |f| f.interface),
+            }),
+        }
+    }
+
+    /// What the vendor calls itself, first line.
+    pub fn version(&self) -> Result<String, VendorError> {
+        // SAFETY: the memory has the length that is said.
+        let text = text(|to, room| unsafe { (self.functions.version)(to, room) });
+        let text = text.map_err(|code| self.failed("tell its version", code))?;
+        Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+    }
+
+    fn failed(&self, function: &'static str, code: c_int) -> VendorError {
+        // SAFETY: the memory has the length that is said.
+        let text = text(|to, room| unsafe { (self.functions.explain)(code, to, room) });
+        VendorError::Call {
+            function,
+            code,
+            text: text.unwrap_or_else(|_| "no text".to_owned()),
+        }
+    }
+
+    fn done(&self, function: &'static str, code: c_int) -> Result<(), VendorError> {
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(self.failed(function, code))
+        }
+    }
+
+    /// MPI_Init: rank and number of processes in the vendor's job.
+    pub fn begin(&mut self) -> Result<(u32, u32), VendorError> {
+        let (mut rank, mut count) = (0, 0);
+        // SAFETY: both are written.
+        let code = unsafe { (self.functions.begin)(&raw mut rank, &raw mut count) };
+        self.done("begin", code)?;
+        Ok((rank.max(0) as u32, count.max(0) as u32))
+    }
+
+    /// MPI_Finalize.
+    pub fn end(&mut self) -> Result<(), VendorError> {
+        // SAFETY: no conditions.
+        let code = unsafe { (self.functions.end)() };
+        self.done("end", code)
+    }
+
+    /// MPI_Abort: ends the vendor's job.
+    pub fn abort(&mut self, status: i32) {
+        // SAFETY: no conditions.
+        _ = unsafe { (self.functions.abort)(status) };
+    }
+
+    /// A communicator with the same members. Collective.
+    pub fn duplicate(&mut self, comm: Comm) -> Result<Comm, VendorError> {
+        let mut made = 0;
+        // SAFETY: `made` is written.
+        let code = unsafe { (self.functions.duplicate)(comm.0, &raw mut made) };
+        self.done("duplicate a communicator", code)?;
+        Ok(Comm(made))
+    }
+
+    /// A communicator of some members, by their ranks; `None` at the others. Collective over `comm`.
+    pub fn subset(&mut self, comm: Comm, ranks: &[i32]) -> Result<Option<Comm>, VendorError> {
+        let mut made = 0;
+        let count = c_int::try_from(ranks.len()).unwrap_or(c_int::MAX);
+        // SAFETY: so many ranks are read, and `made` is written.
+        let code = unsafe { (self.functions.subset)(comm.0, ranks.as_ptr(), count, &raw mut made) };
+        self.done("make a communicator", code)?;
+        Ok((made > 0).then_some(Comm(made)))
+    }
+
+    /// Frees a communicator that was made. Collective.
+    pub fn release(&mut self, comm: Comm) -> Result<(), VendorError> {
+        // SAFETY: no conditions; unknown names are errors.
+        let code = unsafe { (self.functions.release)(comm.0) };
+        self.done("free a communicator", code)
+    }
+
+    /// Starts to send `length` bytes from the memory's origin, which stays as it is until the request is complete.
+    pub fn start_send(
+        &mut self,
+        comm: Comm,
+        memory: &ReadMemory,
+        length: u64,
+        to: u32,
+        tag: i32,
+    ) -> Result<Request, VendorError> {
+        let mut request = 0;
+        let data = memory.part(0, length as usize).address() as *const c_void;
+        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let code = unsafe {
+            (self.functions.start_send)(
+                comm.0,
+                data,
+                length as c_longlong,
+                to as c_int,
+                tag,
+                0,
+                &raw mut request,
+            )
+        };
+        self.done("send", code)?;
+        Ok(Request(request))
+    }
+
+    /// Starts to receive up to `length` bytes to the memory's origin, which nobody else touches until the request is complete.
+    pub fn start_receive(
+        &mut self,
+        comm: Comm,
+        memory: &WriteMemory,
+        length: u64,
+        from: u32,
+        tag: i32,
+    ) -> Result<Request, VendorError> {
+        let mut request = 0;
+        let room = memory.part(0, length as usize).address() as *mut c_void;
+        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let code = unsafe {
+            (self.functions.start_receive)(comm.0, room, length as c_longlong, from as c_int, tag, &raw mut request)
+        };
+        self.done("receive", code)?;
+        Ok(Request(request))
+    }
+
+    /// Whether a request is complete; then it is gone.
+    pub fn test(&mut self, request: &mut Request) -> Result<Option<Arrival>, VendorError> {
+        let (mut complete, mut arrival) = (0, RawArrival::default());
+        // SAFETY: all three are written.
+        let code = unsafe { (self.functions.test)(&raw mut request.0, &raw mut complete, &raw mut arrival) };
+        self.done("complete a request", code)?;
+        Ok((complete != 0).then(|| arrival.into()))
+    }
+
+    /// A message with this tag, from anybody, taken out of the matching; [`Vendor::take`] it.
+    pub fn find(&mut self, comm: Comm, tag: i32) -> Result<Option<Arrival>, VendorError> {
+        let (mut found, mut arrival) = (0, RawArrival::default());
+        // SAFETY: both are written.
+        let code = unsafe { (self.functions.find)(comm.0, ANY, tag, &raw mut found, &raw mut arrival) };
+        self.done("look for messages", code)?;
+        Ok((found != 0).then(|| arrival.into()))
+    }
+
+    /// Receives a message that was found, into memory of exactly its length.
+    pub fn take(&mut self, arrival: &Arrival, room: &mut [u8]) -> Result<(), VendorError> {
+        // SAFETY: the memory has the length that is said.
+        let code =
+            unsafe { (self.functions.take)(arrival.message, room.as_mut_ptr().cast(), room.len() as c_longlong) };
+        self.done("receive a message", code)
+    }
+
+    /// Nobody leaves before everybody has entered.
+    pub fn barrier(&mut self, comm: Comm) -> Result<(), VendorError> {
+        // SAFETY: no conditions; unknown names are errors.
+        let code = unsafe { (self.functions.barrier)(comm.0) };
+        self.done("synchronize", code)
+    }
+}
+
+/// A text that a function writes.
+fn text(write: impl FnOnce(*mut c_char, c_int) -> c_int) -> Result<String, c_int> {
+    let mut room = vec![0u8; TEXT];
+    match write(room.as_mut_ptr().cast(), TEXT as c_int) {
+        0 => Ok(CStr::from_bytes_until_nul(&room).map_or_else(|_| String::new(), |t| t.to_string_lossy().into_owned())),
+        code => Err(code),
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The transport over every vendor MPI that is installed: this test binary starts itself again under the vendor's mpiexec.
+
+#![expect(clippy::print_stderr, reason = "which peers were tried")]
+
+use isthmus_datatype::raw::{OwnMemory, WriteMemory};
+use isthmus_transport::{Peer, Placement, SendError, Sink, Transport};
+use isthmus_vendor::{Built, Vendor, VendorTransport, build};
+use isthmus_wire::frame::{Header, Kind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Set for the processes of a vendor's job: the adaptor.
+const ADAPTOR: &str = "ISTHMUS_TEST_ADAPTOR";
+
+/// Compiler wrapper, launcher and its options of the peers that may be there.
+fn installed() -> Vec<(String, String, Vec<&'static str>)> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
+    let own = |name: &str, program: &str| top.join(name).join("bin").join(program).to_string_lossy().into_owned();
+    let open = vec!["--allow-run-as-root", "--oversubscribe"];
+    let all = vec![
+        ("mpicc.mpich".into(), "mpiexec.mpich".into(), vec![]),
+        ("mpicc.openmpi".into(), "mpiexec.openmpi".into(), open.clone()),
+        (own("mpich-5.0.2", "mpicc"), own("mpich-5.0.2", "mpiexec"), vec![]),
+        (own("openmpi-5.0.11", "mpicc"), own("openmpi-5.0.11", "mpiexec"), open),
+    ];
+    let works = |mpicc: &String| {
+        Command::new(mpicc)
+            .arg("-show")
+            .output()
+            .is_ok_and(|o| o.status.success())
+    };
+    all.into_iter()
+        .filter(|(mpicc, ..)| {
+            let there = works(mpicc);
+            if !there {
+                eprintln!("skipped: {mpicc} is not installed");
+            }
+            there
+        })
+        .collect()
+}
+
+#[test]
+fn frames_and_long_data_over_each_vendor() {
+    if std::env::var_os(ADAPTOR).is_some() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    for (mpicc, mpiexec, options) in installed() {
+        let adaptor = build(&mpicc, directory.path()).unwrap_or_else(|error| panic!("{error}"));
+        let again = build(&mpicc, directory.path()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            (adaptor.built, again.built, &adaptor.path),
+            (Built::Now, Built::Before, &again.path)
+        );
+        let program = std::env::current_exe().expect("this program");
+        let output = Command::new("timeout")
+            .arg("60")
+            .arg(&mpiexec)
+            .args(&options)
+            .args(["-n", "3"])
+            .arg(program)
+            .args(["--exact", "a_process_of_a_vendors_job", "--nocapture"])
+            .env(ADAPTOR, &adaptor.path)
+            .output()
+            .expect("mpiexec runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        eprintln!(
+            "{mpicc}: {}",
+            said.lines().find(|l| l.contains("all frames seen")).unwrap_or_default()
+        );
+        assert!(
+            output.status.success() && said.matches("all frames seen").count() == 3,
+            "{mpiexec}: {}\n{said}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+/// What one process has seen.
+#[derive(Default)]
+struct Seen {
+    frames: Vec<Vec<(u64, Vec<u8>)>>,
+    received: usize,
+    sent: usize,
+    lost: Vec<String>,
+}
+
+impl Sink for Seen {
+    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        self.frames[peer as usize].push((header.token, payload.to_vec()));
+    }
+    fn place(&mut self, _: Peer, _: &Header) -> Placement {
+        Placement::Collect
+    }
+    fn placed(&mut self, _: Peer, _: &Header) {}
+    fn received(&mut self, _: Peer, _: u64) {
+        self.received += 1;
+    }
+    fn sent(&mut self, _: Peer, _: u64) {
+        self.sent += 1;
+    }
+    fn writable(&mut self, _: Peer) {}
+    fn lost(&mut self, peer: Peer, reason: &str) {
+        self.lost.push(format!("{peer}: {reason}"));
+    }
+}
+
+const FRAMES: u64 = 300;
+const LONG: usize = 3 << 20;
+
+fn content(from: u32, number: u64) -> Vec<u8> {
+    let length = [0, 1, 100, 4096, 32 << 10][number as usize % 5];
+    (0..length)
+        .map(|i| (i as u64 * 7 + number + u64::from(from)) as u8)
+        .collect()
+}
+
+fn send(transport: &mut VendorTransport, seen: &mut Seen, peer: Peer, header: &Header, payload: &[u8]) {
+    for _ in 0..1_000_000 {
+        match transport.send(peer, header, payload) {
+            Ok(()) => return,
+            Err(SendError::WouldBlock) => _ = transport.poll(seen),
+            Err(SendError::Lost(reason)) => panic!("{reason}"),
+        }
+    }
+    panic!("a frame to {peer} is refused for ever");
+}
+
+/// Run under a vendor's mpiexec only.
+#[test]
+fn a_process_of_a_vendors_job() {
+    let Some(adaptor) = std::env::var_os(ADAPTOR).map(PathBuf::from) else {
+        return;
+    };
+    let mut vendor = Vendor::open(&adaptor).unwrap_or_else(|error| panic!("{error}"));
+    let name = vendor.version().unwrap_or_else(|error| panic!("{error}"));
+    let (me, count) = vendor.begin().unwrap_or_else(|error| panic!("{error}"));
+    // Peers are numbered otherwise than the vendor's ranks.
+    let peer_of = |rank: u32| count - 1 - rank;
+    let mut transport =
+        VendorTransport::new(vendor, (0..count).map(peer_of).collect()).unwrap_or_else(|e| panic!("{e}"));
+    let me = peer_of(me);
+    let mut seen = Seen {
+        frames: vec![Vec::new(); count as usize],
+        ..Seen::default()
+    };
+    let others: Vec<Peer> = (0..count).filter(|&p| p != me).collect();
+    let rooms: Vec<OwnMemory> = others.iter().map(|_| OwnMemory::new(0, LONG as isize)).collect();
+    let long: Vec<u8> = (0..LONG).map(|i| (i / 3) as u8 ^ me as u8).collect();
+    let data = OwnMemory::with(&long);
+    for (i, &peer) in others.iter().enumerate() {
+        assert!(transport.expect(
+            peer,
+            u64::from(peer),
+            WriteMemory::clone(&rooms[i].memory()),
+            LONG as u64
+        ));
+    }
+    for number in 0..FRAMES {
+        for &peer in &others {
+            let payload = content(me, number);
+            let header = Header::new(Kind::Eager, 1, me, 0, payload.len() as u64, number);
+            send(&mut transport, &mut seen, peer, &header, &payload);
+        }
+    }
+    for &peer in &others {
+        transport
+            .send_bulk(peer, u64::from(me), data.reading(), LONG as u64, 9)
+            .expect("long data");
+    }
+    let complete = |seen: &Seen| {
+        let all = others.iter().all(|&p| seen.frames[p as usize].len() as u64 == FRAMES);
+        all && seen.received == others.len() && seen.sent == others.len()
+    };
+    for _ in 0..20_000_000u64 {
+        transport.poll(&mut seen);
+        if complete(&seen) {
+            break;
+        }
+    }
+    assert!(
+        complete(&seen) && seen.lost.is_empty(),
+        "{} received, {} sent, {:?}",
+        seen.received,
+        seen.sent,
+        seen.lost
+    );
+    for (i, &peer) in others.iter().enumerate() {
+        for (number, frame) in (0..).zip(&seen.frames[peer as usize]) {
+            assert_eq!(frame, &(number, content(peer, number)), "frame {number} of {peer}");
+        }
+        let room = rooms[i].content();
+        assert!(
+            (0..LONG).all(|j| room[j] == (j / 3) as u8 ^ peer as u8),
+            "long data of {peer}"
+        );
+    }
+    println!("all frames seen over {name}");
+    while !transport.close(&mut seen) {}
+    transport
+        .vendor()
+        .barrier(isthmus_vendor::Comm::WORLD)
+        .unwrap_or_else(|e| panic!("{e}"));
+    transport.vendor().end().unwrap_or_else(|e| panic!("{e}"));
+}
