@@ -35,7 +35,7 @@ pub(crate) fn adaptor(arguments: &Adaptor) -> ExitCode {
             crate::print(&text);
             ExitCode::SUCCESS
         }
-        Err(error) => crate::run::refuse(&error),
+        Err(error) => crate::diagnostic::refuse(&error),
     }
 }
 
