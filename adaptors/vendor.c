@@ -2,12 +2,45 @@
 /* An adaptor: see vendor.h. Compile it with the machine's own mpicc:  mpicc -shared -fPIC -O2 -o adaptor.so vendor.c
  *
  * Calls go by PMPI_ names: a tool that the program carries watches our functions, not those underneath. MPI 3.1 is enough. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "vendor.h"
 
 #include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A library of the standard ABI has the file name of ours, which the loader takes for the same: it is opened by its path, and its functions
+ * are looked up by name, each once. */
+#ifdef ISTHMUS_VENDOR_LIBRARY
+#include <dlfcn.h>
+#include <stdio.h>
+
+static void *by_name(const char *name)
+{
+    static void *library;
+    if (!library)
+        library = dlopen(ISTHMUS_VENDOR_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    void *found = library ? dlsym(library, name) : NULL;
+    if (!found) {
+        fprintf(stderr, "isthmus: %s of %s: %s\n", name, ISTHMUS_VENDOR_LIBRARY, dlerror());
+        abort();
+    }
+    return found;
+}
+
+#define CALL(name)                                                                                                     \
+    __extension__({                                                                                                    \
+        static __typeof__(&PMPI_##name) at;                                                                            \
+        if (!at)                                                                                                       \
+            *(void **)&at = by_name("PMPI_" #name);                                                                    \
+        at;                                                                                                            \
+    })
+#else
+#define CALL(name) PMPI_##name
+#endif
 
 /* Objects by name: name n is in place n - 1; free places are linked. */
 #define TABLE(name, object, type)                                                                                      \
@@ -63,25 +96,25 @@ static int as_type(long long bytes, int *count, MPI_Datatype *type)
     }
     *count = 1;
     MPI_Datatype block, parts[2];
-    int code = PMPI_Type_contiguous(BLOCK, MPI_BYTE, &block);
+    int code = CALL(Type_contiguous)(BLOCK, MPI_BYTE, &block);
     if (code)
         return code;
-    code = PMPI_Type_contiguous((int)(bytes / BLOCK), block, &parts[0]);
-    PMPI_Type_free(&block);
+    code = CALL(Type_contiguous)((int)(bytes / BLOCK), block, &parts[0]);
+    CALL(Type_free)(&block);
     if (code)
         return code;
     parts[1] = MPI_BYTE;
     int lengths[2] = { 1, (int)(bytes % BLOCK) };
     MPI_Aint places[2] = { 0, (MPI_Aint)(bytes / BLOCK) * BLOCK };
-    code = PMPI_Type_create_struct(2, lengths, places, parts, type);
-    PMPI_Type_free(&parts[0]);
-    return code ? code : PMPI_Type_commit(type);
+    code = CALL(Type_create_struct)(2, lengths, places, parts, type);
+    CALL(Type_free)(&parts[0]);
+    return code ? code : CALL(Type_commit)(type);
 }
 
 static void done_with(MPI_Datatype *type)
 {
     if (*type != MPI_BYTE)
-        PMPI_Type_free(type);
+        CALL(Type_free)(type);
 }
 
 static int copy_text(char *from, int length, char *text, int room)
@@ -100,7 +133,7 @@ static int version(char *text, int room)
     char *whole = malloc(MPI_MAX_LIBRARY_VERSION_STRING);
     if (!whole)
         return MPI_ERR_NO_MEM;
-    int length = 0, code = PMPI_Get_library_version(whole, &length);
+    int length = 0, code = CALL(Get_library_version)(whole, &length);
     if (!code)
         code = copy_text(whole, length, text, room);
     free(whole);
@@ -110,26 +143,26 @@ static int version(char *text, int room)
 static int explain(int code, char *text, int room)
 {
     char whole[MPI_MAX_ERROR_STRING];
-    int length = 0, failed = PMPI_Error_string(code, whole, &length);
+    int length = 0, failed = CALL(Error_string)(code, whole, &length);
     return failed ? failed : copy_text(whole, length, text, room);
 }
 
 static int begin(int *rank, int *count)
 {
     int provided;
-    int code = PMPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+    int code = CALL(Init_thread)(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     if (code)
         return code;
-    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    PMPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CALL(Comm_set_errhandler)(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    CALL(Comm_set_errhandler)(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     if (comms_put(MPI_COMM_WORLD) != 1)
         return MPI_ERR_NO_MEM;
-    PMPI_Comm_rank(MPI_COMM_WORLD, rank);
-    return PMPI_Comm_size(MPI_COMM_WORLD, count);
+    CALL(Comm_rank)(MPI_COMM_WORLD, rank);
+    return CALL(Comm_size)(MPI_COMM_WORLD, count);
 }
 
-static int end(void) { return PMPI_Finalize(); }
-static int abort_all(int status) { return PMPI_Abort(MPI_COMM_WORLD, status); }
+static int end(void) { return CALL(Finalize)(); }
+static int abort_all(int status) { return CALL(Abort)(MPI_COMM_WORLD, status); }
 
 /* Gives a communicator a name, or frees it again. */
 static int named(int code, MPI_Comm comm, unsigned long long *made)
@@ -140,14 +173,14 @@ static int named(int code, MPI_Comm comm, unsigned long long *made)
     *made = comms_put(comm);
     if (*made)
         return MPI_SUCCESS;
-    PMPI_Comm_free(&comm);
+    CALL(Comm_free)(&comm);
     return MPI_ERR_NO_MEM;
 }
 
 static int duplicate(unsigned long long comm, unsigned long long *made)
 {
     MPI_Comm copy = MPI_COMM_NULL;
-    int code = PMPI_Comm_dup(comm_of(comm), &copy);
+    int code = CALL(Comm_dup)(comm_of(comm), &copy);
     return named(code, copy, made);
 }
 
@@ -155,15 +188,15 @@ static int subset(unsigned long long comm, const int *ranks, int count, unsigned
 {
     MPI_Comm part = MPI_COMM_NULL;
     MPI_Group all, some;
-    int code = PMPI_Comm_group(comm_of(comm), &all);
+    int code = CALL(Comm_group)(comm_of(comm), &all);
     if (code)
         return code;
-    code = PMPI_Group_incl(all, count, ranks, &some);
-    PMPI_Group_free(&all);
+    code = CALL(Group_incl)(all, count, ranks, &some);
+    CALL(Group_free)(&all);
     if (code)
         return code;
-    code = PMPI_Comm_create(comm_of(comm), some, &part);
-    PMPI_Group_free(&some);
+    code = CALL(Comm_create)(comm_of(comm), some, &part);
+    CALL(Group_free)(&some);
     return named(code, part, made);
 }
 
@@ -172,7 +205,7 @@ static int release(unsigned long long comm)
     MPI_Comm *place = comms_get(comm);
     if (!place || comm == 1)
         return MPI_ERR_COMM;
-    int code = PMPI_Comm_free(place);
+    int code = CALL(Comm_free)(place);
     comms_drop(comm);
     return code;
 }
@@ -183,7 +216,7 @@ static int any_tag(int tag) { return tag == ISTHMUS_VENDOR_ANY ? MPI_ANY_TAG : t
 static void arrived(MPI_Status *status, struct isthmus_vendor_arrival *arrival)
 {
     MPI_Count bytes = 0;
-    PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
+    CALL(Get_elements_x)(status, MPI_BYTE, &bytes);
     arrival->source = status->MPI_SOURCE;
     arrival->tag = status->MPI_TAG;
     arrival->bytes = bytes;
@@ -197,7 +230,7 @@ static int send(unsigned long long comm, const void *data, long long bytes, int 
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = PMPI_Send(data, count, type, to, tag, comm_of(comm));
+    code = CALL(Send)(data, count, type, to, tag, comm_of(comm));
     done_with(&type);
     return code;
 }
@@ -211,7 +244,7 @@ static int receive(unsigned long long comm, void *room, long long bytes, int fro
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = PMPI_Recv(room, count, type, any_source(from), any_tag(tag), comm_of(comm), &status);
+    code = CALL(Recv)(room, count, type, any_source(from), any_tag(tag), comm_of(comm), &status);
     done_with(&type);
     if (!code)
         arrived(&status, arrival);
@@ -237,8 +270,8 @@ static int start_send(unsigned long long comm, const void *data, long long bytes
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = synchronous ? PMPI_Issend(data, count, type, to, tag, comm_of(comm), &request)
-                       : PMPI_Isend(data, count, type, to, tag, comm_of(comm), &request);
+    code = synchronous ? CALL(Issend)(data, count, type, to, tag, comm_of(comm), &request)
+                       : CALL(Isend)(data, count, type, to, tag, comm_of(comm), &request);
     done_with(&type);
     return pending(code, request, name);
 }
@@ -252,7 +285,7 @@ static int start_receive(unsigned long long comm, void *room, long long bytes, i
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = PMPI_Irecv(room, count, type, any_source(from), any_tag(tag), comm_of(comm), &request);
+    code = CALL(Irecv)(room, count, type, any_source(from), any_tag(tag), comm_of(comm), &request);
     done_with(&type);
     return pending(code, request, name);
 }
@@ -264,7 +297,7 @@ static int test(unsigned long long *name, int *complete, struct isthmus_vendor_a
     *complete = 0;
     if (!request)
         return MPI_ERR_REQUEST;
-    int code = PMPI_Test(request, complete, &status);
+    int code = CALL(Test)(request, complete, &status);
     if (code || *complete) {
         requests_drop(*name);
         *name = 0;
@@ -278,7 +311,7 @@ static int find(unsigned long long comm, int from, int tag, int *found, struct i
 {
     MPI_Message message;
     MPI_Status status;
-    int code = PMPI_Improbe(any_source(from), any_tag(tag), comm_of(comm), found, &message, &status);
+    int code = CALL(Improbe)(any_source(from), any_tag(tag), comm_of(comm), found, &message, &status);
     if (code || !*found)
         return code;
     arrived(&status, arrival);
@@ -296,7 +329,7 @@ static int take(unsigned long long name, void *room, long long bytes)
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = PMPI_Mrecv(room, count, type, message, MPI_STATUS_IGNORE);
+    code = CALL(Mrecv)(room, count, type, message, MPI_STATUS_IGNORE);
     messages_drop(name);
     done_with(&type);
     return code;
@@ -315,7 +348,7 @@ static MPI_Datatype type_of(int type)
     return type >= 0 && type < ISTHMUS_VENDOR_TYPES ? all[type] : MPI_DATATYPE_NULL;
 }
 
-static int barrier(unsigned long long comm) { return PMPI_Barrier(comm_of(comm)); }
+static int barrier(unsigned long long comm) { return CALL(Barrier)(comm_of(comm)); }
 
 static int bcast(unsigned long long comm, void *data, long long bytes, int root)
 {
@@ -324,7 +357,7 @@ static int bcast(unsigned long long comm, void *data, long long bytes, int root)
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = PMPI_Bcast(data, count, type, root, comm_of(comm));
+    code = CALL(Bcast)(data, count, type, root, comm_of(comm));
     done_with(&type);
     return code;
 }
@@ -351,12 +384,12 @@ static long long width_of(int type)
 
 static int reduce(unsigned long long comm, const void *data, void *result, long long count, int type, int op, int root)
 {
-    IN_PARTS(count, width_of(type), PMPI_Reduce(from, to, part, type_of(type), op_of(op), root, comm_of(comm)))
+    IN_PARTS(count, width_of(type), CALL(Reduce)(from, to, part, type_of(type), op_of(op), root, comm_of(comm)))
 }
 
 static int allreduce(unsigned long long comm, const void *data, void *result, long long count, int type, int op)
 {
-    IN_PARTS(count, width_of(type), PMPI_Allreduce(from, to, part, type_of(type), op_of(op), comm_of(comm)))
+    IN_PARTS(count, width_of(type), CALL(Allreduce)(from, to, part, type_of(type), op_of(op), comm_of(comm)))
 }
 
 static int allgather(unsigned long long comm, const void *data, void *result, long long bytes)
@@ -366,7 +399,7 @@ static int allgather(unsigned long long comm, const void *data, void *result, lo
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = PMPI_Allgather(data, count, type, result, count, type, comm_of(comm));
+    code = CALL(Allgather)(data, count, type, result, count, type, comm_of(comm));
     done_with(&type);
     return code;
 }
@@ -378,7 +411,7 @@ static int alltoall(unsigned long long comm, const void *data, void *result, lon
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = PMPI_Alltoall(data, count, type, result, count, type, comm_of(comm));
+    code = CALL(Alltoall)(data, count, type, result, count, type, comm_of(comm));
     done_with(&type);
     return code;
 }

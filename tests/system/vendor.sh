@@ -6,10 +6,12 @@
 command -v mpicc >/dev/null 2>&1 || skip "no mpicc in PATH"
 mpicc -std=c11 -O2 -Wall -Wextra "$top/tests/vendor/beside.c" -o beside -ldl || fail "mpicc beside.c"
 tried=0
-for vendor in mpich openmpi mpich-5.0.2 openmpi-5.0.11; do
+for vendor in mpich openmpi mpich-5.0.2 mpich-5.0.2-abi openmpi-5.0.11; do
     compiler=mpicc.$vendor launcher=mpiexec.$vendor
-    if [ -d "$top/target/peers/$vendor" ]; then
-        compiler=$top/target/peers/$vendor/bin/mpicc launcher=$top/target/peers/$vendor/bin/mpiexec
+    tree=$top/target/peers/${vendor%-abi}
+    if [ -d "$tree" ]; then
+        compiler=$tree/bin/mpicc launcher=$tree/bin/mpiexec
+        case $vendor in *-abi) compiler=${compiler}_abi ;; esac
     fi
     if ! command -v "$compiler" >/dev/null 2>&1; then
         echo "not installed, not tried: $vendor"

@@ -34,48 +34,64 @@ pub enum Built {
 /// The adaptor for the MPI of a compiler wrapper, below `directory`: found there, or compiled. It is not opened: a process can open
 /// one vendor only, because the libraries of several have the same names.
 pub fn build(mpicc: &str, directory: &Path) -> Result<Adaptor, VendorError> {
-    let key = key(mpicc)?;
+    let wrapper = Wrapper::ask(mpicc)?;
+    let key = key(mpicc, &wrapper)?;
     let path = directory.join(format!("vendor-{key}.so"));
     let built = if path.is_file() {
         Built::Before
     } else {
-        compile(mpicc, directory, &path)?;
+        compile(mpicc, &wrapper, directory, &path)?;
         Built::Now
     };
     Ok(Adaptor { path, built })
 }
 
+/// What a wrapper says that it does.
+struct Wrapper {
+    /// The whole command.
+    shown: String,
+    /// The MPI libraries in the directories that it names.
+    libraries: Vec<PathBuf>,
+}
+
+impl Wrapper {
+    fn ask(mpicc: &str) -> Result<Self, VendorError> {
+        let output = run(mpicc, Command::new(mpicc).arg("-show"))?;
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        let directories = shown.split_whitespace().filter_map(|word| word.strip_prefix("-L"));
+        let names = ["libmpi.so", "libmpich.so", ABI];
+        let files = directories.flat_map(|d| names.map(|n| Path::new(d).join(n)));
+        let libraries = files.filter(|f| f.exists()).collect();
+        Ok(Self { shown, libraries })
+    }
+
+    /// The library of the standard ABI, if it links that. It has the name of ours, so the adaptor opens it by its path.
+    fn standard(&self) -> Option<&PathBuf> {
+        let links = self.shown.split_whitespace().any(|word| word == "-lmpi_abi");
+        self.libraries.iter().find(|l| links && l.ends_with(ABI))
+    }
+}
+
+/// Name of the library of the standard ABI. (The name for linkers may be a text for them and not the library.)
+const ABI: &str = "libmpi_abi.so.1";
+
 /// What an adaptor depends on: the source, and the wrapper's whole command, which names the vendor's directories, libraries and compiler.
-fn key(mpicc: &str) -> Result<String, VendorError> {
+fn key(mpicc: &str, wrapper: &Wrapper) -> Result<String, VendorError> {
     let mut hash = Sha256::new();
     hash.update(SOURCE);
     hash.update(HEADER);
     hash.update(mpicc);
-    for option in ["-show", "-dumpfullversion"] {
-        let output = run(mpicc, Command::new(mpicc).arg(option))?;
-        hash.update(&output.stdout);
-    }
+    hash.update(&wrapper.shown);
+    hash.update(run(mpicc, Command::new(mpicc).arg("-dumpfullversion"))?.stdout);
     // A new version of the vendor in the same place has another library.
-    for library in libraries(mpicc)? {
-        if let Ok(real) = library.canonicalize() {
-            hash.update(real.as_os_str().as_encoded_bytes());
-        }
+    for real in wrapper.libraries.iter().filter_map(|l| l.canonicalize().ok()) {
+        hash.update(real.as_os_str().as_encoded_bytes());
     }
     let digest = hash.finalize();
     Ok(digest.iter().take(8).map(|b| format!("{b:02x}")).collect())
 }
 
-/// The MPI libraries in the directories that the wrapper names.
-fn libraries(mpicc: &str) -> Result<Vec<PathBuf>, VendorError> {
-    let shown = run(mpicc, Command::new(mpicc).arg("-show"))?;
-    let words = String::from_utf8_lossy(&shown.stdout).into_owned();
-    let directories = words.split_whitespace().filter_map(|word| word.strip_prefix("-L"));
-    let names = ["libmpi.so", "libmpich.so", "libmpi_abi.so"];
-    let files = directories.flat_map(|d| names.map(|n| Path::new(d).join(n)));
-    Ok(files.filter(|f| f.exists()).collect())
-}
-
-fn compile(mpicc: &str, directory: &Path, path: &Path) -> Result<(), VendorError> {
+fn compile(mpicc: &str, wrapper: &Wrapper, directory: &Path, path: &Path) -> Result<(), VendorError> {
     let file = |path: &Path, why| VendorError::File {
         path: path.to_owned(),
         why,
@@ -90,8 +106,12 @@ fn compile(mpicc: &str, directory: &Path, path: &Path) -> Result<(), VendorError
         }
         let made = work.join("vendor.so");
         let mut command = Command::new(mpicc);
-        command.args(["-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o"]);
-        command.arg(&made).arg(work.join("vendor.c"));
+        command.args(["-shared", "-fPIC", "-O2", "-fvisibility=hidden"]);
+        if let Some(library) = wrapper.standard().and_then(|l| l.canonicalize().ok()) {
+            command.arg(format!("-DISTHMUS_VENDOR_LIBRARY=\"{}\"", library.display()));
+            command.arg("-Wl,--as-needed");
+        }
+        command.arg("-o").arg(&made).arg(work.join("vendor.c")).arg("-ldl");
         let output = run(mpicc, &mut command)?;
         if !output.status.success() {
             return Err(refused(&command, &output.stderr));

@@ -22,6 +22,7 @@ fn installed() -> Vec<(String, String, Vec<&'static str>)> {
         ("mpicc.mpich".into(), "mpiexec.mpich".into(), vec![]),
         ("mpicc.openmpi".into(), "mpiexec.openmpi".into(), open.clone()),
         (own("mpich-5.0.2", "mpicc"), own("mpich-5.0.2", "mpiexec"), vec![]),
+        (own("mpich-5.0.2", "mpicc_abi"), own("mpich-5.0.2", "mpiexec"), vec![]),
         (own("openmpi-5.0.11", "mpicc"), own("openmpi-5.0.11", "mpiexec"), open),
     ];
     let works = |mpicc: &String| {
