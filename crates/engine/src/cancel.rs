@@ -14,7 +14,7 @@ use isthmus_wire::frame::{Header, Kind};
 
 use crate::requests::{NONE, SendStage, Task};
 use crate::state::{Content, State, Work};
-use crate::{Engine, Request};
+use crate::{Engine, Request, Sent};
 
 impl Engine {
     /// Cancels a receive or send that has not matched yet; it completes as cancelled. Anything else goes on as if nothing had been said.
@@ -29,6 +29,26 @@ impl Engine {
             self.recall(index, peer);
         }
         self.work();
+    }
+
+    /// Cancels a send that has no request: gives it one, which completes as cancelled or not.
+    pub fn cancel_sent(&mut self, sent: Sent) -> Request {
+        let Sent { peer, token } = sent;
+        let index = self.state.requests.insert(Task::Nothing);
+        let request = self.state.requests.name(index);
+        if peer == self.state.me {
+            let thrown = self.throw_own(|content, t| !content.is_local() && t == token);
+            self.state.requests.slot_mut(index).completion.cancelled = thrown;
+            self.state.finish(index);
+        } else if self.state.peers[peer as usize].lost {
+            self.state.finish(index);
+        } else {
+            self.state.requests.slot_mut(index).task = Task::Recall(peer);
+            self.state.recalls.insert(token, index);
+            self.control(peer, Header::control(Kind::Cancel, token, 0, 0));
+        }
+        self.work();
+        request
     }
 
     /// A message of which nothing has left this process stays here.
@@ -111,13 +131,16 @@ impl State {
 
     /// The answer to a question of ours whether a message was thrown away. The send may have ended meanwhile.
     pub(crate) fn recalled(&mut self, peer: Peer, header: &Header) {
-        let Some(index) = self.requests.index(Request::from_raw(header.token)) else {
+        let recalled = self.recalls.get(&header.token).copied();
+        let Some(index) = recalled.or_else(|| self.requests.index(Request::from_raw(header.token))) else {
             return;
         };
         let thrown = header.length != 0;
         let slot = self.requests.slot_mut(index);
         match &mut slot.task {
-            Task::Recall(to) if *to == peer => {}
+            Task::Recall(to) if *to == peer => {
+                self.recalls.remove(&header.token);
+            }
             Task::Send(task) if task.peer == peer && task.recalled => {
                 task.recalled = false;
                 if !thrown {

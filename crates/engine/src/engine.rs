@@ -90,6 +90,28 @@ impl Engine {
         Some(self.state.requests.remove(index))
     }
 
+    /// As [`Engine::take`] if the request has completed without an error and was not cancelled: source, tag and bytes.
+    #[inline]
+    pub fn take_success(&mut self, request: Request) -> Option<(u32, i32, u64)> {
+        let index = self.state.requests.index(request)?;
+        let slot = self.state.requests.slot(index);
+        let Completion {
+            source,
+            tag,
+            bytes,
+            cancelled: false,
+            error: None,
+        } = slot.completion
+        else {
+            return None;
+        };
+        if !slot.done || !matches!(slot.task, Task::Nothing) {
+            return None;
+        }
+        self.state.requests.discard(index);
+        Some((source, tag, bytes))
+    }
+
     /// Forgets the request; what it began goes on (MPI_Request_free).
     pub fn release(&mut self, request: Request) {
         let Some(index) = self.state.requests.index(request) else {

@@ -40,6 +40,6 @@ pub use direct::{Direct, Received};
 pub use engine::{Engine, Gauges, Setup};
 pub use error::EngineError;
 pub use observe::{Event, EventKind, Observed, PlanEvent};
-pub use request::{Arrived, Completion, MatchedMessage, Mode, Request};
+pub use request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent};
 pub use shared::{Guard, Policy, Shared};
 pub use tuning::{Knob, Tuning};

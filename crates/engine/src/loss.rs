@@ -36,6 +36,9 @@ impl State {
         self.observer.note(EventKind::PeerLost, || Event::PeerLost { peer });
         self.outgoing.remove(&peer);
         self.placing.remove(&peer);
+        let requests = &self.requests;
+        self.recalls
+            .retain(|_, index| !matches!(requests.slot(*index).task, Task::Recall(to) if to == peer));
         for index in self.requests.indices() {
             let doomed = match &self.requests.slot(index).task {
                 Task::Send(task) => task.peer == peer,

@@ -21,6 +21,7 @@ pub(crate) struct Inbound {
 
 impl Engine {
     /// Starts a receive; `None` as source or tag: any.
+    #[inline]
     pub fn irecv(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Request {
         let pattern = Pattern {
             context: channel.context,
@@ -130,6 +131,7 @@ impl Engine {
         Some(self.state.lost_error(lost))
     }
 
+    #[inline]
     pub(crate) fn start_receive(&mut self, inbound: Inbound) -> u32 {
         let Inbound {
             pattern,

@@ -3,6 +3,8 @@
 
 use isthmus_datatype::Representation;
 
+use isthmus_transport::Peer;
+
 use crate::EngineError;
 
 /// Names an operation in flight; 64 bits, never zero. Stale names are recognised.
@@ -25,6 +27,27 @@ impl Request {
             index: raw as u32,
             generation: (raw >> 32) as u32,
         }
+    }
+}
+
+/// A message that has left, of a send without a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sent {
+    pub(crate) peer: Peer,
+    /// Names it to its receiver; no request has such a token.
+    pub(crate) token: u64,
+}
+
+/// Gives names to messages without requests.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens(u64);
+
+impl Tokens {
+    /// Not zero, and not that of a request, whose upper half is odd.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 += 1;
+        ((self.0 >> 32) << 33) | (self.0 & 0xffff_ffff)
     }
 }
 

@@ -201,14 +201,25 @@ impl Requests {
     /// Frees the slot and gives its completion.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) -> Completion {
+        let completion = std::mem::take(&mut self.slots[index as usize].completion);
+        self.slots[index as usize].task = Task::Nothing;
+        self.discard(index);
+        completion
+    }
+
+    /// Frees the slot of a request that has completed without an error and without a task.
+    #[inline]
+    pub(crate) fn discard(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
+        debug_assert!(matches!(slot.task, Task::Nothing) && slot.completion.error.is_none());
         slot.generation = slot.generation.wrapping_add(2);
-        slot.task = Task::Nothing;
         slot.done = false;
         slot.detached = false;
         slot.owner = NONE;
         slot.sent_to = NONE;
+        slot.completion.source = 0;
+        slot.completion.tag = 0;
+        slot.completion.bytes = 0;
         self.free.push(index);
-        std::mem::take(&mut slot.completion)
     }
 }

@@ -8,7 +8,7 @@ use isthmus_wire::frame::{Header, Kind};
 use crate::buffer::SendForm;
 use crate::requests::{NONE, SendStage, SendTask, Task};
 use crate::state::{CHUNK, Work};
-use crate::{Channel, Engine, EngineError, Knob, Mode, Operation, Request, SendBuffer};
+use crate::{Channel, Engine, EngineError, Knob, Mode, Operation, Request, SendBuffer, Sent};
 
 /// What happened to a message that is sent piece by piece.
 enum Fragment {
@@ -69,8 +69,24 @@ impl Engine {
     /// was done; [`Engine::send`] knows all other cases. Only where all processes represent data alike.
     #[inline]
     pub fn send_at_once(&mut self, channel: &Channel, to: u32, tag: i32, data: &[u8]) -> bool {
+        self.send_with_token(channel, to, tag, data, 0)
+    }
+
+    /// The same for a send that can be cancelled afterwards.
+    #[inline]
+    pub fn isend_at_once(&mut self, channel: &Channel, to: u32, tag: i32, data: &[u8]) -> Option<Sent> {
+        let token = self.state.sent.next();
+        let sent = self.send_with_token(channel, to, tag, data, token);
+        sent.then(|| Sent {
+            peer: channel.members.peer(to),
+            token,
+        })
+    }
+
+    #[inline]
+    fn send_with_token(&mut self, channel: &Channel, to: u32, tag: i32, data: &[u8], token: u64) -> bool {
         let length = data.len() as u64;
-        let header = Header::new(Kind::Eager, channel.context, channel.rank, tag, length, 0);
+        let header = Header::new(Kind::Eager, channel.context, channel.rank, tag, length, token);
         let peer = channel.members.peer(to);
         let sent = self.may_be_eager(peer, length) && self.push(peer, &header, data);
         if sent {

@@ -18,6 +18,7 @@ use crate::counters::Table;
 use crate::direct::Expected;
 use crate::execution::Execution;
 use crate::observe::Observer;
+use crate::request::Tokens;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
 use crate::{EngineError, Operation, Request, Tuning};
 
@@ -126,6 +127,10 @@ pub(crate) struct State {
     pub(crate) requests: Requests,
     pub(crate) matcher: Matcher<u32, Message>,
     pub(crate) direct: Expected,
+    /// Of messages without requests.
+    pub(crate) sent: Tokens,
+    /// Those that are asked back, and the requests that wait for the answers.
+    pub(crate) recalls: FxHashMap<u64, u32>,
     /// Taken off the queue by improbe.
     pub(crate) taken: Vec<Option<(Envelope, Message)>>,
     pub(crate) outgoing: FxHashMap<Peer, Outgoing>,
@@ -176,6 +181,8 @@ impl State {
             requests: Requests::default(),
             matcher: Matcher::new(),
             direct: Expected::default(),
+            sent: Tokens::default(),
+            recalls: FxHashMap::default(),
             taken: Vec::new(),
             outgoing: FxHashMap::default(),
             placing: FxHashMap::default(),

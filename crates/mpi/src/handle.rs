@@ -18,7 +18,8 @@
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use crate::turns::{Guard, Turns};
 
 /// A handle as C passes it: the pointer's value.
 pub(crate) type Handle = usize;
@@ -55,6 +56,7 @@ pub(crate) fn fixed(kind: Kind, number: usize) -> Handle {
 }
 
 /// The number of a handle of [`fixed`].
+#[inline]
 pub(crate) fn fixed_index(kind: Kind, handle: Handle) -> Option<usize> {
     (handle & 15 == kind as usize).then(|| (handle >> 4).checked_sub(FIRST))?
 }
@@ -63,7 +65,7 @@ pub(crate) fn fixed_index(kind: Kind, handle: Handle) -> Option<usize> {
 pub(crate) struct Table<T> {
     kind: Kind,
     chunks: [AtomicPtr<Slot<T>>; CHUNKS],
-    free: Mutex<Free>,
+    free: Turns<Free>,
 }
 
 type Slot<T> = UnsafeCell<Option<T>>;
@@ -73,9 +75,17 @@ struct Free {
     next: u32,
 }
 
+impl Free {
+    const NONE: Self = Self {
+        indices: Vec::new(),
+        next: 0,
+    };
+}
+
 // SAFETY: rules 1 and 2 of the module: content is shared only for reading, and changed under the lock.
 unsafe impl<T: Send + Sync> Sync for Table<T> {}
 
+#[inline]
 fn locate(index: usize) -> (usize, usize) {
     // Chunk c holds SMALLEST << c slots and begins at SMALLEST * (2^c - 1).
     let chunk = (index / SMALLEST + 1).ilog2() as usize;
@@ -87,13 +97,28 @@ impl<T> Table<T> {
         Self {
             kind,
             chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
-            free: Mutex::new(Free {
-                indices: Vec::new(),
-                next: 0,
-            }),
+            free: Turns::never(Free::NONE),
         }
     }
 
+    /// For objects that are made and freed only by functions that need MPI to be initialized (see the module `turns`): cheap where
+    /// threads take turns.
+    pub(crate) const fn in_turns(kind: Kind) -> Self {
+        Self {
+            kind,
+            chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
+            free: Turns::new(Free::NONE),
+        }
+    }
+
+    #[inline]
+    fn free(&self) -> Guard<'_, Free> {
+        // SAFETY: the methods of this type take it once and call nothing of others meanwhile; the second half is what `in_turns`
+        // asks of its caller.
+        unsafe { self.free.lock() }
+    }
+
+    #[inline]
     fn slot(&self, index: usize) -> Option<&Slot<T>> {
         let (chunk, offset) = locate(index);
         let base = self.chunks.get(chunk)?.load(Ordering::Acquire);
@@ -106,13 +131,14 @@ impl<T> Table<T> {
         Some(unsafe { &*slot })
     }
 
+    #[inline]
     fn index(&self, handle: Handle) -> Option<usize> {
         fixed_index(self.kind, handle)
     }
 
     /// Stores an object and gives its handle.
     pub(crate) fn insert(&self, value: T) -> Handle {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free();
         let index = free.indices.pop().unwrap_or_else(|| {
             free.next += 1;
             free.next - 1
@@ -141,7 +167,7 @@ impl<T> Table<T> {
 
     /// Takes every object out; their handles are invalid from now on.
     pub(crate) fn clear(&self) {
-        let next = self.free.lock().unwrap_or_else(PoisonError::into_inner).next;
+        let next = self.free().next;
         for index in 0..next as usize {
             drop(self.remove(self.handle(index)));
         }
@@ -151,10 +177,25 @@ impl<T> Table<T> {
         fixed(self.kind, index)
     }
 
+    /// Drops an object; its handle is invalid from now on.
+    #[inline]
+    pub(crate) fn discard(&self, handle: Handle) {
+        let Some((index, slot)) = self.index(handle).and_then(|index| Some((index, self.slot(index)?))) else {
+            return;
+        };
+        let mut free = self.free();
+        // SAFETY: rules 1 and 2: the lock is held and the program does not use the handle any more.
+        let place = unsafe { &mut *slot.get() };
+        if place.is_some() {
+            free.indices.push(index as u32);
+            *place = None;
+        }
+    }
+
     /// Takes an object out; its handle is invalid from now on.
     pub(crate) fn remove(&self, handle: Handle) -> Option<T> {
         let index = self.index(handle)?;
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free();
         let slot = self.slot(index)?;
         // SAFETY: rules 1 and 2: the lock is held and the program does not use the handle any more.
         let value = unsafe { (*slot.get()).take() }?;

@@ -40,3 +40,4 @@ mod settings;
 mod status;
 mod tool;
 mod topology;
+mod turns;

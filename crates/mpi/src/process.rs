@@ -232,6 +232,7 @@ fn begin(threads: bool) -> Result<&'static Process> {
 }
 
 /// Is MPI running in a process whose threads have promised to call it in turns?
+#[inline]
 pub(crate) fn takes_turns() -> bool {
     PROCESS.get().is_some_and(|process| !process.threads)
 }

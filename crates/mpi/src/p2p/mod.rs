@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::p2p::{self, Source as From};
-use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, SendBuffer};
+use isthmus_engine::{Completion, Direct, Engine, Mode, ReceiveBuffer, SendBuffer};
 
 use crate::buffer::{described, marked, piece, receiving, room, sending, whole};
 use crate::c::{Out, Source, Target};
@@ -109,27 +109,33 @@ impl Inbound<'_> {
 
 /// Blocking send.
 fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
-    if mode == Mode::Standard && !process::unlike() && send_at_once(buffer, &to)? {
-        return Ok(());
+    if mode == Mode::Standard && !process::unlike() {
+        let at_once =
+            |engine: &mut Engine, comm: &Comm, to, tag, data: &[u8]| engine.send_at_once(comm.channel(), to, tag, data);
+        if try_at_once(buffer, &to, at_once)? == Some(true) {
+            return Ok(());
+        }
     }
     send_in_time(mode, buffer, to)
 }
 
-/// Sends a message in one piece if nothing stands in its way; false: nothing was done.
+/// Lets the engine try to send a message that lies in one piece, if it does.
 #[inline(always)]
-fn send_at_once(buffer: Source, to: &Envelope) -> Result<bool> {
+fn try_at_once<T>(
+    buffer: Source,
+    to: &Envelope,
+    send: impl FnOnce(&mut Engine, &Comm, u32, i32, &[u8]) -> T,
+) -> Result<Option<T>> {
     let comm = comm::find(to.comm)?;
     let tag = p2p::send_tag(to.tag)?;
     let (Some(destination), Some((memory, length))) =
         (p2p::destination(comm, to.rank)?, piece(buffer, to.count, to.datatype)?)
     else {
-        return Ok(false);
+        return Ok(None);
     };
     let data = memory.slice(0, length as usize);
-    Ok(process::world()?
-        .engine()
-        .lock()
-        .send_at_once(comm.channel(), destination, tag, data))
+    let mut engine = process::world()?.engine().lock();
+    Ok(Some(send(&mut engine, comm, destination, tag, data)))
 }
 
 #[inline(never)]
@@ -145,6 +151,14 @@ fn send_in_time(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
 }
 
 fn isend(mode: Mode, buffer: Source, to: Envelope) -> Result<Operation> {
+    if mode == Mode::Standard && !process::unlike() {
+        let at_once = |engine: &mut Engine, comm: &Comm, to, tag, data: &[u8]| {
+            engine.isend_at_once(comm.channel(), to, tag, data)
+        };
+        if let Some(Some(sent)) = try_at_once(buffer, &to, at_once)? {
+            return Ok(Operation::Sent(sent));
+        }
+    }
     match outbound(buffer, to)? {
         Some(message) => message.start(mode).map(Operation::Send),
         None => Ok(Operation::Done(Status::empty())),

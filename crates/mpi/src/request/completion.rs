@@ -9,7 +9,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::{Error, Result};
 use isthmus_engine::Engine;
 
-use super::{Ended, give_empty, give_status, is_active, try_end, with_error};
+use super::{Ended, end_simply, give_empty, give_status, is_active, try_end, with_error};
 use crate::c::{Out, count, flag};
 use crate::call::{call, raise_on};
 use crate::comm::Held;
@@ -56,11 +56,19 @@ fn until<T>(mut look: impl FnMut(&mut Engine) -> Result<Option<T>>) -> Result<T>
 extern "C" fn isthmus_MPI_Wait(request: Out<h::Request>, status: Out<Status>) -> c_int {
     one("MPI_Wait", status, || {
         let mut slot = request.get("request")?;
-        let ended = process::world()?
-            .engine()
-            .wait(|engine| try_end(engine, &mut slot).transpose())?;
+        let mut simple = None;
+        let ended = process::world()?.engine().wait(|engine| {
+            simple = end_simply(engine, &mut slot);
+            if simple.is_some() {
+                return Some(Ok(None));
+            }
+            try_end(engine, &mut slot).transpose().map(|ended| ended.map(Some))
+        })?;
+        if let Some(known) = simple {
+            give_status(status, known);
+        }
         request.set("request", slot)?;
-        Ok(Some(ended))
+        Ok(ended)
     })
 }
 
@@ -227,8 +235,30 @@ extern "C" fn isthmus_MPI_Waitall(n: c_int, requests: Out<h::Request>, statuses:
     all("MPI_Waitall", statuses, |many| {
         let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
         let engine = process::world()?.engine();
-        for slot in slots {
-            many.put(engine.wait(|engine| try_end(engine, slot).transpose())?);
+        let mut at = 0;
+        while at < slots.len() {
+            // Whatever calls functions of the program ends outside.
+            let ended = engine.wait(|engine| {
+                while at < slots.len() {
+                    let slot = &mut slots[at];
+                    match end_simply(engine, slot) {
+                        Some(status) => many.put_outcome(status, None),
+                        None => match try_end(engine, slot) {
+                            Ok(None) => return None,
+                            Ok(Some(ended)) => {
+                                at += 1;
+                                return Some(Ok(Some(ended)));
+                            }
+                            Err(error) => return Some(Err(error)),
+                        },
+                    }
+                    at += 1;
+                }
+                Some(Ok(None))
+            })?;
+            if let Some(ended) = ended {
+                many.put(ended);
+            }
         }
         Ok(())
     })

@@ -103,6 +103,10 @@ fn cancel(handle: h::Request) -> Result<()> {
     let operation = object.state().clone();
     match operation {
         Some(Operation::Send(r) | Operation::Receive(r)) => process::world()?.engine().lock().cancel(r),
+        Some(Operation::Sent(sent)) => {
+            let recall = process::world()?.engine().lock().cancel_sent(sent);
+            *object.state() = Some(Operation::Send(recall));
+        }
         // Complete already.
         Some(Operation::Done(_)) => {}
         Some(Operation::Other(_) | Operation::Pair(..) | Operation::Flush(_)) => fail!(

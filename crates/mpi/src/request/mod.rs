@@ -9,7 +9,7 @@
 //! [`Ended`], which is settled afterwards.
 
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use isthmus_abi::Status;
 use isthmus_abi::constants as abi;
@@ -17,12 +17,13 @@ use isthmus_abi::handles as h;
 use isthmus_core::attached::Flush;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
-use isthmus_engine::{Completion, Engine};
+use isthmus_engine::{Completion, Engine, Sent};
 
 use crate::c::Out;
 use crate::comm::Held;
 use crate::handle::{Kind, Table};
 use crate::process;
+use crate::turns::{Guard, Turns};
 use generalized::Callbacks;
 pub(crate) use partitioned::{Partitioned, insert_partitioned, partitioned};
 
@@ -40,6 +41,8 @@ pub(crate) type Starter = Box<dyn Fn() -> Result<Operation> + Send + Sync>;
 pub(crate) enum Operation {
     /// In flight, a send: its status is empty, but for cancelling.
     Send(isthmus_engine::Request),
+    /// A send that was over at once; only cancelling it takes anything.
+    Sent(Sent),
     /// In flight, a receive: its completion has source, tag and bytes.
     Receive(isthmus_engine::Request),
     /// In flight, a collective operation: its status is empty, and it cannot be cancelled.
@@ -67,13 +70,13 @@ enum Role {
 /// What a request handle names.
 struct Object {
     /// `None`: inactive.
-    state: Mutex<Option<Operation>>,
+    state: Turns<Option<Operation>>,
     role: Role,
     /// Communicator whose error handler hears of errors.
     comm: Held,
 }
 
-static REQUESTS: Table<Object> = Table::new(Kind::Request);
+static REQUESTS: Table<Object> = Table::in_turns(Kind::Request);
 
 /// A completed request: its status, what went wrong and who hears of it.
 struct Ended {
@@ -87,7 +90,7 @@ struct Ended {
 
 fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Request {
     h::Request(REQUESTS.insert(Object {
-        state: Mutex::new(state),
+        state: Turns::new(state),
         role,
         comm: Held::of(comm),
     }))
@@ -143,12 +146,13 @@ fn comm_at(slot: Out<h::Request>) -> h::Comm {
 }
 
 impl Operation {
+    #[inline]
     fn is_complete(&self, engine: &Engine) -> bool {
         match self {
             Self::Send(r) | Self::Receive(r) | Self::Other(r) => engine.test(*r).is_some(),
             Self::Pair(send, receive) => send.is_none_or(|r| engine.test(r).is_some()) && receive.is_complete(engine),
             Self::Flush(flush) => flush.is_complete(),
-            Self::Done(_) => true,
+            Self::Sent(_) | Self::Done(_) => true,
         }
     }
 
@@ -159,7 +163,7 @@ impl Operation {
             Self::Send(r) | Self::Other(r) => send_outcome(&of(*r)),
             Self::Receive(r) => receive_outcome(&of(*r)),
             Self::Pair(send, receive) => pair(send.map(of), receive.look(engine)),
-            Self::Flush(_) => (Status::empty(), None),
+            Self::Sent(_) | Self::Flush(_) => (Status::empty(), None),
             Self::Done(status) => (*status, None),
         }
     }
@@ -173,7 +177,7 @@ impl Operation {
                 let sent = send.and_then(|r| engine.take(r));
                 pair(sent, receive.take(engine))
             }
-            Self::Flush(_) | Self::Done(_) => self.look(engine),
+            Self::Sent(_) | Self::Flush(_) | Self::Done(_) => self.look(engine),
         }
     }
 
@@ -187,7 +191,7 @@ impl Operation {
                 }
                 receive.release(engine);
             }
-            Self::Flush(_) | Self::Done(_) => {}
+            Self::Sent(_) | Self::Flush(_) | Self::Done(_) => {}
         }
     }
 }
@@ -208,8 +212,10 @@ fn pair(sent: Option<Completion>, received: (Status, Option<Error>)) -> (Status,
 }
 
 impl Object {
-    fn state(&self) -> MutexGuard<'_, Option<Operation>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    fn state(&self) -> Guard<'_, Option<Operation>> {
+        // SAFETY: functions about requests need MPI to be initialized; they take it once and call nothing of the program meanwhile.
+        unsafe { self.state.lock() }
     }
 
     /// Active requests take part in waiting; inactive persistent ones count as complete with an empty status.
@@ -291,6 +297,30 @@ fn give_empty(out: Out<Status>) {
 fn with_error(mut status: Status, error: c_int) -> Status {
     status.error = error;
     status
+}
+
+/// Ends a request as nearly all of them end: complete, without an error, gone afterwards. `None`: ask [`try_end`].
+#[inline]
+fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Option<Status> {
+    let object = REQUESTS.get(slot.0)?;
+    let (Role::Once, Some(operation)) = (&object.role, &*object.state()) else {
+        return None;
+    };
+    let status = match operation {
+        Operation::Sent(_) => Status::empty(),
+        Operation::Send(request) | Operation::Other(request) => {
+            engine.take_success(*request)?;
+            Status::empty()
+        }
+        Operation::Receive(request) => {
+            let (source, tag, bytes) = engine.take_success(*request)?;
+            Status::new(source as c_int, tag, bytes as i64)
+        }
+        Operation::Pair(..) | Operation::Flush(_) | Operation::Done(_) => return None,
+    };
+    REQUESTS.discard(slot.0);
+    *slot = h::MPI_REQUEST_NULL;
+    Some(status)
 }
 
 /// If the request is complete, ends it: the handle becomes null, or the persistent request inactive.
