@@ -613,4 +613,18 @@ directory = "run"
         let job = parse("program = \"a\"\nsubjob = [{ site = \"home\", count = 2 }]\n", "j").unwrap();
         assert_eq!(job.processes(), 2);
     }
+
+    #[test]
+    fn links_are_pinned_by_site_or_local_area() {
+        let link = |a: &str, b: &str| format!("{GOOD}\n[[link]]\nbetween = [\"{a}\", \"{b}\"]\nlatency = \"7 ms\"\n");
+        for names in [["home", "lab"], ["campus", "home"]] {
+            let job = parse(&link(names[0], names[1]), "job.toml").unwrap();
+            let number = |name: &str| job.local_areas().iter().position(|(n, _)| *n == name).map(|n| n as u32);
+            let known = job.links().pinned(isthmus_topology::Known::default(), number);
+            assert_eq!(known.links().pair(0, 1).latency, 7_000_000);
+        }
+        assert!(error(&link("lab", "campus")).contains("'between' must name two different sites"));
+        assert!(error(&link("lab", "nowhere")).contains("'between' must name two different sites"));
+        assert!(error(&format!("{GOOD}\n[level.wide]\nrate = \"5\"\n")).contains("'5' is not a rate"));
+    }
 }

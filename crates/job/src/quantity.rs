@@ -66,7 +66,10 @@ pub fn show_rate(bytes_per_second: u64) -> String {
 }
 
 fn show(value: u64, units: &[(&str, u64)]) -> String {
-    let found = units.iter().find(|(_, factor)| value >= *factor).or(units.last());
+    let found = units
+        .iter()
+        .find(|(_, factor)| value >= *factor)
+        .or_else(|| units.last());
     let (unit, factor) = found.copied().unwrap_or(("", 1));
     let digits = factor.ilog10() as usize;
     let fraction = format!("{:0digits$}", value % factor);

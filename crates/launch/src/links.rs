@@ -128,7 +128,7 @@ impl JobLinks {
         if links.names.len() > 1 {
             let file = links.options.cache.as_deref();
             let cache = file
-                .map_or(Ok(LinkCache::default()), read_cache)
+                .map_or_else(|| Ok(LinkCache::default()), read_cache)
                 .unwrap_or_else(|text| {
                     problem = Some(text);
                     LinkCache::default()

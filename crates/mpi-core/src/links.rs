@@ -120,7 +120,7 @@ fn pairs(count: u32) -> Vec<(u32, u32)> {
 fn at_pairs(pairs: &[(u32, u32)], measured: &[Measured]) -> Vec<Measured> {
     let entry = |&between: &(u32, u32)| {
         let found = measured.iter().find(|m| m.between == between);
-        found.copied().unwrap_or(Measured {
+        found.copied().unwrap_or_else(|| Measured {
             between,
             ..Measured::default()
         })

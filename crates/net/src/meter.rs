@@ -150,7 +150,7 @@ impl Meter {
             median: trips.get(trips.len() / 2).copied(),
             trips: self.trips,
             bursts: rate.is_some(),
-            rate: rate.or(self.whole.filter(|_| self.settled).map(|(rate, _)| rate)),
+            rate: rate.or_else(|| self.whole.filter(|_| self.settled).map(|(rate, _)| rate)),
             bytes: bytes.max(self.whole.map_or(0, |(_, bytes)| bytes)),
         }
     }
