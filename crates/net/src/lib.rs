@@ -28,6 +28,7 @@ mod link;
 mod listener;
 mod meter;
 mod outbox;
+mod pacing;
 mod places;
 mod reactor;
 mod secure;

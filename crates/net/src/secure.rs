@@ -14,7 +14,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus};
 use rustls::{ClientConfig, ServerConfig};
 
-use crate::socket;
+use crate::{pacing, socket};
 
 /// Plain bytes that are encrypted for one write.
 pub(crate) const BATCH: usize = 256 << 10;
@@ -113,6 +113,8 @@ impl Secure {
     }
 
     fn new(socket: OwnedFd, session: Session) -> Self {
+        // Where it is not to be had, rates are lower.
+        let _ = pacing::pace(&socket);
         Self {
             socket,
             session,
