@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use super::bound::{Bandwidth, Depends, PAYLOAD_SHARE, bandwidth, latency};
+use super::grid::Grid;
 use super::lab::{Field, Lab};
-use super::latency::three_sites;
+use super::latency::{some_roots, three_sites};
 use super::section::{Section, ms, none, spread_ms};
 use super::times::{Repetition, Test, Times};
 use crate::error::Error;
@@ -16,10 +17,10 @@ use crate::samples::Spread;
 /// Length of the buffer of every rank: what it sends to all, gets from all or reduces.
 const TOTAL: usize = 16 << 20;
 
-pub(super) fn tests(ranks: usize) -> Vec<Test> {
-    let block = TOTAL / ranks / 8 * 8;
+pub(super) fn tests(grid: &Grid) -> Vec<Test> {
+    let block = TOTAL / grid.ranks() / 8 * 8;
     let mut tests = Vec::new();
-    for root in [0, 13, 23] {
+    for root in some_roots(grid) {
         tests.push(Test::new("bcast", root, TOTAL));
         tests.push(Test::new("reduce", root, TOTAL));
     }
@@ -52,21 +53,23 @@ impl Row {
 }
 
 pub(super) fn run(lab: &Lab) -> Result<Section, Error> {
-    let grid = three_sites();
+    let grid = three_sites(lab.ranks_per_machine);
     let mut section = Section::new("Long collectives against the bandwidth bound");
     section.texts.push(format!(
-        "24 ranks with buffers of 16 MiB, {}. The bound: for every set of sites the bytes that must leave it, over the capacity of \
+        "{} ranks with buffers of 16 MiB, {}. The bound: for every set of sites the bytes that must leave it, over the capacity of \
          all links that leave it; {:.2} % of a rate is payload of TCP. For Allreduce also all links together, as every element \
          crosses 2 (sites - 1) times. Promise: within 1.15 x this bound, latency included.",
+        grid.ranks(),
         grid.describe(),
         PAYLOAD_SHARE * 100.0
     ));
-    let tests = tests(grid.ranks());
+    let tests = tests(&grid);
     let mut field = Field::default();
     let mut all: Vec<(&Peer, Times)> = Vec::new();
     let lab_once = Lab {
         peers: Vec::new(),
         repetitions: lab.repetitions.min(3),
+        ranks_per_machine: lab.ranks_per_machine,
         patience: lab.patience,
     };
     for peer in &lab.peers {

@@ -14,6 +14,8 @@ pub(super) struct Grid {
     /// Name of each site and the ranks of its machines.
     sites: Vec<(String, Vec<usize>)>,
     topology: Topology,
+    /// What a message takes of the line between two sites beside the latency, seconds.
+    line_time: f64,
 }
 
 /// A machine as the number of its site and its number among all.
@@ -44,7 +46,14 @@ impl Grid {
                 link,
                 ..Topology::default()
             },
+            line_time: 0.0,
         }
+    }
+
+    /// Messages that take so long on the line between two sites that it counts.
+    pub(super) fn line_time(mut self, seconds: f64) -> Self {
+        self.line_time = seconds;
+        self
     }
 
     /// Another round trip between two sites.
@@ -165,7 +174,7 @@ impl Grid {
                 let local = self.topology.sites[x].local.as_ref();
                 local.map_or(0.0, |link| link.round_trip.as_secs_f64() / 2.0)
             }
-            (x, y) => self.wide_latency(x, y),
+            (x, y) => self.line_time + self.wide_latency(x, y),
         };
         let all = 0..sites.len();
         let mut least: Vec<Vec<f64>> = all

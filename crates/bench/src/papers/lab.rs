@@ -17,6 +17,8 @@ pub(super) struct Lab {
     pub(super) peers: Vec<Peer>,
     /// Undisturbed repetitions of each test.
     pub(super) repetitions: usize,
+    /// On the six machines that the bounds are measured on.
+    pub(super) ranks_per_machine: usize,
     /// How long a job may take; what it printed until then counts.
     pub(super) patience: Duration,
 }

@@ -34,6 +34,9 @@ pub(crate) struct Options {
     /// Undisturbed repetitions of each test.
     #[arg(long, default_value_t = 5)]
     repetitions: usize,
+    /// Ranks on each of the six machines that the bounds are measured on; peers that spin need processors: 1 is fairer to them.
+    #[arg(long, default_value_t = 4)]
+    ranks: usize,
     /// Longest time of a job, seconds; what it printed until then counts.
     #[arg(long, default_value_t = 300)]
     patience: u64,
@@ -124,6 +127,7 @@ pub(crate) fn run(all: &[Experiment], options: &Options) -> Result<ExitCode, Err
             &[Program::Collectives, Program::Roots, Program::Messages],
         )?,
         repetitions: options.repetitions.clamp(1, 1000),
+        ranks_per_machine: options.ranks.clamp(1, 100),
         patience: Duration::from_secs(options.patience),
     };
     let mut sections = Vec::new();

@@ -20,6 +20,8 @@ use crate::samples::Spread;
 const BYTES: usize = 1024;
 /// Bits per second: 1168 bytes (1 KiB with the headers of MPI, TLS, TCP, IP, Ethernet) in 3.5 ms.
 const RATE: u64 = 2_670_000;
+/// What such a message takes of the line, seconds.
+const LINE_TIME: f64 = 0.0035;
 /// One way from Stuttgart to Pittsburgh.
 const OCEAN: Duration = Duration::from_millis(70);
 /// Ranks on both machines, and in milliseconds PACX-MPI's broadcast, the tree's, the reduction of both.
@@ -66,8 +68,12 @@ impl Row {
     /// Least of the series of greatest times over the ranks: the paper's measure.
     fn least(&self, column: &str) -> Option<f64> {
         let (_, test, repetitions) = self.cells.iter().find(|(name, _, _)| name == column)?;
-        let fair = |r: &Repetition| r.fair(&self.grid, Depends::of(&test.name, test.root));
-        repetitions.iter().map(fair).min_by(f64::total_cmp)
+        let time = |r: &Repetition| match Depends::of(&test.name, test.root) {
+            // The line is busy with the messages of others meanwhile: a rank that begins late may cost nothing.
+            Depends::To(_) if !test.name.starts_with("reduce") => r.time(),
+            depends => r.fair(&self.grid, depends),
+        };
+        repetitions.iter().map(time).min_by(f64::total_cmp)
     }
 }
 
@@ -186,19 +192,14 @@ pub(super) fn table5(lab: &Lab) -> Result<Section, Error> {
         &["paper: daemon", "paper: direct"],
         "receiver + senders",
     );
-    let per_message = |row: &Row, column: &str| {
-        let senders = row.grid.ranks_at(1) as f64;
-        row.least(column).map(|seconds| seconds / senders)
-    };
-    for row in measured.iter().filter(|row| row.grid.ranks_at(1) == 28) {
-        if let (Some(direct), Some(bundled)) = (per_message(row, "messages"), per_message(row, "MPI_Gather")) {
-            section.promise(
-                "bundled is faster than direct (28 senders; paper: 4.4 ms a message by daemon, 3.4 directly)",
-                format!("{} against {} ms a message", ms(bundled), ms(direct)),
-                bundled < direct,
-            );
-        }
-    }
+    let quotient = |row: &Row| Some(row.least("MPI_Gather")? / row.least("messages")?);
+    let quotients: Vec<f64> = measured.iter().filter_map(quotient).collect();
+    let shown: Vec<String> = quotients.iter().map(|q| format!("{q:.2}")).collect();
+    section.promise(
+        "bundled by one process at most 1.05 x direct messages (the paper's daemon: 1.29 to 1.30 x)",
+        shown.join(", "),
+        quotients.len() == measured.len() && quotients.iter().all(|q| *q <= 1.05),
+    );
     Ok(section)
 }
 
@@ -217,7 +218,7 @@ fn machines(ranks: &[usize], one_way: Duration) -> Grid {
         .zip(ranks)
         .map(|(name, ranks)| (name, std::slice::from_ref(ranks)))
         .collect();
-    Grid::new(&sites, one_way * 2, RATE)
+    Grid::new(&sites, one_way * 2, RATE).line_time(LINE_TIME)
 }
 
 fn measure(

@@ -10,7 +10,7 @@ use super::bandwidth;
 use super::bound::Depends;
 use super::grid::Grid;
 use super::lab::{Field, Lab};
-use super::latency::{ROOTS, three_sites};
+use super::latency::{some_roots, three_sites};
 use super::section::{Section, ms, none, spread_ms};
 use super::times::{Repetition, Test};
 use crate::error::Error;
@@ -35,16 +35,17 @@ const OTHERS: [&str; 7] = [
 
 /// Collectives of a few bytes.
 pub(super) fn short(lab: &Lab) -> Result<Section, Error> {
+    let grid = three_sites(lab.ranks_per_machine);
     let mut tests: Vec<Test> = OTHERS.iter().map(|name| Test::new(name, 0, 8)).collect();
     for name in ROOTED {
-        tests.extend(ROOTS.map(|root| Test::new(name, root, 8)));
+        tests.extend(some_roots(&grid).map(|root| Test::new(name, root, 8)));
     }
     compare(lab, "Short collectives: simulated and measured", &tests)
 }
 
 /// Collectives with buffers of 16 MiB.
 pub(super) fn long(lab: &Lab) -> Result<Section, Error> {
-    let tests = bandwidth::tests(three_sites().ranks());
+    let tests = bandwidth::tests(&three_sites(lab.ranks_per_machine));
     compare(lab, "Long collectives: simulated and measured", &tests)
 }
 
@@ -74,7 +75,7 @@ fn compare(lab: &Lab, title: &str, tests: &[Test]) -> Result<Section, Error> {
             known: "the simulator runs its plans alone; see --mpi and --bin".to_owned(),
         });
     };
-    let grid = three_sites();
+    let grid = three_sites(lab.ranks_per_machine);
     let mut field = Field::default();
     let (inside, between) = probes(lab, &mut field, peer)?;
     let times = field.collectives(lab, &grid, peer, tests)?;
@@ -102,7 +103,7 @@ fn compare(lab: &Lab, title: &str, tests: &[Test]) -> Result<Section, Error> {
 /// Half round trips inside a host, and between two hosts of a site, over the same testbed.
 fn probes(lab: &Lab, field: &mut Field, peer: &Peer) -> Result<(Trips, Trips), Error> {
     let mut trips = |ranks: [usize; 2]| -> Result<Trips, Error> {
-        let grid = three_sites().with_ranks(&[&ranks, &[0, 0], &[0, 0]]);
+        let grid = three_sites(lab.ranks_per_machine).with_ranks(&[&ranks, &[0, 0], &[0, 0]]);
         let tests: Vec<String> = PROBES.iter().map(|bytes| format!("latency:{bytes}")).collect();
         let mut arguments = vec!["-t", "0.5"];
         arguments.extend(tests.iter().map(String::as_str));

@@ -188,7 +188,7 @@ mod tests {
     fn the_model_knows_the_grids_latencies_and_rates() {
         let trips = vec![(8, 0.000_51), (65536, 0.000_9)];
         let inside = vec![(8, 1e-6), (65536, 2e-5)];
-        let model = Model::new(&three_sites(), &inside, &trips);
+        let model = Model::new(&three_sites(4), &inside, &trips);
         let seconds = |name, root, bytes| model.predict(&Test::new(name, root, bytes)).unwrap().time() as f64 / 1e9;
         // From b's first rank 20 ms to c and half a millisecond to its second machine.
         let bcast = seconds("bcast", 8, 8);
