@@ -226,6 +226,15 @@ impl Strategy {
         }
     }
 
+    /// How the largest of several blocks that are shares is cut.
+    pub(crate) fn cut_of_blocks(&self, call: &Call, largest: u64) -> Cut {
+        let one = Self {
+            shares: 1,
+            ..self.clone()
+        };
+        one.cut(call, largest)
+    }
+
     /// How a message of `total` units along the trees is cut: all shares get as many pieces where there are enough units.
     pub(crate) fn cut(&self, call: &Call, total: u64) -> Cut {
         let (granule, shares) = (call.granule.max(1), self.shares);

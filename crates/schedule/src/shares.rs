@@ -172,6 +172,24 @@ impl Strategy {
     }
 }
 
+impl Strategy {
+    /// A process's neighbours in the trees of all processes' blocks, by rank of their owners. In other sites they are in charge of those
+    /// who have the same place there.
+    pub(crate) fn families_of_all(&self, network: &Network, me: Rank) -> Box<[Family]> {
+        let depth = 1.min(network.tiers());
+        let family = |root: Rank| {
+            let position = network.position_of(root);
+            let share = Share {
+                root,
+                turn: position - network.span(depth, network.cluster_of(depth, position)).start,
+                via: None,
+            };
+            Family::of_share(network, &share, me, self.first_tier(), &self.forms)
+        };
+        (0..network.size()).map(family).collect()
+    }
+}
+
 /// A process's neighbours in all trees.
 #[derive(Clone, Debug)]
 pub(crate) enum Families {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Allgather and allgatherv.
 
+mod shared;
 mod tree;
 
 pub(crate) use tree::{bring, messages_of};
@@ -17,7 +18,11 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     if call.blocks.offset(network.size()) == 0 {
         return Box::new(Script::default());
     }
-    tree::plan(call, network, me)
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        Algorithm::Shared => shared::plan(call, network, me, &strategy),
+        _ => tree::plan(call, network, me),
+    }
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
@@ -36,6 +41,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     choose::meetings(network, &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree])
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), false)))
+        .chain(shared::candidates(question, network))
         .collect()
 }
 

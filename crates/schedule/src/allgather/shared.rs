@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Allgather, each block along a tree of its own: from its owner to a process of each other site, and on inside.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | p (S − 1) per piece of a block over the outermost level; p (parts − 1) inside each cluster |
+//! | trips | 1 over the outermost level |
+//! | bytes | every block crosses to every other site, and to every other machine of a site, once: the minimum |
+//! | long messages | pieces of all blocks follow each other through all tiers at once; each process of a site carries its block over, and one from each other site on |
+//! | restrictions | long results of at most 256 processes: a process has a place in p trees. In one tier of chains it is a ring |
+//! | paper | – |
+
+use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
+use crate::cost::Way;
+use crate::script::{Cut, Kind, Script};
+use crate::shares::Sharing;
+use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::{Call, Network};
+
+/// Most processes.
+const MOST: u32 = 256;
+/// Bytes of results from which on blocks go their own ways.
+const LONG: u64 = 64 << 10;
+
+pub(super) fn candidates(question: &Question, network: &Network) -> Option<Strategy> {
+    if network.tiers() == 0 || network.size() > MOST || question.bytes() <= LONG {
+        return None;
+    }
+    let parts = 0..network.clusters(1);
+    let largest = parts.map(|part| network.span(1, part).len() as u32).max().unwrap_or(1);
+    let trees = Trees {
+        question,
+        network,
+        algorithm: Algorithm::Shared,
+        flows: &[(Way::Down, Load::Piece)],
+        cut: true,
+        any_root: false,
+        sharing: (Sharing::Tops, largest),
+    };
+    Some(trees.strategy(&|_| Vec::new()))
+}
+
+pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
+    let p = u64::from(network.size());
+    let families = strategy.families_of_all(network, me);
+    let blocks = call.blocks.clone();
+    let largest = (0..network.size()).map(|rank| blocks.size(rank)).max().unwrap_or(0);
+    let cut = strategy.cut_of_blocks(call, largest);
+    // As many numbers for each block as the largest one has pieces.
+    let numbers = Cut {
+        total: cut.pieces() * p,
+        piece: 1,
+        lanes: 1,
+        ..cut
+    };
+    let mut script = Script::default();
+    if !call.in_place {
+        script.copy_apart(
+            whole(Buffer::Send, 0, blocks.size(me)),
+            whole(Buffer::Recv, blocks.offset(me), blocks.size(me)),
+        );
+    }
+    let own = match call.in_place {
+        true => (Buffer::Recv, blocks.offset(me)),
+        false => (Buffer::Send, 0),
+    };
+    script.pieces(numbers, move |script, piece| {
+        let (rank, from) = ((piece.number % p) as Rank, piece.number / p * cut.piece);
+        let length = blocks.size(rank).saturating_sub(from).min(cut.piece);
+        if length == 0 {
+            return;
+        }
+        let family = &families[rank as usize];
+        let (buffer, offset) = match family.parent {
+            Some(_) => (Buffer::Recv, blocks.offset(rank)),
+            None => own,
+        };
+        let data = whole(buffer, offset + from, length);
+        if let Some(parent) = family.parent {
+            script.receive(parent, data, piece.slot(Kind::Down));
+        }
+        script.send_all(family.children.iter().map(|c| c.rank), data, piece.slot(Kind::Down));
+    })
+}
+
+fn whole(buffer: Buffer, offset: u64, length: u64) -> Slice {
+    Slice { buffer, offset, length }
+}
