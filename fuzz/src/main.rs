@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Feeds mutated bytes to everything that parses bytes from outside.
 //!
-//! `isthmus-fuzz [TARGET…] [--seconds N] [--seed S]` runs the targets (all of them if none is named) for `N` seconds
-//! in all; `isthmus-fuzz TARGET --input FILE` runs one input. A target fails by panicking; then the input is kept and
+//! `isthmus-fuzz [TARGET…] [--seconds N] [--inputs M] [--seed S]` runs the targets (all of them if none is named) for `N`
+//! seconds in all, each with at most `M` inputs; `isthmus-fuzz TARGET --input FILE` runs one input. A target fails by panicking; then the input is kept and
 //! the command that repeats it is printed.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for people")]
@@ -36,6 +36,7 @@ struct Options {
     targets: Vec<&'static Target>,
     time: Duration,
     seed: u64,
+    inputs: u64,
     input: Option<PathBuf>,
 }
 
@@ -45,12 +46,14 @@ impl Options {
             targets: Vec::new(),
             time: Duration::from_secs(60),
             seed: random_seed(),
+            inputs: u64::MAX,
             input: None,
         };
         while let Some(word) = words.next() {
             let mut value = |what: &str| words.next().ok_or_else(|| format!("{word} needs {what}"));
             match word.as_str() {
                 "--seconds" => options.time = Duration::from_secs(number(&value("a number")?)?),
+                "--inputs" => options.inputs = number(&value("a number")?)?,
                 "--seed" => options.seed = number(&value("a number")?)?,
                 "--input" => options.input = Some(value("a file")?.into()),
                 name => options.targets.push(targets::find(name)?),
@@ -83,7 +86,7 @@ fn run(options: &Options) -> Result<(), String> {
     let failed = options
         .targets
         .iter()
-        .filter(|target| !fuzz(target, share, options.seed))
+        .filter(|target| !fuzz(target, share, options))
         .count();
     println!("{} passed, {failed} failed", options.targets.len() - failed);
     if failed == 0 {
@@ -93,12 +96,13 @@ fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Runs one target for `time`. False if it panicked.
-fn fuzz(target: &Target, time: Duration, seed: u64) -> bool {
+/// Runs one target for `time`, or for the inputs that are wanted. False if it panicked.
+fn fuzz(target: &Target, time: Duration, options: &Options) -> bool {
+    let seed = options.seed;
     let mut mutator = Mutator::new(seed, (target.corpus)());
     let start = Instant::now();
     let mut count = 0_u64;
-    while start.elapsed() < time {
+    while start.elapsed() < time && count < options.inputs {
         for _ in 0..BATCH {
             let input = mutator.next_input();
             count += 1;

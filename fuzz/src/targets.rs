@@ -4,6 +4,8 @@
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
+use isthmus_job::Job;
+use isthmus_job::form::{Form, Input};
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Measured, Origin};
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
@@ -84,6 +86,16 @@ pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "job",
         run: isthmus_job::fuzz,
+        corpus: job_texts,
+    },
+    Target {
+        name: "rsl",
+        run: rsl,
+        corpus: rsl_texts,
+    },
+    Target {
+        name: "form",
+        run: form,
         corpus: job_texts,
     },
 ];
@@ -496,8 +508,87 @@ fn job_texts() -> Vec<Vec<u8>> {
         "node1:4\nnode2 slots=2 # comment\nuser@node3\n",
         "-n 4 -wdir /tmp -env A b ./app x : -n 2 -host a:2,b ./other",
         "home:4\nlab=login.example.org:16\n",
+        "host1 tcp 100\nhost2 tcp 100 (ssh -l me host2 mpirun -np 102 {exe})\nhost3 tcp 1 #\n",
+        "\"a.example/jobmanager-slurm\" 10\nb.example 5\nc.example\n",
+        "SLURM_HET_SIZE=2\nSLURM_JOB_NODELIST_HET_GROUP_0=cpu[01-03,07]\nSLURM_TASKS_PER_NODE_HET_GROUP_0=4(x3),2\n\
+         SLURM_JOB_NODELIST_HET_GROUP_1=gpu1\n",
+        "program = \"a\"\nstage = false\nrequests = [\"queue=fast\", \"min_memory >= 5\"]\n[[subjob]]\nsite = \"lab\"\n\
+         scheduler = \"pbs\"\nlimit = \"90s\"\nnodes = 1\nexclusive = true\ndirectives = [\"-x\"]\nappnum = 3\n",
     ];
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// A request. What can be read must come back from the text that is written of it, and so must its job.
+fn rsl(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let bindings = [
+        ("HOME".to_owned(), "/home/me".to_owned()),
+        ("GLOBUSRUN_GASS_URL".to_owned(), "file://".to_owned()),
+    ];
+    if let Ok(request) = isthmus_job::rsl::evaluate(&text, "fuzz.rsl", &bindings) {
+        let written = isthmus_job::rsl::canonical(&request);
+        let again = isthmus_job::rsl::evaluate(&written, "again.rsl", &[]);
+        match again {
+            Ok(again) => assert_eq!(isthmus_job::rsl::canonical(&again), written),
+            // A compound whose members were all bindings has none left, and nothing stands for that.
+            Err(_) => assert!(text.to_lowercase().replace('_', "").contains("rslsubstitution")),
+        }
+    }
+    match isthmus_job::rsl::job(&text, "fuzz.rsl", &bindings, None) {
+        Ok(described) => returns(&described.job, &bindings),
+        Err(errors) => drop(errors.to_string()),
+    }
+}
+
+/// A job comes back from every form that can say all of it.
+fn returns(job: &Job, bindings: &[(String, String)]) {
+    let first = job.subjobs().first().cloned();
+    for form in [Form::Rsl, Form::Toml, Form::Pacx, Form::Machines, Form::Slurm] {
+        let written = form.write(job);
+        let input = Input {
+            bindings,
+            program: first.as_ref().filter(|_| !form.names_program()),
+            ..Input::of(&written.text, "again")
+        };
+        // Places that name no program lose the program, and nothing else may be lost.
+        if written.lost.len() > usize::from(!form.names_program()) {
+            continue;
+        }
+        match form.read(&input) {
+            Ok(again) => assert_eq!(again.job, *job, "{}", written.text),
+            Err(errors) => panic!("{errors}\n{}", written.text),
+        }
+    }
+}
+
+fn rsl_texts() -> Vec<Vec<u8>> {
+    let texts = [
+        "+\n( &(resourceManagerContact=\"a.example/jobmanager-slurm\")(count=10)(jobtype=mpi)(label=\"subjob 0\")\n\
+         (environment=(GLOBUS_DUROC_SUBJOB_INDEX 0)(GLOBUS_LAN_ID one))(directory=/d)(executable=/x)(queue=q)(hostCount=2))\n\
+         ( &(resource_manager_contact=home)(count=2)(label=b)(environment=(GLOBUS_DUROC_SUBJOB_INDEX 1)\n\
+         (GLOBUS_LAN_ID one)(A \"\"))(arguments=1 2 'a ''b' ^%x%%y%)(executable=$(GLOBUSRUN_GASS_URL) # \"/x\"))\n",
+        "& (rsl_substitution = (A /data/run) (B $(A)/bin)) (executable = $(B)/x$(C y)) (arguments = -i \"--in=\" # $(A)/in)",
+        "& (* comment ( \" *) (executable=/bin/true) (| (queue=fast) (queue=slow)) (minMemory>=512) (project!=guest)",
+        "executable = /bin/date",
+        "&(executable=x)(stdout=/a (x-gass-cache://u t))(fileStageIn=(u p)(v q))(fileCleanUp=a b)(maxWallTime=5)(saveState=yes)",
+        "+(&(executable=x)(resourceManagerContact=a))(+(&(executable=y)(resourceManagerContact=\"b:1/jobmanager-sge:/O=x\")(maxTime=9)))",
+    ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Descriptions in every form, told apart by their content.
+fn form(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let program = isthmus_job::sites::template(isthmus_job::Program::one("./a"), Vec::new());
+    let form = Form::detect("fuzz", &text);
+    let input = Input {
+        program: Some(&program),
+        ..Input::of(&text, "fuzz")
+    };
+    match form.read(&input) {
+        Ok(described) => returns(&described.job, &isthmus_job::rsl::bindings(|_| None)),
+        Err(errors) => drop(errors.to_string()),
+    }
 }
 
 /// The body of the first message of a stream.

@@ -233,8 +233,10 @@ impl Attribute {
     fn check_one(&self, value: &Datum) -> Result<(), Fault> {
         let text = self.one_text(value)?;
         let shown = crate::rsl::shown(text);
-        let wrong =
-            |what: String| Err(self.fault(value, format!("'{shown}' is not {what}"), format!("of '{}'", self.name)));
+        let wrong = |what: String| {
+            let problem = format!("'{}' is {what}, not '{shown}'", self.name);
+            Err(self.fault(value, problem, String::new()))
+        };
         match self.shape {
             Shape::Number(least) => match text.parse::<u64>() {
                 Ok(number) if number >= least && number <= MOST => Ok(()),

@@ -6,6 +6,7 @@ use crate::error::JobErrors;
 use crate::hostfile::{self, Host};
 use crate::model::{Contact, Job, Subjob};
 use crate::mpiexec::Pool;
+use crate::sites::name_apart;
 
 /// The program on the hosts of a file.
 pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, JobErrors> {
@@ -23,7 +24,9 @@ pub(super) fn deal(hosts: Vec<Host>, input: &Input<'_>, program: &Subjob) -> Vec
         count,
         ..program.clone()
     });
-    subjobs.collect()
+    let mut subjobs: Vec<Subjob> = subjobs.collect();
+    name_apart(&mut subjobs);
+    subjobs
 }
 
 /// A line for every host.

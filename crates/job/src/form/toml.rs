@@ -13,7 +13,11 @@ pub(super) fn write(job: &Job) -> String {
     let top: Vec<&String> = lines[0].iter().filter(|line| shared(line)).collect();
     let mut out: String = top.iter().map(|line| format!("{line}\n")).collect();
     for (subjob, lines) in subjobs.iter().zip(&lines) {
-        out.push_str("\n[[subjob]]\n");
+        out.push_str(if out.is_empty() {
+            "[[subjob]]\n"
+        } else {
+            "\n[[subjob]]\n"
+        });
         out.push_str(&own(subjob));
         let rest = lines.iter().filter(|line| !top.contains(line));
         out.extend(rest.map(|line| format!("{line}\n")));

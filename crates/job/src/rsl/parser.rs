@@ -18,6 +18,7 @@ pub(super) fn parse(lexemes: Lexemes, report: &mut Report<'_>) -> Option<Spec<Va
         depth: 0,
         owed: 0,
         assumed: false,
+        told: None,
         cut: lexemes.cut,
         end,
         report,
@@ -34,7 +35,8 @@ pub(super) fn parse(lexemes: Lexemes, report: &mut Report<'_>) -> Option<Spec<Va
     }
     let spec = parser.spec();
     parser.finish();
-    spec
+    // Of a text that was cut off nobody knows what it says.
+    spec.filter(|_| !parser.cut)
 }
 
 /// Something was wrong and has been told.
@@ -48,6 +50,8 @@ struct Parser<'r, 'a> {
     owed: usize,
     /// Whether the last of them closes the group that is being read.
     assumed: bool,
+    /// The last `(` that lacks an operator.
+    told: Option<usize>,
     cut: bool,
     end: usize,
     report: &'r mut Report<'a>,
@@ -120,7 +124,11 @@ impl Parser<'_, '_> {
             Join::Multi => "write + in front for subjobs of one job",
             _ => "write & in front: all of them describe one job",
         };
-        self.error("an operator is missing in front of this '('", hint);
+        // Once for many parentheses in a row.
+        if self.told.is_none_or(|told| told + 1 != self.at) {
+            self.error("an operator is missing in front of this '('", hint);
+        }
+        self.told = Some(self.at);
         self.groups(join, self.here())
     }
 
@@ -282,7 +290,7 @@ impl Parser<'_, '_> {
         self.report.error(
             sign,
             format!("a relation cannot stand among the values of '{attribute}'"),
-            format!("is the ')' missing that closes ({attribute} of line {line}?"),
+            format!("is a ')' missing behind the values of '{attribute}' in line {line}?"),
         );
         self.owed += 1;
         self.assumed = true;
