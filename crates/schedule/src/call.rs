@@ -117,6 +117,8 @@ pub struct Call {
     /// Alltoallv, alltoallw, neighbourhoods: the own blocks by source. Between groups see [`inter_plan`](crate::inter_plan). Else
     /// unused.
     pub receive_blocks: Blocks,
+    /// Alltoallv, alltoallw: what the counts phase has delivered to this member, if anything.
+    pub counts: Option<Arc<[u64]>>,
     /// Whether operands may be exchanged. Otherwise results are legal in the order of ranks.
     pub commutative: bool,
     /// Whether the order of association depends on ranks only, so that results are bit-identical for every shape.
@@ -139,11 +141,20 @@ impl Call {
             root: 0,
             blocks: Blocks::Equal(units),
             receive_blocks: Blocks::Equal(0),
+            counts: None,
             commutative: true,
             fixed: false,
             in_place: false,
             unit_bytes: 1,
             granule: 1,
+        }
+    }
+
+    /// Takes what the counts phase has delivered to this member.
+    pub fn learn(&mut self, counts: impl Into<Arc<[u64]>>) {
+        match self.operation {
+            Operation::Alltoallv | Operation::Alltoallw => self.counts = Some(counts.into()),
+            _ => self.blocks = Blocks::Subtree(counts.into()),
         }
     }
 

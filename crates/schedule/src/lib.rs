@@ -22,6 +22,7 @@ mod form;
 mod network;
 mod order;
 mod overrides;
+mod parcels;
 mod routes;
 mod row;
 mod script;
@@ -113,7 +114,9 @@ pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
 fn in_order<'a>(call: &Call, network: &'a Arc<Network>) -> &'a Arc<Network> {
     use Operation as O;
     let free = match call.operation {
-        O::Bcast | O::Gather | O::Gatherv | O::Scatter | O::Scatterv | O::Alltoall => true,
+        O::Bcast | O::Gather | O::Gatherv | O::Scatter | O::Scatterv | O::Alltoall | O::Alltoallv | O::Alltoallw => {
+            true
+        }
         O::Reduce | O::ReduceScatter | O::ReduceScatterBlock => {
             call.commutative || call.fixed || !network.in_rank_order()
         }
@@ -128,17 +131,20 @@ pub fn nothing() -> Box<dyn Plan> {
     Box::new(script::Script::default())
 }
 
-/// What gatherv and scatterv do first, where processes that act for others must learn sizes that only others know.
+/// What gatherv, scatterv, alltoallv and alltoallw do first, where processes that act for others must learn sizes that only others know.
 pub struct CountsPhase {
-    /// Moves counts; a unit is one count (a `u64`). Its `Send`: gatherv: the size of the own block (1 unit); scatterv at the
-    /// root: the sizes of all blocks by rank (p units). Its `Recv`: [`CountsPhase::receive`] units.
+    /// Moves counts; a unit is one count (a `u64`), reductions add. Its `Send`: [`CountsPhase::send`], or if that is empty, gatherv: the
+    /// size of the own block (1 unit); scatterv at the root: the sizes of all blocks by rank (p units). Its `Recv`:
+    /// [`CountsPhase::receive`] units.
     pub plan: Box<dyn Plan>,
-    /// Units of `Recv`. If not 0: its contents become [`Blocks::Subtree`] of the call, else the call stays as it is.
+    /// What its `Send` holds, where the call says it.
+    pub send: Vec<u64>,
+    /// Units of `Recv`. If not 0 its contents are given to the call ([`Call::learn`]), else that stays as it is.
     pub receive: u64,
 }
 
-/// The counts phase of a gatherv or scatterv for process `me`, if it takes part in one. The caller executes it, puts
-/// what was received into `call.blocks`, and goes on with [`plan`]. Messages of the two phases have different
+/// The counts phase of a gatherv, scatterv, alltoallv or alltoallw for process `me`, if it takes part in one. The caller executes it, gives
+/// what was received to the call, and goes on with [`plan`]. Messages of the two phases have different
 /// slots. All other operations have no counts phase.
 ///
 /// `call.blocks` is [`Blocks::Known`] at the root and [`Blocks::Own`] elsewhere; the phase's structure depends on neither.
@@ -147,6 +153,10 @@ pub fn counts_phase(call: &Call, network: &Arc<Network>, me: Rank) -> Option<Cou
     match call.operation {
         Operation::Gatherv => gather::counts(call, network, me),
         Operation::Scatterv => scatter::counts(call, network, me),
+        Operation::Alltoallv | Operation::Alltoallw => match call.blocks {
+            Blocks::Known(_) => alltoall::counts(call, network, me),
+            _ => None,
+        },
         _ => None,
     }
 }

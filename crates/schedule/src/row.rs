@@ -42,6 +42,11 @@ impl Row {
         }
     }
 
+    /// Blocks of these sizes at consecutive positions.
+    pub(crate) fn of_positions(first: u32, sizes: impl IntoIterator<Item = u64>) -> Self {
+        Self::sums(first, sizes)
+    }
+
     fn sums(first: u32, sizes: impl IntoIterator<Item = u64>) -> Self {
         let Blocks::Known(sums) = Blocks::known(sizes) else {
             unreachable!("sums are known")

@@ -151,6 +151,12 @@ impl After {
     }
 }
 
+impl Extend<StepId> for After {
+    fn extend<I: IntoIterator<Item = StepId>>(&mut self, steps: I) {
+        steps.into_iter().for_each(|step| self.add(step));
+    }
+}
+
 impl std::ops::Deref for After {
     type Target = [StepId];
     fn deref(&self) -> &[StepId] {

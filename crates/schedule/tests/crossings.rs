@@ -194,6 +194,30 @@ fn unequal_blocks_cross_once_and_counts_never_or_once() {
 }
 
 #[test]
+fn unequal_blocks_for_other_sites_travel_together_but_for_long_ones() {
+    for network in [grid(3, 2, 4), dealt(3, 2, 4)] {
+        let mut sizes: Vec<Vec<u64>> = (0..24).map(|i| (0..24).map(|j| (i + j) % 3).collect()).collect();
+        let wide = |sizes: &Vec<Vec<u64>>| {
+            let call = Call::new(Operation::Alltoallv, 0);
+            let case = Case {
+                network: Arc::clone(&network),
+                call,
+                counts: Counts::Pairs(sizes.clone()),
+            };
+            let report = case.check(2).unwrap_or_else(|fault| panic!("{fault}"));
+            (
+                report.data.messages[WIDE],
+                report.trips[WIDE],
+                report.counts.messages[WIDE],
+            )
+        };
+        assert_eq!(wide(&sizes), (6, 1, 0));
+        sizes[0][23] = 5_000;
+        assert_eq!(wide(&sizes).0, 7);
+    }
+}
+
+#[test]
 fn a_long_broadcast_is_cut_and_no_byte_crosses_twice() {
     let network = grid(3, 2, 4);
     let call = Call {

@@ -198,14 +198,16 @@ fn exchange(place: &Place, operation: Operation, from: Unequal<Source>, into: Un
     if call.in_place {
         // In place what is sent has the shape of what is received (MPI 5.0 section 6.8).
         call.blocks = call.receive_blocks.clone();
-        return Ok(Prepared::new(call, Binding::bytes(BoundBuffer::none(), into.bind()?)));
+        let binding = Binding::bytes(BoundBuffer::none(), into.bind()?);
+        return Ok(Prepared::with_counts(call, binding, Vec::new()));
     }
     let from = from.read(place, place.blocks())?;
     if let (false, Some(own)) = (place.is_inter(), from.region(place.rank())) {
         distinct_from_own(place, &into, own)?;
     }
     call.blocks = Blocks::known(from.sizes());
-    Ok(Prepared::new(call, Binding::bytes(from.bind()?, into.bind()?)))
+    let binding = Binding::bytes(from.bind()?, into.bind()?);
+    Ok(Prepared::with_counts(call, binding, Vec::new()))
 }
 
 /// A buffer must not be where the own block of the other is.

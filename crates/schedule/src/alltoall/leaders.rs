@@ -17,11 +17,12 @@
 
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::{Phase, Way};
-use crate::routes::{Routes, Stand};
+use crate::parcels::Parcels;
+use crate::routes::Routes;
 use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::shares::Sharing;
-use crate::step::{Action, After, Buffer, Plan, Rank, Slice, StepId};
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
 use crate::{Call, Messages, Network, scatter};
 use std::ops::Range;
@@ -49,7 +50,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) ->
                 .routes()
                 .filter(|_| strategy.algorithm == Algorithm::LeadersRouted);
             let leader = Leader::new(&mut script, network, me, &family, block);
-            leader.act(&mut script, &family, &rows, (own, result), routes);
+            leader.act(&mut script, &family, &rows, (own, result), routes.map(|r| &**r));
         }
     }
     Box::new(script)
@@ -158,14 +159,25 @@ impl<'a> Leader<'a> {
         family: &Family,
         rows: &Row,
         (own, result): (Slice, Slice),
-        routes: Option<&Arc<Routes>>,
+        routes: Option<&Routes>,
     ) {
         let collected = self.collect(script, family, rows, own);
-        let come = match routes {
-            Some(routes) => self.exchange_by(routes, script, &collected),
-            None => self.exchange(script, &collected),
+        let units = |from: u32, to: u32| match from == to {
+            true => 0,
+            false => self.council.span(from).len() as u64 * self.council.span(to).len() as u64 * self.block,
         };
-        let assembled = self.assemble(script, After::from_iter(collected.iter().chain(come.iter()).copied()));
+        let parcels = Parcels {
+            council: &self.council,
+            routes,
+            length: &units,
+            out: self.out,
+            coming: self.coming,
+        };
+        let come = parcels.exchange(script, |script, to| {
+            self.pack(script, &self.council.span(to), parcels.to(to).offset, &collected)
+        });
+        let ready = After::from_iter(collected.iter().chain(come.iter()).copied());
+        let assembled = self.assemble(script, &parcels, ready);
         let slot = Piece::whole(0).slot(Kind::Down);
         for child in &family.children {
             let data = rows.slice(self.results, family.start, child.start..child.end);
@@ -201,119 +213,7 @@ impl<'a> Leader<'a> {
         script.join(all)
     }
 
-    /// The part of `out` and `coming` that belongs to another site.
-    fn between(&self, buffer: Buffer, there: &Range<u32>) -> Slice {
-        let before = if there.start < self.site.start {
-            there.start
-        } else {
-            there.start - self.site.len() as u32
-        };
-        let m = self.site.len() as u64;
-        Slice {
-            buffer,
-            offset: u64::from(before) * m * self.block,
-            length: there.len() as u64 * m * self.block,
-        }
-    }
-
-    /// One message to and from each other site; gives the step that ends the receipt.
-    fn exchange(&self, script: &mut Script, collected: &After) -> After {
-        let slot = Piece::whole(0).slot(Kind::Exchange);
-        let mut come = After::NONE;
-        for (to, from) in self.council.pairs() {
-            let packed = self.pack(script, &self.council.span(to), collected);
-            let data = self.between(self.out, &self.council.span(to));
-            script.push(
-                Action::Send {
-                    to: self.council.rank(to),
-                    data,
-                    slot,
-                },
-                packed,
-            );
-            let data = self.between(self.coming, &self.council.span(from));
-            come.add(script.push(
-                Action::Receive {
-                    from: self.council.rank(from),
-                    data,
-                    slot,
-                },
-                After::NONE,
-            ));
-        }
-        script.join(come)
-    }
-
-    /// As [`exchange`](Self::exchange) along the quickest trees: a message holds what is for all behind its receiver.
-    fn exchange_by(&self, routes: &Routes, script: &mut Script, collected: &After) -> After {
-        let (me, k) = (self.council.index, self.council.size);
-        let site = |i: u32| self.council.span(i);
-        let packed: Vec<After> = (0..k)
-            .map(|to| match to == me {
-                true => After::NONE,
-                false => self.pack(script, &site(to), collected),
-            })
-            .collect();
-        for part in routes.stand(me, me).parts {
-            let there = site(part.members.start).start..site(part.members.end - 1).end;
-            let data = self.between(self.out, &there);
-            let steps = part.members.clone().flat_map(|i| packed[i as usize].iter().copied());
-            let after = script.join(steps.collect());
-            self.send(script, me, part.first, data, after);
-        }
-        let mut come = After::NONE;
-        for from in (1..k).map(|d| (me + k - d) % k) {
-            come.add(self.pass_on(script, from, &routes.stand(from, me)));
-        }
-        script.join(come)
-    }
-
-    /// Receives what comes from a site, and sends on what is for others. Gives the step after which the own site's part is in its place.
-    fn pass_on(&self, script: &mut Script, from: u32, stand: &Stand) -> StepId {
-        let there = self.council.span(from);
-        let place = self.between(self.coming, &there);
-        let parent = stand.parent.unwrap_or(from);
-        if stand.parts.is_empty() {
-            return self.receive(script, from, parent, place);
-        }
-        let start = |i: u32| self.council.span(i).start;
-        let end = |i: u32| self.council.span(i).end;
-        let first = start(stand.members.start);
-        let each = there.len() as u64 * self.block;
-        let buffer = script.memory(u64::from(end(stand.members.end - 1) - first) * each);
-        let at = |positions: Range<u32>| Slice {
-            buffer,
-            offset: u64::from(positions.start - first) * each,
-            length: positions.len() as u64 * each,
-        };
-        let whole = at(first..end(stand.members.end - 1));
-        let come = After::from_iter([self.receive(script, from, parent, whole)]);
-        for part in &stand.parts {
-            let data = at(start(part.members.start)..end(part.members.end - 1));
-            self.send(script, from, part.first, data, come.clone());
-        }
-        let (from, to) = (at(self.site.clone()), place);
-        script.push(Action::Copy { from, to }, come)
-    }
-
-    /// Sends what comes from site `item` to another leader.
-    fn send(&self, script: &mut Script, item: u32, to: u32, data: Slice, after: After) {
-        let (to, slot) = (self.council.rank(to), self.slot(item));
-        script.push(Action::Send { to, data, slot }, after);
-    }
-
-    fn receive(&self, script: &mut Script, item: u32, from: u32, data: Slice) -> StepId {
-        let (from, slot) = (self.council.rank(from), self.slot(item));
-        script.push(Action::Receive { from, data, slot }, After::NONE)
-    }
-
-    fn slot(&self, item: u32) -> u16 {
-        let (item, all) = (u64::from(item), u64::from(self.council.size));
-        Piece::whole(0).item(item, all).slot(Kind::Exchange)
-    }
-
-    fn pack(&self, script: &mut Script, there: &Range<u32>, collected: &After) -> After {
-        let base = self.between(self.out, there).offset;
+    fn pack(&self, script: &mut Script, there: &Range<u32>, base: u64, collected: &After) -> After {
         let (p, n) = (u64::from(self.network.size()), there.len() as u64);
         let mut packed = After::NONE;
         for row in 0..self.site.len() as u64 {
@@ -337,14 +237,14 @@ impl<'a> Leader<'a> {
     }
 
     /// Puts the results together, a block at a time.
-    fn assemble(&self, script: &mut Script, ready: After) -> After {
+    fn assemble(&self, script: &mut Script, parcels: &Parcels<'_>, ready: After) -> After {
         let ready = script.join(ready);
         let mut assembled = After::NONE;
         for site in 0..self.council.size {
-            let there = self.council.span(site);
+            let (there, base) = (self.council.span(site), parcels.from(site).offset);
             for source in there.clone() {
                 for member in self.site.clone() {
-                    let from = self.block_from(source, member, &there);
+                    let from = self.block_from(source, member, &there, base);
                     let column = u64::from(self.network.rank_at(source));
                     let row = u64::from(member - self.site.start) * u64::from(self.network.size());
                     let to = Slice {
@@ -359,8 +259,8 @@ impl<'a> Leader<'a> {
         script.join(assembled)
     }
 
-    /// Where the leader has the block from a source (position, of site `there`) for a member (position).
-    fn block_from(&self, source: u32, member: u32, there: &Range<u32>) -> Slice {
+    /// Where the leader has the block from a source (position, of site `there`, whose parcel begins at `base`) for a member (position).
+    fn block_from(&self, source: u32, member: u32, there: &Range<u32>, base: u64) -> Slice {
         let (p, m) = (u64::from(self.network.size()), self.site.len() as u64);
         let length = self.block;
         if *there == self.site {
@@ -372,7 +272,6 @@ impl<'a> Leader<'a> {
                 length,
             };
         }
-        let base = self.between(self.coming, there).offset;
         let index = u64::from(source - there.start) * m + u64::from(member - self.site.start);
         Slice {
             buffer: self.coming,

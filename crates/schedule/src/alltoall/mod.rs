@@ -1,31 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Alltoall and alltoallv.
+//! Alltoall, alltoallv and alltoallw.
 
+mod counts;
 mod leaders;
 mod pairwise;
+mod unequal;
+
+pub(crate) use counts::plan as counts;
+pub(crate) use pairwise::plan as straight;
 
 use crate::choose::{self, Algorithm, Question, Strategy};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
 use crate::{Blocks, Call, Messages, Network, Operation};
+use isthmus_topology::Level;
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     match call.blocks {
         Blocks::Equal(0) => Box::new(Script::default()),
-        Blocks::Equal(n) if call.operation == Operation::Alltoall => match choose::strategy(call, network).algorithm {
-            Algorithm::Leaders | Algorithm::LeadersRouted => leaders::plan(call, network, me, n),
-            _ => pairwise::plan(call, network, me, &call.blocks, &call.blocks),
+        Blocks::Equal(n) => match choose::strategy(&equal(call), network).algorithm {
+            Algorithm::Leaders | Algorithm::LeadersRouted => leaders::plan(&equal(call), network, me, n),
+            _ => pairwise::plan(&equal(call), network, me, (&call.blocks, &call.blocks)),
         },
-        _ => pairwise::plan(call, network, me, &call.blocks, &call.receive_blocks),
+        _ => unequal::plan(call, network, me),
+    }
+}
+
+/// The call with equal blocks that it is.
+fn equal(call: &Call) -> Call {
+    Call {
+        operation: Operation::Alltoall,
+        ..call.clone()
     }
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let mut all: Vec<Strategy> = leaders::strategies(question, network);
-    all.push(pairwise::strategy(question, network));
+    let asked = Question {
+        bytes: question.bytes.or(Some(SUPPOSED)),
+        ..*question
+    };
+    let wide = network.tiers() > 0 && network.level(0) == Level::WideArea;
+    let mut all = match question.bytes.is_some() || wide {
+        true => leaders::strategies(&asked, network),
+        false => Vec::new(),
+    };
+    all.push(pairwise::strategy(&asked, network));
     all
 }
+
+/// Bytes of a block that are supposed where nobody knows all.
+const SUPPOSED: u64 = 64;
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     match (&call.blocks, choose::strategy(call, network).algorithm) {

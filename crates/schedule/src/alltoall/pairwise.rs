@@ -13,52 +13,55 @@ use crate::choose::{Algorithm, Question, Strategy};
 use crate::cost::{Cost, pairwise};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call, Messages, Network};
+use crate::{Blocks, Call, Messages, Network, Operation};
 
-pub(super) fn plan(call: &Call, network: &Network, me: Rank, by_target: &Blocks, by_source: &Blocks) -> Box<dyn Plan> {
+pub(crate) fn plan(call: &Call, network: &Network, me: Rank, blocks: (&Blocks, &Blocks)) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let p = network.size();
-    let by_target = if call.in_place { by_source } else { by_target };
-    let (from, ready) = if call.in_place {
-        saved(&mut script, by_source.offset(p))
-    } else {
-        (Buffer::Send, After::NONE)
-    };
+    let (from, ready) = given(&mut script, call, network);
+    write(&mut script, (network.size(), me), blocks, (from, &ready), |_, _| true);
+    Box::new(script)
+}
+
+/// Where the blocks are that are given, and the step after which they are there.
+pub(super) fn given(script: &mut Script, call: &Call, network: &Network) -> (Buffer, After) {
+    match (call.in_place, &call.operation) {
+        (false, _) => (Buffer::Send, After::NONE),
+        (true, Operation::Alltoall) => saved(script, call.blocks.offset(network.size())),
+        (true, _) => saved(script, call.receive_blocks.offset(network.size())),
+    }
+}
+
+/// Writes what process `me` of `p` does about the blocks, by target and by source, that are wanted: by peer and units.
+pub(super) fn write(
+    script: &mut Script,
+    (p, me): (u32, Rank),
+    (by_target, by_source): (&Blocks, &Blocks),
+    (from, ready): (Buffer, &After),
+    wanted: impl Fn(Rank, u64) -> bool,
+) {
     let block = |buffer, blocks: &Blocks, rank| Slice {
         buffer,
         offset: blocks.offset(rank),
         length: blocks.size(rank),
     };
-    let slot = Piece::whole(0).slot(Kind::Exchange);
+    let slot = Piece::whole(0).slot(Kind::Share);
     for d in 1..p {
         let (to, source) = ((me + d) % p, (me + p - d) % p);
         let data = block(from, by_target, to);
-        if data.length > 0 {
+        if data.length > 0 && wanted(to, data.length) {
             script.push(Action::Send { to, data, slot }, ready.clone());
         }
         let data = block(Buffer::Recv, by_source, source);
-        if data.length > 0 {
-            script.push(
-                Action::Receive {
-                    from: source,
-                    data,
-                    slot,
-                },
-                ready.clone(),
-            );
+        if data.length > 0 && wanted(source, data.length) {
+            let from = source;
+            script.push(Action::Receive { from, data, slot }, ready.clone());
         }
     }
     let own = block(Buffer::Recv, by_source, me);
-    if !call.in_place && own.length > 0 {
-        script.push(
-            Action::Copy {
-                from: block(Buffer::Send, by_target, me),
-                to: own,
-            },
-            After::NONE,
-        );
+    if from == Buffer::Send && own.length > 0 {
+        let from = block(Buffer::Send, by_target, me);
+        script.push(Action::Copy { from, to: own }, After::NONE);
     }
-    Box::new(script)
 }
 
 /// Its cost: of all processes behind one outermost link, and of one process.

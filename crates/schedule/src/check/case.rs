@@ -137,13 +137,17 @@ impl Case {
 
     /// Runs the counts phase and gives every call what it has delivered.
     fn run_counts(&self, calls: &mut [Call], manner: Manner) -> Result<Crossings, Fault> {
-        let Counts::Each(sizes) = &self.counts else {
-            return Ok(Crossings::default());
+        let none = Vec::new();
+        let sizes = match &self.counts {
+            Counts::Equal(_) => return Ok(Crossings::default()),
+            Counts::Each(sizes) => sizes,
+            Counts::Pairs(_) => &none,
         };
         let some = |n: &u64| Some(*n);
         let member = |(call, rank): (&Call, Rank)| match counts_phase(call, &self.network, rank) {
             Some(phase) => {
                 let send = match (call.operation, rank == self.call.root) {
+                    _ if !phase.send.is_empty() => Some(phase.send.iter().map(some).collect()),
                     (Operation::Gatherv, _) => Some(vec![Some(sizes[rank as usize])]),
                     (_, true) => Some(sizes.iter().map(some).collect()),
                     _ => None,
@@ -169,7 +173,7 @@ impl Case {
             let received: Option<Vec<u64>> = memory.recv.unwrap_or_default().into_iter().collect();
             match received {
                 None => return Err(Fault::new("a count has not arrived")),
-                Some(counts) if !counts.is_empty() => call.blocks = Blocks::Subtree(counts.into()),
+                Some(counts) if !counts.is_empty() => call.learn(counts),
                 Some(_) => {}
             }
         }

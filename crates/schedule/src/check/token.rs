@@ -92,10 +92,11 @@ impl Value for Token {
     }
 }
 
-/// Counts are moved, never combined.
+/// Counts are added.
 impl Value for u64 {
-    fn combine(_: &Self, _: &Self, _: bool) -> Result<Self, Fault> {
-        Err(Fault::new("a counts phase combines"))
+    fn combine(left: &Self, right: &Self, _: bool) -> Result<Self, Fault> {
+        let sum = left.checked_add(*right);
+        sum.ok_or_else(|| Fault::new("counts overflow"))
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<CountsPha
     }
     Some(CountsPhase {
         plan: Box::new(script),
+        send: Vec::new(),
         receive,
     })
 }

@@ -25,10 +25,9 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank)
     };
     let call = Call {
         operation: Operation::Alltoallv,
-        blocks: by_rank(&call.blocks),
-        receive_blocks: by_rank(&call.receive_blocks),
         in_place: false,
         ..call.clone()
     };
-    alltoall::plan(&call, network, me)
+    let blocks = (&by_rank(&call.blocks), &by_rank(&call.receive_blocks));
+    alltoall::straight(&call, network, me, blocks)
 }

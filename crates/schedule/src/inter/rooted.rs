@@ -59,6 +59,7 @@ impl Rooted {
         composite.stage([self.part(phase.plan, 0)]);
         Some(CountsPhase {
             plan: Box::new(composite),
+            send: phase.send,
             receive: phase.receive,
         })
     }

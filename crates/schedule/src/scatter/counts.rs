@@ -53,6 +53,7 @@ pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<CountsPha
         }
         return Some(CountsPhase {
             plan: Box::new(script),
+            send: Vec::new(),
             receive,
         });
     }
@@ -62,6 +63,7 @@ pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<CountsPha
     send_from_root(&mut script, network, &family, slot);
     Some(CountsPhase {
         plan: Box::new(script),
+        send: Vec::new(),
         receive: 0,
     })
 }

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Alltoallv through leaders: short blocks for other sites go up to the leader of each site, in one parcel from site to site, straight or on
+//! its quickest way, and down; others go straight to their destination.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent, and one per long block; inside a site those of gather and scatter, and one per block |
+//! | trips | wide area 1, routed the quickest ways; every inner tier twice |
+//! | bytes | every block crosses the wide area once, routed once per link of its way |
+//! | copies | every short block six times |
+//! | restrictions | several tiers, the outermost the wide area; leaders and those who act for others have been told the sizes by the counts phase |
+//! | paper | MagPIe (Kielmann et al., 1999): one message per pair of clusters |
+//!
+//! What is short each pair of processes knows alone, so nobody needs to know all sizes.
+
+use super::counts::{blocks_of, goes_through, handed_on, routes, told, width};
+use super::pairwise;
+use crate::choose::{self, Algorithm, Strategy};
+use crate::parcels::Parcels;
+use crate::routes::Routes;
+use crate::row::{Row, runs};
+use crate::script::{Kind, Piece, Script};
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
+use crate::tree::{Council, Family};
+use crate::{Call, Network};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The trees inside the sites, if blocks go through leaders.
+pub(super) fn family(call: &Call, network: &Network, me: Rank) -> Option<(Family, Arc<Strategy>)> {
+    let strategy = choose::strategy(call, network);
+    let through = matches!(strategy.algorithm, Algorithm::Leaders | Algorithm::LeadersRouted);
+    through.then(|| (Family::of(&strategy, network, 0, me), strategy))
+}
+
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
+    let Some((family, strategy)) = family(call, network, me) else {
+        return pairwise::plan(call, network, me, blocks_of(call));
+    };
+    let own = told(call, network, me);
+    let told = match &call.counts {
+        Some(counts) => Arc::clone(counts),
+        None => own.into(),
+    };
+    let sizes = Sizes {
+        told,
+        width: width(network),
+        ranks: u64::from(network.size()),
+        family: &family,
+    };
+    let mut script = Script::default();
+    let (given, ready) = pairwise::given(&mut script, call, network);
+    let process = Process {
+        call,
+        network,
+        me,
+        sizes: &sizes,
+    };
+    let results = match family.parent {
+        Some(parent) => process.member(&mut script, parent, (given, &ready)),
+        None => process.leader(&mut script, (given, &ready), &strategy),
+    };
+    let straight = |peer: Rank, units: u64| !goes_through(call, network, me, peer, units);
+    let blocks = blocks_of(call);
+    pairwise::write(&mut script, (network.size(), me), blocks, (given, &ready), straight);
+    process.unpack(&mut script, results, &ready);
+    Box::new(script)
+}
+
+/// What the processes of the subtree have told.
+struct Sizes<'a> {
+    told: Arc<[u64]>,
+    width: u64,
+    ranks: u64,
+    family: &'a Family,
+}
+
+impl Sizes<'_> {
+    fn at(&self, position: u32, index: u64) -> u64 {
+        self.told[(u64::from(position - self.family.start) * self.width + index) as usize]
+    }
+
+    /// Units from a process of the subtree to a rank.
+    fn to(&self, position: u32, rank: Rank) -> u64 {
+        self.at(position, u64::from(rank))
+    }
+
+    /// Units for a process of the subtree from a rank.
+    fn from(&self, position: u32, rank: Rank) -> u64 {
+        self.at(position, self.ranks + u64::from(rank))
+    }
+
+    fn begins(&self, units: impl Fn(u32, Rank) -> u64) -> Begins {
+        let (mut next, mut begins) = (0, Vec::new());
+        for position in self.family.start..self.family.end {
+            for rank in 0..self.ranks as Rank {
+                begins.push(next);
+                next += units(position, rank);
+            }
+        }
+        begins.push(next);
+        Begins {
+            first: self.family.start,
+            ranks: self.ranks as usize,
+            begins,
+        }
+    }
+
+    /// What all processes of the subtree have for others, or get.
+    fn row(&self, units: impl Fn(u32, Rank) -> u64) -> Row {
+        let all = |position| (0..self.ranks as Rank).map(|rank| units(position, rank)).sum::<u64>();
+        Row::of_positions(self.family.start, (self.family.start..self.family.end).map(all))
+    }
+}
+
+/// Runs of consecutive ranks whose blocks go through leaders: first rank, units.
+fn through(ranks: Range<Rank>, units: impl Fn(Rank) -> u64) -> Vec<(Rank, u64)> {
+    let mut found: Vec<(Rank, u64)> = Vec::new();
+    let mut last = None;
+    for rank in ranks {
+        let length = units(rank);
+        match (length, found.last_mut()) {
+            (0, _) => continue,
+            (_, Some(run)) if last == Some(rank) => run.1 += length,
+            _ => found.push((rank, length)),
+        }
+        last = Some(rank + 1);
+    }
+    found
+}
+
+/// One process and its part.
+struct Process<'a> {
+    call: &'a Call,
+    network: &'a Arc<Network>,
+    me: Rank,
+    sizes: &'a Sizes<'a>,
+}
+
+impl Process<'_> {
+    /// Collects what the subtree has for other sites, in order of position, and in it by rank of destination. Gives the steps after which
+    /// it is there.
+    fn collect(&self, script: &mut Script, (given, ready): (Buffer, &After)) -> (Row, Slice, After) {
+        let (family, blocks) = (self.sizes.family, blocks_of(self.call).0);
+        let row = self.sizes.row(|position, rank| self.sizes.to(position, rank));
+        let all = family.start..family.end;
+        let buffer = script.memory(row.length(all.clone()));
+        let at = |positions: Range<u32>| row.slice(buffer, family.start, positions);
+        let own = at(family.position..family.position + 1);
+        let (mut offset, mut come) = (own.offset, After::NONE);
+        for (rank, length) in through(0..self.network.size(), |rank| self.sizes.to(family.position, rank)) {
+            let (buffer, to) = (given, Slice { offset, length, ..own });
+            let from = Slice {
+                buffer,
+                offset: blocks.offset(rank),
+                length,
+            };
+            come.append(script.push(Action::Copy { from, to }, ready.clone()));
+            offset += length;
+        }
+        for child in family.children.iter().rev() {
+            let (from, data) = (child.rank, at(child.start..child.end));
+            let slot = Piece::whole(0).slot(Kind::Up);
+            come.append(script.push(Action::Receive { from, data, slot }, After::NONE));
+        }
+        let whole = at(all);
+        (row, whole, script.join(come))
+    }
+
+    /// Hands the children what is theirs when it is there; gives the own part.
+    fn spread(&self, script: &mut Script, row: &Row, results: Buffer, there: &After) -> Slice {
+        let family = self.sizes.family;
+        for child in &family.children {
+            let data = row.slice(results, family.start, child.start..child.end);
+            let (to, slot) = (child.rank, Piece::whole(0).slot(Kind::Down));
+            script.push(Action::Send { to, data, slot }, there.clone());
+        }
+        row.slice(results, family.start, family.position..family.position + 1)
+    }
+
+    /// A process under another; gives its results and the steps after which they are there.
+    fn member(&self, script: &mut Script, to: Rank, given: (Buffer, &After)) -> (Slice, After) {
+        let family = self.sizes.family;
+        let (_, data, collected) = self.collect(script, given);
+        let slot = Piece::whole(0).slot(Kind::Up);
+        script.push(Action::Send { to, data, slot }, collected);
+        let row = self.sizes.row(|position, rank| self.sizes.from(position, rank));
+        let results = script.memory(row.length(family.start..family.end));
+        let data = row.slice(results, family.start, family.start..family.end);
+        let (from, slot) = (to, Piece::whole(0).slot(Kind::Down));
+        let come = After::from_iter([script.push(Action::Receive { from, data, slot }, After::NONE)]);
+        (self.spread(script, &row, results, &come), come)
+    }
+
+    /// The leader of a site; gives its results and the steps after which they are there.
+    fn leader(&self, script: &mut Script, given: (Buffer, &After), strategy: &Strategy) -> (Slice, After) {
+        let family = self.sizes.family;
+        let council = Council::outermost(self.network, self.me);
+        let routes = routes(self.network, strategy).map(|routes| &**routes);
+        let (_, rows, collected) = self.collect(script, given);
+        let row = self.sizes.row(|position, rank| self.sizes.from(position, rank));
+        let lengths = self.lengths(&council, routes);
+        let (k, memory) = (council.size, row.length(family.start..family.end));
+        let parcels = Parcels {
+            council: &council,
+            routes,
+            length: &|from, to| lengths[(from * k + to) as usize],
+            out: script.memory(rows.length),
+            coming: script.memory(memory),
+        };
+        let begins = self.sizes.begins(|position, rank| self.sizes.to(position, rank));
+        let come = parcels.exchange(script, |script, to| {
+            self.sort(script, &council.span(to), (&begins, rows), parcels.to(to), &collected)
+        });
+        let results = Slice {
+            buffer: script.memory(memory),
+            offset: 0,
+            length: memory,
+        };
+        let begins = self.sizes.begins(|position, rank| self.sizes.from(position, rank));
+        let mut assembled = After::NONE;
+        for from in (0..k).filter(|&from| from != council.index) {
+            let parcel = parcels.from(from);
+            let steps = self.assemble(script, &council.span(from), parcel, (&begins, results), &come);
+            assembled.extend(steps.iter().copied());
+        }
+        let assembled = script.join(assembled);
+        (self.spread(script, &row, results.buffer, &assembled), assembled)
+    }
+
+    /// Units of parcels by sender and receiver: own ones, those for the own site, and those that are handed on.
+    fn lengths(&self, council: &Council, routes: Option<&Routes>) -> Vec<u64> {
+        let (family, k, me) = (self.sizes.family, council.size, council.index);
+        let mut lengths = vec![0; (k * k) as usize];
+        for site in (0..k).filter(|&site| site != me) {
+            let ranks = || council.span(site).map(|position| self.network.rank_at(position));
+            let pairs = || (family.start..family.end).flat_map(|own| ranks().map(move |rank| (own, rank)));
+            lengths[(me * k + site) as usize] = pairs().map(|(own, rank)| self.sizes.to(own, rank)).sum();
+            lengths[(site * k + me) as usize] = pairs().map(|(own, rank)| self.sizes.from(own, rank)).sum();
+        }
+        let begin = u64::from(family.end - family.start) * self.sizes.width;
+        for (from, stand, at) in routes.map(|routes| handed_on(routes, council)).into_iter().flatten() {
+            for (to, i) in stand.members.zip(begin + at..).filter(|&(to, _)| to != me) {
+                lengths[(from * k + to) as usize] = self.sizes.told[i as usize];
+            }
+        }
+        lengths
+    }
+
+    /// Makes the parcel for a site: by own process, by process there, in order of position.
+    fn sort(
+        &self,
+        script: &mut Script,
+        there: &Range<u32>,
+        (begins, rows): (&Begins, Slice),
+        parcel: Slice,
+        collected: &After,
+    ) -> After {
+        let (mut offset, mut sorted) = (parcel.offset, After::NONE);
+        for own in self.sizes.family.start..self.sizes.family.end {
+            for (run, rank) in runs(self.network, there.clone()) {
+                let (from, length) = begins.run(own, rank..rank + run.len() as u32);
+                let from = Slice {
+                    offset: from,
+                    length,
+                    ..rows
+                };
+                let to = Slice {
+                    offset,
+                    length,
+                    ..parcel
+                };
+                if length > 0 {
+                    sorted.append(script.push(Action::Copy { from, to }, collected.clone()));
+                }
+                offset += length;
+            }
+        }
+        script.join(sorted)
+    }
+
+    /// Sorts a parcel into the own processes' results, which are in order of source's rank.
+    fn assemble(
+        &self,
+        script: &mut Script,
+        there: &Range<u32>,
+        parcel: Slice,
+        (begins, results): (&Begins, Slice),
+        come: &After,
+    ) -> After {
+        let (mut offset, mut assembled) = (parcel.offset, After::NONE);
+        for rank in there.clone().map(|position| self.network.rank_at(position)) {
+            for own in self.sizes.family.start..self.sizes.family.end {
+                let (to, length) = begins.run(own, rank..rank + 1);
+                let from = Slice {
+                    offset,
+                    length,
+                    ..parcel
+                };
+                let to = Slice {
+                    offset: to,
+                    length,
+                    ..results
+                };
+                if length > 0 {
+                    assembled.append(script.push(Action::Copy { from, to }, come.clone()));
+                }
+                offset += length;
+            }
+        }
+        script.join(assembled)
+    }
+
+    /// Puts the results where they belong.
+    fn unpack(&self, script: &mut Script, (results, there): (Slice, After), ready: &After) {
+        let (blocks, position) = (blocks_of(self.call).1, self.sizes.family.position);
+        let after = After::from_iter(there.iter().chain(ready.iter()).copied());
+        let mut offset = results.offset;
+        for (rank, length) in through(0..self.network.size(), |rank| self.sizes.from(position, rank)) {
+            let buffer = Buffer::Recv;
+            let to = Slice {
+                buffer,
+                offset: blocks.offset(rank),
+                length,
+            };
+            let from = Slice {
+                offset,
+                length,
+                ..results
+            };
+            script.push(Action::Copy { from, to }, after.clone());
+            offset += length;
+        }
+    }
+}
+
+/// Where the blocks of rows begin that stand one behind the other: by process of the subtree and by rank.
+struct Begins {
+    first: u32,
+    ranks: usize,
+    begins: Vec<u64>,
+}
+
+impl Begins {
+    /// Where the blocks of consecutive ranks begin, and how long they are.
+    fn run(&self, position: u32, ranks: Range<Rank>) -> (u64, u64) {
+        let row = (position - self.first) as usize * self.ranks;
+        let at = |rank: Rank| self.begins[row + rank as usize];
+        (at(ranks.start), at(ranks.end) - at(ranks.start))
+    }
+}
