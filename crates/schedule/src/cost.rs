@@ -142,6 +142,13 @@ pub(crate) fn pairwise(network: &Network, bytes: u64) -> Phase {
         peers.saturating_mul(link.send.at(bytes) + link.receive.at(bytes))
     });
     phase.process = overheads.sum();
+    // Processes that share processors do so one after the other.
+    if let Some(node) = (0..network.tiers())
+        .next_back()
+        .map(|tier| Council::largest(network, tier))
+    {
+        phase.share(&node, phase.process.saturating_mul(u64::from(node.members)));
+    }
     for (a, b) in council.some_pairs() {
         let link = council.link(a, b);
         let gap = link.gap.at(bytes).saturating_mul(cluster * cluster);

@@ -34,7 +34,7 @@ fn network(size: u32, place: impl Fn(u32) -> (u32, u32)) -> Arc<Network> {
             if depth == 0 { place(rank).0 } else { place(rank).1 }
         },
     );
-    let rules = Overrides::parse("alltoall:..4K=leaders").expect("a rule");
+    let rules = Overrides::parse("alltoall:..4K=leaders; alltoallv=leaders").expect("a rule");
     Network::of_shape(&Arc::new(shape), Arc::default(), Arc::new(rules))
 }
 
