@@ -30,8 +30,9 @@ pub(crate) struct Directories {
     node: Guarded,
 }
 
+/// A private directory with a lock that is held as long as its agent lives; removed when dropped.
 #[derive(Debug)]
-struct Guarded {
+pub(crate) struct Guarded {
     path: PathBuf,
     _lock: fs::File,
 }
@@ -75,6 +76,20 @@ impl Directories {
 }
 
 impl Guarded {
+    /// One below the user's cache, where other nodes may see it, after removing what killed agents left.
+    pub(crate) fn in_cache(cache: &Path) -> io::Result<Self> {
+        let jobs = cache.join("jobs");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&jobs)?;
+        let user = rustix::process::getuid().as_raw();
+        sweep(&jobs, "job-", user);
+        Self::create(&jobs, "job-")
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn create(base: &Path, prefix: &str) -> io::Result<Self> {
         let path = base.join(format!("{prefix}{}", hex(&random::<16>()?)));
         fs::DirBuilder::new()

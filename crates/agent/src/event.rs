@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can happen to an agent.
 
+use crate::batch::BatchEvent;
 use isthmus_wire::boot::{Counters, Hello, Message};
 use isthmus_wire::grid::{Commit, Exit, ToAgent};
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ pub(crate) enum Event {
     InputTaken(u32),
     /// Processes that were told to end have had time for it.
     AbortOverdue,
+    /// At the machine's scheduler or a node that it allocated.
+    Batch(BatchEvent),
 }
 
 /// What the agent tells the task that serves one process.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The end of an agent: nothing of the job stays at the machine. All steps together take less than 5 s.
 
+use crate::batch::Batch;
 use crate::event::Event;
 use crate::{Agent, End};
 use isthmus_sched::fork;
@@ -15,12 +16,21 @@ const TERMINATING: Duration = Duration::from_millis(1500);
 const KILLING: Duration = Duration::from_millis(1000);
 /// How long the last output may take.
 const PRINTING: Duration = Duration::from_millis(1500);
+/// How long agents on nodes may take to leave.
+const LEAVING: Duration = Duration::from_millis(1500);
+/// How long a submission that is under way may take.
+const SUBMITTING: Duration = Duration::from_secs(60);
+/// How long a scheduler may take to cancel a job; the coordinator does not wait for it.
+const CANCELLING: Duration = Duration::from_secs(30);
 /// How long the last message may take.
 const SAYING: Duration = Duration::from_millis(500);
 
 pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
     if end == End::Lost {
         agent.outbox.close_output();
+    }
+    if let Some(batch) = agent.batch.take() {
+        leave_batch(&mut agent, batch).await;
     }
     if let Some(mut subjob) = agent.subjob.take() {
         if end == End::Lost && !subjob.all_ended() {
@@ -52,6 +62,37 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
     }
     drop(agent);
     let _ = tokio::time::timeout(SAYING, writing).await;
+}
+
+/// Agents on nodes leave first, so that nothing of their output is lost; then the scheduler forgets the job.
+async fn leave_batch(agent: &mut Agent, mut batch: Batch) {
+    batch.end();
+    let began = Instant::now();
+    while !batch.is_gone() {
+        let limit = if batch.is_submitting() { SUBMITTING } else { LEAVING };
+        match timeout_at(began + limit, agent.events.recv()).await {
+            Ok(Some(Event::FromCoordinator(message))) => agent.handle_coordinator(message),
+            Ok(Some(Event::CoordinatorLost)) => agent.outbox.close_output(),
+            Ok(Some(Event::Batch(event))) => {
+                batch.handle(event);
+                batch.end();
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => break,
+        }
+    }
+    let closing = batch.close(Instant::now() + PRINTING, CANCELLING);
+    tokio::pin!(closing);
+    loop {
+        tokio::select! {
+            () = &mut closing => return,
+            Some(event) = agent.events.recv() => match event {
+                Event::FromCoordinator(message) => agent.handle_coordinator(message),
+                Event::CoordinatorLost => agent.outbox.close_output(),
+                _ => {}
+            },
+        }
+    }
 }
 
 async fn await_ends(agent: &mut Agent, subjob: &mut crate::subjob::Subjob, time: Duration) {

@@ -5,22 +5,28 @@
 //! Everything that happens becomes an [`event::Event`] in one queue; one loop handles them in order.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod directories;
 mod event;
 mod leave;
 mod link;
 mod machine;
+mod node;
 mod processes;
 mod program;
 mod rendezvous;
+mod secure;
 mod subjob;
 
 pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
+pub use node::run as run_node;
 
+use batch::{Batch, StagedFile};
 use event::Event;
 use isthmus_stage::store::{Incoming, Store};
-use isthmus_wire::grid::{FileState, FromAgent, Hash, ToAgent};
+use isthmus_wire::grid::{FileState, FromAgent, Hash, Start, ToAgent};
 use link::Outbox;
+use program::Refusal;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,8 +51,7 @@ const QUEUE: usize = 256;
 pub fn run(binary: PathBuf) -> io::Result<()> {
     // Neither a Ctrl-C at the coordinator's terminal nor its end may reach us other than through the connection.
     let _ = rustix::process::setsid();
-    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    raise_descriptor_limit();
+    prepare();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         let input = tokio::net::unix::pipe::Receiver::from_file_unchecked(owned(io::stdin())?)?;
@@ -55,6 +60,12 @@ pub fn run(binary: PathBuf) -> io::Result<()> {
     });
     runtime.shutdown_background();
     result
+}
+
+/// What every process that starts others does first.
+fn prepare() {
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    raise_descriptor_limit();
 }
 
 /// A descriptor of our own for a standard stream, so that it can be made non-blocking.
@@ -98,7 +109,9 @@ where
         sender,
         store: None,
         incoming: None,
+        files: Vec::new(),
         subjob: None,
+        batch: None,
     };
     let end = agent.work().await;
     leave::leave(agent, end, writing).await;
@@ -130,8 +143,12 @@ struct Agent {
     events: mpsc::Receiver<Event>,
     sender: mpsc::Sender<Event>,
     store: Option<Store>,
-    incoming: Option<(Hash, Incoming)>,
+    incoming: Option<(StagedFile, Incoming)>,
+    /// What has been staged.
+    files: Vec<StagedFile>,
     subjob: Option<Subjob>,
+    /// In place of it, when the machine's scheduler starts the processes.
+    batch: Option<Batch>,
 }
 
 impl Agent {
@@ -176,6 +193,11 @@ impl Agent {
             Event::CoordinatorLost => return Some(End::Lost),
             Event::FromCoordinator(ToAgent::End) => return Some(End::Told),
             Event::FromCoordinator(message) => self.handle_coordinator(message),
+            Event::Batch(event) => {
+                if let Some(batch) = &mut self.batch {
+                    batch.handle(event);
+                }
+            }
             Event::InputTaken(bytes) => self.outbox.send(&FromAgent::InputCredit(bytes)),
             event => {
                 if let Some(subjob) = &mut self.subjob {
@@ -193,26 +215,35 @@ impl Agent {
                 self.outbox.send(&FromAgent::File { hash, state });
             }
             ToAgent::Chunk(bytes) => self.take_chunk(&bytes),
-            ToAgent::Start(start) => match Subjob::start(&start, &self.binary, &self.outbox, &self.sender) {
-                Ok(subjob) => {
-                    self.subjob = Some(subjob);
-                    self.outbox.send(&FromAgent::Started(vec![machine::part(start.count)]));
-                }
-                Err(refusal) => {
+            ToAgent::Start(start) => {
+                if let Err(refusal) = self.start(&start) {
                     self.outbox.send(&FromAgent::Refused {
                         reason: refusal.reason,
                         hint: refusal.hint,
                     });
                 }
-            },
+            }
             ToAgent::OutputCredit(bytes) => self.outbox.add_credit(bytes),
             ToAgent::Ping(number) => self.outbox.send(&FromAgent::Pong(number)),
             message => {
-                if let Some(subjob) = &self.subjob {
+                if let Some(batch) = &self.batch {
+                    batch.handle_coordinator(message);
+                } else if let Some(subjob) = &self.subjob {
                     subjob.handle_coordinator(message, &self.sender);
                 }
             }
         }
+    }
+
+    fn start(&mut self, start: &Start) -> Result<(), Refusal> {
+        if start.allocation.is_some() {
+            let files = self.files.clone();
+            self.batch = Some(Batch::start(start, &self.binary, files, &self.outbox, &self.sender)?);
+        } else {
+            self.subjob = Some(Subjob::start(start, &self.binary, &self.outbox, &self.sender)?);
+            self.outbox.send(&FromAgent::Started(vec![machine::part(start.count)]));
+        }
+        Ok(())
     }
 
     fn offer(&mut self, hash: Hash, size: u64, name: &str) -> Result<FileState, String> {
@@ -223,37 +254,50 @@ impl Agent {
                 .store
                 .insert(Store::open(&cache_directory()?).map_err(|e| e.to_string())?),
         };
-        if let Some(path) = store.find(&hash, name, size).map_err(|e| e.to_string())? {
-            return Ok(FileState::Here(path.to_string_lossy().into_owned()));
+        let found = store.find(&hash, name, size).map_err(|e| e.to_string())?;
+        let file = |path| StagedFile {
+            hash,
+            size,
+            name: name.to_owned(),
+            path,
+        };
+        if let Some(path) = found {
+            return Ok(self.keep(file(path)));
         }
         let incoming = store.receive(hash, name, size).map_err(|e| e.to_string())?;
         if incoming.is_complete() {
-            return incoming.finish().map(here).map_err(|e| e.to_string());
+            let path = incoming.finish().map_err(|e| e.to_string())?;
+            return Ok(self.keep(file(path)));
         }
-        self.incoming = Some((hash, incoming));
+        self.incoming = Some((file(PathBuf::new()), incoming));
         Ok(FileState::Wanted)
     }
 
+    /// A file is here: nodes may want it too.
+    fn keep(&mut self, file: StagedFile) -> FileState {
+        let path = file.path.to_string_lossy().into_owned();
+        self.files.push(file);
+        FileState::Here(path)
+    }
+
     fn take_chunk(&mut self, bytes: &[u8]) {
-        let Some((hash, mut incoming)) = self.incoming.take() else {
+        let Some((file, mut incoming)) = self.incoming.take() else {
             return;
         };
+        let hash = file.hash;
         let state = match incoming.write(bytes) {
             Ok(()) if !incoming.is_complete() => {
-                self.incoming = Some((hash, incoming));
+                self.incoming = Some((file, incoming));
                 return;
             }
-            Ok(()) => incoming
-                .finish()
-                .map_or_else(|e| FileState::Failed(e.to_string()), here),
+            Ok(()) => match incoming.finish() {
+                Ok(path) => self.keep(StagedFile { path, ..file }),
+                Err(error) => FileState::Failed(error.to_string()),
+            },
             Err(error) => FileState::Failed(error.to_string()),
         };
         self.outbox.send(&FromAgent::File { hash, state });
     }
-}
-
-fn here(path: PathBuf) -> FileState {
-    FileState::Here(path.to_string_lossy().into_owned())
 }
 
 fn cache_directory() -> Result<PathBuf, String> {

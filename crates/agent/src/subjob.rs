@@ -22,7 +22,15 @@ const CLOSING: Duration = Duration::from_millis(300);
 const ABORTING: Duration = Duration::from_millis(300);
 
 /// Variables that are the launcher's own business.
-const HIDDEN: [&str; 4] = ["ISTHMUS_RENDEZVOUS", "ISTHMUS_TOKEN", "ISTHMUS_INDEX", "ISTHMUS_SSH"];
+const HIDDEN: [&str; 7] = [
+    "ISTHMUS_RENDEZVOUS",
+    "ISTHMUS_TOKEN",
+    "ISTHMUS_INDEX",
+    "ISTHMUS_SSH",
+    crate::node::SECRET,
+    "ISTHMUS_NODE",
+    "ISTHMUS_SPOOL",
+];
 
 /// A started subjob.
 #[derive(Debug)]
@@ -139,7 +147,7 @@ impl Subjob {
             }
             Event::ExitOverdue { index } => self.report(index),
             Event::AbortOverdue => self.signal(15),
-            Event::FromCoordinator(_) | Event::CoordinatorLost | Event::InputTaken(_) => {}
+            Event::FromCoordinator(_) | Event::CoordinatorLost | Event::InputTaken(_) | Event::Batch(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod adaptor;
@@ -36,6 +36,12 @@ enum Verb {
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
     Agent,
+    /// Serve the agent that a scheduler started this for
+    #[command(hide = true)]
+    Node {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -85,12 +91,13 @@ fn isthmus() -> ExitCode {
         Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
-        Verb::Agent => agent(),
+        Verb::Agent => agent(isthmus_agent::run),
+        Verb::Node { words } => agent(|binary| isthmus_agent::run_node(binary, &words)),
     }
 }
 
-fn agent() -> ExitCode {
-    let result = std::env::current_exe().and_then(isthmus_agent::run);
+fn agent(serve: impl FnOnce(PathBuf) -> std::io::Result<()>) -> ExitCode {
+    let result = std::env::current_exe().and_then(serve);
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

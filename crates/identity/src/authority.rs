@@ -138,6 +138,15 @@ impl KeyPair {
         Ok(request.der().to_vec())
     }
 
+    /// A certificate (DER) with this key for a name, signed with the key itself, valid for [`MAX_VALIDITY`].
+    pub(crate) fn self_signed(&self, common: &str) -> Result<Vec<u8>, IdentityError> {
+        let mut params = validity(MAX_VALIDITY);
+        params.distinguished_name = name(common);
+        params.subject_alt_names = vec![SanType::DnsName(common.to_owned().try_into().map_err(failed)?)];
+        let certificate = params.self_signed(&self.0).map_err(failed)?;
+        Ok(certificate.der().to_vec())
+    }
+
     /// PKCS#8 form of the private key, for the TLS library in this process.
     pub(crate) fn private(&self) -> Vec<u8> {
         self.0.serialize_der()

@@ -91,7 +91,7 @@ impl Identity {
 }
 
 /// The suites of TLS 1.3; AES with 128-bit keys first where the processor has instructions for it.
-fn suites() -> CryptoProvider {
+pub(crate) fn suites() -> CryptoProvider {
     use provider::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256};
     let mut suites = vec![
         TLS13_AES_128_GCM_SHA256,

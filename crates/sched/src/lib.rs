@@ -27,7 +27,7 @@ mod slurm;
 pub use adaptor::{Adaptor, JobId, Refusal, Request, State, Verified, adaptor};
 pub use command::{Command, Output};
 pub use run::run;
-pub use script::{NodeAgent, slots};
+pub use script::{FETCH, NodeAgent, slots};
 
 /// Fuzz entry: whatever a scheduler prints is read without panic and in linear time.
 pub fn fuzz(bytes: &[u8]) {

@@ -25,8 +25,8 @@ pub struct NodeAgent {
     pub fingerprint: String,
 }
 
-/// What a node sends to get the binary; the answer is the file and nothing else.
-pub(crate) const FETCH: &str = "ISTHMUS binary";
+/// What a node sends, before a newline, to get the binary; the answer is the file and nothing else.
+pub const FETCH: &str = "ISTHMUS binary";
 
 impl NodeAgent {
     /// The script to submit, with a scheduler's lines that reach all nodes.

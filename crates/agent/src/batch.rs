@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A subjob that the machine's scheduler starts.
+//!
+//! ```text
+//!  coordinator  <-ssh->  this agent  --submit-->  scheduler
+//!                            ^                        | starts the script on the first node,
+//!                            |                        v which starts an agent on every node
+//!                            '---- TLS, secret ----  node agents, each a whole agent with a part of the processes
+//! ```
+//! Towards its nodes this agent speaks as a coordinator, towards the coordinator as the agent of all processes: it moves
+//! indices, gathers `Started`, and lets the scheduler say why when processes or nodes are lost.
+
+mod listen;
+mod nodes;
+mod part;
+mod watch;
+
+pub(crate) use nodes::StagedFile;
+
+use crate::directories::Guarded;
+use crate::event::Event;
+use crate::link::Outbox;
+use crate::program::Refusal;
+use isthmus_sched::{Adaptor, JobId, State};
+use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
+use listen::Listener;
+use nodes::Ready;
+use part::Part;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// How long a running job may take to get all its agents connected.
+const CONNECTING: Duration = Duration::from_secs(120);
+
+/// What can happen to a submission.
+#[derive(Debug)]
+pub(crate) enum BatchEvent {
+    /// The scheduler took the job or did not.
+    Submitted(Result<JobId, Refusal>),
+    /// Where the job stands.
+    Polled(State),
+    /// Asked because something failed: where the job stands, if that is known.
+    Judged(Option<State>),
+    /// At a node.
+    Node(u32, FromNode),
+}
+
+/// What can happen at a node.
+#[derive(Debug)]
+pub(crate) enum FromNode {
+    /// Its agent is ready.
+    Ready(Box<Ready>),
+    /// Its agent cannot be used.
+    Unfit(String),
+    /// Its agent says.
+    Said(FromAgent),
+    /// The connection is closed.
+    Lost,
+}
+
+/// A submission.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    start: Start,
+    adaptor: &'static dyn Adaptor,
+    spool: Guarded,
+    outbox: Outbox,
+    events: mpsc::Sender<Event>,
+    _listener: Listener,
+    /// The scheduler's name for it, once it is submitted.
+    id: Option<JobId>,
+    submitting: bool,
+    /// Why it waits, as last told.
+    why: Option<String>,
+    running_since: Option<Instant>,
+    /// Nodes by index; all of them once `started`.
+    parts: Vec<Part>,
+    distributed: bool,
+    started: bool,
+    ended: u32,
+    /// Failures that wait for what the scheduler says.
+    held: Vec<FromAgent>,
+    lost: Option<String>,
+    judging: bool,
+    refused: bool,
+}
+
+impl Batch {
+    /// Begins to submit.
+    pub(crate) fn start(
+        start: &Start,
+        binary: &Path,
+        files: Vec<StagedFile>,
+        outbox: &Outbox,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<Self, Refusal> {
+        let Some(allocation) = start.allocation.clone() else {
+            return Err(Refusal::new("no scheduler is named", ""));
+        };
+        let cannot = |error: std::io::Error| Refusal::new(format!("cannot prepare the submission: {error}"), "");
+        let spool =
+            Guarded::in_cache(&crate::cache_directory().map_err(|why| Refusal::new(why, ""))?).map_err(cannot)?;
+        let secret = crate::directories::random::<32>().map_err(cannot)?;
+        let listener = listen::listen(secret, binary.to_owned(), Arc::new(files), events.clone()).map_err(cannot)?;
+        let adaptor = isthmus_sched::adaptor(allocation.scheduler);
+        let submission = watch::Submission {
+            adaptor,
+            allocation,
+            count: start.count,
+            name: start.job.clone(),
+            binary: binary.to_owned(),
+            spool: spool.path().to_owned(),
+            secret,
+            port: listener.port,
+            fingerprint: listener.fingerprint,
+        };
+        tokio::spawn(watch::submit(submission, events.clone()));
+        Ok(Self {
+            start: start.clone(),
+            adaptor,
+            spool,
+            outbox: outbox.clone(),
+            events: events.clone(),
+            _listener: listener,
+            id: None,
+            submitting: true,
+            why: None,
+            running_since: None,
+            parts: Vec::new(),
+            distributed: false,
+            started: false,
+            ended: 0,
+            held: Vec::new(),
+            lost: None,
+            judging: false,
+            refused: false,
+        })
+    }
+
+    /// Handles what happened.
+    pub(crate) fn handle(&mut self, event: BatchEvent) {
+        match event {
+            BatchEvent::Submitted(Ok(id)) => {
+                self.submitting = false;
+                self.tell_queued(&id, String::new());
+                tokio::spawn(watch::poll(self.adaptor, id.clone(), self.events.clone()));
+                self.id = Some(id);
+            }
+            BatchEvent::Submitted(Err(refusal)) => {
+                self.submitting = false;
+                self.refuse(refusal);
+            }
+            BatchEvent::Polled(state) => self.handle_state(state),
+            BatchEvent::Judged(state) => self.judge(state),
+            BatchEvent::Node(_, FromNode::Ready(ready)) => self.take_node(*ready),
+            BatchEvent::Node(_, FromNode::Unfit(why)) => self.refuse(Refusal::new(why, "")),
+            BatchEvent::Node(node, FromNode::Said(message)) => self.handle_node(node, message),
+            BatchEvent::Node(node, FromNode::Lost) => self.lose(node),
+        }
+    }
+
+    /// Handles what the coordinator said.
+    pub(crate) fn handle_coordinator(&self, message: ToAgent) {
+        match message {
+            ToAgent::Commit(commit) => {
+                for part in &self.parts {
+                    part.send(&ToAgent::Commit(Box::new(part.share_of(&commit))));
+                }
+            }
+            ToAgent::Input(bytes) => {
+                if let Some(first) = self.parts.first() {
+                    first.send(&ToAgent::Input(bytes));
+                }
+            }
+            message @ (ToAgent::Dismiss | ToAgent::Abort { .. } | ToAgent::Signal(_)) => self.send_all(&message),
+            // The rest is handled by the agent itself.
+            _ => {}
+        }
+    }
+
+    fn send_all(&self, message: &ToAgent) {
+        self.parts.iter().for_each(|part| part.send(message));
+    }
+
+    fn scheduler_job(&self) -> String {
+        let id = self.id.as_ref().map_or("", JobId::as_str);
+        format!("{} job {id}", self.adaptor.scheduler())
+    }
+
+    fn tell_queued(&mut self, id: &JobId, why: String) {
+        self.outbox.send(&FromAgent::Queued {
+            scheduler: self.adaptor.scheduler(),
+            id: id.as_str().to_owned(),
+            why: why.clone(),
+        });
+        self.why = Some(why);
+    }
+
+    /// Ends the subjob, once.
+    fn refuse(&mut self, refusal: Refusal) {
+        if !std::mem::replace(&mut self.refused, true) {
+            self.outbox.send(&FromAgent::Refused {
+                reason: refusal.reason,
+                hint: refusal.hint,
+            });
+        }
+    }
+
+    fn handle_state(&mut self, state: State) {
+        match state {
+            State::Queued(why) => {
+                if self.why.as_ref() != Some(&why) {
+                    if let Some(id) = self.id.clone() {
+                        self.tell_queued(&id, why);
+                    }
+                }
+            }
+            State::Running => self.check_connected(),
+            State::Ending(why) | State::Ended(why) => self.end_of_job(&why),
+            State::Unknown => self.end_of_job(""),
+        }
+    }
+
+    fn check_connected(&mut self) {
+        let since = *self.running_since.get_or_insert_with(Instant::now);
+        if !self.distributed && since.elapsed() > CONNECTING {
+            let (here, all) = (self.parts.len(), self.parts.first().map_or(0, |p| p.nodes));
+            let nodes = if all == 0 {
+                "no node".to_owned()
+            } else {
+                format!("{here} of {all} nodes")
+            };
+            let reason = format!(
+                "{} runs but after {} s {nodes} connected to the agent that submitted it{}",
+                self.scheduler_job(),
+                CONNECTING.as_secs(),
+                self.last_words()
+            );
+            self.refuse(Refusal::new(
+                reason,
+                "nodes must be able to open TCP connections to the machine that submits",
+            ));
+        }
+    }
+
+    /// The scheduler has ended the job while processes of it are still expected.
+    fn end_of_job(&mut self, why: &str) {
+        if self.distributed && self.ended == self.start.count {
+            return;
+        }
+        let mut reason = format!("{} ended", self.scheduler_job());
+        let limit = Duration::from_secs(self.start.allocation.as_ref().map_or(0, |a| u64::from(a.limit)));
+        let reached = !limit.is_zero()
+            && self
+                .running_since
+                .is_some_and(|since| since.elapsed() + watch::SLOWEST > limit);
+        if !why.is_empty() {
+            reason.push_str(&format!(": {why}"));
+        } else if reached {
+            reason.push_str(&format!(
+                ": it seems to have reached its time limit of {} s",
+                limit.as_secs()
+            ));
+        } else if !self.distributed {
+            reason.push_str(" before its nodes were ready");
+        }
+        if !self.distributed {
+            reason.push_str(&self.last_words());
+        }
+        let limit = "raise the limit of the subjob";
+        let hint = if reason.contains("time limit") { limit } else { "" };
+        self.refuse(Refusal::new(reason, hint));
+    }
+
+    /// What the script left in the directory that it may share with us.
+    fn last_words(&self) -> String {
+        let text = std::fs::read(self.spool.path().join("output")).unwrap_or_default();
+        let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(600)..]).into_owned();
+        let tail: Vec<&str> = tail
+            .lines()
+            .rev()
+            .take(3)
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
+            .collect();
+        match tail.is_empty() {
+            true => String::new(),
+            false => format!("; it said: {}", tail.into_iter().rev().collect::<Vec<_>>().join("; ")),
+        }
+    }
+
+    fn take_node(&mut self, ready: Ready) {
+        self.running_since.get_or_insert_with(Instant::now);
+        let (all, known) = (ready.nodes, self.parts.first().map_or(ready.nodes, |p| p.nodes));
+        if self.distributed || all != known || self.parts.iter().any(|p| p.node == ready.node) {
+            // A scheduler that runs the script twice: the first one counts.
+            return;
+        }
+        self.parts.push(Part::new(ready, self.outbox.clone()));
+        if self.parts.len() as u64 == u64::from(all) {
+            self.distribute();
+        }
+    }
+
+    /// All nodes are there: each gets its part of the processes.
+    fn distribute(&mut self) {
+        self.distributed = true;
+        let even = self.start.allocation.as_ref().is_some_and(|a| a.nodes > 0);
+        part::distribute(&mut self.parts, self.start.count, even);
+        for part in self.parts.iter().filter(|p| p.count > 0) {
+            part.send(&ToAgent::Start(Box::new(part.start(&self.start))));
+        }
+    }
+
+    fn handle_node(&mut self, node: u32, message: FromAgent) {
+        let Some(part) = self.parts.iter_mut().find(|p| p.node == node) else {
+            return;
+        };
+        let Some(message) = part.translate(message) else { return };
+        match message {
+            FromAgent::Started(_) => {
+                part.started = true;
+                self.tell_started();
+            }
+            FromAgent::Refused { reason, hint } => {
+                let reason = format!("node {}: {reason}", part.hello.host);
+                self.refuse(Refusal { reason, hint });
+            }
+            FromAgent::Output { .. } => part.print(message),
+            FromAgent::Exited(list) => {
+                let (well, badly): (Vec<_>, Vec<_>) = list.into_iter().partition(|(_, exit)| *exit == Exit::Status(0));
+                self.ended += u32::try_from(well.len() + badly.len()).unwrap_or(u32::MAX);
+                if !well.is_empty() {
+                    // An orderly end is told after the last line of output.
+                    part.print(FromAgent::Exited(well));
+                }
+                if !badly.is_empty() {
+                    self.hold(FromAgent::Exited(badly));
+                }
+            }
+            message @ FromAgent::Aborted { .. } => self.hold(message),
+            FromAgent::Gone => part.gone = true,
+            message @ (FromAgent::Arrived(_) | FromAgent::InputCredit(_) | FromAgent::Finished { .. }) => {
+                self.outbox.send(&message);
+            }
+            // Answers to what was asked before; nothing else is asked.
+            FromAgent::Hello(_) | FromAgent::File { .. } | FromAgent::Pong(_) | FromAgent::Queued { .. } => {}
+        }
+    }
+
+    fn tell_started(&mut self) {
+        if self.started || self.parts.iter().any(|p| p.count > 0 && !p.started) {
+            return;
+        }
+        self.started = true;
+        self.outbox
+            .send(&FromAgent::Started(self.parts.iter().map(Part::place).collect()));
+    }
+
+    /// A failure: before it is told, the scheduler is asked whether it is the cause.
+    fn hold(&mut self, failure: FromAgent) {
+        self.held.push(failure);
+        self.ask(false);
+    }
+
+    fn lose(&mut self, node: u32) {
+        let Some(part) = self.parts.iter_mut().find(|p| p.node == node) else {
+            return;
+        };
+        let expected = std::mem::replace(&mut part.gone, true) || part.is_done();
+        if !expected {
+            self.lost.get_or_insert_with(|| part.hello.host.clone());
+            self.ask(true);
+        }
+    }
+
+    fn ask(&mut self, lost: bool) {
+        if let (Some(id), false) = (self.id.clone(), std::mem::replace(&mut self.judging, true)) {
+            let killed =
+                |m: &FromAgent| matches!(m, FromAgent::Exited(list) if list.iter().any(|(_, e)| by_scheduler(*e)));
+            let patient = lost || self.held.iter().any(killed);
+            tokio::spawn(watch::judge(self.adaptor, id, patient, self.events.clone()));
+        }
+    }
+
+    fn judge(&mut self, state: Option<State>) {
+        self.judging = false;
+        match state {
+            Some(State::Ending(why) | State::Ended(why)) if !why.is_empty() || self.lost.is_some() => {
+                self.end_of_job(&why)
+            }
+            Some(State::Unknown) => self.end_of_job(""),
+            _ => {
+                if let Some(host) = self.lost.take() {
+                    let reason = format!("the connection to node {host} was lost");
+                    self.refuse(Refusal::new(reason, "the node, its network or its agent went down"));
+                }
+            }
+        }
+        for message in std::mem::take(&mut self.held) {
+            self.outbox.send(&message);
+        }
+    }
+}
+
+/// Signals with which schedulers end jobs.
+fn by_scheduler(exit: Exit) -> bool {
+    matches!(exit, Exit::Signal(9 | 10 | 12 | 15 | 24))
+}
+
+/// The end of a submission: agents on nodes leave, the scheduler forgets the job.
+impl Batch {
+    /// Tells the nodes to end, those that came late too.
+    pub(crate) fn end(&mut self) {
+        self.parts.iter_mut().for_each(Part::end);
+    }
+
+    /// Whether the scheduler has yet to answer the submission: what it then has must be cancelled.
+    pub(crate) fn is_submitting(&self) -> bool {
+        self.submitting
+    }
+
+    /// Whether there is nobody to wait for.
+    pub(crate) fn is_gone(&self) -> bool {
+        !self.submitting && self.parts.iter().all(|p| p.gone)
+    }
+
+    /// Cancels what the scheduler still has; waits for what has been printed until `deadline`.
+    pub(crate) async fn close(mut self, deadline: Instant, patience: Duration) {
+        for part in &mut self.parts {
+            part.close(deadline).await;
+        }
+        if let Some(id) = &self.id {
+            if let Err(refusal) = watch::cancel(self.adaptor, id, patience).await {
+                self.refuse(Refusal {
+                    reason: refusal.reason,
+                    hint: refusal.hint,
+                });
+            }
+        }
+        // Dropping what is left removes the directory and closes the door.
+    }
+}

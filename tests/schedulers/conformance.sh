@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced on a host of the testbed: what holds for every way to start processes at a site. POSIX sh.
+#
+# conform NAME SITE OPTIONS: SITE is a host, OPTIONS what follows it in --site (",scheduler=slurm"). The functions NAME_queue (jobs in
+# the queue, one a line), NAME_fill (keeps the processors busy, prints what NAME_empty takes) and NAME_empty are called where there
+# is a queue. Programs: ./ring (MPI), ./talk (no MPI).
+
+check() { printf 'ok %s: %s\n' "$conforming" "$*"; }
+
+# start SECONDS OPTIONS...: a job with its output in out and err and its status in $status.
+start() {
+    limit=$1
+    shift
+    timeout -k 5 "$limit" isthmus run "$@" >out 2>err </dev/null
+    status=$?
+}
+
+# The queue is empty within 15 s.
+nothing_left() {
+    [ "$queued" = yes ] || return 0
+    for try in $(seq 30); do
+        [ -z "$("${conforming}_queue")" ] && return 0
+        sleep 0.5
+    done
+    "${conforming}_queue"
+    fail "$conforming: a job is left in the queue"
+}
+
+conform() {
+    conforming=$1 site=$2 options=$3
+    queued=yes
+    [ "$conforming" = fork ] && queued=no
+
+    start 120 --site "$site:4$options" ./ring
+    [ $status = 0 ] && grep -q '^4 processes: ring is right$' out || { cat out err; fail "$conforming: MPI"; }
+    check "four MPI processes"
+    nothing_left
+
+    start 120 --site "$site:3$options" ./talk lines 20000
+    [ $status = 0 ] && [ "$(sort -u out | wc -l)" = 60000 ] || { head out err; wc -l out; fail "$conforming: output"; }
+    check "60000 lines of output, none lost or torn"
+
+    start 120 --site "$site:2$options" ./talk status 7
+    [ $status = 7 ] && grep -q 'exited with status 7' err || { cat err; fail "$conforming: exit status $status"; }
+    check "an exit status: $(grep error: err)"
+    nothing_left
+
+    head -c 300000 /dev/urandom >input
+    timeout -k 5 120 isthmus run --site "$site:2$options" ./talk copy <input >out 2>err || { cat err; fail "$conforming: input"; }
+    cmp input out || fail "$conforming: input is not what it was"
+    check "300000 bytes of standard input come back"
+
+    start 120 --site "$site:2$options" --env "HOSTILE=it's \$(touch hacked) \`x\` \"" ./talk variable HOSTILE
+    [ "$(sort -u out)" = "it's \$(touch hacked) \`x\` \"" ] || { cat out err; fail "$conforming: variables"; }
+    check "variables with anything in them"
+
+    timeout -k 5 120 isthmus run --site "$site:2$options" ./talk sleep </dev/null >out 2>err &
+    job=$!
+    for try in $(seq 120); do [ "$(grep -c sleeping out)" = 2 ] && break; sleep 0.5; done
+    [ "$(grep -c sleeping out)" = 2 ] || { cat out err; fail "$conforming: nobody sleeps"; }
+    kill -INT "$(pgrep -P $job -x isthmus)"
+    wait $job
+    status=$?
+    [ $status = 130 ] && grep -q interrupted err || { cat err; fail "$conforming: interrupt, status $status"; }
+    for host in $site $(sed -n 's/^sleeping at //p' out | sort -u); do
+        ssh "$host" pgrep -x talk && fail "$conforming: processes are left at $host"
+    done
+    check "an interrupt: $(grep error: err)"
+    nothing_left
+
+    [ "$queued" = yes ] || return 0
+    start 60 --site "$site:2$options,queue=nowhere" ./ring
+    [ $status = 1 ] && [ "$(grep -c 'error:' err)" = 1 ] && grep -q 'refused the job' err || { cat err; fail "$conforming: bad queue"; }
+    check "a bad queue: $(grep error: err)"
+    nothing_left
+
+    start 120 --site "$site:2$options,limit=15s" ./talk sleep
+    [ $status = 1 ] && [ "$(grep -c 'error:' err)" = 1 ] && grep -q 'time limit' err || { cat err; fail "$conforming: limit, status $status"; }
+    check "a time limit: $(grep error: err)"
+    nothing_left
+
+    full=$("${conforming}_fill")
+    sleep 2
+    timeout -k 5 200 isthmus run --site home:1 --site "$site:2$options" ./ring </dev/null >out 2>err &
+    job=$!
+    sleep 20
+    grep -q 'waits in the queue' err || { cat err; "${conforming}_queue"; fail "$conforming: nobody says that the job waits"; }
+    [ -s out ] && { cat out; fail "$conforming: a process ran before the barrier was open"; }
+    "${conforming}_empty" "$full"
+    wait $job || { cat out err; fail "$conforming: a job that was held, status $?"; }
+    grep -q '^3 processes: ring is right$' out || { cat out err; fail "$conforming: a job that was held"; }
+    check "held in the queue, then run: $(grep waits err | head -n 1)"
+    nothing_left
+
+    full=$("${conforming}_fill")
+    sleep 2
+    timeout -k 5 60 isthmus run --site "$site:2$options" ./ring </dev/null >out 2>err &
+    job=$!
+    sleep 8
+    [ "$("${conforming}_queue" | wc -l)" = 2 ] || { "${conforming}_queue"; cat err; fail "$conforming: the job is not in the queue"; }
+    kill -INT "$(pgrep -P $job -x isthmus)"
+    wait $job
+    [ $? = 130 ] || { cat err; fail "$conforming: interrupt in the queue"; }
+    for try in $(seq 20); do [ "$("${conforming}_queue" | wc -l)" = 1 ] && break; sleep 0.5; done
+    [ "$("${conforming}_queue" | wc -l)" = 1 ] || { "${conforming}_queue"; fail "$conforming: an interrupt leaves the job in the queue"; }
+    "${conforming}_empty" "$full"
+    check "an interrupt takes a waiting job out of the queue"
+    nothing_left
+}
