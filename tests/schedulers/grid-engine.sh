@@ -7,6 +7,7 @@ grid_engine_start() {
     sge=$1/sge master=$2
     shift 2
     nodes=$*
+    admin='setpriv --reuid=sgeadmin --regid=sgeadmin --init-groups'
     mkdir -p "$sge/spool/qmaster/job_scripts" "$sge/spool/spooldb" "$sge/spool/execd"
     cp -a /var/lib/gridengine "$sge/root"
     chown -R sgeadmin:sgeadmin "$sge/spool" "$sge/root/default"
@@ -20,15 +21,15 @@ END
     for host in "$master" $nodes; do
         ssh "$host" "mount --bind '$sge/root' /var/lib/gridengine && mount --bind '$sge/spool' /var/spool/gridengine" || return 1
     done
-    ssh "$master" "su -s /bin/sh -c '/usr/share/gridengine/scripts/init_cluster /var/lib/gridengine default /var/spool/gridengine/spooldb sgeadmin' sgeadmin" \
+    ssh "$master" "$admin /usr/share/gridengine/scripts/init_cluster /var/lib/gridengine default /var/spool/gridengine/spooldb sgeadmin" \
         >"$sge/log" 2>&1 || { tail "$sge/log"; return 1; }
     ssh "$master" "setsid sge_qmaster >>'$sge/log' 2>&1 </dev/null"
     for try in $(seq 30); do
-        ssh "$master" "su -s /bin/sh -c 'qconf -am root' sgeadmin" >>"$sge/log" 2>&1 && break
+        ssh "$master" "$admin qconf -am root" >>"$sge/log" 2>&1 && break
         sleep 1
     done
     ge_qconf() { ssh "$master" "EDITOR='$sge/edit' qconf $*" >>"$sge/log" 2>&1 || { echo "qconf $*"; tail -n 5 "$sge/log"; return 1; }; }
-    ge_qconf -as "$master" && ge_qconf -ah "$nodes" || return 1
+    ge_qconf -as "$master" && ge_qconf -ah "$(echo "$nodes" | tr ' ' ',')" || return 1
     echo 's/^schedule_interval.*/schedule_interval 0:0:2/;s/^flush_submit_sec.*/flush_submit_sec 1/;s/^flush_finish_sec.*/flush_finish_sec 1/' >"$sge/change"
     ge_qconf -msconf || return 1
     echo 's/^reporting_params.*/reporting_params accounting=true reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00/;s/^min_uid.*/min_uid 0/;s/^min_gid.*/min_gid 0/' >"$sge/change"

@@ -56,7 +56,7 @@ CONF
 }
 
 # Jobs in the queue, one a line.
-slurm_queue() { ssh "$controller" squeue -h -o '%i %T %r'; }
+slurm_queue() { ssh "$controller" "squeue -h -o '%i %T %r'"; }
 # Keeps all processors busy; prints the job.
 slurm_fill() { ssh "$controller" "echo '#!/bin/sh
 sleep 600' | sbatch --parsable --exclusive --nodes=2 -o /dev/null"; }

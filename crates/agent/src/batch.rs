@@ -219,6 +219,8 @@ impl Batch {
                 }
             }
             State::Running => self.check_connected(),
+            // What it ran to its end is no failure.
+            _ if self.distributed && self.ended == self.start.count => {}
             State::Ending(why) | State::Ended(why) => self.end_of_job(&why),
             State::Unknown => self.end_of_job(""),
         }
@@ -246,11 +248,8 @@ impl Batch {
         }
     }
 
-    /// The scheduler has ended the job while processes of it are still expected.
+    /// The scheduler has ended the job and that was not expected.
     fn end_of_job(&mut self, why: &str) {
-        if self.distributed && self.ended == self.start.count {
-            return;
-        }
         let mut reason = format!("{} ended", self.scheduler_job());
         let limit = Duration::from_secs(self.start.allocation.as_ref().map_or(0, |a| u64::from(a.limit)));
         let reached = !limit.is_zero()
