@@ -175,7 +175,7 @@ fn fill(section: &mut Section, grid: &Grid, rows: &[Row], peers: &[Peer]) {
         "Median [least-greatest] of the repetitions, milliseconds; ! misses the promise",
         &[
             "operation",
-            "isthmus",
+            first,
             "limit",
             "strict bound",
             "direct bound",

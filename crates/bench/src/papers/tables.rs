@@ -283,7 +283,7 @@ fn report(section: &mut Section, lab: &Lab, rows: &[Row], columns: &Columns, pap
         &head,
         rows.iter().map(cells).collect(),
     );
-    section.charts.push(chart(&section.title, rows, &names, paper, what));
+    section.charts = charts(&section.title, rows, &names, paper, what);
     let data = |row: &Row| {
         let columns: serde_json::Map<_, _> = row
             .cells
@@ -295,40 +295,67 @@ fn report(section: &mut Section, lab: &Lab, rows: &[Row], columns: &Columns, pap
     section.data = json!({ "rows": rows.iter().map(data).collect::<Vec<Value>>(), "tests": columns });
 }
 
-/// One point for each row, in their order; the paper's values are hollow.
-fn chart(title: &str, rows: &[Row], names: &[String], paper: &[&str], what: &str) -> String {
-    let point = |(number, seconds): (usize, f64)| {
-        let spread = Spread {
-            median: seconds,
-            min: seconds,
-            max: seconds,
-        };
-        #[expect(clippy::cast_precision_loss, reason = "numbers of rows")]
-        let x = (number + 1) as f64;
-        (x, spread)
-    };
-    let measured = |name: &String| {
-        let values = rows
-            .iter()
-            .enumerate()
-            .filter_map(|(n, row)| Some((n, row.least(name)?)));
-        Series::new(name, values.map(point).collect())
-    };
-    let mut series: Vec<Series<(f64, Spread)>> = names.iter().map(measured).collect();
-    for (column, name) in paper.iter().enumerate() {
-        let values = rows
-            .iter()
-            .enumerate()
-            .filter_map(|(n, row)| Some((n, row.paper.get(column)? / 1e3)));
-        series.push(Series::new(name, values.map(point).collect()).colour(column).hollow());
+/// A chart for each operation: one point for each row, in their order; the paper's values are hollow, in the colours of
+/// the shapes that it measured.
+fn charts(title: &str, rows: &[Row], names: &[String], paper: &[&str], what: &str) -> Vec<String> {
+    let operations = ["Bcast", "Reduce"]
+        .into_iter()
+        .filter(|op| names.iter().any(|name| name.starts_with(op)));
+    let mut operations: Vec<&str> = operations.collect();
+    if operations.is_empty() {
+        operations.push("");
     }
-    let chart = Lines {
-        title: title.to_owned(),
-        x: Axis::linear(&format!("row of the table ({what})"), Unit::Count),
-        y: Axis::log("time", Unit::Seconds),
-        series,
+    let chart = |operation: &str| {
+        let measured = |name: &String| {
+            let values = rows
+                .iter()
+                .enumerate()
+                .filter_map(|(n, row)| Some((n, row.least(name)?)));
+            Series::new(name, values.map(point).collect())
+        };
+        let mut series: Vec<Series<(f64, Spread)>> = names
+            .iter()
+            .filter(|name| name.starts_with(operation))
+            .map(measured)
+            .collect();
+        let columns = paper.iter().enumerate().filter(|(_, name)| name.contains(operation));
+        for (place, (column, name)) in columns.enumerate() {
+            let values = rows
+                .iter()
+                .enumerate()
+                .filter_map(|(n, row)| Some((n, row.paper.get(column)? / 1e3)));
+            series.push(
+                Series::new(name, values.map(point).collect())
+                    .colour(place + 1)
+                    .hollow(),
+            );
+        }
+        let title = if operation.is_empty() {
+            title.to_owned()
+        } else {
+            format!("{operation}. {title}")
+        };
+        let chart = Lines {
+            title,
+            x: Axis::linear(&format!("row of the table ({what})"), Unit::Count),
+            y: Axis::linear("time", Unit::Seconds),
+            series,
+        };
+        chart.svg()
     };
-    chart.svg()
+    operations.into_iter().map(chart).collect()
+}
+
+/// A value of a row, as a point.
+fn point((number, seconds): (usize, f64)) -> (f64, Spread) {
+    let spread = Spread {
+        median: seconds,
+        min: seconds,
+        max: seconds,
+    };
+    #[expect(clippy::cast_precision_loss, reason = "numbers of rows")]
+    let x = (number + 1) as f64;
+    (x, spread)
 }
 
 /// The times of a column differ by at most 3 % over the rows.

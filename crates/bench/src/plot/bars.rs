@@ -2,7 +2,7 @@
 //! Bar charts, the bars to the right.
 
 use super::scale::{Scale, told};
-use super::svg::{Canvas, LETTER, LINE, WIDTH};
+use super::svg::{Canvas, LETTER, WIDTH};
 use super::{Axis, Series};
 use crate::samples::Spread;
 
@@ -27,8 +27,8 @@ impl Bars {
         let left = (30.0 + LETTER * longest as f64).clamp(80.0, WIDTH / 2.0);
         let group = BAR * self.series.len() as f64 + BETWEEN;
         let field = group * self.groups.len() as f64 + BETWEEN;
-        let lines = 1.0 + self.series.len() as f64;
-        let mut canvas = Canvas::new(&self.title, 60.0 + lines * LINE + field + 50.0);
+        let legend = Canvas::legend_height(&self.series);
+        let mut canvas = Canvas::new(&self.title, 50.0 + legend + field + 50.0);
         let head = canvas.legend(56.0, &self.series, |canvas, number, (x, y)| {
             self.bar(canvas, number, (x - 8.0, y - 5.0), 18.0, "");
         });

@@ -2,7 +2,7 @@
 //! Line charts.
 
 use super::scale::{Scale, told};
-use super::svg::{Canvas, LINE, WIDTH};
+use super::svg::{Canvas, WIDTH};
 use super::{Axis, Series};
 use crate::samples::Spread;
 
@@ -38,8 +38,7 @@ impl Lines {
     /// The chart as one SVG document, which may also stand inside HTML.
     pub(crate) fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|s| &s.values);
-        let lines = 1.0 + self.series.len() as f64;
-        let mut canvas = Canvas::new(&self.title, 60.0 + lines * LINE + FIELD + 50.0);
+        let mut canvas = Canvas::new(&self.title, 64.0 + Canvas::legend_height(&self.series) + FIELD + 50.0);
         let head = canvas.legend(56.0, &self.series, |canvas, number, at| {
             marker(canvas, number, &self.series[number], at, "");
         });

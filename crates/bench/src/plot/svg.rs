@@ -62,6 +62,26 @@ impl Canvas {
         ));
     }
 
+    /// The height that the names of the series take.
+    pub(super) fn legend_height<T>(series: &[Series<T>]) -> f64 {
+        let last = Self::legend_places(series).last().map_or(0.0, |(_, y)| *y);
+        last + LINE
+    }
+
+    /// Where the names stand, below the first line.
+    fn legend_places<T>(series: &[Series<T>]) -> Vec<(f64, f64)> {
+        let (mut x, mut y) = (16.0, 0.0);
+        let place = |one: &Series<T>| {
+            let width = 44.0 + LETTER * one.name.chars().count() as f64;
+            if x + width > WIDTH && x > 16.0 {
+                (x, y) = (16.0, y + LINE);
+            }
+            x += width;
+            (x - width, y)
+        };
+        series.iter().map(place).collect()
+    }
+
     /// Names of the series, each behind what `sample` draws at its place. Gives the height that they take.
     pub(super) fn legend<T>(
         &mut self,
@@ -69,17 +89,11 @@ impl Canvas {
         series: &[Series<T>],
         mut sample: impl FnMut(&mut Self, usize, (f64, f64)),
     ) -> f64 {
-        let (mut x, mut y) = (16.0, top);
-        for (number, one) in series.iter().enumerate() {
-            let width = 44.0 + LETTER * one.name.chars().count() as f64;
-            if x + width > WIDTH && x > 16.0 {
-                (x, y) = (16.0, y + LINE);
-            }
-            sample(self, number, (x + 12.0, y - 4.0));
-            self.text("", "start", (x + 28.0, y), &one.name);
-            x += width;
+        for (number, (one, (x, y))) in series.iter().zip(Self::legend_places(series)).enumerate() {
+            sample(self, number, (x + 12.0, top + y - 4.0));
+            self.text("", "start", (x + 28.0, top + y), &one.name);
         }
-        y + LINE - top
+        Self::legend_height(series)
     }
 
     /// An axis along the lower edge: marks, values, lines through the field.
