@@ -4,6 +4,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::capture::Capture;
@@ -14,7 +15,7 @@ use crate::network;
 use crate::ssh;
 use crate::state::{self, Description, HostDescription, StateDir};
 use crate::stats::{Report, Ticks};
-use crate::topology::{HostPlan, Topology};
+use crate::topology::{HostPlan, LinkSpec, Topology};
 
 /// How long an sshd may take to answer.
 const SSHD_START: Duration = Duration::from_secs(10);
@@ -38,7 +39,8 @@ pub struct Testbed {
     capture: Option<Capture>,
     _hosts: Vec<Holder>,
     _gateways: Vec<Holder>,
-    topology: Topology,
+    /// With all changes since the start.
+    topology: Mutex<Topology>,
     description: Description,
     since: Ticks,
     state: StateDir,
@@ -72,7 +74,7 @@ impl Testbed {
             capture,
             _hosts: hosts,
             _gateways: gateways,
-            topology: topology.clone(),
+            topology: Mutex::new(topology.clone()),
             description,
             since: Ticks::now(),
             state,
@@ -131,6 +133,21 @@ impl Testbed {
         self.set_up(a, b, true)
     }
 
+    /// Changes the wide-area link between two sites, both directions, from the next packet on.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] when there is no such site.
+    pub fn change(&self, a: &str, b: &str, change: impl FnOnce(&mut LinkSpec)) -> Result<(), Error> {
+        let mut topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut link = topology.link_between(topology.site(a)?, topology.site(b)?).clone();
+        change(&mut link);
+        if let Some(forwarder) = &self.forwarder {
+            forwarder.change(a, b, &link);
+        }
+        topology.set_link(a, b, link);
+        Ok(())
+    }
+
     /// What crossed the links so far, and how far to trust it.
     #[must_use]
     pub fn report(&self) -> Report {
@@ -156,12 +173,9 @@ impl Testbed {
     }
 
     fn set_up(&self, a: &str, b: &str, up: bool) -> Result<(), Error> {
-        let known = |name| {
-            self.topology
-                .site(name)
-                .map(|site| self.topology.sites[site].name.as_str())
-        };
-        let (a, b) = (known(a)?, known(b)?);
+        let topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
+        topology.site(a)?;
+        topology.site(b)?;
         if let Some(forwarder) = &self.forwarder {
             forwarder.set_up(a, b, up);
         }

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::state::{self, Description};
 use crate::stats::Report;
+use crate::units;
 
 /// Longest line either side accepts.
 const MAX_LINE: u64 = 1 << 20;
@@ -31,6 +32,15 @@ pub enum Request {
     Cut(String, String),
     /// Restore it.
     Restore(String, String),
+    /// Change what is given of the link between two sites: round trip, rate (as in topology files).
+    Set {
+        /// The sites.
+        between: (String, String),
+        /// The new round trip.
+        round_trip: Option<String>,
+        /// The new rate.
+        rate: Option<String>,
+    },
     /// What crossed the links?
     Report,
     /// End everything.
@@ -84,6 +94,11 @@ fn answer(stream: &UnixStream, line: &str, bed: &Testbed, down: &Sender<()>) -> 
     let reply = match serde_json::from_str(line) {
         Ok(Request::Cut(a, b)) => done(bed.cut(&a, &b)),
         Ok(Request::Restore(a, b)) => done(bed.restore(&a, &b)),
+        Ok(Request::Set {
+            between: (a, b),
+            round_trip,
+            rate,
+        }) => done(set(bed, &a, &b, round_trip.as_deref(), rate.as_deref())),
         Ok(Request::Report) => Reply::Report(bed.report()),
         Ok(Request::Down) => {
             // A receiver that is gone is ending already.
@@ -95,6 +110,15 @@ fn answer(stream: &UnixStream, line: &str, bed: &Testbed, down: &Sender<()>) -> 
     let mut text = serde_json::to_string(&reply)?;
     text.push('\n');
     (&mut &*stream).write_all(text.as_bytes())
+}
+
+fn set(bed: &Testbed, a: &str, b: &str, round_trip: Option<&str>, rate: Option<&str>) -> Result<(), Error> {
+    let round_trip = round_trip.map(units::duration).transpose()?;
+    let rate = rate.map(units::rate).transpose()?;
+    bed.change(a, b, |link| {
+        link.round_trip = round_trip.unwrap_or(link.round_trip);
+        link.rate = rate.unwrap_or(link.rate);
+    })
 }
 
 fn done(result: Result<(), Error>) -> Reply {

@@ -9,9 +9,9 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -42,7 +42,28 @@ pub(crate) struct Direction {
     from: String,
     to: String,
     up: AtomicBool,
+    /// What the line is to become; its thread takes it with the next packet.
+    change: Mutex<Option<LinkSpec>>,
+    changed: AtomicBool,
     counters: Counters,
+}
+
+impl Direction {
+    fn new(from: &str, to: &str) -> Self {
+        Self {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            up: AtomicBool::new(true),
+            change: Mutex::new(None),
+            changed: AtomicBool::new(false),
+            counters: Counters::new(),
+        }
+    }
+
+    fn joins(&self, a: &str, b: &str) -> bool {
+        let ends = (self.from.as_str(), self.to.as_str());
+        ends == (a, b) || ends == (b, a)
+    }
 }
 
 /// The running threads.
@@ -136,12 +157,7 @@ impl Forwarder {
     }
 
     fn line(&mut self, link: &LinkSpec, (from, to): (&String, &String), seed: u64) -> Line {
-        let direction = Arc::new(Direction {
-            from: from.clone(),
-            to: to.clone(),
-            up: AtomicBool::new(true),
-            counters: Counters::new(),
-        });
+        let direction = Arc::new(Direction::new(from, to));
         self.directions.push(Arc::clone(&direction));
         Line {
             shaper: Shaper::new(link, seed),
@@ -152,11 +168,16 @@ impl Forwarder {
 
     /// Cuts or restores both directions between two sites.
     pub(crate) fn set_up(&self, a: &str, b: &str, up: bool) {
-        for direction in &self.directions {
-            let ends = (direction.from.as_str(), direction.to.as_str());
-            if ends == (a, b) || ends == (b, a) {
-                direction.up.store(up, Ordering::Relaxed);
-            }
+        for direction in self.directions.iter().filter(|direction| direction.joins(a, b)) {
+            direction.up.store(up, Ordering::Relaxed);
+        }
+    }
+
+    /// Both directions between two sites become as `link` says.
+    pub(crate) fn change(&self, a: &str, b: &str, link: &LinkSpec) {
+        for direction in self.directions.iter().filter(|direction| direction.joins(a, b)) {
+            *direction.change.lock().unwrap_or_else(PoisonError::into_inner) = Some(link.clone());
+            direction.changed.store(true, Ordering::Release);
         }
     }
 
@@ -242,6 +263,17 @@ impl Line {
                 .cut
                 .fetch_add(burst.packets() as u64, Ordering::Relaxed);
             return;
+        }
+        if self.direction.changed.swap(false, Ordering::Acquire) {
+            let change = self
+                .direction
+                .change
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            if let Some(link) = change {
+                self.shaper.change(&link);
+            }
         }
         let mut open: Option<Open> = None;
         for index in 0..burst.packets() {
@@ -444,12 +476,7 @@ mod tests {
             rate: Some(1_000_000_000),
             ..LinkSpec::default()
         };
-        let direction = Arc::new(Direction {
-            from: "a".to_owned(),
-            to: "b".to_owned(),
-            up: AtomicBool::new(true),
-            counters: Counters::new(),
-        });
+        let direction = Arc::new(Direction::new("a", "b"));
         Line {
             shaper: Shaper::new(&spec, 1),
             waiting: VecDeque::new(),

@@ -38,17 +38,28 @@ impl Shaper {
     /// A line as `link` describes it whose chances come from `seed`.
     #[must_use]
     pub fn new(link: &LinkSpec, seed: u64) -> Self {
-        let nanos = |d: std::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-        Self {
-            bits_per_second: link.rate,
-            delay: nanos(link.round_trip) / 2,
-            queue_bytes: queue_bytes(link),
-            loss: link.loss,
-            jitter: nanos(link.jitter),
+        let mut shaper = Self {
+            bits_per_second: None,
+            delay: 0,
+            queue_bytes: 0,
+            loss: 0.0,
+            jitter: 0,
             random: Random::new(seed),
             line_free_at: 0,
             last_due: 0,
-        }
+        };
+        shaper.change(link);
+        shaper
+    }
+
+    /// From now on the line is as `link` says; what is on it keeps its times, and nothing overtakes it.
+    pub fn change(&mut self, link: &LinkSpec) {
+        let nanos = |d: std::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+        self.bits_per_second = link.rate;
+        self.delay = nanos(link.round_trip) / 2;
+        self.queue_bytes = queue_bytes(link);
+        self.loss = link.loss;
+        self.jitter = nanos(link.jitter);
     }
 
     /// Offers a packet of `ip_bytes` at time `now` (nanoseconds, never decreasing).
@@ -163,6 +174,15 @@ mod tests {
             assert_eq!(b - a, 1538 * 8 * 10);
         }
         assert_eq!(dues[10..], [Verdict::Overflow, Verdict::Overflow]);
+    }
+
+    #[test]
+    fn a_change_holds_from_the_next_packet_on_and_keeps_the_order() {
+        let mut shaper = Shaper::new(&link(40, Some(1_000_000)), 1);
+        assert_eq!(shaper.offer(0, 62), Verdict::Due(20_800_000));
+        shaper.change(&link(0, Some(10_000_000)));
+        assert_eq!(shaper.offer(1_000_000, 62), Verdict::Due(20_800_000));
+        assert_eq!(shaper.offer(30_000_000, 62), Verdict::Due(30_080_000));
     }
 
     #[test]

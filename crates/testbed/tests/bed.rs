@@ -257,3 +257,24 @@ fn machines_of_a_site_are_apart_and_nodes_of_a_machine_are_not() {
     assert_eq!(reached("b2"), 1);
     assert_eq!((crossed("a1", "a2"), crossed("a", "b")), (before.0 + 1, before.1 + 1));
 }
+
+#[test]
+fn links_change_while_things_run() {
+    let Some(bed) = pair(&Options::default()) else { return };
+    let send = || {
+        let probe = bed.host("a1").unwrap().in_network(|| UdpSocket::bind("0.0.0.0:0"));
+        let address = SocketAddr::from((bed.host("b1").unwrap().address(), 7004));
+        probe.unwrap().unwrap().send_to(b"x", address).unwrap();
+    };
+    let lost = || bed.report().links.iter().map(|link| link.lost).sum::<u64>();
+    send();
+    bed.change("a", "b", |link| link.loss = 1.0).unwrap();
+    send();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while lost() == 0 {
+        assert!(Instant::now() < deadline, "nothing was lost");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(lost(), 1);
+    assert!(bed.change("a", "x", |_| {}).is_err());
+}

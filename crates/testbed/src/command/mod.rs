@@ -54,6 +54,17 @@ enum Verb {
     Cut(Between),
     /// Restore a link that was cut.
     Restore(Between),
+    /// Change the link between two sites while things run.
+    Set {
+        #[command(flatten)]
+        between: Between,
+        /// The new round trip: 80ms.
+        #[arg(long, value_name = "TIME")]
+        rtt: Option<String>,
+        /// The new rate: 50mbit, unlimited.
+        #[arg(long)]
+        rate: Option<String>,
+    },
     /// Say what is up and what crossed the links.
     Status {
         #[command(flatten)]
@@ -190,6 +201,14 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, Error> {
         }
         Verb::Cut(between) => ask(&between.which, &Request::Cut(between.a, between.b)),
         Verb::Restore(between) => ask(&between.which, &Request::Restore(between.a, between.b)),
+        Verb::Set { between, rtt, rate } => {
+            let request = Request::Set {
+                between: (between.a, between.b),
+                round_trip: rtt,
+                rate,
+            };
+            ask(&between.which, &request)
+        }
         Verb::Status { which, json } => status(&which, json),
         Verb::Down { which, all } => down(&which, all),
         Verb::Check { json } => {

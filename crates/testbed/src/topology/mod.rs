@@ -213,6 +213,12 @@ impl Topology {
         named.map_or(&self.link, |(_, link)| link)
     }
 
+    /// Replaces the link between two sites.
+    pub(crate) fn set_link(&mut self, a: &str, b: &str, link: LinkSpec) {
+        self.links.retain(|(pair, _)| !pair.joins(a, b));
+        self.links.push((Pair(a.to_owned(), b.to_owned()), link));
+    }
+
     /// The number of the site called `name`.
     ///
     /// # Errors
