@@ -215,9 +215,15 @@ impl Engine {
         any | self.work()
     }
 
-    /// Is there anything that progress might complete? Arrivals that nobody waits for are no reason to look for them.
+    /// Is there anything that progress might complete? Arrivals that nobody waits for are no reason to look for them. Looks through
+    /// all requests.
     pub(crate) fn is_pending(&self) -> bool {
-        self.state.requests.sends > 0 || !self.state.outgoing.is_empty() || self.state.matcher.lengths().0 > 0
+        let requests = &self.state.requests;
+        let moves = |index: u32| match requests.slot(index).task {
+            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Recall(_) => true,
+            Task::Nothing | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
+        };
+        !self.state.outgoing.is_empty() || requests.indices().any(moves)
     }
 
     /// Progress on a thread that is not the user's: plans whose reductions might call the user's code stay where they are until

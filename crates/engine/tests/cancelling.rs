@@ -210,3 +210,26 @@ fn a_lost_sender_fails_a_partitioned_receive() {
         Some(EngineError::PeerLost { peer: 0, .. })
     ));
 }
+
+#[test]
+fn a_send_without_a_request_can_be_cancelled() {
+    for options in kinds() {
+        let mut w = world(2, options);
+        let data = pattern(1, 16);
+        let send = |w: &mut World, tag| w.engines[0].isend_at_once(&channel(0, 0, 2), 1, tag, &data);
+        let (Some(lost), Some(kept)) = (send(&mut w, 1), send(&mut w, 2)) else {
+            // This network refuses frames now and then.
+            continue;
+        };
+        let target = OwnMemory::new(0, 16);
+        let posted = w.engines[1].irecv(&channel(0, 1, 2), Some(0), Some(2), receiving(&target, 16));
+        assert_eq!(w.finish(1, posted).bytes, 16);
+        // One has not matched, the other one has.
+        for (sent, cancelled) in [(lost, true), (kept, false)] {
+            let recall = w.engines[0].cancel_sent(sent);
+            let outcome = w.finish(0, recall);
+            assert_eq!((outcome.cancelled, outcome.error), (cancelled, None), "{options:?}");
+        }
+        w.close();
+    }
+}
