@@ -83,7 +83,7 @@ enum Family {
 }
 
 /// A library that was found here and compiled the programs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) version: String,
@@ -91,6 +91,8 @@ pub(crate) struct Peer {
     launcher: PathBuf,
     /// Where the programs are.
     directory: PathBuf,
+    /// What ours is told about links, instead of measuring them.
+    pins: Option<PathBuf>,
 }
 
 /// A place where a library may be.
@@ -213,6 +215,7 @@ impl Candidate {
             family: self.family,
             launcher: self.launcher.clone(),
             directory,
+            pins: None,
         })
     }
 
@@ -264,6 +267,19 @@ impl Peer {
         command
     }
 
+    /// The same library with links that a file says.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn pinned(&self, text: &str) -> Result<Self, Error> {
+        let file = self.directory.join("links.toml");
+        fs::write(&file, text).map_err(Error::system(format!("write {}", file.display())))?;
+        Ok(Self {
+            pins: Some(file),
+            ..self.clone()
+        })
+    }
+
     /// A job over hosts, started on the first. Ours reads the job file that this writes.
     ///
     /// # Errors
@@ -279,6 +295,9 @@ impl Peer {
                 let file = self.directory.join("job.toml");
                 let text = job_file(hosts, &program, arguments);
                 fs::write(&file, text).map_err(Error::system(format!("write {}", file.display())))?;
+                if let Some(pins) = &self.pins {
+                    command.env("ISTHMUS_LINKS_FILE", pins);
+                }
                 command.arg("run").arg(file);
                 return Ok(command);
             }
@@ -363,6 +382,7 @@ mod tests {
             family,
             launcher: "run".into(),
             directory: "here".into(),
+            pins: None,
         };
         let run = |ranks, arguments| Run {
             program: Program::Messages,

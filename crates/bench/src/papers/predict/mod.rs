@@ -78,8 +78,9 @@ fn compare(lab: &Lab, title: &str, tests: &[Test]) -> Result<Section, Error> {
     let grid = three_sites(lab.ranks_per_machine);
     let mut field = Field::default();
     let (inside, between) = probes(lab, &mut field, peer)?;
-    let times = field.collectives(lab, &grid, peer, tests)?;
-    let model = Model::new(&grid, &inside, &between);
+    let pins = model::pins(&grid, &inside, &between);
+    let model = Model::new(&grid, &pins)?;
+    let times = field.collectives(lab, &grid, &peer.pinned(&pins)?, tests)?;
     let mut section = Section::new(title);
     section.notes = field.end();
     let mut rows = Vec::new();
@@ -128,8 +129,8 @@ fn describe(section: &mut Section, grid: &Grid, inside: &Trips, between: &Trips)
     };
     section.texts.push(format!(
         "24 ranks, {}. Measured: this library over the testbed, until the last rank is done. Simulated: the plans that the \
-         library runs, in virtual time; latencies and rates are those of the testbed, what messages cost besides comes from \
-         half round trips, microseconds by size: {} inside a host; {} between hosts of a site. Promise: within {:.0} %.",
+         library runs, in virtual time. Both are told the same of the links: latencies and rates of the testbed, and what messages \
+         cost besides from half round trips, microseconds by size: {} inside a host; {} between hosts of a site. Promise: within {:.0} %.",
         grid.describe(),
         told(inside),
         told(between),

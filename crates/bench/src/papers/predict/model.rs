@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulator's picture of an emulated grid.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
+use isthmus_job::links;
 use isthmus_schedule::simulate::{Limits, Outcome, run};
 use isthmus_schedule::{Blocks, Call, Network, Operation, plan};
-use isthmus_topology::{Curve, Level, Link, Links, Topology};
+use isthmus_topology::{Known, Topology};
 
 use super::super::bound::PAYLOAD_SHARE;
 use super::super::grid::Grid;
@@ -24,37 +26,47 @@ pub(super) type Trips = Vec<(u64, f64)>;
 #[derive(Debug)]
 pub(super) struct Model {
     topology: Topology,
-    /// What the plans are chosen by.
+    /// What the plans are chosen by, and what messages cost.
     network: Arc<Network>,
-    /// What the messages cost.
-    links: Links,
 }
 
 impl Model {
-    /// Latencies and rates between hosts are those of the grid; what messages cost besides is taken from probes inside a host and
-    /// between hosts of a site.
-    pub(super) fn new(grid: &Grid, inside: &Trips, between: &Trips) -> Self {
+    /// As the library sees the same pins.
+    pub(super) fn new(grid: &Grid, pins: &str) -> Result<Self, Error> {
         let spots = grid.spots();
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let places = spots
             .iter()
             .map(|spot| [number(spot.site), number(spot.machine), number(spot.machine)]);
         let topology = Topology::from_clusters(places);
-        let links = links(grid, inside, between);
-        let mut known = Links::default();
-        known.processors = processors();
-        Self {
-            network: Network::of_world(&topology, Arc::new(known), Arc::default()),
-            topology,
-            links,
-        }
+        let wrong = |error: isthmus_job::JobError| Error::Run {
+            what: "pins of the links".to_owned(),
+            said: error.to_string(),
+        };
+        let said = links::parse(pins, "links.toml").map_err(wrong)?;
+        let site = |name: &str| {
+            (0..grid.sites())
+                .position(|site| grid.site_name(site) == name)
+                .map(number)
+        };
+        let known = said
+            .pinned(Known::new(said.levels(), []), site)
+            .with_processors(processors());
+        let network = Network::of_world(&topology, Arc::clone(known.links()), Arc::default());
+        Ok(Self { topology, network })
     }
 
     /// The simulated time of a test, seconds.
     pub(super) fn predict(&self, test: &Test) -> Result<Outcome, Error> {
         let call = call(test, self.topology.size())?;
         let plans = (0..self.topology.size()).map(|me| plan(&call, &self.network, me));
-        let outcome = run(plans, call.unit_bytes, &self.topology, &self.links, Limits::default());
+        let outcome = run(
+            plans,
+            call.unit_bytes,
+            &self.topology,
+            self.network.links(),
+            Limits::default(),
+        );
         outcome.map_err(|stopped| Error::Run {
             what: format!("simulation of {}", test.label()),
             said: stopped.to_string(),
@@ -68,71 +80,55 @@ fn processors() -> u32 {
     u32::try_from(all).unwrap_or(u32::MAX)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "conversions of floats saturate"
-)]
-fn nanoseconds(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
-}
-
-fn links(grid: &Grid, inside: &Trips, between: &Trips) -> Links {
-    let mut links = Links::default();
+/// What the library and the simulator are told of the links: latencies and rates of the grid, and what messages cost besides according
+/// to half round trips inside a host and between hosts of a site.
+pub(super) fn pins(grid: &Grid, inside: &Trips, between: &Trips) -> String {
+    let mut text = String::new();
     // Both ends are busy with a copy through shared memory.
     let half = curve(inside.iter().map(|&(bytes, seconds)| (bytes, seconds / 2.0)));
-    let node = Link {
-        latency: 0,
-        gap: Curve::ZERO,
-        send: half.clone(),
-        receive: half,
-    };
-    for level in [Level::Machine, Level::Vendor, Level::Node] {
-        links.set_level(level, node.clone());
-    }
-    let least = between.first().map_or(0.0, |trip| trip.1);
-    let latency = grid.local_latency();
-    let busy = Curve::constant(nanoseconds((least - latency).max(0.0) / 2.0));
-    links.set_level(
-        Level::LocalArea,
-        Link {
-            latency: nanoseconds(latency),
-            gap: curve(between.iter().map(|&(bytes, seconds)| (bytes, seconds - least))),
-            send: busy.clone(),
-            receive: busy.clone(),
-        },
+    let _ = writeln!(
+        text,
+        "[level.node]\nlatency = \"0 ns\"\ngap = \"0 ns\"\nsend = {half}\nreceive = {half}\n"
+    );
+    let (least, latency) = (between.first().map_or(0.0, |trip| trip.1), grid.local_latency());
+    let busy = time((least - latency) / 2.0);
+    let gap = curve(between.iter().map(|&(bytes, seconds)| (bytes, seconds - least)));
+    let _ = writeln!(
+        text,
+        "[level.local]\nlatency = {}\ngap = {gap}\nsend = {busy}\nreceive = {busy}\n",
+        time(latency)
     );
     for a in 0..grid.sites() {
         for b in a + 1..grid.sites() {
-            let gap = grid.rate(a, b).map_or(Curve::ZERO, |rate| {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    clippy::cast_precision_loss,
-                    reason = "a rate"
-                )]
-                Curve::rate((rate as f64 / 8.0 * PAYLOAD_SHARE * TLS_SHARE) as u64)
-            });
-            let link = Link {
-                latency: nanoseconds(grid.wide_latency(a, b)),
-                gap,
-                send: busy.clone(),
-                receive: busy.clone(),
-            };
-            links.set_pair(a as u32, b as u32, link);
+            let (from, to) = (grid.site_name(a), grid.site_name(b));
+            let _ = writeln!(
+                text,
+                "[[link]]\nbetween = [\"{from}\", \"{to}\"]\nlatency = {}\nsend = {busy}\nreceive = {busy}",
+                time(grid.wide_latency(a, b))
+            );
+            if let Some(rate) = grid.rate(a, b) {
+                #[expect(clippy::cast_precision_loss, reason = "a rate")]
+                let payload = rate as f64 / 8.0 * PAYLOAD_SHARE * TLS_SHARE;
+                let _ = writeln!(text, "rate = \"{payload:.0} B/s\"");
+            }
         }
     }
-    links
+    text
+}
+
+/// A time as these files have it.
+fn time(seconds: f64) -> String {
+    format!("\"{:.0} ns\"", seconds.max(0.0) * 1e9)
 }
 
 /// Through these points; times that descend (a disturbed probe) count as constant.
-fn curve(points: impl Iterator<Item = (u64, f64)>) -> Curve {
-    let mut most = 0;
+fn curve(points: impl Iterator<Item = (u64, f64)>) -> String {
+    let mut most = 0.0f64;
     let points = points.map(|(bytes, seconds)| {
-        most = nanoseconds(seconds.max(0.0)).max(most);
-        (bytes, most)
+        most = most.max(seconds);
+        format!("[\"{bytes} B\", {}]", time(most))
     });
-    Curve::new(points.collect()).unwrap_or_default()
+    format!("[{}]", points.collect::<Vec<_>>().join(", "))
 }
 
 fn call(test: &Test, ranks: u32) -> Result<Call, Error> {
@@ -188,7 +184,7 @@ mod tests {
     fn the_model_knows_the_grids_latencies_and_rates() {
         let trips = vec![(8, 0.000_51), (65536, 0.000_9)];
         let inside = vec![(8, 1e-6), (65536, 2e-5)];
-        let model = Model::new(&three_sites(4), &inside, &trips);
+        let model = Model::new(&three_sites(4), &pins(&three_sites(4), &inside, &trips)).unwrap();
         let seconds = |name, root, bytes| model.predict(&Test::new(name, root, bytes)).unwrap().time() as f64 / 1e9;
         // From b's first rank 20 ms to c and half a millisecond to its second machine.
         let bcast = seconds("bcast", 8, 8);
