@@ -47,7 +47,8 @@ slurm)
     for try in $(seq 120); do [ "$(grep -c sleeping out)" = 4 ] && break; sleep 0.5; done
     ssh b1 squeue -h -o %D.%h.%k | grep -qx '2.NO.mine' || { ssh b1 squeue -h -o %D.%h.%k; fail "exclusive and directives"; }
     check "two whole nodes, a comment of the user's"
-    ssh b1n3 'pkill -KILL -x slurmstepd; pkill -KILL -x isthmus'
+    # Process ids of that host alone: it has a name space of its own.
+    ssh b1n3 'kill -KILL $(pgrep -x slurmstepd) $(pgrep "^isthmus")'
     wait $job
     status=$?
     [ $status = 1 ] && [ "$(grep -c error: err)" = 1 ] || { cat err; fail "a node that dies"; }

@@ -85,6 +85,8 @@ pub(crate) struct Batch {
     held: Vec<FromAgent>,
     lost: Option<String>,
     judging: bool,
+    /// What is judged looks like the work of the scheduler.
+    suspected: bool,
     refused: bool,
 }
 
@@ -136,6 +138,7 @@ impl Batch {
             held: Vec::new(),
             lost: None,
             judging: false,
+            suspected: false,
             refused: false,
         })
     }
@@ -221,6 +224,8 @@ impl Batch {
             State::Running => self.check_connected(),
             // What it ran to its end is no failure.
             _ if self.distributed && self.ended == self.start.count => {}
+            // Why, it may say a little later.
+            State::Ending(why) | State::Ended(why) if why.is_empty() => self.ask(true),
             State::Ending(why) | State::Ended(why) => self.end_of_job(&why),
             State::Unknown => self.end_of_job(""),
         }
@@ -380,17 +385,15 @@ impl Batch {
         if let (Some(id), false) = (self.id.clone(), std::mem::replace(&mut self.judging, true)) {
             let killed =
                 |m: &FromAgent| matches!(m, FromAgent::Exited(list) if list.iter().any(|(_, e)| by_scheduler(*e)));
-            let patient = lost || self.held.iter().any(killed);
-            tokio::spawn(watch::judge(self.adaptor, id, patient, self.events.clone()));
+            self.suspected = lost || self.held.iter().any(killed);
+            tokio::spawn(watch::judge(self.adaptor, id, self.suspected, self.events.clone()));
         }
     }
 
     fn judge(&mut self, state: Option<State>) {
         self.judging = false;
         match state {
-            Some(State::Ending(why) | State::Ended(why)) if !why.is_empty() || self.lost.is_some() => {
-                self.end_of_job(&why)
-            }
+            Some(State::Ending(why) | State::Ended(why)) if !why.is_empty() || self.suspected => self.end_of_job(&why),
             Some(State::Unknown) => self.end_of_job(""),
             _ => {
                 if let Some(host) = self.lost.take() {

@@ -141,7 +141,8 @@ wait
 
 fn state_of(code: &str) -> State {
     match code {
-        c if c.contains('d') => State::Ending("it was cancelled".to_owned()),
+        // By qdel, or because of a limit: qacct says so later.
+        c if c.contains('d') => State::Ending(String::new()),
         c if c.contains('E') => State::Ended(format!("it is in the error state {}, for qstat -j says why", words(c))),
         c if c.contains('h') && c.contains('q') => State::Queued("held".to_owned()),
         c if c.contains('q') || c.contains('w') => State::Queued("waiting".to_owned()),

@@ -20,7 +20,7 @@ impl Adaptor for Slurm {
     }
 
     fn verified(&self) -> Verified {
-        Verified::Recorded
+        Verified::Live
     }
 
     fn carries_environment(&self) -> bool {

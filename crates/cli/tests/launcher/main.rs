@@ -7,3 +7,4 @@ mod bench;
 mod endings;
 mod refusals;
 mod runs;
+mod schedulers;

@@ -246,7 +246,7 @@ fn grid_engine_states() {
     assert_eq!(of("hqw"), State::Queued("held".into()));
     assert_eq!(of("t"), State::Running);
     assert_eq!(of("r"), State::Running);
-    assert_eq!(of("dr"), State::Ending("it was cancelled".into()));
+    assert_eq!(of("dr"), State::Ending(String::new()));
     assert!(matches!(of("Eqw"), State::Ended(why) if why.contains("Eqw")));
     assert_eq!(state(Scheduler::GridEngine, &said(0, "", "")), State::Unknown);
     let account = |failed: &str, status: &str| {
