@@ -38,6 +38,9 @@ struct Convert {
     /// Number of processes, for forms that name machines only
     #[arg(short = 'n', long = "processes", value_name = "N")]
     processes: Option<String>,
+    /// The description, unless --job names it or --from slurm takes it from the environment
+    #[arg(value_name = "FILE")]
+    description: Option<String>,
     /// Program and arguments, for forms that name machines only
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     words: Vec<String>,
@@ -164,16 +167,11 @@ pub(crate) fn job(command: &JobCommand) -> ExitCode {
 fn converted(convert: &Convert) -> Result<(), JobErrors> {
     let to = Form::parse(&convert.to)?;
     let total = convert.processes.as_deref().map(sites::parse_count).transpose()?;
-    // The file may stand first among the words, as everywhere.
-    let mut words = convert.words.iter();
-    let source = Source {
-        file: match (&convert.source.file, convert.source.from.as_deref()) {
-            (None, from) if from != Some("slurm") => words.next().cloned(),
-            (file, _) => file.clone(),
-        },
-        from: convert.source.from.clone(),
-        define: convert.source.define.clone(),
-    };
+    let mut source = convert.source.clone();
+    let mut words = convert.description.iter().chain(&convert.words);
+    if source.file.is_none() && source.from.as_deref() != Some("slurm") {
+        source.file = words.next().cloned();
+    }
     let program = words
         .next()
         .map(|program| sites::template(Program::one(program), words.cloned().collect()));

@@ -61,7 +61,12 @@ impl Bench {
 
     /// `isthmus` with these words (the words of a line, split at spaces).
     pub(crate) fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_isthmus"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_isthmus")), line)
+    }
+
+    /// The same under another name.
+    pub(crate) fn command_of(&self, program: &Path, line: &str) -> Command {
+        let mut command = Command::new(program);
         command.args(line.split_whitespace());
         command
             .current_dir(self.root.join("work"))

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bench;
+mod descriptions;
 mod endings;
 mod refusals;
 mod runs;

@@ -2,6 +2,7 @@
 //! What a form has no words for.
 
 use super::Form;
+use crate::contact;
 use crate::links::Pins;
 use crate::model::{Job, Subjob};
 use crate::sites::name_apart;
@@ -87,6 +88,9 @@ fn parts(form: Form, subjob: &Subjob, name: &str, lan: &str) -> Vec<String> {
     if subjob.site != *name {
         parts.push(format!("its name ('{name}' instead)"));
     }
+    if !keeps_contact(form, subjob) {
+        parts.push(format!("its contact '{}'", subjob.contact));
+    }
     if subjob.lan != *lan {
         parts.push(format!("its local network '{}' ('{lan}' instead)", subjob.lan));
     }
@@ -107,6 +111,22 @@ fn parts(form: Form, subjob: &Subjob, name: &str, lan: &str) -> Vec<String> {
     }
     parts.extend(subjob.requests.iter().map(crate::attributes::Request::text));
     parts
+}
+
+/// Whether the form takes the contact for what it is: names of hosts may have signs that mean something to it.
+fn keeps_contact(form: Form, subjob: &Subjob) -> bool {
+    let host = super::hosts::host(&subjob.contact);
+    match form {
+        Form::Toml => true,
+        Form::Rsl | Form::Machines => {
+            let text = contact::write(&subjob.contact, None);
+            let comment = form == Form::Machines && text.contains(['#', '"']);
+            !comment && contact::parse(&text).is_ok_and(|gram| gram.contact == subjob.contact)
+        }
+        Form::Pacx => !subjob.site.starts_with('#'),
+        Form::Mpich | Form::OpenMpi => !host.contains(['#', ':', '=', '"', ',']),
+        Form::Slurm => !host.contains(['[', ']', ',', '=']),
+    }
 }
 
 fn rsl(subjob: &Subjob, parts: &mut Vec<String>) {

@@ -186,7 +186,9 @@ impl Mapper<'_, '_> {
         for relation in &group.relations {
             self.relation(relation, &mut draft, &mut seen);
         }
-        if !group.damaged {
+        // What is missing may be what is misspelt.
+        let misspelt = group.relations.iter().any(|r| find(&r.attribute).is_none());
+        if !group.damaged && !misspelt {
             self.check_complete(group, &mut draft);
         }
         self.check_job_type(&draft);
