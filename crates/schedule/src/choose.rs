@@ -449,7 +449,27 @@ impl Trees<'_> {
         strategy.window = (under_way * steps) as usize;
         strategy.lanes = if memory { under_way } else { 1 };
         strategy.cost = Cost::pipeline(&phases, pieces, under_way);
+        if self.sharing.0 == Sharing::Relayed {
+            // Where the root is, nobody takes turns at the top: its neighbours have all of it only when it has served them.
+            let inner: Vec<Phase> = (1..self.network.tiers())
+                .flat_map(|tier| self.trees(tier, &strategy.forms[tier], piece, 1))
+                .collect();
+            let own = Cost::pipeline(&inner, pieces, under_way);
+            if own.total() > strategy.cost.total() {
+                strategy.cost = own;
+            }
+        }
         strategy
+    }
+
+    /// What the trees of a tier cost that have so many members at the top in turn.
+    fn trees(&self, tier: usize, form: &Form, piece: u64, tops: u32) -> Vec<Phase> {
+        let council = Council::largest(self.network, tier);
+        let tree = |&(way, load): &(Way, Load)| {
+            let bytes = |members: u32| self.bytes(tier, members, load, piece);
+            council.dealt(form, way, &bytes, tops)
+        };
+        self.flows.iter().map(tree).collect()
     }
 
     /// What passes between the members of the outermost tier before a long message is sent, nanoseconds.
@@ -464,18 +484,15 @@ impl Trees<'_> {
     fn tier(&self, tier: usize, piece: u64, pieces: u64) -> (Form, Vec<Phase>) {
         let council = Council::largest(self.network, tier);
         let phases = |form: &Form| -> Vec<Phase> {
-            let tree = |&(way, load): &(Way, Load)| {
-                let bytes = |members: u32| self.bytes(tier, members, load, piece);
-                match (self.sharing, tier) {
-                    ((Sharing::Relayed, _), 0) if council.members > 2 => council.relay(way, piece),
-                    ((Sharing::Whole | Sharing::Relayed, _), _) => council.tree(form, way, &bytes),
-                    ((Sharing::Tops, _), 0) => council.tree(form, way, &bytes).dealt(council.members),
-                    ((Sharing::Tops, leaders), _) => {
-                        council.tree(form, way, &bytes).dealt(leaders.min(council.members))
-                    }
+            let tops = match (self.sharing, tier) {
+                ((Sharing::Relayed, _), 0) if council.members > 2 => {
+                    return self.flows.iter().map(|flow| council.relay(flow.0, piece)).collect();
                 }
+                ((Sharing::Whole, _), _) | ((Sharing::Relayed, _), 0) => 1,
+                ((Sharing::Tops, _), 0) => council.members,
+                ((Sharing::Tops | Sharing::Relayed, leaders), _) => leaders.min(council.members),
             };
-            self.flows.iter().map(tree).collect()
+            self.trees(tier, form, piece, tops)
         };
         let said =
             self.network

@@ -54,10 +54,15 @@ impl Cost {
             .iter()
             .fold(Self::default(), |cost, phase| cost.and(phase.name.clone(), phase.depth));
         if pieces > 1 {
-            let interval = Phase::interval(phases).max(cost.total() / lanes.max(1));
+            let depth = cost.total();
+            // Pieces that have passed one phase on a link wait for none in another one there while that is on its way elsewhere.
+            let waiting = depth.saturating_mul(pieces.div_ceil(lanes.max(1)) - 1);
+            let apart = Phase::interval_apart(phases).saturating_mul(pieces - 1).max(waiting);
+            let together = Phase::interval(phases).saturating_mul(pieces - 1);
+            let longest = phases.iter().map(|p| p.depth).max().unwrap_or(0);
             cost = cost.and(
                 format!("{} further pieces", pieces - 1),
-                interval.saturating_mul(pieces - 1),
+                apart.max(together.saturating_sub(depth - longest)),
             );
         }
         cost
@@ -81,8 +86,6 @@ pub(crate) struct Phase {
     tier: usize,
     /// Steps of the process that has most of them.
     pub(crate) steps: u64,
-    /// One process, if all did the same.
-    average: u64,
 }
 
 impl Phase {
@@ -95,13 +98,11 @@ impl Phase {
         }
     }
 
-    /// The same where so many members are at the top in turn: each of them is that busy only for its own pieces.
-    pub(crate) fn dealt(mut self, tops: u32) -> Self {
-        let tops = u64::from(tops.max(1));
-        self.process = (self.process / tops).max(self.average);
-        let link = self.link[0].max(self.link[1]).div_ceil(tops);
-        self.link = [link; 2];
-        self
+    /// What the busiest process needs for one piece in all phases, or the busiest link in one of them.
+    fn interval_apart(phases: &[Self]) -> u64 {
+        let process = phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.process));
+        let link = phases.iter().map(|p| p.link[0].max(p.link[1])).max();
+        process.max(link.unwrap_or(0))
     }
 
     /// What the busiest process or link needs for one piece in all phases.
@@ -248,6 +249,8 @@ impl<'a> Council<'a> {
             bytes,
             phase: Phase::default(),
             work: 0,
+            busy: Vec::new(),
+            links: Vec::new(),
         };
         let roots = if self.tier == 0 && self.network.has_pairs() {
             self.members
@@ -258,10 +261,46 @@ impl<'a> Council<'a> {
             walk.serve(0..self.members, root, 0, 0);
         }
         walk.phase.share(self, walk.work / u64::from(roots.max(1)));
-        walk.phase.average = walk.work / u64::from(roots.max(1)) / u64::from(self.members.max(1));
         Phase {
             name: format!(
                 "{}: {} {} among {}",
+                self.level().name(),
+                form.name(),
+                way.name(),
+                self.members
+            ),
+            tier: self.tier,
+            ..walk.phase
+        }
+    }
+
+    /// Trees for pieces that have so many members at the top in turn: each of them is busiest only for its own.
+    pub(crate) fn dealt(&self, form: &Form, way: Way, bytes: &dyn Fn(u32) -> u64, tops: u32) -> Phase {
+        if tops < 2 {
+            return self.tree(form, way, bytes);
+        }
+        let members = self.members as usize;
+        let links = if self.shares_link() { members } else { members * members };
+        let mut walk = Walk {
+            council: self,
+            form,
+            way,
+            bytes,
+            phase: Phase::default(),
+            work: 0,
+            busy: vec![0; members],
+            links: vec![0; links],
+        };
+        for top in 0..tops {
+            walk.serve(0..self.members, top, 0, 0);
+        }
+        let most = |all: &[u64]| all.iter().max().map_or(0, |&most| most.div_ceil(u64::from(tops)));
+        walk.phase.process = most(&walk.busy);
+        walk.phase.link = [most(&walk.links); 2];
+        walk.phase.share(self, walk.work / u64::from(tops));
+        Phase {
+            name: format!(
+                "{}: {} {} among {}, {tops} at the top in turn",
                 self.level().name(),
                 form.name(),
                 way.name(),
@@ -480,9 +519,31 @@ struct Walk<'a> {
     phase: Phase,
     /// Of all members together.
     work: u64,
+    /// Of each member, and of each link: by its sender where all messages of a member pass one, else by both; or empty.
+    busy: Vec<u64>,
+    links: Vec<u64>,
 }
 
 impl Walk<'_> {
+    /// Adds what a message between a member and one farther from the top costs both, and its link.
+    fn load(&mut self, near: u32, far: u32, (near_time, far_time, gap): (u64, u64, u64)) {
+        if self.busy.is_empty() {
+            return;
+        }
+        self.busy[near as usize] += near_time;
+        self.busy[far as usize] += far_time;
+        let (from, to) = if self.way == Way::Down {
+            (near, far)
+        } else {
+            (far, near)
+        };
+        let link = match self.council.shares_link() {
+            true => from,
+            false => from * self.council.members + to,
+        };
+        self.links[link as usize] += gap;
+    }
+
     /// A member serves an interval from a time on, having been busy with its parent for a while. The way up is the way down backwards.
     fn serve(&mut self, mut interval: Range<u32>, root: u32, ready: u64, mut busy: u64) {
         let (mut free, mut link_free, mut gaps, mut children) = (ready, ready, 0u64, 0u64);
@@ -499,6 +560,7 @@ impl Walk<'_> {
                 busy = busy.saturating_add(near);
                 self.work = self.work.saturating_add(near).saturating_add(far);
                 let gap = link.gap.at(bytes);
+                self.load(root, part.first, (near, far, gap));
                 let begin = if self.council.shares_link() {
                     free.max(link_free)
                 } else {
@@ -517,8 +579,12 @@ impl Walk<'_> {
             }
         }
         self.phase.process = self.phase.process.max(busy);
-        let direction = usize::from(self.way != Way::Down);
-        self.phase.link[direction] = self.phase.link[direction].max(gaps);
+        // What a member sends to both sides passes its one link, where it has one.
+        for (direction, link) in self.phase.link.iter_mut().enumerate() {
+            if self.council.shares_link() || (direction == 1) == (self.way != Way::Down) {
+                *link = (*link).max(gaps);
+            }
+        }
         let steps = match self.way {
             Way::Combine => 2 * children + 1,
             Way::Down | Way::Up => children + 1,

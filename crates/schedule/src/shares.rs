@@ -15,6 +15,7 @@ use crate::Network;
 use crate::choose::{Algorithm, MEETING, Strategy, Trees};
 use crate::step::Rank;
 use crate::tree::Family;
+use isthmus_topology::Level;
 
 /// How the trees of the shares differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,10 @@ pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
         Some(leaders) => vec![leaders.clamp(1, most)],
         None => LEADERS.into_iter().filter(|&leaders| leaders <= most).collect(),
     };
+    // Inside a node all processes use the same memory.
+    if sharing == Sharing::Relayed && network.level(0) == Level::Node {
+        return Vec::new();
+    }
     // With two parts and one leader there is only one tree.
     let several = |leaders: &u32| sharing == Sharing::Tops || parts > 2 || *leaders > 1;
     let strategy = |leaders| {
@@ -216,7 +221,7 @@ impl Families {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isthmus_topology::{Level, Shape};
+    use isthmus_topology::Shape;
 
     #[test]
     fn turns_go_through_machines_first_and_leaders_agree_at_all_depths() {
