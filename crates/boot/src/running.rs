@@ -149,8 +149,8 @@ impl Running {
             .clone()
             .filter(|_| measure)
             .and_then(|p| Some((Survey::plan(&topology, &known, me)?, p)));
-        let measuring =
-            prober.map(|prober| -> Measuring { Box::new(move || survey::measured(&prober, &topology, me)) });
+        let measuring = prober
+            .map(|prober| -> Measuring { Box::new(move |settled| survey::measured(&prober, &topology, me, settled)) });
         let world = World::new(me, places, shared(Engine::new(setup), policy, promise)).with_links(known, measuring);
         let world = Arc::new(world);
         if let Some((hook, _)) = wide {
@@ -182,7 +182,8 @@ impl Running {
         survey.run(prober, self.world.rank());
         self.world.agree_links(&survey.speakers).map_err(|error| {
             BootError::System(format!(
-                "cannot agree with the other sites on what their links do: {error}"
+                "cannot agree with the other sites on what their links do: {error}; with ISTHMUS_LINKS_MEASURE=0 a job \
+                 measures nothing when it begins"
             ))
         })
     }
@@ -228,7 +229,7 @@ impl Running {
         }
         engine.wait(|engine| engine.close().then_some(()));
         let mut counters = engine.lock().counters();
-        counters.links = self.world.measured();
+        counters.links = self.world.measured_in_all();
         match &self.agent {
             Some(agent) => agent.lock().unwrap_or_else(PoisonError::into_inner).finish(counters)?,
             None => print_counters(&counters),

@@ -16,6 +16,8 @@ const MOST_AREAS: usize = 32;
 const TRIPS_TIME: Duration = Duration::from_secs(1);
 /// Longest wait for rates after that.
 const RATES_TIME: Duration = Duration::from_millis(200);
+/// Round trips after which the shortest is hardly longer than it must be.
+const SETTLED_TRIPS: u32 = 8;
 /// Round trips that are waited for.
 const TRIPS: u32 = 2;
 
@@ -114,8 +116,9 @@ fn opponents(me: u32, count: u32) -> impl Iterator<Item = u32> {
     (0..circle).map(meets).filter(move |&other| other < count)
 }
 
-/// What this process has measured, by pair of local areas.
-pub(crate) fn measured(prober: &Prober, topology: &Topology, me: u32) -> Vec<Measured> {
+/// What this process has measured, by pair of local areas. `settled`: only of connections that were measured often enough to
+/// say something else than is known.
+pub(crate) fn measured(prober: &Prober, topology: &Topology, me: u32, settled: bool) -> Vec<Measured> {
     let area = |rank: u32| topology.clusters_of(rank)[0];
     prober.look(|m| {
         let known = m.estimates.iter().filter(|(peer, _)| area(**peer) != area(me));
@@ -124,6 +127,7 @@ pub(crate) fn measured(prober: &Prober, topology: &Topology, me: u32) -> Vec<Mea
                 between: (area(me).min(area(peer)), area(me).max(area(peer))),
                 latency: estimate
                     .round_trip
+                    .filter(|_| !settled || estimate.trips >= SETTLED_TRIPS)
                     .and_then(|trip| u64::try_from(trip.as_nanos() / 2).ok())
                     .filter(|&l| l > 0),
                 rate: estimate.rate.filter(|&r| r > 0),

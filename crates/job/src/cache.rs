@@ -76,7 +76,15 @@ impl LinkCache {
     pub fn note(&mut self, a: &str, b: &str, measured: &Measured, now: u64) {
         let known = self.links.entry(key(a, b)).or_default();
         let dated = |value| Dated { value, at: now };
-        known.latency = measured.latency.map(dated).or(known.latency);
+        // A loaded machine measures too much, never too little: what is a little longer than before is the same.
+        let same = |new: &u64| {
+            known
+                .latency
+                .map(|old| old.value)
+                .filter(|old| (*old..*old + *old / 5).contains(new))
+        };
+        let latency = measured.latency.map(|new| same(&new).unwrap_or(new));
+        known.latency = latency.map(dated).or(known.latency);
         known.rate = measured.rate.map(dated).or(known.rate);
         while self.links.len() > MAX_LINKS {
             let age = |known: &Remembered| known.latency.max_by_time(known.rate);
@@ -201,6 +209,16 @@ mod tests {
             (less.forget("lab"), less.forget("far@c1"), less.links().count()),
             (1, 1, 0)
         );
+    }
+
+    #[test]
+    fn a_little_longer_is_the_same() {
+        let mut cache = LinkCache::default();
+        for (now, measured_now, kept) in [(1, 1000, 1000), (2, 1199, 1000), (3, 990, 990), (4, 1500, 1500)] {
+            cache.note("a", "b", &measured(Some(measured_now), None), now);
+            let latency = cache.fresh("a", "b", now, 1).latency;
+            assert_eq!(latency, Some(Dated { value: kept, at: now }));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use isthmus_topology::{Known, Level, Measured, Origin, combine};
+use isthmus_topology::{Known, Level, Link, Measured, Origin, Origins, combine};
 use isthmus_wire::place::PlaceTable;
 
 use crate::comm::Comm;
@@ -29,8 +29,8 @@ pub const HINT: &str = "isthmus_links";
 /// The value that agrees anew.
 pub const REFRESH: &str = "refresh";
 
-/// What this process has measured so far, as one entry per pair of local areas.
-pub type Measuring = Box<dyn Fn() -> Vec<Measured> + Send + Sync>;
+/// What this process has measured so far, as one entry per pair of local areas; if asked so, only what is settled.
+pub type Measuring = Box<dyn Fn(bool) -> Vec<Measured> + Send + Sync>;
 
 /// What a process knows of the links of the job.
 pub(crate) struct WorldLinks {
@@ -65,13 +65,27 @@ impl World {
         self.links.agreed.get().unwrap_or(&self.links.told)
     }
 
-    /// What this process has measured.
+    /// What this process has measured and is sure of.
     pub fn measured(&self) -> Vec<Measured> {
-        self.links
-            .measuring
-            .as_ref()
-            .map(|measure| measure())
-            .unwrap_or_default()
+        self.measured_if(true)
+    }
+
+    fn measured_if(&self, settled: bool) -> Vec<Measured> {
+        let measuring = self.links.measuring.as_ref();
+        measuring.map(|measure| measure(settled)).unwrap_or_default()
+    }
+
+    /// What is worth remembering when the job ends: what this process has measured, and from one process the latencies that were
+    /// measured when the job began, which may be all there is.
+    pub fn measured_in_all(&self) -> Vec<Measured> {
+        let told =
+            |(_, origins, _): &((u32, u32), Origins, &Link)| self.rank() == 0 && origins.latency == Origin::Measured;
+        let first = self.links().pairs().filter(told).map(|(between, _, link)| Measured {
+            between,
+            latency: Some(link.latency),
+            rate: None,
+        });
+        combine(first.chain(self.measured()))
     }
 
     /// Puts together what the speakers, one process of each local area in order, have measured. All processes of the job
@@ -88,7 +102,7 @@ impl World {
                 .copied()
                 .filter(|(a, b)| *a == mine || *b == mine)
                 .collect();
-            let row = Measured::encode_all(&at_pairs(&own, &self.measured()));
+            let row = Measured::encode_all(&at_pairs(&own, &self.measured_if(false)));
             let rows = internal::gather_equal(self, &comm, &row)?;
             told = Measured::encode_all(&at_pairs(&pairs, &decoded(&rows)?));
         }

@@ -16,6 +16,8 @@ const SILENCE: Duration = Duration::from_millis(4);
 const LONGEST: Duration = Duration::from_millis(50);
 /// Shortest burst that counts.
 const SHORTEST: (u64, Duration) = (32 << 10, Duration::from_millis(1));
+/// Bytes that a new connection sends before the first acknowledgement: ten packets.
+const FIRST_WINDOW: u64 = 14_600;
 /// Bursts and round trips that are remembered.
 const MEMORY: usize = 24;
 
@@ -116,12 +118,15 @@ impl Meter {
         counts
     }
 
-    /// A transfer that was asked for has arrived. The fastest counts as a whole if they are `all` and there was no burst that is long
-    /// enough.
+    /// A transfer that was asked for has arrived. The fastest counts as a whole if they are `all`, there was no burst that is long
+    /// enough, and it took much longer than waiting for acknowledgements did.
     pub(crate) fn transfer(&mut self, bytes: u64, time: Duration, all: bool) {
         self.settled |= all;
-        if !time.is_zero() {
-            self.whole = self.whole.max(Some((per_second(bytes, time), bytes)));
+        // A connection begins with a few packets per round trip and doubles that each time.
+        let doublings = (bytes / FIRST_WINDOW).checked_ilog2().unwrap_or(0) + 1;
+        let waiting = self.round_trips.all.iter().min().copied().unwrap_or_default() * doublings;
+        if time > 2 * waiting {
+            self.whole = self.whole.max(Some((per_second(bytes, time - waiting), bytes)));
         }
     }
 
@@ -223,6 +228,12 @@ mod tests {
         assert_eq!(meter.estimate().rate, None);
         meter.transfer(65_536, Duration::from_millis(524), true);
         assert_eq!(meter.estimate().rate, Some(131_072));
+        let mut far = Meter::default();
+        far.round_trip(Duration::from_millis(75));
+        far.transfer(65_536, Duration::from_millis(300), true);
+        assert_eq!(far.estimate().rate, None, "that was waiting");
+        far.transfer(65_536, Duration::from_millis(725), true);
+        assert_eq!(far.estimate().rate, Some(131_072));
     }
 
     #[test]

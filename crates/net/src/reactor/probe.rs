@@ -31,7 +31,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 const TRAINS: [u64; 3] = [64 << 10, 256 << 10, 1 << 20];
 /// A train that kept the link busy for so long says enough.
 const ENOUGH: Duration = Duration::from_millis(40);
-/// After one that took so long no longer one follows.
+/// After one that took so long, and a few round trips for a connection that begins slowly, no longer one follows.
 const LONG: Duration = Duration::from_millis(300);
 /// Bytes per frame of a train.
 const PIECE: u64 = 16 << 10;
@@ -253,7 +253,8 @@ impl Reactor {
         // Until there is a burst that counts, the time was spent waiting for acknowledgements.
         let estimate = gauge.meter.estimate();
         let busy = |rate: u64| Duration::from_secs_f64(wanted as f64 / rate.max(1) as f64) >= ENOUGH;
-        let enough = time > LONG || estimate.bursts && estimate.rate.is_some_and(busy);
+        let slow = time > LONG + 4 * estimate.round_trip.unwrap_or_default();
+        let enough = slow || estimate.bursts && estimate.rate.is_some_and(busy);
         let next = TRAINS.iter().copied().find(|&t| t > wanted && !enough);
         gauge.meter.transfer(wanted, time, next.is_none());
         self.publish(peer);
