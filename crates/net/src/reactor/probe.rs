@@ -33,8 +33,8 @@ const TRAINS: [u64; 3] = [64 << 10, 256 << 10, 1 << 20];
 const ENOUGH: Duration = Duration::from_millis(40);
 /// After one that took so long, and a few round trips for a connection that begins slowly, no longer one follows.
 const LONG: Duration = Duration::from_millis(300);
-/// Bytes per frame of a train.
-const PIECE: u64 = 16 << 10;
+/// Bytes per frame of a train: long ones, since short ones do not count ([`crate::meter`]).
+const PIECE: u64 = 64 << 10;
 /// Most trains that a peer may ask for; a few more than [`TRAINS`].
 const MAX_ASKED: u8 = 8;
 /// Longest time with one peer.
