@@ -29,6 +29,7 @@ mod script;
 mod shares;
 pub mod simulate;
 pub mod step;
+mod straight;
 mod tree;
 
 mod allgather;

@@ -196,7 +196,9 @@ fn unequal_blocks_cross_once_and_counts_never_or_once() {
 #[test]
 fn unequal_blocks_for_other_sites_travel_together_but_for_long_ones() {
     for network in [grid(3, 2, 4), dealt(3, 2, 4)] {
-        let mut sizes: Vec<Vec<u64>> = (0..24).map(|i| (0..24).map(|j| (i / 4 + j / 3) % 3).collect()).collect();
+        let mut sizes: Vec<Vec<u64>> = (0..24)
+            .map(|i| (0..24).map(|j| (i / 4 + j / 3) % 3).collect())
+            .collect();
         let wide = |sizes: &Vec<Vec<u64>>| {
             let call = Call::new(Operation::Alltoallv, 0);
             let case = Case {

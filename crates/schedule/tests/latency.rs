@@ -5,8 +5,8 @@
 //! quickest through the third; 0.5 ms between the machines of a site.
 
 use isthmus_schedule::simulate::{Limits, simulate};
-use isthmus_schedule::{Call, Network, Operation};
-use isthmus_topology::{Link, Links, Topology};
+use isthmus_schedule::{Blocks, Call, Network, Operation};
+use isthmus_topology::{Level, Link, Links, Topology};
 use std::sync::Arc;
 
 const US: u64 = 1_000;
@@ -110,6 +110,17 @@ fn short_messages_take_hardly_more_than_the_latency_that_cannot_be_avoided() {
                 check(&grid, &network, &topology, &call);
             }
         }
+        for operation in [O::Gatherv, O::Scatterv] {
+            for root in 0..PROCESSES {
+                let blocks = Blocks::known((0..PROCESSES).map(|rank| u64::from(rank % 5)));
+                let call = Call {
+                    root,
+                    blocks,
+                    ..Call::new(operation, 0)
+                };
+                check(&grid, &network, &topology, &call);
+            }
+        }
         for operation in [
             O::Barrier,
             O::Allreduce,
@@ -137,6 +148,47 @@ fn the_fixed_order_takes_no_longer() {
                 ..Call::new(operation, 8)
             };
             check(&grid, &network, &topology, &call);
+        }
+    }
+}
+
+/// Bytes between the two far sites, and over all links between sites, of a call with blocks of so many bytes each.
+fn between_far_sites(grid: &Grid, operation: Operation, bytes: u64) -> (u64, u64) {
+    let topology = grid.topology();
+    let network = Network::of_world(&topology, Arc::new(grid.links()), Arc::default());
+    let root = (0..PROCESSES)
+        .find(|&rank| grid.site(rank) == 0)
+        .expect("a process at site 0");
+    let call = Call {
+        root,
+        blocks: Blocks::known((0..PROCESSES).map(|_| bytes)),
+        ..Call::new(operation, 0)
+    };
+    let outcome = simulate(&call, &topology, &network, Limits::default()).expect("an end");
+    let wide = outcome.links.iter().filter(|link| link.level == Level::WideArea);
+    wide.fold((0, 0), |(far, all), link| match link.from.abs_diff(link.to) {
+        2 => (far + link.bytes, all + link.bytes),
+        _ => (far, all + link.bytes),
+    })
+}
+
+#[test]
+fn short_unequal_blocks_are_handed_on_and_long_ones_go_straight() {
+    for grid in Grid::all() {
+        for operation in [Operation::Gatherv, Operation::Scatterv] {
+            let site = |bytes| 8 * bytes;
+            // From site 2 over two links, from site 1 over one.
+            assert_eq!(
+                between_far_sites(&grid, operation, 8),
+                (0, 3 * site(8)),
+                "{operation:?}"
+            );
+            let long = 1 << 20;
+            assert_eq!(
+                between_far_sites(&grid, operation, long),
+                (site(long), 2 * site(long)),
+                "{operation:?}"
+            );
         }
     }
 }

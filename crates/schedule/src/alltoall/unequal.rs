@@ -4,7 +4,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent, and one per long block; inside a site those of gather and scatter, and one per block |
+//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block |
 //! | trips | wide area 1, routed the quickest ways; every inner tier twice |
 //! | bytes | every block crosses the wide area once, routed once per link of its way |
 //! | copies | every short block six times |
@@ -161,7 +161,9 @@ impl Process<'_> {
         for child in family.children.iter().rev() {
             let (from, data) = (child.rank, at(child.start..child.end));
             let slot = Piece::whole(0).slot(Kind::Up);
-            come.append(script.push(Action::Receive { from, data, slot }, After::NONE));
+            if data.length > 0 {
+                come.append(script.push(Action::Receive { from, data, slot }, After::NONE));
+            }
         }
         let whole = at(all);
         (row, whole, script.join(come))
@@ -173,7 +175,9 @@ impl Process<'_> {
         for child in &family.children {
             let data = row.slice(results, family.start, child.start..child.end);
             let (to, slot) = (child.rank, Piece::whole(0).slot(Kind::Down));
-            script.push(Action::Send { to, data, slot }, there.clone());
+            if data.length > 0 {
+                script.push(Action::Send { to, data, slot }, there.clone());
+            }
         }
         row.slice(results, family.start, family.position..family.position + 1)
     }
@@ -183,12 +187,17 @@ impl Process<'_> {
         let family = self.sizes.family;
         let (_, data, collected) = self.collect(script, given);
         let slot = Piece::whole(0).slot(Kind::Up);
-        script.push(Action::Send { to, data, slot }, collected);
+        if data.length > 0 {
+            script.push(Action::Send { to, data, slot }, collected);
+        }
         let row = self.sizes.row(|position, rank| self.sizes.from(position, rank));
         let results = script.memory(row.length(family.start..family.end));
         let data = row.slice(results, family.start, family.start..family.end);
         let (from, slot) = (to, Piece::whole(0).slot(Kind::Down));
-        let come = After::from_iter([script.push(Action::Receive { from, data, slot }, After::NONE)]);
+        let come = match data.length {
+            0 => After::NONE,
+            _ => After::from_iter([script.push(Action::Receive { from, data, slot }, After::NONE)]),
+        };
         (self.spread(script, &row, results, &come), come)
     }
 

@@ -9,6 +9,7 @@ pub(crate) use tree::bring;
 
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
+use crate::form::Form;
 use crate::row::Row;
 use crate::script::Script;
 use crate::shares::Sharing;
@@ -58,10 +59,11 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
-    let empty = call.operation == Operation::Gather && call.blocks == Blocks::Equal(0);
-    Some(if empty {
-        Messages::default()
-    } else {
-        tree::messages(network)
-    })
+    let straight = |strategy: &Strategy| matches!(strategy.forms.first(), None | Some(Form::Flat));
+    match call.operation {
+        Operation::Gather if call.blocks == Blocks::Equal(0) => Some(Messages::default()),
+        Operation::Gather => Some(tree::messages(network)),
+        // Long blocks are not handed on, and not all know which are.
+        _ => straight(&choose::strategy(call, network)).then(|| tree::messages(network)),
+    }
 }

@@ -3,10 +3,10 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | (parts − 1) per cluster and tier: the minimum; one per remote site, one per other machine of a site |
-//! | trips | wide area 1 (flat), local area 1, node 1 or log2 |
+//! | messages | (parts − 1) per cluster and tier: the minimum; one per remote site, one per other machine of a site; one more per site whose unequal blocks are too long to be handed on |
+//! | trips | wide area 1 (flat; routed: those of the quickest ways), local area 1, node 1 or log2 |
 //! | bytes | every block crosses a slow level once; inside, once per tier |
-//! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat |
+//! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat, or routed |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Gather); pacx-mpi-optimized-algorithms (one message per machine) |
 
 use super::own_block;
@@ -15,18 +15,27 @@ use crate::choose::{self, Order, Question};
 use crate::row::{Row, is_run};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::straight::Straight;
 use crate::tree::Family;
-use crate::{Call, Network, Operation};
+use crate::{Blocks, Call, Network, Operation};
+use std::ops::Range;
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let family = family(network, call.root, me, &Question::of(call, network));
+    let strategy = choose::strategy(call, network);
+    let family = Family::of(&strategy, network, call.root, me);
     let row = Row::new(&call.blocks, network, family.start);
     let own = own_block(call, &row, family.position, me);
-    if family.parent.is_some() {
-        collect(&mut script, &family, &row, own, None);
-    } else {
-        receive_by_rank(&mut script, call, network, &family, &row, own);
+    let straight = match call.blocks {
+        Blocks::Equal(_) => None,
+        _ => Straight::of(call, network, &strategy, &family, &row),
+    };
+    match (family.parent, &straight) {
+        (None, _) => receive_by_rank(&mut script, call, network, &family, (&row, straight.as_ref()), own),
+        (Some(_), None) => collect(&mut script, &family, &row, own, None),
+        (Some(parent), Some(straight)) => {
+            collect_apart(&mut script, &family, (&row, straight), own, (parent, call.root));
+        }
     }
     Box::new(script)
 }
@@ -77,43 +86,96 @@ fn collect(script: &mut Script, family: &Family, row: &Row, own: Slice, all: Opt
     }
 }
 
+/// As [`collect`] for a leader: what goes straight to the root is collected apart.
+fn collect_apart(
+    script: &mut Script,
+    family: &Family,
+    (row, straight): (&Row, &Straight),
+    own: Slice,
+    (parent, root): (Rank, Rank),
+) {
+    let whole = family.start..family.end;
+    let buffer = script.memory(straight.row.length(whole.clone()));
+    let apart = straight
+        .own
+        .clone()
+        .map(|site| (script.memory(row.length(site.clone())), site));
+    let at = |positions: Range<u32>| match &apart {
+        Some((apart, site)) if site.contains(&positions.start) => row.slice(*apart, site.start, positions),
+        _ => straight.row.slice(buffer, family.start, positions),
+    };
+    script.copy(own, at(family.position..family.position + 1));
+    for child in family.children.iter().rev() {
+        script.receive(child.rank, at(child.start..child.end), Piece::whole(0).slot(Kind::Up));
+    }
+    if let Some((_, site)) = &apart {
+        script.send(root, at(site.clone()), Piece::whole(0).slot(Kind::Share));
+    }
+    let rest = straight.row.slice(buffer, family.start, whole);
+    script.send(parent, rest, Piece::whole(0).slot(Kind::Up));
+}
+
 /// The root's part: blocks end up in order of rank. A subtree of consecutive ranks is received in place.
-fn receive_by_rank(script: &mut Script, call: &Call, network: &Network, family: &Family, row: &Row, own: Slice) {
-    let slot = Piece::whole(0).slot(Kind::Up);
+fn receive_by_rank(
+    script: &mut Script,
+    call: &Call,
+    network: &Network,
+    family: &Family,
+    (row, straight): (&Row, Option<&Straight>),
+    own: Slice,
+) {
     let home = Slice {
         buffer: Buffer::Recv,
         offset: call.blocks.offset(network.rank_at(family.position)),
         ..own
     };
     script.copy(own, home);
-    let mut spare = None;
+    let (mut spare, mut rest) = (None, None);
+    let slot = Piece::whole(0).slot(Kind::Up);
     for child in family.children.iter().rev() {
         let positions = child.start..child.end;
-        let length = row.length(positions.clone());
-        if is_run(network, positions.clone()) {
-            let offset = call.blocks.offset(network.rank_at(child.start));
-            script.receive(
-                child.rank,
-                Slice {
-                    buffer: Buffer::Recv,
-                    offset,
-                    length,
-                },
-                slot,
-            );
-        } else {
-            let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
-            script.receive(child.rank, row.slice(buffer, 0, positions.clone()), slot);
-            row.permute(
-                script,
-                network,
-                positions,
-                (buffer, 0),
-                (Buffer::Recv, &call.blocks),
-                true,
-            );
+        let Some((straight, sites)) = straight.and_then(|s| Some((s, s.others(network, &positions)?))) else {
+            receive_part(script, call, network, row, (child.rank, positions, slot), &mut spare);
+            continue;
+        };
+        let row = &straight.row;
+        let buffer = *rest.get_or_insert_with(|| script.memory(row.at(network.size())));
+        script.receive(child.rank, row.slice(buffer, 0, positions), slot);
+        for site in sites {
+            let to = (Buffer::Recv, &call.blocks);
+            row.permute(script, network, network.span(1, site), (buffer, 0), to, true);
         }
     }
+    let slot = Piece::whole(0).slot(Kind::Share);
+    for site in straight.iter().flat_map(|s| &s.sites) {
+        let positions = network.span(1, *site);
+        let from = network.rank_at(positions.start);
+        receive_part(script, call, network, row, (from, positions, slot), &mut spare);
+    }
+}
+
+/// Receives the blocks of some positions from a process, to their places.
+fn receive_part(
+    script: &mut Script,
+    call: &Call,
+    network: &Network,
+    row: &Row,
+    (from, positions, slot): (Rank, Range<u32>, u16),
+    spare: &mut Option<Buffer>,
+) {
+    if is_run(network, positions.clone()) {
+        let data = Slice {
+            buffer: Buffer::Recv,
+            offset: call.blocks.offset(network.rank_at(positions.start)),
+            length: row.length(positions),
+        };
+        script.receive(from, data, slot);
+        return;
+    }
+    let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
+    script.receive(from, row.slice(buffer, 0, positions.clone()), slot);
+    let to = (Buffer::Recv, &call.blocks);
+    row.permute(script, network, positions, (buffer, 0), to, true);
 }
 
 pub(super) fn messages(network: &Network) -> Messages {

@@ -3,22 +3,25 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | (parts − 1) per cluster and tier: the minimum; one per remote site, one per other machine of a site |
-//! | trips | wide area 1 (flat), local area 1, node 1 or log2 |
+//! | messages | (parts − 1) per cluster and tier: the minimum; one per remote site, one per other machine of a site; one more per site whose unequal blocks are too long to be handed on |
+//! | trips | wide area 1 (flat; routed: those of the quickest ways), local area 1, node 1 or log2 |
 //! | bytes | every block crosses a slow level once; inside, once per tier |
-//! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat |
+//! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat, or routed |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Scatter) |
 
 use crate::Messages;
 use crate::row::{Row, is_run};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::straight::Straight;
 use crate::tree::Family;
-use crate::{Call, Network, choose};
+use crate::{Blocks, Call, Network, choose};
+use std::ops::Range;
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let family = family(call, network, me);
+    let strategy = choose::strategy(call, network);
+    let family = Family::of(&strategy, network, call.root, me);
     let row = Row::new(&call.blocks, network, family.start);
     let length = row.length(family.position..family.position + 1);
     let own = Slice {
@@ -26,9 +29,16 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
         offset: 0,
         length,
     };
-    match family.parent {
-        Some(parent) => pass_on(&mut script, &family, parent, &row, own),
-        None => send_by_rank(&mut script, call, network, &family, &row, own),
+    let straight = match call.blocks {
+        Blocks::Equal(_) => None,
+        _ => Straight::of(call, network, &strategy, &family, &row),
+    };
+    match (family.parent, &straight) {
+        (None, _) => send_by_rank(&mut script, call, network, &family, (&row, straight.as_ref()), own),
+        (Some(parent), None) => pass_on(&mut script, &family, parent, &row, own),
+        (Some(parent), Some(straight)) => {
+            pass_on_apart(&mut script, &family, (&row, straight), own, (parent, call.root));
+        }
     }
     Box::new(script)
 }
@@ -50,6 +60,35 @@ fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &Row, own: S
     spread(script, family, row, buffer, family.start, own);
 }
 
+/// As [`pass_on`] for a leader: what comes straight from the root is received apart.
+fn pass_on_apart(
+    script: &mut Script,
+    family: &Family,
+    (row, straight): (&Row, &Straight),
+    own: Slice,
+    (parent, root): (Rank, Rank),
+) {
+    let whole = family.start..family.end;
+    let buffer = script.memory(straight.row.length(whole.clone()));
+    let apart = straight
+        .own
+        .clone()
+        .map(|site| (script.memory(row.length(site.clone())), site));
+    let at = |positions: Range<u32>| match &apart {
+        Some((apart, site)) if site.contains(&positions.start) => row.slice(*apart, site.start, positions),
+        _ => straight.row.slice(buffer, family.start, positions),
+    };
+    let rest = straight.row.slice(buffer, family.start, whole);
+    script.receive(parent, rest, Piece::whole(0).slot(Kind::Down));
+    if let Some((_, site)) = &apart {
+        script.receive(root, at(site.clone()), Piece::whole(0).slot(Kind::Share));
+    }
+    for child in &family.children {
+        script.send(child.rank, at(child.start..child.end), Piece::whole(0).slot(Kind::Down));
+    }
+    script.copy(at(family.position..family.position + 1), own);
+}
+
 /// Hands on the children's blocks and keeps the own one, from a buffer in order of position that begins with `origin`.
 pub(crate) fn spread(script: &mut Script, family: &Family, row: &Row, buffer: Buffer, origin: u32, own: Slice) {
     let slot = Piece::whole(0).slot(Kind::Down);
@@ -60,42 +99,68 @@ pub(crate) fn spread(script: &mut Script, family: &Family, row: &Row, buffer: Bu
 }
 
 /// The root's part: blocks are in order of rank. A subtree of consecutive ranks is sent from where it is.
-fn send_by_rank(script: &mut Script, call: &Call, network: &Network, family: &Family, row: &Row, own: Slice) {
+fn send_by_rank(
+    script: &mut Script,
+    call: &Call,
+    network: &Network,
+    family: &Family,
+    (row, straight): (&Row, Option<&Straight>),
+    own: Slice,
+) {
+    let (mut spare, mut rest) = (None, None);
     let slot = Piece::whole(0).slot(Kind::Down);
-    let mut spare = None;
     for child in &family.children {
         let positions = child.start..child.end;
-        let length = row.length(positions.clone());
-        let mut data = Slice {
-            buffer: Buffer::Send,
-            offset: call.blocks.offset(network.rank_at(child.start)),
-            length,
+        let Some((straight, sites)) = straight.and_then(|s| Some((s, s.others(network, &positions)?))) else {
+            send_part(script, call, network, row, (child.rank, positions, slot), &mut spare);
+            continue;
         };
-        if !is_run(network, positions.clone()) {
-            let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
-            data = row.slice(buffer, 0, positions.clone());
-            row.permute(
-                script,
-                network,
-                positions,
-                (buffer, 0),
-                (Buffer::Send, &call.blocks),
-                false,
-            );
+        let row = &straight.row;
+        let buffer = *rest.get_or_insert_with(|| script.memory(row.at(network.size())));
+        for site in sites {
+            let from = (Buffer::Send, &call.blocks);
+            row.permute(script, network, network.span(1, site), (buffer, 0), from, false);
         }
-        script.send(child.rank, data, slot);
+        script.send(child.rank, row.slice(buffer, 0, positions), slot);
+    }
+    let slot = Piece::whole(0).slot(Kind::Share);
+    for site in straight.iter().flat_map(|s| &s.sites) {
+        let positions = network.span(1, *site);
+        let to = network.rank_at(positions.start);
+        send_part(script, call, network, row, (to, positions, slot), &mut spare);
     }
     if !call.in_place {
-        let offset = call.blocks.offset(network.rank_at(family.position));
-        script.copy(
-            Slice {
-                buffer: Buffer::Send,
-                offset,
-                ..own
-            },
-            own,
-        );
+        let from = Slice {
+            buffer: Buffer::Send,
+            offset: call.blocks.offset(network.rank_at(family.position)),
+            ..own
+        };
+        script.copy(from, own);
     }
+}
+
+/// Sends the blocks of some positions to a process.
+fn send_part(
+    script: &mut Script,
+    call: &Call,
+    network: &Network,
+    row: &Row,
+    (to, positions, slot): (Rank, Range<u32>, u16),
+    spare: &mut Option<Buffer>,
+) {
+    if is_run(network, positions.clone()) {
+        let data = Slice {
+            buffer: Buffer::Send,
+            offset: call.blocks.offset(network.rank_at(positions.start)),
+            length: row.length(positions),
+        };
+        script.send(to, data, slot);
+        return;
+    }
+    let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
+    let from = (Buffer::Send, &call.blocks);
+    row.permute(script, network, positions.clone(), (buffer, 0), from, false);
+    script.send(to, row.slice(buffer, 0, positions), slot);
 }
 
 pub(super) fn messages(network: &Network) -> Messages {
