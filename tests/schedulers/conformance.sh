@@ -26,6 +26,19 @@ nothing_left() {
     fail "$conforming: a job is left in the queue"
 }
 
+# no_secret_is_seen HOST...: while a job runs. NAME_files lists directories of the scheduler, as seen from the hosts.
+no_secret_is_seen() {
+    secret=$(ssh "$site" 'cat ~/.cache/isthmus/jobs/*/secret')
+    [ ${#secret} = 64 ] || fail "$conforming: no secret in the directory of the submission: $secret"
+    for host in "$@"; do
+        ssh "$host" ps axww -o args | grep -q "$secret" && fail "$conforming: the secret is an argument at $host"
+        seen=$(ssh "$host" "find $("${conforming}_files") -type f -perm -004 -exec grep -l $secret {} + 2>/dev/null")
+        [ -z "$seen" ] || fail "$conforming: everybody can read the secret in $seen at $host"
+    done
+    "${conforming}_tells" | grep -q "$secret" && fail "$conforming: the scheduler tells the secret"
+    check "no secret in arguments, world-readable files, logs, or what the scheduler tells"
+}
+
 conform() {
     conforming=$1 site=$2 options=$3
     queued=yes
@@ -58,6 +71,7 @@ conform() {
     job=$!
     for try in $(seq 120); do [ "$(grep -c sleeping out)" = 2 ] && break; sleep 0.5; done
     [ "$(grep -c sleeping out)" = 2 ] || { cat out err; fail "$conforming: nobody sleeps"; }
+    [ "$queued" = yes ] && no_secret_is_seen "$site" $(sed -n 's/^sleeping at //p' out | sort -u)
     kill -INT "$(pgrep -P $job -x isthmus)"
     wait $job
     status=$?

@@ -59,3 +59,5 @@ grid_engine_fill() {
     done | tr '\n' ' '
 }
 grid_engine_empty() { ssh "$master" qdel $1 >/dev/null; }
+grid_engine_files() { echo "'$sge' /var/spool/gridengine /var/log"; }
+grid_engine_tells() { ssh "$master" "qstat -j '*'"; }

@@ -61,3 +61,5 @@ slurm_queue() { ssh "$controller" "squeue -h -o '%i %T %r'"; }
 slurm_fill() { ssh "$controller" "echo '#!/bin/sh
 sleep 600' | sbatch --parsable --exclusive --nodes=2 -o /dev/null"; }
 slurm_empty() { ssh "$controller" scancel "$1"; }
+slurm_files() { echo "'$slurm' /run/slurm /run/munge /var/log"; }
+slurm_tells() { ssh "$controller" 'scontrol -dd show job; sacct -P 2>/dev/null'; }

@@ -35,6 +35,9 @@ use tokio::time::Instant;
 /// How long a running job may take to get all its agents connected.
 const CONNECTING: Duration = Duration::from_secs(120);
 
+/// A job that was seen waiting so often waits long enough for people to be told.
+const WORTH_TELLING: u32 = 3;
+
 /// What can happen to a submission.
 #[derive(Debug)]
 pub(crate) enum BatchEvent {
@@ -75,6 +78,8 @@ pub(crate) struct Batch {
     submitting: bool,
     /// Why it waits, as last told.
     why: Option<String>,
+    /// How often it was seen waiting.
+    waits: u32,
     running_since: Option<Instant>,
     /// Nodes by index; all of them once `started`.
     parts: Vec<Part>,
@@ -130,6 +135,7 @@ impl Batch {
             id: None,
             submitting: true,
             why: None,
+            waits: 0,
             running_since: None,
             parts: Vec::new(),
             distributed: false,
@@ -215,7 +221,8 @@ impl Batch {
     fn handle_state(&mut self, state: State) {
         match state {
             State::Queued(why) => {
-                if self.why.as_ref() != Some(&why) {
+                self.waits += 1;
+                if self.waits >= WORTH_TELLING && self.why.as_ref() != Some(&why) {
                     if let Some(id) = self.id.clone() {
                         self.tell_queued(&id, why);
                     }

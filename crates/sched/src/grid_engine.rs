@@ -16,7 +16,7 @@ impl Adaptor for GridEngine {
     }
 
     fn verified(&self) -> Verified {
-        Verified::Recorded
+        Verified::Live
     }
 
     /// Variables handed to qsub can be read by everybody with `qstat -j`.
@@ -144,8 +144,7 @@ fn state_of(code: &str) -> State {
         // By qdel, or because of a limit: qacct says so later.
         c if c.contains('d') => State::Ending(String::new()),
         c if c.contains('E') => State::Ended(format!("it is in the error state {}, for qstat -j says why", words(c))),
-        c if c.contains('h') && c.contains('q') => State::Queued("held".to_owned()),
-        c if c.contains('q') || c.contains('w') => State::Queued("waiting".to_owned()),
+        c if c.contains('q') || c.contains('w') => State::Queued(words(c)),
         _ => State::Running,
     }
 }

@@ -242,8 +242,8 @@ fn grid_engine_states() {
         )
     };
     let of = |code: &str| state(Scheduler::GridEngine, &said(0, &table(code), ""));
-    assert_eq!(of("qw"), State::Queued("waiting".into()));
-    assert_eq!(of("hqw"), State::Queued("held".into()));
+    assert_eq!(of("qw"), State::Queued("qw".into()));
+    assert_eq!(of("hqw"), State::Queued("hqw".into()));
     assert_eq!(of("t"), State::Running);
     assert_eq!(of("r"), State::Running);
     assert_eq!(of("dr"), State::Ending(String::new()));
