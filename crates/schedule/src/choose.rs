@@ -29,6 +29,8 @@ pub(crate) enum Algorithm {
     Routed,
     /// Leaders double or disseminate. k log2 k messages, log2 k trips.
     Doubling,
+    /// Leaders send what they have, twice as much in each round. k log2 k messages, log2 k trips.
+    Bruck,
     /// Each leader sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) / k of the bytes.
     Split,
     /// Pieces are dealt out to several trees ([`shares`](crate::shares)).
@@ -50,11 +52,12 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Tree,
         Self::Flat,
         Self::Routed,
         Self::Doubling,
+        Self::Bruck,
         Self::Split,
         Self::Shared,
         Self::Whole,
@@ -73,6 +76,7 @@ impl Algorithm {
             Self::Flat => "flat",
             Self::Routed => "routed",
             Self::Doubling => "doubling",
+            Self::Bruck => "bruck",
             Self::Split => "split",
             Self::Shared => "shared",
             Self::Whole => "whole",
@@ -217,6 +221,7 @@ impl Strategy {
             Algorithm::Flat
             | Algorithm::Routed
             | Algorithm::Doubling
+            | Algorithm::Bruck
             | Algorithm::Split
             | Algorithm::Leaders
             | Algorithm::LeadersRouted
@@ -551,6 +556,7 @@ pub(crate) fn meetings(network: &Network, all: &[Algorithm]) -> Vec<Algorithm> {
         Algorithm::Routed | Algorithm::FixedRouted => network.ways().is_some(),
         Algorithm::LeadersRouted => network.routes().is_some(),
         Algorithm::Doubling => members > 1,
+        Algorithm::Bruck => members > 2,
         _ => true,
     };
     all.iter().copied().filter(possible).collect()
@@ -574,6 +580,10 @@ pub(crate) fn meeting(network: &Network, algorithm: Algorithm, bytes: u64, combi
         Algorithm::Doubling => {
             let rounds = u64::from(members.ilog2()) + if members.is_power_of_two() { 0 } else { 2 };
             vec![council.rounds(rounds, bytes, combine)]
+        }
+        Algorithm::Bruck => {
+            let rounds = u64::from(members.next_power_of_two().ilog2());
+            vec![council.rounds(rounds, bytes.saturating_mul(members - 1) / rounds.max(1), combine)]
         }
         Algorithm::Split => {
             let share = bytes.div_ceil(members);

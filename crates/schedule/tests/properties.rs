@@ -47,6 +47,7 @@ const RULES: &[&str] = &[
     "*=fixed_routed",
     "*=leaders_routed; *@local=chain",
     "*=shared,seg=1K,leaders=3,lanes=2",
+    "*=bruck; *@local=chain",
     "*=shared,seg=8K,leaders=1; *@node=chain",
 ];
 

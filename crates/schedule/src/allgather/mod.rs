@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Allgather and allgatherv.
 
+mod bruck;
 mod shared;
 mod tree;
 
@@ -38,11 +39,14 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         sharing: (Sharing::Whole, 1),
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
-    choose::meetings(network, &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree])
-        .into_iter()
-        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), false)))
-        .chain(shared::candidates(question, network))
-        .collect()
+    choose::meetings(
+        network,
+        &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree, Algorithm::Bruck],
+    )
+    .into_iter()
+    .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), false)))
+    .chain(shared::candidates(question, network))
+    .collect()
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
@@ -51,7 +55,9 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         choose::strategy(call, network).algorithm,
     ) {
         (0, _) => Some(Messages::default()),
-        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed) => Some(messages_of(network, call.bytes(units))),
+        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed | Algorithm::Bruck) => {
+            Some(messages_of(network, call.bytes(units)))
+        }
         _ => None,
     }
 }

@@ -12,6 +12,7 @@
 //! | restrictions | none |
 //! | paper | – |
 
+use super::bruck;
 use crate::Network;
 use crate::choose::{self, Algorithm, Order, Question, Strategy};
 use crate::row::Row;
@@ -74,7 +75,10 @@ pub(crate) fn bring(
     let at = |positions: Range<u32>| row.slice(all, 0, positions);
     up(script, &family, own, at);
     let council = (strategy.algorithm != Algorithm::Tree).then(|| Council::meeting(network, me, strategy.algorithm));
-    if let (None, Some(council)) = (family.parent, &council) {
+    if let (None, Some(council), true) = (family.parent, &council, strategy.algorithm == Algorithm::Bruck) {
+        let blocks = |members: Range<u32>| at(council.span(members.start).start..council.span(members.end - 1).end);
+        bruck::exchange(script, council, blocks);
+    } else if let (None, Some(council)) = (family.parent, &council) {
         council.each_move(false, |step| {
             let slot = |item| council.about(&Piece::whole(0), item).slot(Kind::Exchange);
             match step {
@@ -99,10 +103,11 @@ fn strategy(network: &Network, bytes: u64) -> Arc<Strategy> {
 
 /// Messages for results of so many bytes.
 pub(crate) fn messages_of(network: &Network, bytes: u64) -> Messages {
-    if strategy(network, bytes).algorithm == Algorithm::Tree {
-        return Messages::of_trees(network, 0).times(2);
-    }
-    let once = Messages::of_meeting(network, Messages::each_to_each);
+    let once = match strategy(network, bytes).algorithm {
+        Algorithm::Tree => return Messages::of_trees(network, 0).times(2),
+        Algorithm::Bruck => Messages::of_meeting(network, bruck::messages),
+        _ => Messages::of_meeting(network, Messages::each_to_each),
+    };
     match bytes > LONG {
         true => once.plus(Messages::of_trees(network, 1).times(u64::from(network.clusters(1)) - 1)),
         false => once,
