@@ -36,6 +36,12 @@ impl Cost {
         &self.factors
     }
 
+    /// One after the other.
+    pub(crate) fn then(mut self, next: &Self) -> Self {
+        self.factors.extend_from_slice(&next.factors);
+        self
+    }
+
     /// The same with one more part.
     pub(crate) fn and(mut self, name: impl Into<String>, time: u64) -> Self {
         self.factors.push(Factor {

@@ -307,12 +307,12 @@ fn groups_that_share_sites_meet_inside_one() {
 
 #[test]
 fn one_order_of_reduction_crosses_as_seldom_as_any() {
-    for network in [grid(3, 2, 4), dealt(3, 2, 4)] {
+    for (network, scan) in [(grid(3, 2, 4), 3), (dealt(3, 2, 4), 6)] {
         for (operation, wide, trips) in [
             (Operation::Reduce, 2, 1),
             (Operation::Allreduce, 6, 1),
-            (Operation::Scan, 4, 2),
-            (Operation::ReduceScatterBlock, 4, 2),
+            (Operation::Scan, scan, 1),
+            (Operation::ReduceScatterBlock, 6, 1),
         ] {
             let call = Call {
                 fixed: true,

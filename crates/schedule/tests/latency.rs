@@ -141,7 +141,14 @@ fn the_fixed_order_takes_no_longer() {
     for grid in Grid::all() {
         let topology = grid.topology();
         let network = Network::of_world(&topology, Arc::new(grid.links()), Arc::default());
-        for (operation, root) in [(O::Reduce, 0), (O::Reduce, 23), (O::Allreduce, 0)] {
+        for (operation, root) in [
+            (O::Reduce, 0),
+            (O::Reduce, 23),
+            (O::Allreduce, 0),
+            (O::Scan, 0),
+            (O::Exscan, 0),
+            (O::ReduceScatterBlock, 0),
+        ] {
             let call = Call {
                 root,
                 fixed: true,

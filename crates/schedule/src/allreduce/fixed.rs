@@ -32,7 +32,12 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
         }
         None => {
             if matches!(strategy.algorithm, Algorithm::FixedFlat | Algorithm::FixedRouted) {
-                exchange(&mut ledger, network, &Council::meeting(network, me, strategy.algorithm));
+                exchange(
+                    &mut ledger,
+                    network,
+                    &Council::meeting(network, me, strategy.algorithm),
+                    false,
+                );
             }
             ledger.total();
         }
@@ -41,8 +46,8 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
     ledger.plan(call, &strategy, units)
 }
 
-/// Everybody's covers to everybody.
-fn exchange(ledger: &mut Ledger, network: &Network, council: &Council) {
+/// Everybody's covers to everybody, or (`upwards`) to those behind him.
+pub(crate) fn exchange(ledger: &mut Ledger, network: &Network, council: &Council, upwards: bool) {
     let cover = |index: u32| Ranks::at(network, council.span(index)).cover(network.size());
     let covers: Vec<Vec<Interval>> = (0..council.size).map(cover).collect();
     let purpose = |item| {
@@ -53,7 +58,7 @@ fn exchange(ledger: &mut Ledger, network: &Network, council: &Council) {
             of,
         }
     };
-    council.each_move(false, |step| match step {
+    council.each_move(upwards, |step| match step {
         Move::Send { to, item } => ledger.send(council.rank(to), &covers[item as usize], purpose(item)),
         Move::Receive { from, item } => ledger.receive(council.rank(from), &covers[item as usize], purpose(item)),
     });

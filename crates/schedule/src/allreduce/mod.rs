@@ -9,6 +9,8 @@ mod split;
 mod tree;
 mod whole;
 
+pub(crate) use fixed::exchange;
+
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;

@@ -4,7 +4,7 @@
 mod fixed;
 mod tree;
 
-use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
 use crate::script::Script;
 use crate::shares::Sharing;
@@ -27,6 +27,9 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
+    if question.order == Order::Fixed {
+        return fixed::candidates(question, network);
+    }
     let block = question.bytes() / u64::from(network.size());
     let flows = [(Way::Combine, Load::Piece), (Way::Down, Load::Blocks(block))];
     let trees = |algorithm| Trees {

@@ -33,7 +33,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
     use Algorithm as A;
     let meetings: &[A] = match question.order {
-        Order::Fixed => &[A::Fixed],
+        Order::Fixed => &[A::FixedFlat, A::FixedRouted, A::Fixed],
         Order::Any | Order::Ranks => &[A::Flat, A::Routed, A::Tree],
     };
     let trees = |algorithm| Trees {
@@ -56,7 +56,7 @@ pub(crate) fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> 
     match strategy.algorithm {
         _ if units == 0 => Some(Messages::default()),
         // Those to whom nothing is missing are told nothing.
-        Algorithm::Fixed => None,
+        _ if call.fixed => None,
         _ if is_whole(call, network, units) => Some(whole::messages(call, network)),
         Algorithm::Tree | Algorithm::Flat | Algorithm::Routed if network.in_rank_order() => {
             Some(tree::messages(call, network, &strategy))
