@@ -167,10 +167,15 @@ fn home(options: &Options) -> Command {
     command
 }
 
-/// The client ignores Ctrl-C at the terminal: the job ends through the connection.
+/// The client ignores what a terminal or a time limit sends to the whole process group: the job ends through the connection.
 fn ssh(destination: &str, options: &Options, hash: &Hash, size: u64) -> Command {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", r#"trap "" INT QUIT; set -f; exec $0 "$@""#, &options.ssh, "-T"]);
+    command.args([
+        "-c",
+        r#"trap "" HUP INT QUIT TERM; set -f; exec $0 "$@""#,
+        &options.ssh,
+        "-T",
+    ]);
     if !options.interactive {
         command.args(["-o", "BatchMode=yes"]);
     }

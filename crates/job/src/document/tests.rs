@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+
+const GOOD: &str = r#"
+program = "./climate"
+arguments = ["--years", "20"]
+environment = { A = "1" }
+
+[[subjob]]
+site = "home"
+count = 4
+
+[[subjob]]
+site = "lab"
+contact = "me@lab"
+count = 16
+lan = "campus"
+program.x86_64 = "./climate-x"
+environment.B = "2"
+directory = "run"
+"#;
+
+fn error(text: &str) -> String {
+    parse(text, "job.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn a_good_file() {
+    let job = parse(GOOD, "job.toml").unwrap();
+    let [home, lab] = job.subjobs() else { panic!("{job:?}") };
+    assert_eq!(
+        (home.count, home.lan.as_str(), &home.contact),
+        (4, "home", &Contact::Home)
+    );
+    assert_eq!(home.program, Program::one("./climate"));
+    assert_eq!(
+        (lab.count, lab.lan.as_str(), &lab.contact),
+        (16, "campus", &Contact::Ssh("me@lab".into()))
+    );
+    assert_eq!(lab.program.for_architecture("x86_64"), Some("./climate-x"));
+    assert_eq!(lab.program.for_architecture("s390x"), None);
+    assert_eq!(lab.environment, [("A".into(), "1".into()), ("B".into(), "2".into())]);
+    assert_eq!((lab.arguments.len(), lab.directory.as_deref()), (2, Some("run")));
+}
+
+#[test]
+fn syntax_errors_have_line_and_column() {
+    let text = error("program = \"./a\"\n[[subjob]\nsite = \"home\"\n");
+    assert!(text.starts_with("job.toml:2:9: "), "{text}");
+    assert!(text.contains(" 2 | [[subjob]\n   |         ^"), "{text}");
+}
+
+#[test]
+fn mistakes_are_named_where_they_are() {
+    let head = "program = \"./a\"\n[[subjob]]\n";
+    for (body, start) in [
+        (
+            "site = \"home\"\ncuont = 4\n",
+            "job.toml:4:1: unknown key 'cuont' in a subjob",
+        ),
+        (
+            "site = \"home\"\ncount = \"4\"\n",
+            "job.toml:4:9: 'count' must be a number, this is a string",
+        ),
+        (
+            "site = \"home\"\ncount = 0\n",
+            "job.toml:4:9: site 'home' is asked for 0 processes",
+        ),
+        (
+            "site = \"home\"\ncount = -1\n",
+            "job.toml:4:9: site 'home' is asked for 0 processes",
+        ),
+        (
+            "site = \"home\"\ncount = 100000\n",
+            "job.toml:4:9: 100000 processes are above the limit",
+        ),
+        ("count = 4\n", "job.toml:2:1: this subjob lacks 'site'"),
+        ("site = \"-x\"\n", "job.toml:3:8: '-x' is not an ssh destination"),
+        (
+            "site = \"home\"\narguments = [1]\n",
+            "job.toml:4:14: an argument must be a text",
+        ),
+        (
+            "site = \"home\"\n[[subjob]]\nsite = \"home\"\n",
+            "job.toml:5:8: site 'home' is named twice",
+        ),
+    ] {
+        let text = error(&format!("{head}{body}"));
+        assert!(text.starts_with(start), "{body}: {text}");
+    }
+    assert!(error("[[subjob]]\nsite = \"home\"\n").contains("has no program"));
+    assert!(error("program = \"a\"\n").contains("there is no [[subjob]]"));
+    assert!(error("program = \"a\"\n[subjob]\nsite=\"home\"\n").contains("double brackets"));
+    assert!(error("program = 3\n").contains("'program' must be a text"));
+    assert!(error("zzz = 3\n").contains("known keys: arguments, directory"));
+}
+
+#[test]
+fn a_subjob_for_a_scheduler() {
+    let head = "program = \"a\"\n[[subjob]]\nsite = \"lab\"\ncount = 4\n";
+    let body = "scheduler = \"grid-engine\"\nqueue = \"all.q\"\naccount = \"p\"\nlimit = \"30min\"\nnodes = 2\nexclusive = true\n\
+                directives = [\"-l\", \"mem=1G\"]\n";
+    let job = parse(&format!("{head}{body}"), "j").unwrap();
+    let asked = job.subjobs()[0].allocation.clone().unwrap();
+    assert_eq!(
+        (asked.scheduler.keyword(), asked.limit, asked.nodes),
+        ("grid-engine", 1800, 2)
+    );
+    assert!(asked.exclusive && job.spans_nodes() && asked.directives == ["-l", "mem=1G"]);
+    for (body, problem) in [
+        ("queue = \"q\"\n", "j:5:9: site 'lab' asks for a queue"),
+        ("scheduler = \"slum\"\n", "j:5:13: 'slum' is not a scheduler"),
+        ("scheduler = \"pbs\"\nlimit = \"1\"\n", "j:6:9: '1' is not a time limit"),
+        ("scheduler = \"pbs\"\nnodes = 0\n", "j:6:9: site 'lab' is asked for 0"),
+        (
+            "scheduler = \"pbs\"\nexclusive = 1\n",
+            "j:6:13: 'exclusive' must be true or false",
+        ),
+        ("scheduler = \"pbs\"\nnodes = 9\n", "5 processes"),
+    ] {
+        let text = error(&format!("{head}{body}")).replace("job.toml", "j");
+        assert!(
+            text.starts_with(problem) || problem == "5 processes" && text.contains("9 nodes for 4 processes"),
+            "{body}: {text}"
+        );
+    }
+}
+
+#[test]
+fn inline_subjobs_work_too() {
+    let job = parse("program = \"a\"\nsubjob = [{ site = \"home\", count = 2 }]\n", "j").unwrap();
+    assert_eq!(job.processes(), 2);
+}
+
+#[test]
+fn links_are_pinned_by_site_or_local_area() {
+    let link = |a: &str, b: &str| format!("{GOOD}\n[[link]]\nbetween = [\"{a}\", \"{b}\"]\nlatency = \"7 ms\"\n");
+    for names in [["home", "lab"], ["campus", "home"]] {
+        let job = parse(&link(names[0], names[1]), "job.toml").unwrap();
+        let number = |name: &str| job.local_areas().iter().position(|(n, _)| *n == name).map(|n| n as u32);
+        let known = job.links().pinned(isthmus_topology::Known::default(), number);
+        assert_eq!(known.links().pair(0, 1).latency, 7_000_000);
+    }
+    assert!(error(&link("lab", "campus")).contains("'between' must name two different sites"));
+    assert!(error(&link("lab", "nowhere")).contains("'between' must name two different sites"));
+    assert!(error(&format!("{GOOD}\n[level.wide]\nrate = \"5\"\n")).contains("'5' is not a rate"));
+}
