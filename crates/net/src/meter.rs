@@ -16,6 +16,8 @@ const SILENCE: Duration = Duration::from_millis(4);
 const LONGEST: Duration = Duration::from_millis(50);
 /// Shortest burst that counts.
 const SHORTEST: (u64, Duration) = (32 << 10, Duration::from_millis(1));
+/// Bursts of so long say something before all transfers are over.
+const ENOUGH: Duration = Duration::from_millis(20);
 /// Bytes that a new connection sends before the first acknowledgement: ten packets.
 const FIRST_WINDOW: u64 = 14_600;
 /// Bursts and round trips that are remembered.
@@ -149,7 +151,8 @@ impl Meter {
             below += *time;
             below * 2 >= whole
         });
-        let rate = middle.map(|(rate, _, _)| *rate);
+        let enough = self.settled || whole >= ENOUGH;
+        let rate = middle.filter(|_| enough).map(|(rate, _, _)| *rate);
         Estimate {
             round_trip: trips.first().copied(),
             median: trips.get(trips.len() / 2).copied(),
@@ -195,7 +198,7 @@ mod tests {
     fn what_had_piled_up_does_not_count() {
         let (mut meter, mut now) = (Meter::default(), Instant::now());
         meter.read(now, 10_000_000, false, true);
-        feed(&mut meter, &mut now, 100, 100, 1250);
+        feed(&mut meter, &mut now, 1100, 100, 1250);
         meter.rest();
         assert_eq!(meter.estimate().rate, Some(12_500_000));
     }
