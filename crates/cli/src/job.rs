@@ -103,7 +103,7 @@ impl Source {
         let any = sites::template(Program::one("PROGRAM"), Vec::new());
         form.read(&Input {
             bindings: &bindings,
-            program: beside.program.or(beside.any_program.then_some(&any)),
+            program: beside.program.or_else(|| beside.any_program.then_some(&any)),
             total: beside.total,
             contact: beside.contact,
             ..Input::of(&text, &file)

@@ -58,7 +58,7 @@ pub enum Setting {
     /// A text.
     Text(String),
     /// A list.
-    List(Vec<Setting>),
+    List(Vec<Self>),
 }
 
 /// An attribute of a subjob that is kept and passed on.

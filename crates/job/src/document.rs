@@ -37,7 +37,8 @@ use crate::allocation;
 use crate::attributes::{self, Fate, Request};
 use crate::error::{JobError, JobErrors, nearest};
 use crate::model::{Contact, Job, Program, Subjob, check_count};
-use crate::rsl::{self, syntax::Spec};
+use crate::rsl;
+use crate::rsl::syntax::{Operator, Spec};
 use crate::sites;
 use isthmus_wire::grid::Allocation;
 use std::ops::Range;
@@ -222,7 +223,7 @@ impl<'a> Document<'a> {
                 span.clone(),
             ));
         }
-        Some(Subjob {
+        let mut subjob = Subjob {
             contact: contact?,
             count: count?.unwrap_or(1),
             lan: lan.unwrap_or_else(|| site.clone()),
@@ -235,7 +236,9 @@ impl<'a> Document<'a> {
             requests: common.requests,
             allocation: allocation?,
             site,
-        })
+        };
+        rsl::ask(&mut subjob);
+        Some(subjob)
     }
 
     fn common(&self, table: &dyn TableLike, above: Common, errors: &mut JobErrors) -> Common {
@@ -290,9 +293,14 @@ impl<'a> Document<'a> {
         if let Fate::Refused(hint) = attribute.fate {
             return Err(wrong("cannot be met").hint(hint));
         }
-        attribute
+        let request = attribute
             .request(relation.operator, &relation.values)
-            .map_err(|(_, problem, _)| wrong(&format!("is wrong: {problem}")))
+            .map_err(|(_, problem, _)| wrong(&format!("is wrong: {problem}")))?;
+        let label = request.values[0].text().unwrap_or_default();
+        if attribute.name == "label" && request.operator == Operator::Equal && rsl::label_says_nothing_more(label) {
+            return Err(wrong("is the name of the site").hint(format!("write site = \"{label}\", and contact")));
+        }
+        Ok(request)
     }
 
     fn appnum(&self, table: &dyn TableLike) -> Result<Option<u32>, JobError> {

@@ -6,7 +6,7 @@ use crate::error::JobError;
 use crate::links::Pins;
 use crate::rsl::syntax::Operator;
 use isthmus_wire::grid::Allocation;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most processes of one job.
 pub const MAX_PROCESSES: u32 = 65_536;
@@ -113,7 +113,7 @@ impl std::fmt::Display for Contact {
 
 impl Job {
     /// A job of these subjobs, or what is wrong with them.
-    pub fn new(subjobs: Vec<Subjob>) -> Result<Self, JobError> {
+    pub fn new(mut subjobs: Vec<Subjob>) -> Result<Self, JobError> {
         if subjobs.is_empty() {
             return Err(JobError::new("the job has no subjob").hint("add -n N, --site NAME:N or a [[subjob]]"));
         }
@@ -123,7 +123,8 @@ impl Job {
                 subjobs.len()
             )));
         }
-        for subjob in &subjobs {
+        for subjob in &mut subjobs {
+            subjob.keep_last_variables();
             subjob.check()?;
         }
         check_names(&subjobs)?;
@@ -211,7 +212,26 @@ impl Subjob {
         request.values.first().and_then(Setting::text)
     }
 
+    /// Of the variables of one name the last counts.
+    fn keep_last_variables(&mut self) {
+        let mut seen = BTreeSet::new();
+        let all = std::mem::take(&mut self.environment);
+        self.environment = all
+            .into_iter()
+            .rev()
+            .filter(|(name, _)| seen.insert(name.clone()))
+            .collect();
+        self.environment.reverse();
+    }
+
     fn check(&self) -> Result<(), JobError> {
+        if self.request("jobType") == Some("single") && self.count > 1 {
+            let problem = format!(
+                "site '{}': jobType=single starts one process, count is {}",
+                self.site, self.count
+            );
+            return Err(JobError::new(problem).hint("ask for jobType=multiple or one process"));
+        }
         check_name("site", &self.site)?;
         check_name("lan", &self.lan)?;
         if let Contact::Ssh(destination) = &self.contact {
@@ -292,7 +312,7 @@ fn too_many(count: u32) -> JobError {
 }
 
 fn check_names(subjobs: &[Subjob]) -> Result<(), JobError> {
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for subjob in subjobs {
         if !seen.insert(&subjob.site) {
             let hint = format!("give one of them a name of its own: --site second={}:N", subjob.contact);
@@ -377,6 +397,15 @@ pub(crate) mod tests {
         assert!(refusal(vec![subjob("a b", 1)]).contains("white space"));
         assert!(Contact::parse("-oProxyCommand=x").is_err());
         assert_eq!(Contact::parse("me@lab"), Ok(Contact::Ssh("me@lab".into())));
+    }
+
+    #[test]
+    fn the_last_variable_of_a_name_counts() {
+        let mut one = subjob("a", 1);
+        let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());
+        one.environment = vec![pair("A", "1"), pair("B", "2"), pair("A", "3")];
+        let job = Job::new(vec![one]).unwrap();
+        assert_eq!(job.subjobs()[0].environment, [pair("B", "2"), pair("A", "3")]);
     }
 
     #[test]

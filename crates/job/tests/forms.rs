@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Any job comes back from every form that can say all of it; what a form cannot say is named.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use isthmus_job::attributes::{ATTRIBUTES, Fate, Request, Setting, Shape};
 use isthmus_job::form::{Form, Input};
@@ -196,6 +195,21 @@ proptest! {
         let _ = rsl::parse(&text, "x");
         if let Err(errors) = rsl::job(&text, "x", &[], None) {
             prop_assert!(!errors.is_empty() && !errors.to_string().is_empty());
+        }
+    }
+}
+
+/// What random inputs have found.
+#[test]
+fn requests_that_did_not_come_back() {
+    for text in [
+        "& (executable = /x) (label < b) (label = c)",
+        "& (executable = /x) (environment = (A 1) (B 2) (A 3))",
+        "& (executable = /x) (resourceManagerContact = a/jobmanager-pbs) (hostCount = 99999999999) (maxTime = 1) (maxWallTime = 2)",
+    ] {
+        let job = rsl::job(text, "x", &[], None).unwrap_or_else(|e| panic!("{e}")).job;
+        for form in [Form::Rsl, Form::Toml] {
+            assert_eq!(again(form, &job), (job.clone(), Vec::new()), "{text}");
         }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 use super::*;
 
 const GOOD: &str = r#"
@@ -144,4 +145,46 @@ fn links_are_pinned_by_site_or_local_area() {
     assert!(error(&link("lab", "campus")).contains("'between' must name two different sites"));
     assert!(error(&link("lab", "nowhere")).contains("'between' must name two different sites"));
     assert!(error(&format!("{GOOD}\n[level.wide]\nrate = \"5\"\n")).contains("'5' is not a rate"));
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_told() {
+    let text = "progam = \"a\"\narguments = [1]\n[[subjob]]\nsite = \"a\"\ncount = 0\nstage = 1\n[[subjob]]\nlan = 3\n\
+                [[subjob]]\nsite = \"b\"\nprogram = \"b\"\nappnum = -1\nrequests = [\"queue\", \"x\"]\n";
+    let errors = error(text);
+    for place in ["1:1", "2:14", "3:1", "5:9", "6:9", "7:1", "8:7", "12:10", "13:13"] {
+        assert!(
+            errors.contains(&format!("job.toml:{place}: ")),
+            "{place} is not in\n{errors}"
+        );
+    }
+    let order: Vec<usize> = parse(text, "j")
+        .unwrap_err()
+        .iter()
+        .filter_map(|e| Some(e.location.as_ref()?.line))
+        .collect();
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn requests_of_rsl() {
+    let text = "program = \"a\"\nrequests = [\"queue=fast\", \"min_memory >= 5\"]\nstage = false\n\
+                [[subjob]]\nsite = \"a\"\n[[subjob]]\nsite = \"b\"\nrequests = [\"QUEUE=slow\"]\nstage = true\nappnum = 2\n";
+    let job = parse(text, "j").unwrap_or_else(|e| panic!("{e}"));
+    let texts = |i: usize| job.subjobs()[i].requests.iter().map(Request::text).collect::<Vec<_>>();
+    assert_eq!(texts(0), ["queue=fast", "minMemory>=5"]);
+    assert_eq!(texts(1), ["queue=slow", "minMemory>=5"]);
+    let rest = |i: usize| (job.subjobs()[i].stage, job.subjobs()[i].appnum);
+    assert_eq!((rest(0), rest(1)), ((false, 0), (true, 2)));
+    for (request, part) in [
+        ("count=3", "about nothing that can be asked for so"),
+        ("restart=x", "cannot be met"),
+        ("maxTime=soon", "'maxTime' is a whole number"),
+        ("&(queue=a)(queue=b)", "more than one relation"),
+    ] {
+        let errors = error(&format!(
+            "program = \"a\"\nrequests = [\"{request}\"]\n[[subjob]]\nsite = \"a\"\n"
+        ));
+        assert!(errors.contains(part), "{request}: {errors}");
+    }
 }

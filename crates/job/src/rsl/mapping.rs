@@ -4,7 +4,7 @@
 use super::syntax::{Compound, Join, Operator, Relation, Span, Spec};
 use super::{Report, shown};
 use crate::allocation;
-use crate::attributes::{self, ATTRIBUTES, Attribute, Content, Datum, Fate, Setting, canonical, find};
+use crate::attributes::{self, ATTRIBUTES, Attribute, Content, Datum, Fate, Request, Setting, canonical, find};
 use crate::contact;
 use crate::error::{JobError, nearest};
 use crate::form::Described;
@@ -131,8 +131,8 @@ fn usable(relation: &Relation<Datum>) -> bool {
     })
 }
 
-/// With a scheduler, what is for it is asked of it.
-fn ask(subjob: &mut Subjob) {
+/// With a scheduler, what is for it is asked of it, unless the same is asked already.
+pub(crate) fn ask(subjob: &mut Subjob) {
     let Some(mut asked) = subjob.allocation.take() else {
         return;
     };
@@ -143,16 +143,37 @@ fn ask(subjob: &mut Subjob) {
         };
         let number = text.parse::<u32>().ok();
         match (request.attribute.name, request.operator, number) {
-            ("queue", Operator::Equal, _) => text.clone_into(&mut asked.queue),
-            ("project", Operator::Equal, _) => text.clone_into(&mut asked.account),
-            ("hostCount", Operator::Equal, Some(number)) => asked.nodes = number,
-            ("maxWallTime", Operator::Equal, Some(number)) => asked.limit = number.saturating_mul(60),
-            ("maxTime", Operator::Equal, Some(number)) if !wall => asked.limit = number.saturating_mul(60),
+            ("queue", Operator::Equal, _) => or_text(&mut asked.queue, text),
+            ("project", Operator::Equal, _) => or_text(&mut asked.account, text),
+            ("hostCount", Operator::Equal, Some(number)) => or_number(&mut asked.nodes, number),
+            ("maxWallTime", Operator::Equal, Some(number)) => or_number(&mut asked.limit, number.saturating_mul(60)),
+            ("maxTime", Operator::Equal, Some(number)) if !wall && asked.limit == 0 => {
+                or_number(&mut asked.limit, number.saturating_mul(60));
+            }
             _ => return true,
         }
         false
     });
     subjob.allocation = Some(asked);
+}
+
+fn or_text(text: &mut String, other: &str) {
+    if text.is_empty() {
+        other.clone_into(text);
+    }
+}
+
+fn or_number(number: &mut u32, other: u32) {
+    if *number == 0 {
+        *number = other;
+    }
+}
+
+/// Whether a label is a name for a site, or one that mpirun of MPICH-G2 makes up.
+pub(crate) fn label_says_nothing_more(label: &str) -> bool {
+    let number = label.strip_prefix("subjob ").unwrap_or_default();
+    let made_up = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    made_up || check_name("site", label).is_ok()
 }
 
 /// A subjob that is being made.
@@ -193,7 +214,7 @@ impl Mapper<'_, '_> {
         }
         self.check_job_type(&draft);
         ask(&mut draft.subjob);
-        self.name(&mut draft);
+        Self::name(&mut draft);
         (self.report.errors.count() == errors).then_some(draft)
     }
 
@@ -428,18 +449,16 @@ impl Mapper<'_, '_> {
     }
 
     /// A label that can be a name is the name of the site in the job; what mpirun of MPICH-G2 makes up says nothing.
-    fn name(&mut self, draft: &mut Draft) {
+    fn name(draft: &mut Draft) {
         draft.subjob.site = draft.subjob.contact.to_string();
         let Some(label) = draft.subjob.request("label").map(str::to_owned) else {
             return;
         };
-        let number = label.strip_prefix("subjob ").unwrap_or_default();
-        let made_up = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-        let name = check_name("site", &label).is_ok();
-        if name || made_up {
-            draft.subjob.requests.retain(|r| r.attribute.name != "label");
+        if label_says_nothing_more(&label) {
+            let is_label = |r: &Request| r.attribute.name == "label" && r.operator == Operator::Equal;
+            draft.subjob.requests.retain(|r| !is_label(r));
         }
-        if name {
+        if check_name("site", &label).is_ok() {
             draft.subjob.site = label;
         }
     }

@@ -21,7 +21,7 @@ mod parser;
 pub mod syntax;
 pub(crate) mod write;
 
-pub(crate) use mapping::{INDEX, LAN};
+pub(crate) use mapping::{INDEX, LAN, ask, label_says_nothing_more};
 
 use crate::attributes::{Datum, Fault};
 use crate::document::{Document, MAX_BYTES};
