@@ -412,14 +412,16 @@ impl Trees<'_> {
             .iter()
             .filter(|&&s| s < self.question.bytes())
             .map(|&s| self.with(s, top));
-        // The first of equals: whole messages, then the smaller pieces.
-        tried.fold(whole, |best, next| {
-            if next.cost.total() < best.cost.total() {
-                next
-            } else {
-                best
-            }
-        })
+        let all: Vec<Strategy> = std::iter::once(whole).chain(tried).collect();
+        // Whole messages or the largest pieces of those that cost hardly more than the best: each piece keeps processors busy that
+        // others may need.
+        let least = all.iter().map(|s| s.cost.total()).min().unwrap_or(0);
+        let good_enough = least.saturating_add(least / 32);
+        let largest = all
+            .into_iter()
+            .filter(|s| s.cost.total() <= good_enough)
+            .max_by_key(|s| s.segment);
+        largest.unwrap_or_else(|| self.with(u64::MAX, top))
     }
 
     fn with(&self, segment: u64, top: &dyn Fn(u64) -> Vec<Phase>) -> Strategy {

@@ -127,6 +127,26 @@ impl Link {
     }
 }
 
+impl Link {
+    /// Bytes up to which messages are sent without asking.
+    const EAGER: u64 = 16 << 10;
+
+    /// The same link where longer messages are announced first and fetched when they are wanted, which takes either process so many
+    /// nanoseconds more.
+    fn announced(mut self, time: u64) -> Self {
+        for curve in [&mut self.send, &mut self.receive] {
+            let short = curve.at(0);
+            curve.points = vec![
+                (0, short),
+                (Self::EAGER, short),
+                (Self::EAGER + 1, short + time),
+                (1 << 40, short + time),
+            ];
+        }
+        self
+    }
+}
+
 /// All links of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Links {
@@ -148,8 +168,8 @@ impl Default for Links {
                 Link::simple(20_000_000, 12_500_000, 10_000),
                 Link::simple(500_000, 125_000_000, 10_000),
                 Link::simple(10_000, 1_250_000_000, 2_000),
-                Link::simple(2_000, 5_000_000_000, 500),
-                Link::simple(300, 5_000_000_000, 200),
+                Link::simple(2_000, 5_000_000_000, 500).announced(4_000),
+                Link::simple(300, 5_000_000_000, 200).announced(4_000),
             ],
             pairs: HashMap::new(),
             reduce: Curve::rate(5_000_000_000),
