@@ -8,7 +8,6 @@
 use crate::cost::{Cost, Council, Phase, Way};
 use crate::form::Form;
 use crate::overrides::Said;
-use crate::routes::Routes;
 use crate::script::Cut;
 use crate::shares::{self, Sharing};
 use crate::{
@@ -545,56 +544,6 @@ impl Trees<'_> {
     }
 }
 
-/// Members of a council of leaders up to which each may send to each: their messages grow with the square.
-pub(crate) const MEETING: u32 = 64;
-
-/// The ways for leaders to meet, of those given, that are possible.
-pub(crate) fn meetings(network: &Network, all: &[Algorithm]) -> Vec<Algorithm> {
-    let members = if network.tiers() == 0 { 1 } else { network.clusters(1) };
-    let possible = |&algorithm: &Algorithm| match algorithm {
-        Algorithm::Flat | Algorithm::Split | Algorithm::FixedFlat | Algorithm::Leaders => {
-            (2..=MEETING).contains(&members)
-        }
-        Algorithm::Routed | Algorithm::FixedRouted => network.ways().is_some(),
-        Algorithm::LeadersRouted => network.routes().is_some(),
-        Algorithm::Doubling => members > 1,
-        Algorithm::Bruck => members > 2,
-        _ => true,
-    };
-    all.iter().copied().filter(possible).collect()
-}
-
-/// What a meeting of the leaders costs, for a message of so many bytes that they combine or not.
-pub(crate) fn meeting(network: &Network, algorithm: Algorithm, bytes: u64, combine: bool) -> Vec<Phase> {
-    if algorithm == Algorithm::Tree || network.tiers() == 0 {
-        return Vec::new();
-    }
-    let council = Council::largest(network, 0);
-    let members = u64::from(council.members);
-    match algorithm {
-        Algorithm::Flat | Algorithm::FixedFlat | Algorithm::Leaders => vec![council.exchange(bytes, combine)],
-        Algorithm::LeadersRouted => by_routes(network, bytes, combine),
-        Algorithm::Routed | Algorithm::FixedRouted => network
-            .ways()
-            .map(|ways| council.relayed(ways, bytes, combine))
-            .into_iter()
-            .collect(),
-        Algorithm::Doubling => {
-            let rounds = u64::from(members.ilog2()) + if members.is_power_of_two() { 0 } else { 2 };
-            vec![council.rounds(rounds, bytes, combine)]
-        }
-        Algorithm::Bruck => {
-            let rounds = u64::from(members.next_power_of_two().ilog2());
-            vec![council.rounds(rounds, bytes.saturating_mul(members - 1) / rounds.max(1), combine)]
-        }
-        Algorithm::Split => {
-            let share = bytes.div_ceil(members);
-            vec![council.exchange(share, combine), council.exchange(share, false)]
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on for nothing, but for
 /// a quicker way between sites.
 pub(crate) fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
@@ -621,12 +570,6 @@ pub(crate) fn unequal(question: &Question, network: &Network, way: Way) -> Strat
     }
     strategy.cost = Cost::pipeline(&phases, 1, 1);
     strategy
-}
-
-/// What a meeting costs in which messages for several leaders are cut or put together on their ways.
-pub(crate) fn by_routes(network: &Network, bytes: u64, combine: bool) -> Vec<Phase> {
-    let phase = |routes: &Arc<Routes>| Council::largest(network, 0).relayed(&routes.ways(), bytes, combine);
-    network.routes().map(phase).into_iter().collect()
 }
 
 /// Bytes of all processes' contributions up to which they are brought together whole where they cannot be combined on the way.

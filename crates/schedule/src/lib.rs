@@ -19,6 +19,7 @@ mod crossings;
 mod explain;
 mod fold;
 mod form;
+mod meeting;
 mod network;
 mod order;
 mod overrides;
@@ -30,6 +31,7 @@ mod shares;
 pub mod simulate;
 pub mod step;
 mod straight;
+mod touch;
 mod tree;
 
 mod allgather;

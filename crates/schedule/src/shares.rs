@@ -12,7 +12,8 @@
 //! Everything else is the same for one tree and for many: steps of all pieces are in one plan, at every tier at once.
 
 use crate::Network;
-use crate::choose::{Algorithm, MEETING, Strategy, Trees};
+use crate::choose::{Algorithm, Strategy, Trees};
+use crate::meeting;
 use crate::step::Rank;
 use crate::tree::Family;
 use isthmus_topology::Level;
@@ -38,7 +39,7 @@ const LEADERS: [u32; 4] = [1, 2, 4, 8];
 /// The ways to share the pieces of long messages, with few leaders first. `trees` says what they are for.
 pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
     let (network, bytes) = (trees.network, trees.question.bytes());
-    if network.tiers() == 0 || bytes < LONG || !(2..=MEETING).contains(&network.clusters(1)) {
+    if network.tiers() == 0 || bytes < LONG || !(2..=meeting::MOST).contains(&network.clusters(1)) {
         return Vec::new();
     }
     let parts = network.clusters(1);

@@ -9,6 +9,7 @@ pub(crate) use tree::{bring, messages_of};
 
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::Way;
+use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
@@ -39,12 +40,12 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         sharing: (Sharing::Whole, 1),
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
-    choose::meetings(
+    meeting::possible(
         network,
         &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree, Algorithm::Bruck],
     )
     .into_iter()
-    .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, share(bytes), false)))
+    .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, share(bytes), false)))
     .chain(shared::candidates(question, network))
     .collect()
 }

@@ -13,6 +13,7 @@ pub(crate) use fixed::exchange;
 
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
+use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
@@ -54,9 +55,9 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         any_root: false,
         sharing: (Sharing::Whole, 1),
     };
-    let mut all: Vec<Strategy> = choose::meetings(network, meetings)
+    let mut all: Vec<Strategy> = meeting::possible(network, meetings)
         .into_iter()
-        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, true)))
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, bytes, true)))
         .collect();
     if question.order == Order::Any {
         all.extend(shared::candidates(&trees(A::Shared)));

@@ -17,6 +17,7 @@
 
 use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::{Phase, Way};
+use crate::meeting;
 use crate::parcels::Parcels;
 use crate::routes::Routes;
 use crate::row::{Row, runs};
@@ -61,7 +62,7 @@ const MOST: u64 = 16 << 20;
 
 /// Where there are leaders, blocks of one size, and not too many of them.
 pub(super) fn strategies(question: &Question, network: &Network) -> Vec<Strategy> {
-    let possible = choose::meetings(network, &[Algorithm::Leaders, Algorithm::LeadersRouted]);
+    let possible = meeting::possible(network, &[Algorithm::Leaders, Algorithm::LeadersRouted]);
     possible
         .into_iter()
         .filter_map(|algorithm| strategy(question, network, algorithm))
@@ -96,7 +97,7 @@ fn strategy(question: &Question, network: &Network, algorithm: Algorithm) -> Opt
             .saturating_mul(cluster * p),
     );
     Some(trees.strategy(&|_| {
-        let mut phases = choose::meeting(network, algorithm, between, false);
+        let mut phases = meeting::cost(network, algorithm, between, false);
         phases.push(sort.clone());
         phases
     }))

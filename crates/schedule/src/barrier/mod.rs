@@ -6,6 +6,7 @@ mod tree;
 
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
+use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
@@ -27,7 +28,7 @@ pub(crate) fn messages(network: &Network) -> Option<Messages> {
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let meetings = choose::meetings(
+    let meetings = meeting::possible(
         network,
         &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree, Algorithm::Doubling],
     );
@@ -42,6 +43,6 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     };
     meetings
         .into_iter()
-        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, false)))
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, bytes, false)))
         .collect()
 }

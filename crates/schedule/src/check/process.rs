@@ -3,8 +3,8 @@
 
 use super::Fault;
 use super::token::Value;
-use crate::script::Touch;
 use crate::step::{Action, Buffer, Plan, Slice, Step, StepId, WINDOW};
+use crate::touch::Touch;
 use isthmus_topology::Level;
 use std::collections::BTreeMap;
 

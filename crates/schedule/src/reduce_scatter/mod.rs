@@ -6,6 +6,7 @@ mod tree;
 
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
 use crate::cost::Way;
+use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
@@ -43,10 +44,10 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
     let meeting = |algorithm, bytes: u64| match algorithm {
-        Algorithm::Routed => choose::by_routes(network, share(bytes), true),
-        _ => choose::meeting(network, algorithm, share(bytes), true),
+        Algorithm::Routed => meeting::by_routes(network, share(bytes), true),
+        _ => meeting::cost(network, algorithm, share(bytes), true),
     };
-    choose::meetings(network, &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree])
+    meeting::possible(network, &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree])
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting(algorithm, bytes)))
         .collect()

@@ -7,6 +7,7 @@ mod whole;
 
 use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees, WHOLE};
 use crate::cost::Way;
+use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
@@ -45,9 +46,9 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         any_root: false,
         sharing: (Sharing::Whole, 1),
     };
-    choose::meetings(network, meetings)
+    meeting::possible(network, meetings)
         .into_iter()
-        .map(|algorithm| trees(algorithm).strategy(&|bytes| choose::meeting(network, algorithm, bytes, true)))
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, bytes, true)))
         .collect()
 }
 
