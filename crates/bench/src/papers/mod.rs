@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 4)]
     ranks: usize,
     /// Longest time of a job, seconds; what it printed until then counts.
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 600)]
     patience: u64,
     /// Write everything measured to this file.
     #[arg(long, value_name = "FILE")]
