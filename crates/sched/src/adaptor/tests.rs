@@ -362,3 +362,86 @@ fn nonsense_is_read_without_harm() {
         crate::fuzz(bytes);
     }
 }
+
+/// Runs a scheduler's lines with stand-ins for its commands: what the agents on the nodes are told, sorted.
+fn nodes_told(scheduler: Scheduler, name: &str, environment: &[(&str, &str)]) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = std::env::temp_dir().join(format!("isthmus-nodes-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    // All of them take options, a host (srun: none), and a command.
+    let remote = "#!/bin/sh\nwhile test \"${1#-}\" != \"$1\"; do shift; done\nshift 3\necho remote \"$@\"\n";
+    let srun = "#!/bin/sh\nwhile test \"${1#-}\" != \"$1\"; do shift; done\n\
+                SLURM_NODEID=0 \"$@\"; SLURM_NODEID=1 \"$@\"\n";
+    for (command, script) in [
+        ("qrsh", remote),
+        ("pbs_tmrsh", remote),
+        ("blaunch", remote),
+        ("srun", srun),
+    ] {
+        let path = directory.join(command);
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let hosts = directory.join("hosts");
+    let list = match scheduler {
+        Scheduler::GridEngine => {
+            "far 1 all.q@far UNDEFINED\n$HERE 2 all.q@here UNDEFINED\nfar 1 other.q@far UNDEFINED\n"
+        }
+        _ => "one\none\ntwo\n",
+    };
+    let here = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    std::fs::write(&hosts, list.replace("$HERE", &here)).unwrap();
+    let said = std::process::Command::new("sh")
+        .args(["-c", adaptor(scheduler).nodes()])
+        .env(
+            "PATH",
+            format!("{}:{}", directory.display(), std::env::var("PATH").unwrap()),
+        )
+        .env("ISTHMUS_NODE", "echo local \"$@\"")
+        .env("ISTHMUS_SPOOL", &directory)
+        .env("HOSTS", &hosts)
+        .envs(
+            environment
+                .iter()
+                .map(|(n, v)| (*n, v.replace("HOSTS", &hosts.to_string_lossy()))),
+        )
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
+    let mut lines: Vec<_> = String::from_utf8(said.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn every_node_of_an_allocation_is_reached() {
+    let slurm = [("SLURM_JOB_NUM_NODES", "2"), ("SLURM_TASKS_PER_NODE", "2,1")];
+    assert_eq!(
+        nodes_told(Scheduler::Slurm, "slurm", &slurm),
+        ["local 0 2 2,1", "local 1 2 2,1"]
+    );
+    let one = [("SLURM_JOB_NUM_NODES", "1"), ("SLURM_TASKS_PER_NODE", "3")];
+    assert_eq!(nodes_told(Scheduler::Slurm, "slurm-1", &one), ["local 0 1 3"]);
+    let environment = [("PE_HOSTFILE", "HOSTS")];
+    assert_eq!(
+        nodes_told(Scheduler::GridEngine, "ge", &environment),
+        ["local 1 2 2", "remote 0 2 2"]
+    );
+    let serial = [("NSLOTS", "1"), ("PE_HOSTFILE", "")];
+    assert_eq!(nodes_told(Scheduler::GridEngine, "ge-1", &serial), ["local 0 1 1"]);
+    let environment = [("PBS_NODEFILE", "HOSTS")];
+    assert_eq!(
+        nodes_told(Scheduler::Pbs, "pbs", &environment),
+        ["local 0 2 2", "remote 1 2 1"]
+    );
+    let environment = [("LSB_MCPU_HOSTS", "one 2 two 1")];
+    assert_eq!(
+        nodes_told(Scheduler::Lsf, "lsf", &environment),
+        ["local 0 2 2", "remote 1 2 1"]
+    );
+}
