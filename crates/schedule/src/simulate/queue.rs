@@ -198,7 +198,7 @@ mod tests {
                 expected.sort_unstable();
                 let least = expected.remove(0);
                 assert_eq!(queue.next_time(), Some(least.0));
-                assert_eq!(queue.pop(least.0.wrapping_sub(1)).filter(|_| least.0 > 0), None);
+                assert_eq!(least.0.checked_sub(1).and_then(|before| queue.pop(before)), None);
                 let event = queue.pop(least.0).unwrap();
                 assert_eq!(
                     (event.time, event.what),
