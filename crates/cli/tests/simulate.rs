@@ -135,5 +135,66 @@ fn a_large_grid() {
         text.contains("1000 processes on 100 sites") && text.contains("links more"),
         "{text}"
     );
-    assert!(refused(&["simulate", "bcast", "8", "--topology", file, "--svg", "no.svg"]).contains("too many to draw"));
+    // Too many for a line each: by site.
+    let (drawing, tree) = (directory.path().join("d.svg"), directory.path().join("t.svg"));
+    let names = [drawing.to_str().unwrap(), tree.to_str().unwrap()];
+    _ = good(&[
+        "simulate",
+        "bcast",
+        "8",
+        "--topology",
+        file,
+        "--svg",
+        names[0],
+        "--tree",
+        names[1],
+    ]);
+    let drawing = std::fs::read_to_string(&drawing).unwrap();
+    assert!(drawing.contains("50 % done") && drawing.contains("class=\"path\""));
+    let tree = std::fs::read_to_string(&tree).unwrap();
+    // Every site, and a way to each but the root's.
+    assert_eq!(tree.matches("<circle").count(), 100);
+    assert_eq!(tree.matches("opacity=\"1\"").count(), 99);
+}
+
+#[test]
+fn unequal_blocks_neighbours_and_groups() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("sizes");
+    let sizes = |count: u32| (0..count).map(|i| format!("{i} KiB # rank {i}\n")).collect::<String>();
+    let name = format!("@{}", file.to_str().unwrap());
+    std::fs::write(&file, sizes(24)).unwrap();
+    let json = |words: &[&str]| -> Value {
+        let text = good(&[words, &["--topology", GRID, "--json"]].concat());
+        serde_json::from_str(&text).unwrap()
+    };
+    let bytes = |all: &Value| all["levels"][0]["bytes"].as_u64().unwrap();
+    let gathered = json(&["simulate", "gatherv", &name]);
+    // The blocks of ranks 8 to 23 come to paris, and some counts.
+    let blocks = (8..24).sum::<u64>() * 1024;
+    assert!(
+        (blocks..blocks + 4096).contains(&bytes(&gathered)),
+        "{}",
+        bytes(&gathered)
+    );
+    for operation in ["scatterv", "allgatherv", "alltoallv", "reduce_scatter"] {
+        assert!(bytes(&json(&["simulate", operation, "0..64KiB"])) > 0, "{operation}");
+    }
+    let neighbours = json(&["simulate", "neighbor_alltoall", "1KiB", "--dims", "6x4"]);
+    let messages = |i: usize| neighbours["levels"][i]["messages"].as_u64().unwrap();
+    assert_eq!((0..5).map(messages).sum::<u64>(), 24 * 4);
+    assert!(bytes(&json(&["simulate", "allreduce", "1KiB", "--groups", "8"])) > 0);
+    std::fs::write(&file, "1\n\n 5 parsecs\n").unwrap();
+    let with = |words: &[&str]| refused(&[&["simulate"], words, &["--topology", GRID]].concat());
+    assert!(with(&["gatherv", &name]).contains("sizes:3:2: '5 parsecs' is not a size"));
+    std::fs::write(&file, sizes(23)).unwrap();
+    assert!(with(&["gatherv", &name]).contains("23 sizes for 24 processes"));
+    assert!(with(&["bcast", "0..8"]).contains("has equal blocks"));
+    assert!(with(&["gatherv", "9..8"]).contains("above the second"));
+    assert!(with(&["neighbor_alltoall", "8"]).contains("needs --dims"));
+    assert!(with(&["neighbor_alltoall", "8", "--dims", "5x5"]).contains("not a grid of 24 processes"));
+    assert!(with(&["bcast", "8", "--dims", "24"]).contains("no neighbours"));
+    assert!(with(&["scan", "8", "--groups", "8"]).contains("no scan between two groups"));
+    assert!(with(&["bcast", "8", "--groups", "24"]).contains("would be empty"));
+    assert!(with(&["alltoallw", "8"]).contains("simulate alltoallv"));
 }

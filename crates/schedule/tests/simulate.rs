@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulator: times computed by hand, bounds of latency and bandwidth, and the checker's counts for random worlds.
 
-use isthmus_schedule::check::Case;
+use isthmus_schedule::check::{Case, Counts};
 use isthmus_schedule::simulate::{Kind, Limits, Outcome, Stopped, simulate};
-use isthmus_schedule::{Call, Network, Operation};
+use isthmus_schedule::{Blocks, Call, Network, Operation};
 use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -228,6 +228,32 @@ proptest! {
             let case = Case { call, ..Case::new(&network, operation, units) };
             let report = case.check(1).map_err(|f| TestCaseError::fail(f.to_string()))?;
             prop_assert_eq!(outcome.crossings, report.data);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn unequal_blocks_cross_as_in_the_checker_after_their_counts(
+        topology in worlds(),
+        sizes in prop::collection::vec(0u64..50, 30),
+        root in 0u32..30,
+        gathers in any::<bool>(),
+    ) {
+        let root = root % topology.size();
+        let operation = if gathers { Operation::Gatherv } else { Operation::Scatterv };
+        let sizes: Vec<u64> = sizes.into_iter().take(topology.size() as usize).collect();
+        let call = Call { root, blocks: Blocks::known(sizes.iter().copied()), ..Call::new(operation, 0) };
+        let network = Network::of_world(&topology, Arc::new(small_links()), Arc::default());
+        let outcome = simulate(&call, &topology, &network, Limits::default()).unwrap();
+        let equal = Case::new(&network, operation, 0);
+        let case = Case { call: Call { root, ..Call::new(operation, 0) }, counts: Counts::Each(sizes), ..equal };
+        let report = case.check(1).map_err(|f| TestCaseError::fail(f.to_string()))?;
+        let both = |i: usize| report.data.messages[i] + report.counts.messages[i];
+        for level in 0..5 {
+            prop_assert_eq!(outcome.crossings.messages[level], both(level));
         }
     }
 }

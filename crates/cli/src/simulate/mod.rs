@@ -1,42 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus simulate` and `isthmus explain`: a collective operation on a grid that need not exist.
 
+mod ask;
+mod budget;
 mod report;
+mod sites;
 mod svg;
+mod tree;
 
+use ask::{Asked, Form};
+use budget::Coarse;
 use clap::Args;
 use isthmus_job::grid::Grid;
-use isthmus_job::{JobError, document, grid, quantity};
-use isthmus_schedule::simulate::{Limits, Outcome, simulate as run};
-use isthmus_schedule::{Call, Network, Operation, explain as choices};
-use std::io::Read;
+use isthmus_job::{JobError, grid};
+use isthmus_schedule::simulate::{Limits, Outcome, call_of, plans, run};
+use isthmus_schedule::step::{Plan, Rank};
+use isthmus_schedule::{Candidate, Network, explain as choices, inter_plan, neighbor_plan, nothing, plan};
 use std::process::ExitCode;
 use std::sync::Arc;
-
-const OPERATIONS: [(&str, Operation); 11] = [
-    ("allgather", Operation::Allgather),
-    ("allreduce", Operation::Allreduce),
-    ("alltoall", Operation::Alltoall),
-    ("barrier", Operation::Barrier),
-    ("bcast", Operation::Bcast),
-    ("exscan", Operation::Exscan),
-    ("gather", Operation::Gather),
-    ("reduce", Operation::Reduce),
-    ("reduce_scatter_block", Operation::ReduceScatterBlock),
-    ("scan", Operation::Scan),
-    ("scatter", Operation::Scatter),
-];
-
-/// Operations with a root.
-const ROOTED: [Operation; 4] = [
-    Operation::Bcast,
-    Operation::Reduce,
-    Operation::Gather,
-    Operation::Scatter,
-];
-
-/// Bytes of an element of a reduction (a double), where the size is a multiple of them.
-const ELEMENT: u64 = 8;
 
 /// Simulate a collective operation on a described grid: time per rank, use of the links, critical path
 #[derive(Args, Debug)]
@@ -58,29 +39,43 @@ pub(crate) struct Explain {
 /// Which operation, on which grid.
 #[derive(Args, Debug)]
 struct What {
-    /// allgather, allreduce, alltoall, barrier, bcast, exscan, gather, reduce, reduce_scatter_block, scan or scatter
+    /// allgather(v), allreduce, alltoall(v), barrier, bcast, exscan, gather(v), neighbor_allgather, neighbor_alltoall, reduce,
+    /// reduce_scatter, reduce_scatter_block, scan or scatter(v)
     #[arg(value_name = "OPERATION")]
     operation: String,
-    /// Size of the data; of gather, scatter, allgather, alltoall and reduce_scatter_block, of one block: 512, 64KiB, 8MiB; a barrier has none
+    /// Size of the data, or of one block where there are blocks: 512, 64KiB, 8MiB; a barrier has none. With unequal blocks also 0..64KiB (drawn
+    /// for each rank) or @FILE (one size on a line for each rank)
     #[arg(value_name = "SIZE")]
     size: Option<String>,
-    /// File that describes sites, machines, nodes, processes and links
+    /// File that describes sites, machines, nodes, processes and links; examples/grid.toml shows how
     #[arg(short, long, value_name = "FILE")]
     topology: String,
-    /// Root of bcast, reduce, gather, scatter
+    /// Root of bcast, reduce, gather(v), scatter(v)
     #[arg(short, long, value_name = "RANK", default_value_t = 0)]
     root: u32,
-    /// Draw who is busy when, and the messages, into a file
+    /// Neighbourhoods: the processes as a closed grid, row-major: 6x4
+    #[arg(long, value_name = "LENGTHS")]
+    dims: Option<String>,
+    /// Between two groups: the ranks below this one, and the others
+    #[arg(long, value_name = "RANK")]
+    groups: Option<u32>,
+    /// Simulate every piece of a long message, however long it takes
+    #[arg(long)]
+    exact: bool,
+    /// Draw who is busy when, and the messages, into a file; of many processes, when each site is done
     #[arg(long, value_name = "FILE")]
     svg: Option<String>,
+    /// Draw who sends to whom into a file; of many processes, which site to which
+    #[arg(long, value_name = "FILE")]
+    tree: Option<String>,
 }
 
 /// A simulated call.
 struct Simulated {
-    name: &'static str,
-    call: Call,
+    asked: Asked,
     grid: Grid,
     network: Arc<Network>,
+    coarse: Option<Coarse>,
     outcome: Outcome,
 }
 
@@ -97,7 +92,7 @@ pub(crate) fn simulate(arguments: &Simulate) -> ExitCode {
 
 /// `isthmus explain`.
 pub(crate) fn explain(arguments: &Explain) -> ExitCode {
-    finish(simulated(&arguments.what).map(|all| report::explained(&all, &choices(&all.call, &all.network))))
+    finish(simulated(&arguments.what).map(|all| report::explained(&all, &candidates(&all))))
 }
 
 fn finish(text: Result<String, JobError>) -> ExitCode {
@@ -110,81 +105,66 @@ fn finish(text: Result<String, JobError>) -> ExitCode {
     }
 }
 
+/// What could be chosen, for operations of which the choices are known.
+fn candidates(all: &Simulated) -> Vec<Candidate> {
+    match all.asked.form {
+        Form::Whole => choices(&all.asked.call, &all.network),
+        Form::Grid(_) | Form::Groups(_) => Vec::new(),
+    }
+}
+
 /// Reads the file, simulates, and draws if that is asked for.
 fn simulated(what: &What) -> Result<Simulated, JobError> {
-    let (name, operation) = operation(&what.operation)?;
-    let bytes = size(what.size.as_deref(), operation)?;
-    let grid = grid::parse(&read(&what.topology)?, &what.topology)?;
-    let call = call(operation, bytes, what.root, grid.topology.size())?;
-    let network = Network::of_world(
-        &grid.topology,
-        Arc::new(grid.links.clone()),
-        Arc::new(crate::run::overrides()?),
-    );
-    let outcome = run(&call, &grid.topology, &network, Limits::default()).map_err(|stopped| {
-        let error = JobError::new(format!("{name} of {bytes} bytes on '{}': {stopped}", what.topology));
+    let grid = grid::parse(&ask::read(&what.topology, "topology file")?, &what.topology)?;
+    let asked = Asked::new(what, grid.topology.size())?;
+    let (links, overrides) = (Arc::new(grid.links.clone()), Arc::new(crate::run::overrides()?));
+    let network = Network::of_world(&grid.topology, links, overrides);
+    let (simulated, coarse) = budget::affordable(&asked, &grid.topology, &network, what.exact)?;
+    let ranks = 0..grid.topology.size();
+    let all: Box<dyn Iterator<Item = Box<dyn Plan>>> = match asked.form {
+        Form::Whole => Box::new(plans(&asked.call, &simulated)),
+        _ => Box::new(ranks.map(|me| asked.plan(&simulated, me))),
+    };
+    let limits = Limits::default();
+    let outcome = run(all, asked.call.unit_bytes, &grid.topology, &grid.links, limits).map_err(|stopped| {
+        let error = JobError::new(format!(
+            "{} of {} on '{}': {stopped}",
+            asked.name, asked.size, what.topology
+        ));
         error.hint("take a smaller size or fewer processes")
     })?;
     let all = Simulated {
-        name,
-        call,
+        asked,
         grid,
         network,
+        coarse,
         outcome,
     };
-    if let Some(file) = &what.svg {
-        let drawing = svg::draw(&all)?;
-        std::fs::write(file, drawing).map_err(|e| JobError::new(format!("cannot write drawing '{file}': {e}")))?;
-    }
+    draw(what.svg.as_deref(), || svg::draw(&all))?;
+    draw(what.tree.as_deref(), || Ok(tree::draw(&all)))?;
     Ok(all)
 }
 
-fn operation(name: &str) -> Result<(&'static str, Operation), JobError> {
-    OPERATIONS.iter().find(|o| o.0 == name).copied().ok_or_else(|| {
-        let known = OPERATIONS.map(|o| o.0).join(", ");
-        JobError::new(format!("'{name}' is not an operation that can be simulated"))
-            .hint(format!("choose from {known}"))
-    })
+/// Writes a drawing into a file, if one was named.
+fn draw(file: Option<&str>, drawing: impl FnOnce() -> Result<String, JobError>) -> Result<(), JobError> {
+    let Some(file) = file else { return Ok(()) };
+    std::fs::write(file, drawing()?).map_err(|e| JobError::new(format!("cannot write drawing '{file}': {e}")))
 }
 
-fn size(text: Option<&str>, operation: Operation) -> Result<u64, JobError> {
-    match text {
-        Some(text) => quantity::size(text),
-        None if operation == Operation::Barrier => Ok(0),
-        None => Err(JobError::new("no size is given").hint("write for example: isthmus simulate bcast 64KiB")),
+impl Asked {
+    /// The plan of a process. Operations with unequal blocks have a first phase besides: see [`plans`].
+    fn plan(&self, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
+        match &self.form {
+            Form::Whole => plan(&call_of(&self.call, me), network, me),
+            Form::Grid(dims) => neighbor_plan(&self.call, &Arc::new(ask::neighbours(dims, me)), me),
+            Form::Groups(low) => {
+                let sides = ask::sides(*low, network.size(), me);
+                let with_root = ask::is_rooted(self.call.operation) && sides.local.contains(&self.call.root);
+                match with_root && me != self.call.root {
+                    true => nothing(),
+                    false => inter_plan(&self.call, network, &sides, me),
+                }
+            }
+        }
     }
-}
-
-fn call(operation: Operation, bytes: u64, root: u32, processes: u32) -> Result<Call, JobError> {
-    use Operation as O;
-    if root >= processes {
-        let error = JobError::new(format!("--root {root}: the grid has {processes} processes"));
-        return Err(error.hint(format!("choose a rank from 0 to {}", processes - 1)));
-    }
-    if root > 0 && !ROOTED.contains(&operation) {
-        return Err(JobError::new("--root: this operation has none").hint("leave --root away"));
-    }
-    if bytes.checked_mul(u64::from(processes)).is_none_or(|all| all > 1 << 50) {
-        return Err(JobError::new("the blocks of all processes are more than 1 PiB").hint("take a smaller size"));
-    }
-    let reduces = matches!(
-        operation,
-        O::Reduce | O::Allreduce | O::Scan | O::Exscan | O::ReduceScatterBlock
-    );
-    let unit = if reduces && bytes % ELEMENT == 0 { ELEMENT } else { 1 };
-    let units = if operation == O::Barrier { 0 } else { bytes / unit };
-    Ok(Call {
-        root,
-        unit_bytes: unit,
-        ..Call::new(operation, units)
-    })
-}
-
-fn read(file: &str) -> Result<String, JobError> {
-    let cannot = |e: std::io::Error| JobError::new(format!("cannot read topology file '{file}': {e}"));
-    let mut text = String::new();
-    let most = document::MAX_BYTES as u64 + 1;
-    let opened = std::fs::File::open(file).map_err(cannot)?;
-    opened.take(most).read_to_string(&mut text).map_err(cannot)?;
-    Ok(text)
 }

@@ -2,8 +2,10 @@
 //! The result of a simulation as text and as JSON.
 
 use super::Simulated;
+use super::ask::{self, Form};
+use super::budget::Coarse;
 use isthmus_schedule::simulate::{Kind, LinkUse, Record};
-use isthmus_schedule::{Candidate, Factor};
+use isthmus_schedule::{Blocks, Candidate, Factor};
 use isthmus_topology::Level;
 use serde_json::{Value, json};
 
@@ -44,16 +46,18 @@ pub(super) fn json(all: &Simulated) -> String {
     });
     let path = outcome.critical_path();
     let value = json!({
-        "operation": all.name,
+        "operation": all.asked.name,
         "bytes": bytes(all),
-        "root": all.call.root,
+        "sizes": all.asked.size,
+        "root": all.asked.call.root,
         "processes": outcome.finished.len(),
         "time": outcome.time(),
         "finished": outcome.finished,
         "levels": levels,
         "links": links.collect::<Vec<Value>>(),
-        "critical_path": if outcome.records_dropped { Value::Null } else { path.iter().map(step).collect() },
+        "critical_path": if outcome.path_dropped { Value::Null } else { path.iter().map(step).collect() },
         "events": outcome.events,
+        "pieces": all.coarse.map(|c| json!({ "library": c.library, "simulated": c.simulated, "steps": c.steps })),
     });
     format!("{value:#}")
 }
@@ -70,21 +74,42 @@ fn step(record: &Record) -> Value {
     })
 }
 
-/// Bytes of the call's block.
-fn bytes(all: &Simulated) -> u64 {
-    all.call.blocks.size(0) * all.call.unit_bytes
+/// Bytes of the call's block, where all are alike.
+fn bytes(all: &Simulated) -> Option<u64> {
+    let call = &all.asked.call;
+    matches!(call.blocks, Blocks::Equal(_)).then(|| call.blocks.size(0) * call.unit_bytes)
 }
 
 fn head(all: &Simulated) -> String {
     let (processes, sites) = (all.outcome.finished.len(), all.grid.sites.len());
-    format!(
-        "{} of {} bytes, root {}, {processes} processes on {sites} {}: {}\n",
-        all.name,
-        bytes(all),
-        all.call.root,
+    let root = match ask::is_rooted(all.asked.call.operation) {
+        true => format!(", root {}", all.asked.call.root),
+        false => String::new(),
+    };
+    let form = match &all.asked.form {
+        Form::Whole => String::new(),
+        Form::Grid(dims) => format!(" in a closed grid of {dims:?}"),
+        Form::Groups(low) => format!(" in two groups, of {low} and {}", processes as u32 - low),
+    };
+    let mut text = format!(
+        "{} of {}{root}, {processes} processes on {sites} {}{form}: {}\n",
+        all.asked.name,
+        all.asked.size,
         if sites == 1 { "site" } else { "sites" },
         time(all.outcome.time())
-    )
+    );
+    if let Some(Coarse {
+        library,
+        simulated,
+        steps,
+    }) = all.coarse
+    {
+        text.push_str(&format!(
+            "in pieces of {simulated} bytes; the library's are of {library}, so it is done sooner (--exact simulates those: {} million steps)\n",
+            steps / 1_000_000
+        ));
+    }
+    text
 }
 
 /// All candidates in declared order with what they cost, the chosen one in detail.
@@ -194,7 +219,7 @@ fn ranks(all: &Simulated) -> String {
 }
 
 fn path(all: &Simulated) -> String {
-    if all.outcome.records_dropped {
+    if all.outcome.path_dropped {
         return "\ncritical path: not kept, there are too many messages\n".to_owned();
     }
     let path = all.outcome.critical_path();
@@ -223,7 +248,7 @@ fn told(record: &Record) -> String {
 }
 
 /// Nanoseconds with a unit, four digits.
-fn time(nanoseconds: u64) -> String {
+pub(super) fn time(nanoseconds: u64) -> String {
     let n = nanoseconds as f64;
     match nanoseconds {
         0..1_000 => format!("{nanoseconds} ns"),

@@ -1,142 +1,226 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A simulation as a drawing: one line per rank, time to the right, messages as arrows, the critical path on top.
+//! A simulation as a drawing: one line per rank, time to the right, messages as arrows, the critical path on top. What all drawings are
+//! made of.
 
-use super::Simulated;
+use super::report::time;
+use super::{Simulated, sites};
 use isthmus_job::JobError;
 use isthmus_schedule::simulate::{Kind, Record};
 use isthmus_topology::Level;
 use std::fmt::Write;
 
-/// Most ranks of a drawing.
+/// Most ranks that have a line each.
 const RANKS: usize = 512;
 /// Most records of a drawing.
 const RECORDS: usize = 100_000;
 const LEFT: f64 = 150.0;
-const TOP: f64 = 60.0;
+const TOP: f64 = 80.0;
 const WIDTH: f64 = 1000.0;
 const ROW: f64 = 16.0;
+
+/// Readable on light and on dark.
+const STYLE: &str = "<style>\
+svg{--paper:#fff;--ink:#1a1a1a;--soft:#666;--grid:#ddd;--wide:#c14a00;--local:#7a4fb5;--machine:#00805c;--vendor:#5c7a00;--node:#2f76b5;--path:#c2185b;\
+--compute:#8a8a8a;font:11px system-ui,sans-serif;max-width:100%;height:auto}\
+@media(prefers-color-scheme:dark){svg{--paper:#161616;--ink:#ececec;--soft:#a0a0a0;--grid:#3a3a3a;--wide:#ff8f4d;--local:#b79cf0;--machine:#2fd0a0;\
+--vendor:#b5d14a;--node:#6db8f0;--path:#ff5c93;--compute:#8f8f8f}}\
+.paper{fill:var(--paper)}text{fill:var(--ink)}.title{font-size:15px;font-weight:600}.soft{fill:var(--soft)}.small{font-size:10px}\
+.grid{stroke:var(--grid)}.half{stroke:var(--paper);stroke-width:2}.span{fill:var(--node)}.curve{fill:none;stroke:var(--node);stroke-width:2}\
+.path{fill:none;stroke:var(--path);stroke-width:2;stroke-linejoin:round}.dot{fill:var(--ink)}.root{fill:var(--path)}</style>";
 
 /// The drawing, one SVG document.
 pub(super) fn draw(all: &Simulated) -> Result<String, JobError> {
     let (ranks, records) = (all.outcome.finished.len(), all.outcome.records.len());
     if ranks > RANKS || records > RECORDS || all.outcome.records_dropped {
-        let error = JobError::new(format!(
-            "--svg: {ranks} processes and {records} events are too many to draw"
-        ));
-        return Err(error.hint(format!(
-            "draw at most {RANKS} processes and {RECORDS} events: a smaller grid or size"
-        )));
+        return Ok(sites::draw(all));
     }
-    let mut canvas = Canvas {
-        text: String::new(),
-        scale: WIDTH / all.outcome.time().max(1) as f64,
+    let height = TOP + ROW * ranks as f64 + 40.0;
+    let end = all.outcome.time().max(1);
+    let title = format!("{} of {}: {}", all.asked.name, all.asked.size, time(all.outcome.time()));
+    let mut line = Timeline {
+        canvas: Canvas::new(&title, LEFT + WIDTH + 30.0, height),
+        scale: WIDTH / end as f64,
     };
-    canvas.head(all);
-    canvas.rows(all);
-    for record in &all.outcome.records {
-        canvas.record(all, record);
+    line.canvas.levels();
+    for mark in marks(end) {
+        let x = line.x(mark);
+        line.canvas.line("grid", (x, TOP), (x, height - 30.0));
+        line.canvas.text("soft", "middle", (x, height - 14.0), &time(mark));
     }
-    canvas.path(&all.outcome.critical_path());
-    canvas.text.push_str("</svg>\n");
-    Ok(canvas.text)
+    line.rows(all);
+    for record in &all.outcome.records {
+        line.record(all, record);
+    }
+    line.path(all.outcome.critical_path());
+    Ok(line.canvas.finish())
 }
 
-struct Canvas {
+/// A drawing under way.
+pub(super) struct Canvas {
     text: String,
+}
+
+impl Canvas {
+    pub(super) fn new(title: &str, width: f64, height: f64) -> Self {
+        let mut canvas = Self { text: String::new() };
+        let name = escape(title);
+        canvas.add(format_args!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img" aria-label="{name}">{STYLE}"#
+        ));
+        canvas.add(format_args!(r#"<rect class="paper" width="100%" height="100%"/>"#));
+        canvas.text("title", "start", (10.0, 24.0), title);
+        canvas
+    }
+
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "{element}");
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.text.push_str("</svg>\n");
+        self.text
+    }
+
+    /// What the colours mean.
+    pub(super) fn levels(&mut self) {
+        let keys = Level::ALL.map(|level| (colour(level), level.name())).into_iter();
+        for (i, (paint, name)) in keys.chain([("var(--path)", "critical path")]).enumerate() {
+            let x = 10 + 120 * i;
+            self.add(format_args!(
+                r#"<line x1="{x}" y1="44" x2="{}" y2="44" stroke="{paint}" stroke-width="3"/><text x="{}" y="48">{name}</text>"#,
+                x + 18,
+                x + 24
+            ));
+        }
+    }
+
+    pub(super) fn text(&mut self, class: &str, anchor: &str, (x, y): (f64, f64), text: &str) {
+        let text = escape(text);
+        self.add(format_args!(
+            r#"<text class="{class}" text-anchor="{anchor}" x="{x:.1}" y="{y:.1}">{text}</text>"#
+        ));
+    }
+
+    pub(super) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        self.add(format_args!(
+            r#"<line class="{class}" x1="{x1:.2}" y1="{y1:.2}" x2="{x2:.2}" y2="{y2:.2}"/>"#
+        ));
+    }
+
+    pub(super) fn polyline(&mut self, class: &str, points: &[String]) {
+        self.add(format_args!(
+            r#"<polyline class="{class}" points="{}"/>"#,
+            points.join(" ")
+        ));
+    }
+
+    /// A bar that says something to those who point at it.
+    pub(super) fn bar(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), told: &str) {
+        let told = escape(told);
+        self.add(format_args!(
+            r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" rx="2"><title>{told}</title></rect>"#
+        ));
+    }
+
+    /// A way between two nodes; one that is not of the tree is thin.
+    pub(super) fn edge(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), paint: &str, is_tree: bool, told: &str) {
+        let (told, width, opacity) = (
+            escape(told),
+            if is_tree { 1.6 } else { 0.6 },
+            if is_tree { 1.0 } else { 0.25 },
+        );
+        self.add(format_args!(
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{paint}" stroke-width="{width}" opacity="{opacity}"><title>{told}</title></line>"#
+        ));
+    }
+
+    /// A node, with its name beside it or for those who point at it.
+    pub(super) fn dot(&mut self, (x, y): (f64, f64), is_root: bool, is_named: bool, name: &str) {
+        let (class, radius) = if is_root {
+            ("root", 7.0)
+        } else {
+            ("dot", if is_named { 4.0 } else { 2.5 })
+        };
+        let told = escape(name);
+        self.add(format_args!(
+            r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="{radius}"><title>{told}</title></circle>"#
+        ));
+        if is_named {
+            self.text("small", "start", (x + 8.0, y + 3.5), name);
+        }
+    }
+}
+
+/// Round times from 0 to at most this one, at most eleven.
+pub(super) fn marks(end: u64) -> impl Iterator<Item = u64> {
+    let power = 10u64.pow(end.max(1).ilog10());
+    let steps = [power / 10, power / 5, power / 2].into_iter();
+    let step = steps.filter(|&s| s > 0).find(|s| end / s <= 10).unwrap_or(power);
+    (0..=end / step).map(move |i| i * step)
+}
+
+struct Timeline {
+    canvas: Canvas,
     /// Units of the drawing per nanosecond.
     scale: f64,
 }
 
-impl Canvas {
-    fn add(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.text, "{line}");
-    }
-
+impl Timeline {
     fn x(&self, time: u64) -> f64 {
         LEFT + time as f64 * self.scale
-    }
-
-    fn head(&mut self, all: &Simulated) {
-        let (width, height) = (
-            LEFT + WIDTH + 20.0,
-            TOP + ROW * all.outcome.finished.len() as f64 + 20.0,
-        );
-        self.add(format_args!(
-            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="sans-serif" font-size="11">"#
-        ));
-        self.add(format_args!(r#"<rect width="100%" height="100%" fill="white"/>"#));
-        let bytes = all.call.blocks.size(0) * all.call.unit_bytes;
-        let milliseconds = all.outcome.time() as f64 / 1e6;
-        self.add(format_args!(
-            r#"<text x="10" y="20" font-size="14">{} of {bytes} bytes: {milliseconds:.3} ms</text>"#,
-            all.name
-        ));
-        for (i, level) in Level::ALL.into_iter().enumerate() {
-            let x = 10 + 110 * i;
-            self.add(format_args!(
-                r#"<text x="{x}" y="40" fill="{}">{level}</text>"#,
-                colour(level)
-            ));
-        }
-        self.add(format_args!(
-            r#"<text x="{}" y="40" fill="crimson">critical path</text>"#,
-            10 + 110 * Level::COUNT
-        ));
     }
 
     fn rows(&mut self, all: &Simulated) {
         for rank in 0..all.outcome.finished.len() as u32 {
             let site = all.grid.topology.clusters_of(rank)[0];
-            let name = escape(&all.grid.sites[site as usize]);
             let (y, right) = (y(rank), self.x(all.outcome.finished[rank as usize]));
-            self.add(format_args!(
-                r##"<text x="{}" y="{}" text-anchor="end">{rank} {name}</text><line x1="{LEFT}" y1="{y}" x2="{right:.2}" y2="{y}" stroke="#ccc"/>"##,
-                LEFT - 8.0,
-                y + 4.0
-            ));
+            let name = format!("{rank} {}", all.grid.sites[site as usize]);
+            self.canvas.text("", "end", (LEFT - 8.0, y + 4.0), &name);
+            self.canvas.line("grid", (LEFT, y), (right, y));
         }
     }
 
     fn record(&mut self, all: &Simulated, record: &Record) {
         let (from, to) = (self.x(record.begin), self.x(record.end));
-        let colour = colour(record.level);
+        let Record { rank, peer, bytes, .. } = *record;
+        let told = format!("{} rank {rank} peer {peer} bytes {bytes}", record.kind.name());
         if record.kind == Kind::Link {
-            let (_, link) = all.grid.links.between(&all.grid.topology, record.rank, record.peer);
+            let (_, link) = all.grid.links.between(&all.grid.topology, rank, peer);
             let arrival = self.x(record.end.saturating_add(link.latency));
-            return self.line(from, record.rank, arrival, record.peer, colour, 1.0);
+            return self
+                .canvas
+                .edge((from, y(rank)), (arrival, y(peer)), colour(record.level), true, &told);
         }
-        let fill = if record.kind == Kind::Compute { "#888" } else { colour };
-        self.add(format_args!(
-            r#"<rect x="{from:.2}" y="{:.1}" width="{:.2}" height="8" fill="{fill}"><title>{} rank {} peer {} bytes {}</title></rect>"#,
-            y(record.rank) - 4.0,
-            (to - from).max(0.5),
-            record.kind.name(),
-            record.rank,
-            record.peer,
-            record.bytes
+        let fill = if record.kind == Kind::Compute {
+            "var(--compute)"
+        } else {
+            colour(record.level)
+        };
+        let (width, told) = ((to - from).max(0.5), escape(&told));
+        self.canvas.add(format_args!(
+            r#"<rect x="{from:.2}" y="{:.1}" width="{width:.2}" height="8" fill="{fill}"><title>{told}</title></rect>"#,
+            y(rank) - 4.0
         ));
     }
 
     fn path(&mut self, path: &[Record]) {
+        let mut points = Vec::new();
         for (i, record) in path.iter().enumerate() {
             // A link is followed by its receiver, or by those who waited until it was free.
             let received = path
                 .get(i + 1)
                 .is_some_and(|next| next.kind == Kind::Receive && next.rank == record.peer);
-            let crosses = record.kind == Kind::Link && received;
-            let to = if crosses { record.peer } else { record.rank };
-            let (from, end) = (self.x(record.begin), self.x(record.end));
-            self.line(from, record.rank, end, to, "crimson", 2.5);
+            let to = if record.kind == Kind::Link && received {
+                record.peer
+            } else {
+                record.rank
+            };
+            points.push(format!("{:.2},{:.1}", self.x(record.begin), y(record.rank)));
+            points.push(format!("{:.2},{:.1}", self.x(record.end), y(to)));
         }
-    }
-
-    fn line(&mut self, from: f64, rank: u32, to: f64, peer: u32, colour: &str, width: f64) {
-        self.add(format_args!(
-            r#"<line x1="{from:.2}" y1="{}" x2="{to:.2}" y2="{}" stroke="{colour}" stroke-width="{width}"/>"#,
-            y(rank),
-            y(peer)
-        ));
+        points.dedup();
+        self.canvas.polyline("path", &points);
     }
 }
 
@@ -144,13 +228,14 @@ fn y(rank: u32) -> f64 {
     TOP + ROW * (f64::from(rank) + 0.5)
 }
 
-fn colour(level: Level) -> &'static str {
+/// Of the style sheet.
+pub(super) fn colour(level: Level) -> &'static str {
     match level {
-        Level::WideArea => "#d95f02",
-        Level::LocalArea => "#7570b3",
-        Level::Machine => "#1b9e77",
-        Level::Vendor => "#66a61e",
-        Level::Node => "#3a7ab5",
+        Level::WideArea => "var(--wide)",
+        Level::LocalArea => "var(--local)",
+        Level::Machine => "var(--machine)",
+        Level::Vendor => "var(--vendor)",
+        Level::Node => "var(--node)",
     }
 }
 
@@ -162,6 +247,7 @@ fn escape(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
             c => out.push(c),
         }
@@ -175,6 +261,15 @@ mod tests {
 
     #[test]
     fn names_are_escaped() {
-        assert_eq!(escape("a<b>&\u{1}c"), "a&lt;b&gt;&amp;c");
+        assert_eq!(escape("a<b>&\u{1}\"c"), "a&lt;b&gt;&amp;&quot;c");
+    }
+
+    #[test]
+    fn marks_are_round_and_few() {
+        for end in [1, 9, 10, 99, 123, 5_000, 77_000_123, u64::MAX] {
+            let all: Vec<u64> = marks(end).take(100).collect();
+            assert!((2..=11).contains(&all.len()), "{end}: {all:?}");
+        }
+        assert_eq!(marks(40_000_000).nth(1), Some(5_000_000));
     }
 }

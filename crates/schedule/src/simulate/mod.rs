@@ -15,16 +15,18 @@
 
 mod areas;
 mod journal;
+mod members;
 mod outcome;
 mod process;
 mod queue;
 mod wires;
 mod world;
 
+pub use members::{call_of, plans};
 pub use outcome::{Kind, LinkUse, Outcome, Record};
 
 use crate::step::Plan;
-use crate::{Call, Network, plan};
+use crate::{Call, Network};
 use isthmus_topology::{Links, Topology};
 use std::sync::Arc;
 use world::World;
@@ -73,13 +75,12 @@ impl std::fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Runs a call that is equal on all processes of the world, whose network is given.
+/// Runs a call of all processes of the world, whose network is given. Sizes as for [`plans`].
 ///
 /// # Panics
 /// If the call contradicts itself; see [`plan`](crate::plan()).
 pub fn simulate(call: &Call, topology: &Topology, network: &Arc<Network>, limits: Limits) -> Result<Outcome, Stopped> {
-    let plans = (0..topology.size()).map(|me| plan(call, network, me));
-    run(plans, call.unit_bytes, topology, network.links(), limits)
+    run(plans(call, network), call.unit_bytes, topology, network.links(), limits)
 }
 
 /// Runs one plan for each process of the world. Units have so many bytes.
