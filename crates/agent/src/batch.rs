@@ -21,7 +21,7 @@ use crate::directories::Guarded;
 use crate::event::Event;
 use crate::link::Outbox;
 use crate::program::Refusal;
-use isthmus_sched::{Adaptor, JobId, State};
+use isthmus_sched::{Adaptor, JobId, KILLED, State};
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
 use listen::Listener;
 use nodes::Ready;
@@ -270,12 +270,13 @@ impl Batch {
                 .is_some_and(|since| since.elapsed() + watch::SLOWEST > limit);
         if !why.is_empty() {
             reason.push_str(&format!(": {why}"));
-        } else if reached {
+        }
+        if reached && (why.is_empty() || why == KILLED) {
             reason.push_str(&format!(
-                ": it seems to have reached its time limit of {} s",
+                "; it seems to have reached its time limit of {} s",
                 limit.as_secs()
             ));
-        } else if !self.distributed {
+        } else if why.is_empty() && !self.distributed {
             reason.push_str(" before its nodes were ready");
         }
         if !self.distributed {

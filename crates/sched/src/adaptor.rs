@@ -73,6 +73,9 @@ impl Refusal {
     }
 }
 
+/// Why a job ended whose scheduler knows no more than that; limits are often enforced this way.
+pub const KILLED: &str = "it was killed";
+
 /// Where a job stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Grid Engine: qsub, qstat, qdel, qacct; qrsh for the nodes.
 
-use crate::adaptor::{Adaptor, JobId, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent};
+use crate::adaptor::{
+    Adaptor, JobId, KILLED, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent,
+};
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
 
@@ -103,7 +105,7 @@ impl Adaptor for GridEngine {
             _ if failed.contains("h_rt") || failed.contains("s_rt") => Some("it reached its time limit".to_owned()),
             ("0", "0") => Some(String::new()),
             ("0", status) => Some(format!("its script ended with status {}", words(status))),
-            ("100", _) => Some("it was killed".to_owned()),
+            ("100", _) => Some(KILLED.to_owned()),
             _ => Some(words(&failed)),
         }
     }
