@@ -4,7 +4,7 @@
 
 use crate::routes::{Routes, Stand};
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Action, After, Buffer, Slice, StepId};
+use crate::step::{Action, After, Buffer, Rank, Slice, StepId};
 use crate::tree::Council;
 use std::ops::Range;
 
@@ -13,6 +13,8 @@ pub(crate) struct Parcels<'a> {
     pub(crate) council: &'a Council,
     /// The ways, if parcels do not go straight.
     pub(crate) routes: Option<&'a Routes>,
+    /// Who hands on the parcel from one leader to another alone, if it does not go as the others.
+    pub(crate) through: &'a dyn Fn(u32, u32) -> Option<Rank>,
     /// Units from one leader to another, where this one sends, receives or hands them on. 0 from a leader to itself.
     pub(crate) length: &'a dyn Fn(u32, u32) -> u64,
     /// The own parcels, in order of receiver.
@@ -62,8 +64,17 @@ impl Parcels<'_> {
         let mut come = After::NONE;
         for (to, from) in self.council.pairs() {
             let packed = pack(script, to);
-            self.send(script, self.council.index, to, self.to(to), packed);
-            come.extend(self.receive(script, from, from, self.from(from)));
+            let (me, given, got) = (self.council.index, self.to(to), self.from(from));
+            if given.length > 0 {
+                let slot = Self::slot_between(self.council, me, to);
+                let to = (self.through)(me, to).unwrap_or(self.council.rank(to));
+                script.push(Action::Send { to, data: given, slot }, packed);
+            }
+            if got.length > 0 {
+                let slot = Self::slot_between(self.council, from, me);
+                let from = (self.through)(from, me).unwrap_or(self.council.rank(from));
+                come.add(script.push(Action::Receive { from, data: got, slot }, After::NONE));
+            }
         }
         come
     }
@@ -121,6 +132,12 @@ impl Parcels<'_> {
     fn receive(&self, script: &mut Script, item: u32, from: u32, data: Slice) -> Option<StepId> {
         let (from, slot) = (self.council.rank(from), self.slot(item));
         (data.length > 0).then(|| script.push(Action::Receive { from, data, slot }, After::NONE))
+    }
+
+    /// Slot of a parcel that travels alone.
+    pub(crate) fn slot_between(council: &Council, from: u32, to: u32) -> u16 {
+        let (from, to, all) = (u64::from(from), u64::from(to), u64::from(council.size));
+        Piece::numbered(from).item(to, all).slot(Kind::Exchange)
     }
 
     fn slot(&self, item: u32) -> u16 {

@@ -4,6 +4,7 @@
 //! Three sites of two machines of four processes; 10, 20 and 37.5 ms one way between the sites, so that the way between two of them is
 //! quickest through the third; 0.5 ms between the machines of a site.
 
+use isthmus_schedule::check::{Case, Counts};
 use isthmus_schedule::simulate::{Limits, simulate};
 use isthmus_schedule::{Blocks, Call, Network, Operation};
 use isthmus_topology::{Level, Link, Links, Topology};
@@ -196,6 +197,28 @@ fn short_unequal_blocks_are_handed_on_and_long_ones_go_straight() {
                 (site(long), 2 * site(long)),
                 "{operation:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn short_blocks_of_alltoallv_are_handed_on_with_their_lengths_ahead() {
+    const WIDE: usize = Level::WideArea.index();
+    for grid in Grid::all() {
+        let network = Network::of_world(&grid.topology(), Arc::new(grid.links()), Arc::default());
+        for seed in 0..8 {
+            let sizes = (0..24).map(|i| (0..24).map(|j| (i / 4 + j / 3 + seed) % 3).collect());
+            let case = Case {
+                network: Arc::clone(&network),
+                call: Call::new(Operation::Alltoallv, 0),
+                counts: Counts::Pairs(sizes.collect()),
+            };
+            let report = case
+                .check(seed)
+                .unwrap_or_else(|fault| panic!("{:?}: {fault}", grid.order));
+            // Both ways between the far sites through the middle one.
+            let crossed = (report.data.messages[WIDE], report.counts.messages[WIDE]);
+            assert_eq!(crossed, (6 + 2, 2), "{:?}, dealt {}", grid.order, grid.dealt);
         }
     }
 }

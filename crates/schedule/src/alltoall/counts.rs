@@ -15,7 +15,6 @@
 
 use super::unequal::family;
 use crate::choose::{Algorithm, Strategy};
-use crate::routes::{Routes, Stand};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Rank, Slice};
 use crate::tree::{Council, Family};
@@ -66,40 +65,57 @@ pub(super) fn told(call: &Call, network: &Network, me: Rank) -> Vec<u64> {
     told
 }
 
-/// The parcels that a leader hands on, with where their lengths begin among those that it is told: by sender, in order.
-pub(super) fn handed_on(routes: &Routes, council: &Council) -> Vec<(u32, Stand, u64)> {
-    let (me, mut begin) = (council.index, 0);
-    let senders = (0..council.size).filter(|&from| from != me);
-    let stands = senders.map(|from| (from, routes.stand(from, me)));
-    let others = stands.filter(|(_, stand)| !stand.parts.is_empty());
-    others
-        .map(|(from, stand)| {
-            let at = begin;
-            begin += stand.members.len() as u64;
-            (from, stand, at)
-        })
-        .collect()
+/// A parcel that takes a quicker way through another site, where a process that does nothing else in this hands it on: its counts phase
+/// waits for nobody else's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Relay {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// Who hands it on.
+    pub(super) at: Rank,
+}
+
+/// All of them: ways through one other site that has a process for each sender beside its leader.
+pub(super) fn relays(network: &Network, strategy: &Strategy) -> Vec<Relay> {
+    let Some(ways) = network
+        .ways()
+        .filter(|_| strategy.algorithm == Algorithm::LeadersRouted)
+    else {
+        return Vec::new();
+    };
+    let k = network.clusters(1);
+    let through = |from: u32, to: u32| {
+        let by = ways.before(from, to);
+        (by != from && ways.before(from, by) == from).then_some(by)
+    };
+    let mut found = Vec::new();
+    for site in 0..k {
+        let span = network.span(1, site);
+        let mut free = span.start + 1..span.end;
+        for from in (0..k).filter(|&from| from != site) {
+            let behind = |&to: &u32| to != from && to != site && through(from, to) == Some(site);
+            let receivers: Vec<u32> = (0..k).filter(behind).collect();
+            if receivers.is_empty() {
+                continue;
+            }
+            let Some(position) = free.next() else { break };
+            let at = network.rank_at(position);
+            found.extend(receivers.into_iter().map(|to| Relay { from, to, at }));
+        }
+    }
+    found
 }
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Option<CountsPhase> {
     let (family, strategy) = family(call, network, me)?;
     let mut script = Script::default();
     let mut receive = up(&mut script, &family, width(network));
-    if let (None, Some(routes)) = (family.parent, routes(network, &strategy)) {
-        receive += ahead(&mut script, network, &family, me, routes, receive);
-    }
+    receive += ahead(&mut script, network, &family, me, &relays(network, &strategy), receive);
     Some(CountsPhase {
         plan: Box::new(script),
         send: told(call, network, me),
         receive,
     })
-}
-
-/// The ways of parcels, where they do not go straight.
-pub(super) fn routes<'a>(network: &'a Network, strategy: &Strategy) -> Option<&'a Arc<Routes>> {
-    network
-        .routes()
-        .filter(|_| strategy.algorithm == Algorithm::LeadersRouted)
 }
 
 /// Collects what the subtree's processes tell; gives how many numbers that are, if others are among them or nobody is above.
@@ -130,39 +146,32 @@ fn up(script: &mut Script, family: &Family, width: u64) -> u64 {
     all.length
 }
 
-/// Lengths ahead of parcels. Received ones stand behind `begin`; gives how many they are.
-fn ahead(script: &mut Script, network: &Arc<Network>, family: &Family, me: Rank, routes: &Routes, begin: u64) -> u64 {
+/// Lengths ahead of parcels that are handed on. Received ones stand behind `begin`; gives how many they are.
+fn ahead(script: &mut Script, network: &Arc<Network>, family: &Family, me: Rank, relays: &[Relay], begin: u64) -> u64 {
     let council = Council::outermost(network, me);
-    let (k, width) = (u64::from(council.size), width(network));
-    let slot = |from: u32| Piece::whole(0).item(u64::from(from), k).slot(Kind::Counts);
-    let own = totals(script, family, width, k);
-    let tell = |script: &mut Script, from: u32, stand: &Stand, lengths: Slice, first: u32| {
-        for part in stand.parts.iter().filter(|part| part.members.len() > 1) {
-            let data = Slice {
-                offset: lengths.offset + u64::from(part.members.start - first),
-                length: part.members.len() as u64,
-                ..lengths
+    let slot = |to: u32| Piece::numbered(u64::from(to)).slot(Kind::Counts);
+    let leads = family.parent.is_none();
+    let (mut own, mut count) = (None, 0);
+    for relay in relays {
+        if leads && relay.from == council.index {
+            let sites = u64::from(council.size);
+            let own = *own.get_or_insert_with(|| totals(script, family, width(network), sites));
+            let length = Slice {
+                offset: own.offset + u64::from(relay.to),
+                length: 1,
+                ..own
             };
-            script.send(council.rank(part.first), data, slot(from));
+            script.send(relay.at, length, slot(relay.to));
         }
-    };
-    tell(
-        script,
-        council.index,
-        &routes.stand(council.index, council.index),
-        own,
-        0,
-    );
-    let mut count = 0;
-    for (from, stand, at) in handed_on(routes, &council) {
-        let data = Slice {
-            buffer: Buffer::Recv,
-            offset: begin + at,
-            length: stand.members.len() as u64,
-        };
-        script.receive(council.rank(stand.parent.unwrap_or(from)), data, slot(from));
-        tell(script, from, &stand, data, stand.members.start);
-        count += data.length;
+        if relay.at == me {
+            let length = Slice {
+                buffer: Buffer::Recv,
+                offset: begin + count,
+                length: 1,
+            };
+            script.receive(council.rank(relay.from), length, slot(relay.to));
+            count += 1;
+        }
     }
     count
 }

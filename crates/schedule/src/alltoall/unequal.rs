@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoallv through leaders: short blocks for other sites go up to the leader of each site, in one parcel from site to site, straight or on
-//! its quickest way, and down; others go straight to their destination.**
+//! **Alltoallv through leaders: short blocks for other sites go up to the leader of each site, in one parcel from site to site, straight or
+//! through a third site, and down; others go straight to their destination.**
 //!
 //! | | |
 //! |---|---|
-//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block |
+//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent, one more for each that is handed on, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block |
 //! | trips | wide area 1, routed the quickest ways; every inner tier twice |
 //! | bytes | every block crosses the wide area once, routed once per link of its way |
 //! | copies | every short block six times |
@@ -13,11 +13,10 @@
 //!
 //! What is short each pair of processes knows alone, so nobody needs to know all sizes.
 
-use super::counts::{blocks_of, goes_through, handed_on, routes, told, width};
+use super::counts::{Relay, blocks_of, goes_through, relays, told, width};
 use super::pairwise;
 use crate::choose::{self, Algorithm, Strategy};
 use crate::parcels::Parcels;
-use crate::routes::Routes;
 use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
@@ -38,10 +37,17 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
         return pairwise::plan(call, network, me, blocks_of(call));
     };
     let own = told(call, network, me);
-    let told = match &call.counts {
-        Some(counts) => Arc::clone(counts),
-        None => own.into(),
+    // A process without others below it is told only about parcels that it hands on.
+    let alone = family.parent.is_some() && family.is_leaf();
+    let learnt = call.counts.clone().unwrap_or_else(|| Arc::from([]));
+    let (told, begin): (Arc<[u64]>, usize) = match alone {
+        true => (own.into(), 0),
+        false => (
+            Arc::clone(&learnt),
+            (family.end - family.start) as usize * width(network) as usize,
+        ),
     };
+    let relays = relays(network, &strategy);
     let sizes = Sizes {
         told,
         width: width(network),
@@ -56,9 +62,10 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
         me,
         sizes: &sizes,
     };
+    process.hand_on(&mut script, &relays, &learnt[begin..]);
     let results = match family.parent {
         Some(parent) => process.member(&mut script, parent, (given, &ready)),
-        None => process.leader(&mut script, (given, &ready), &strategy),
+        None => process.leader(&mut script, (given, &ready), &relays),
     };
     let straight = |peer: Rank, units: u64| !goes_through(call, network, me, peer, units);
     let blocks = blocks_of(call);
@@ -169,6 +176,24 @@ impl Process<'_> {
         (row, whole, script.join(come))
     }
 
+    /// Hands on the parcels of others, of lengths that their senders have told.
+    fn hand_on(&self, script: &mut Script, relays: &[Relay], lengths: &[u64]) {
+        let council = Council::outermost(self.network, self.me);
+        let own = relays.iter().filter(|relay| relay.at == self.me);
+        for (relay, &length) in own.zip(lengths).filter(|(_, length)| **length > 0) {
+            let data = Slice {
+                buffer: script.memory(length),
+                offset: 0,
+                length,
+            };
+            let slot = Parcels::slot_between(&council, relay.from, relay.to);
+            let from = council.rank(relay.from);
+            let come = script.push(Action::Receive { from, data, slot }, After::NONE);
+            let to = council.rank(relay.to);
+            script.push(Action::Send { to, data, slot }, After::from_iter([come]));
+        }
+    }
+
     /// Hands the children what is theirs when it is there; gives the own part.
     fn spread(&self, script: &mut Script, row: &Row, results: Buffer, there: &After) -> Slice {
         let family = self.sizes.family;
@@ -202,17 +227,17 @@ impl Process<'_> {
     }
 
     /// The leader of a site; gives its results and the steps after which they are there.
-    fn leader(&self, script: &mut Script, given: (Buffer, &After), strategy: &Strategy) -> (Slice, After) {
+    fn leader(&self, script: &mut Script, given: (Buffer, &After), relays: &[Relay]) -> (Slice, After) {
         let family = self.sizes.family;
         let council = Council::outermost(self.network, self.me);
-        let routes = routes(self.network, strategy).map(|routes| &**routes);
         let (_, rows, collected) = self.collect(script, given);
         let row = self.sizes.row(|position, rank| self.sizes.from(position, rank));
-        let lengths = self.lengths(&council, routes);
+        let lengths = self.lengths(&council);
         let (k, memory) = (council.size, row.length(family.start..family.end));
         let parcels = Parcels {
             council: &council,
-            routes,
+            routes: None,
+            through: &|from, to| relays.iter().find(|r| (r.from, r.to) == (from, to)).map(|r| r.at),
             length: &|from, to| lengths[(from * k + to) as usize],
             out: script.memory(rows.length),
             coming: script.memory(memory),
@@ -237,8 +262,8 @@ impl Process<'_> {
         (self.spread(script, &row, results.buffer, &assembled), assembled)
     }
 
-    /// Units of parcels by sender and receiver: own ones, those for the own site, and those that are handed on.
-    fn lengths(&self, council: &Council, routes: Option<&Routes>) -> Vec<u64> {
+    /// Units of parcels by sender and receiver: own ones and those for the own site.
+    fn lengths(&self, council: &Council) -> Vec<u64> {
         let (family, k, me) = (self.sizes.family, council.size, council.index);
         let mut lengths = vec![0; (k * k) as usize];
         for site in (0..k).filter(|&site| site != me) {
@@ -246,12 +271,6 @@ impl Process<'_> {
             let pairs = || (family.start..family.end).flat_map(|own| ranks().map(move |rank| (own, rank)));
             lengths[(me * k + site) as usize] = pairs().map(|(own, rank)| self.sizes.to(own, rank)).sum();
             lengths[(site * k + me) as usize] = pairs().map(|(own, rank)| self.sizes.from(own, rank)).sum();
-        }
-        let begin = u64::from(family.end - family.start) * self.sizes.width;
-        for (from, stand, at) in routes.map(|routes| handed_on(routes, council)).into_iter().flatten() {
-            for (to, i) in stand.members.zip(begin + at..).filter(|&(to, _)| to != me) {
-                lengths[(from * k + to) as usize] = self.sizes.told[i as usize];
-            }
         }
         lengths
     }
