@@ -136,11 +136,14 @@ impl Link {
     fn announced(mut self, time: u64) -> Self {
         for curve in [&mut self.send, &mut self.receive] {
             let short = curve.at(0);
+            // Shorter ones are copied on their way.
+            let copied = short + Self::EAGER / 10;
+            let long = (short + time).max(copied);
             curve.points = vec![
                 (0, short),
-                (Self::EAGER, short),
-                (Self::EAGER + 1, short + time),
-                (1 << 40, short + time),
+                (Self::EAGER, copied),
+                (Self::EAGER + 1, long),
+                (1 << 40, long),
             ];
         }
         self

@@ -10,13 +10,16 @@
 //! | messages | k ⌈log2 k⌉, and d − 1 more in the round of distance d |
 //! | trips | ⌈log2 k⌉ |
 //! | bytes | each sends and receives every block but one once: the minimum |
-//! | restrictions | none; for short blocks of many leaders |
+//! | restrictions | results of at most 128 KiB: longer blocks had better not wait for each other |
 //! | paper | Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997 |
 
 use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::tree::Council;
 use std::ops::Range;
+
+/// Bytes of results up to which messages cost more than what is in them.
+pub(super) const MOST: u64 = 128 << 10;
 
 /// `at` gives the blocks of members, which are consecutive.
 pub(super) fn exchange(script: &mut Script, council: &Council, at: impl Fn(Range<u32>) -> Slice) {

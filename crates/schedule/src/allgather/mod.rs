@@ -40,11 +40,13 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         sharing: (Sharing::Whole, 1),
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
+    let short = question.bytes() <= bruck::MOST;
     meeting::possible(
         network,
         &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree, Algorithm::Bruck],
     )
     .into_iter()
+    .filter(|&algorithm| short || algorithm != Algorithm::Bruck)
     .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, share(bytes), false)))
     .chain(shared::candidates(question, network))
     .collect()
