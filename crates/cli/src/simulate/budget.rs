@@ -69,6 +69,9 @@ fn pieces(asked: &Asked, network: &Arc<Network>) -> (u64, u64) {
 /// Steps of all processes, from some of them.
 fn steps(asked: &Asked, network: &Arc<Network>) -> u64 {
     let processes = network.size();
+    if asked.call.operation == Operation::Alltoallv {
+        return 4 * u64::from(processes) * u64::from(processes);
+    }
     if matches!(asked.call.operation, Operation::Gatherv | Operation::Scatterv) {
         // Whose plans need what a first phase delivers. They are not cut.
         return 8 * u64::from(processes);

@@ -17,15 +17,15 @@ const COUNT: u64 = 8;
 /// # Panics
 /// As [`plan`](crate::plan()).
 pub fn plans(call: &Call, network: &Arc<Network>) -> impl Iterator<Item = Box<dyn Plan>> {
-    let mut subtrees = Counting::new(call, network).run();
-    (0..network.size()).map(move |me| member(call, network, me, subtrees[me as usize].take()))
+    let mut told = Counting::new(call, network).run();
+    (0..network.size()).map(move |me| member(call, network, me, told[me as usize].take()))
 }
 
-fn member(call: &Call, network: &Arc<Network>, me: Rank, subtree: Option<Blocks>) -> Box<dyn Plan> {
+fn member(call: &Call, network: &Arc<Network>, me: Rank, told: Option<Vec<u64>>) -> Box<dyn Plan> {
     let mut own = call_of(call, me);
     let phase = counts_phase(&own, network, me);
-    if let Some(subtree) = subtree {
-        own.blocks = subtree;
+    if let Some(told) = told {
+        own.learn(told);
     }
     let data = plan(&own, network, me);
     let Some(CountsPhase { plan: counts, .. }) = phase else {
@@ -143,14 +143,9 @@ struct Counting {
 
 impl Counting {
     fn new(call: &Call, network: &Arc<Network>) -> Self {
-        let sizes = |ranks: std::ops::Range<Rank>| ranks.map(|rank| call.blocks.size(rank)).collect::<Vec<_>>();
         let counter = |me: Rank| {
-            let phase = counts_phase(&call_of(call, me), network, me)?;
-            let send = match (call.operation, me == call.root) {
-                (Operation::Gatherv, _) => sizes(me..me + 1),
-                (_, true) => sizes(0..network.size()),
-                _ => Vec::new(),
-            };
+            let mut phase = counts_phase(&call_of(call, me), network, me)?;
+            let send = std::mem::take(&mut phase.send);
             Some(Counter {
                 scratch: vec![Vec::new(); phase.plan.scratch().len()],
                 phase,
@@ -165,8 +160,8 @@ impl Counting {
         }
     }
 
-    /// What becomes of the blocks of each process.
-    fn run(mut self) -> Vec<Option<Blocks>> {
+    /// What each process is told.
+    fn run(mut self) -> Vec<Option<Vec<u64>>> {
         let mut ready: Vec<Rank> = (0..self.counters.len() as Rank).rev().collect();
         let mut waiting: FxHashMap<(Rank, Rank, u16), Rank> = FxHashMap::default();
         while let Some(rank) = ready.pop() {
@@ -178,12 +173,12 @@ impl Counting {
             }
             self.counters[rank as usize] = Some(counter);
         }
-        let blocks = |counter: Option<Counter>| {
+        let told = |counter: Option<Counter>| {
             let Counter { phase, mut recv, .. } = counter?;
             recv.resize(phase.receive as usize, 0);
-            (phase.receive > 0).then(|| Blocks::Subtree(recv.into()))
+            (phase.receive > 0).then_some(recv)
         };
-        self.counters.into_iter().map(blocks).collect()
+        self.counters.into_iter().map(told).collect()
     }
 
     /// Until the end, or until a message is missing.
