@@ -423,7 +423,6 @@ impl<'a> Council<'a> {
             link: [link; 2],
             tier: self.tier,
             steps: if combine { 3 } else { 2 } * others,
-            ..Phase::default()
         }
     }
 

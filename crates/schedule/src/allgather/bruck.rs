@@ -27,10 +27,10 @@ pub(super) fn exchange(script: &mut Script, council: &Council, at: impl Fn(Range
     for (round, (distance, count)) in rounds(k).enumerate() {
         let slot = |part: usize| Piece::numbered(2 * round as u64 + part as u64).slot(Kind::Exchange);
         let (to, from) = ((me + k - distance) % k, (me + distance) % k);
-        for (part, members) in around(me, count, k).into_iter().enumerate() {
+        for (part, members) in around(me, count, k).enumerate() {
             script.send(council.rank(to), at(members), slot(part));
         }
-        for (part, members) in around(from, count, k).into_iter().enumerate() {
+        for (part, members) in around(from, count, k).enumerate() {
             script.receive(council.rank(from), at(members), slot(part));
         }
     }
@@ -44,11 +44,11 @@ fn rounds(k: u32) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// So many members from one on, in one or two ranges.
-fn around(first: u32, count: u32, k: u32) -> Vec<Range<u32>> {
-    match (first + count).checked_sub(k) {
-        Some(over) if over > 0 => vec![first..k, 0..over],
-        _ => vec![first..first + count],
-    }
+fn around(first: u32, count: u32, k: u32) -> impl Iterator<Item = Range<u32>> {
+    let over = (first + count).saturating_sub(k);
+    [first..first + count - over, 0..over]
+        .into_iter()
+        .filter(|part| !part.is_empty())
 }
 
 /// Messages among so many members.
