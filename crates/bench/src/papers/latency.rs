@@ -163,6 +163,12 @@ fn fill(section: &mut Section, grid: &Grid, rows: &[Row], peers: &[Peer]) {
         format!("{within} of {}", rows.len()),
         within == rows.len(),
     );
+    let raw = count(&|row| Some(row.raw?.median <= row.limit()));
+    section.promise(
+        "the same by raw times, late ranks included",
+        format!("{raw} of {}", rows.len()),
+        raw == rows.len(),
+    );
     let direct = count(&Row::met_direct);
     section.promise(
         "(without relaying) within 1.10 x the direct bound + 1 ms",

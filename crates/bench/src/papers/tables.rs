@@ -307,7 +307,7 @@ fn report(section: &mut Section, lab: &Lab, rows: &[Row], columns: &Columns, pap
     };
     section.table(
         &format!(
-            "Milliseconds; the greatest over the ranks, the least of {} repetitions; trees are messages of {}",
+            "Milliseconds; the greatest over the ranks, the least of {} undisturbed repetitions and the disturbed ones; trees are messages of {}",
             lab.repetitions,
             lab.peers.first().map_or("", |peer| peer.name.as_str())
         ),
