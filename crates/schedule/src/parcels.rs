@@ -67,12 +67,12 @@ impl Parcels<'_> {
             let (me, given, got) = (self.council.index, self.to(to), self.from(from));
             if given.length > 0 {
                 let slot = Self::slot_between(self.council, me, to);
-                let to = (self.through)(me, to).unwrap_or(self.council.rank(to));
+                let to = (self.through)(me, to).unwrap_or_else(|| self.council.rank(to));
                 script.push(Action::Send { to, data: given, slot }, packed);
             }
             if got.length > 0 {
                 let slot = Self::slot_between(self.council, from, me);
-                let from = (self.through)(from, me).unwrap_or(self.council.rank(from));
+                let from = (self.through)(from, me).unwrap_or_else(|| self.council.rank(from));
                 come.add(script.push(Action::Receive { from, data: got, slot }, After::NONE));
             }
         }
