@@ -145,7 +145,12 @@ impl Counting {
     fn new(call: &Call, network: &Arc<Network>) -> Self {
         let counter = |me: Rank| {
             let mut phase = counts_phase(&call_of(call, me), network, me)?;
-            let send = std::mem::take(&mut phase.send);
+            let sizes = |ranks: std::ops::Range<Rank>| ranks.map(|rank| call.blocks.size(rank)).collect();
+            let send = match (call.operation, me == call.root) {
+                (Operation::Gatherv, _) => sizes(me..me + 1),
+                (Operation::Scatterv, true) => sizes(0..network.size()),
+                _ => std::mem::take(&mut phase.send),
+            };
             Some(Counter {
                 scratch: vec![Vec::new(); phase.plan.scratch().len()],
                 phase,
