@@ -73,17 +73,25 @@ fn text_names_ranks_links_and_the_path() {
 }
 
 #[test]
-fn explanations_name_choices_and_thresholds() {
+fn explanations_name_candidates_and_what_they_cost() {
     let text = good(&["explain", "allreduce", "8MiB", "--topology", GRID]);
     for part in [
-        "shares to each leader, results from each, two trips",
-        "3 members <= FLAT (16), 8388608 bytes > LONG (32768)",
-        "pieces of",
+        "candidate ",
+        "  flat ",
+        "  tree ",
+        "wide area: exchange among 3",
+        "further pieces",
         "critical path:",
     ] {
         assert!(text.contains(part), "no '{part}' in: {text}");
     }
-    assert!(good(&["explain", "barrier", "--topology", GRID]).contains("each leader to each other, one trip"));
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("* ")).count(),
+        1,
+        "one is chosen: {text}"
+    );
+    let barrier = good(&["explain", "barrier", "--topology", GRID]);
+    assert!(barrier.contains("\n* "), "{barrier}");
 }
 
 #[test]
