@@ -544,9 +544,26 @@ impl Trees<'_> {
     }
 }
 
+/// The way of gather and scatter: a tree whose messages hold the blocks of subtrees.
+pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strategy {
+    let Some(block) = question.bytes else {
+        return unequal(question, network, way);
+    };
+    let trees = Trees {
+        question,
+        network,
+        algorithm: Algorithm::Tree,
+        flows: &[(way, Load::Blocks(block))],
+        cut: false,
+        any_root: true,
+        sharing: (Sharing::Whole, 1),
+    };
+    trees.strategy(&|_| Vec::new())
+}
+
 /// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on for nothing, but for
 /// a quicker way between sites.
-pub(crate) fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
+fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
     let mut strategy = Strategy::without_trees(Algorithm::Tree, Cost::default());
     let mut phases = Vec::new();
     for tier in 0..network.tiers() {

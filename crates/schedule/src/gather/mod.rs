@@ -7,12 +7,11 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::bring;
 
-use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::{self, Question, Strategy};
 use crate::cost::Way;
 use crate::form::Form;
 use crate::row::Row;
 use crate::script::Script;
-use crate::shares::Sharing;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Blocks, Call, Messages, Network, Operation};
 use std::sync::Arc;
@@ -43,19 +42,7 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    if question.bytes.is_none() {
-        return vec![choose::unequal(question, network, Way::Up)];
-    }
-    let trees = Trees {
-        question,
-        network,
-        algorithm: Algorithm::Tree,
-        flows: &[(Way::Up, Load::Blocks(question.bytes()))],
-        cut: false,
-        any_root: true,
-        sharing: (Sharing::Whole, 1),
-    };
-    vec![trees.strategy(&|_| Vec::new())]
+    vec![choose::blocks(question, network, Way::Up)]
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {

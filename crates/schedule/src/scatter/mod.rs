@@ -7,11 +7,10 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::spread;
 
-use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::{self, Question, Strategy};
 use crate::cost::Way;
 use crate::form::Form;
 use crate::script::Script;
-use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::{Blocks, Call, Messages, Network, Operation};
 use std::sync::Arc;
@@ -24,19 +23,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    if question.bytes.is_none() {
-        return vec![choose::unequal(question, network, Way::Down)];
-    }
-    let trees = Trees {
-        question,
-        network,
-        algorithm: Algorithm::Tree,
-        flows: &[(Way::Down, Load::Blocks(question.bytes()))],
-        cut: false,
-        any_root: true,
-        sharing: (Sharing::Whole, 1),
-    };
-    vec![trees.strategy(&|_| Vec::new())]
+    vec![choose::blocks(question, network, Way::Down)]
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
