@@ -544,51 +544,6 @@ impl Trees<'_> {
     }
 }
 
-/// The way of gather and scatter: a tree whose messages hold the blocks of subtrees.
-pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strategy {
-    let Some(block) = question.bytes else {
-        return unequal(question, network, way);
-    };
-    let trees = Trees {
-        question,
-        network,
-        algorithm: Algorithm::Tree,
-        flows: &[(way, Load::Blocks(block))],
-        cut: false,
-        any_root: true,
-        sharing: (Sharing::Whole, 1),
-    };
-    trees.strategy(&|_| Vec::new())
-}
-
-/// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on for nothing, but for
-/// a quicker way between sites.
-fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
-    let mut strategy = Strategy::without_trees(Algorithm::Tree, Cost::default());
-    let mut phases = Vec::new();
-    for tier in 0..network.tiers() {
-        let council = Council::largest(network, tier);
-        let routed = network.routes().filter(|_| tier == 0);
-        let mut forms = vec![Form::Flat];
-        forms.extend(routed.map(|routes| Form::Routed(Arc::clone(routes))));
-        let about = network.overrides();
-        let said = about.about(question.operation, Some(council.level()), question.bytes());
-        let named = said
-            .name
-            .and_then(|name| Form::named(&name, council.postal_latency(question.bytes()), &forms));
-        let forms = named.map_or(forms, |form| vec![form]);
-        let below = u64::from(network.size()) / u64::from(network.clusters(tier + 1).max(1));
-        let bytes = |members: u32| question.bytes() * u64::from(members) * below.max(1);
-        let ways = forms.into_iter().map(|form| (council.tree(&form, way, &bytes), form));
-        if let Some((phase, form)) = ways.min_by_key(|(phase, _)| phase.depth) {
-            strategy.forms.push(form);
-            phases.push(phase);
-        }
-    }
-    strategy.cost = Cost::pipeline(&phases, 1, 1);
-    strategy
-}
-
 /// Bytes of all processes' contributions up to which they are brought together whole where they cannot be combined on the way.
 pub(crate) const WHOLE: u64 = 64 << 10;
 

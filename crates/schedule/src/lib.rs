@@ -24,6 +24,7 @@ mod network;
 mod order;
 mod overrides;
 mod parcels;
+mod rooted;
 mod routes;
 mod row;
 mod script;

@@ -10,6 +10,7 @@ pub(crate) use tree::bring;
 use crate::choose::{self, Question, Strategy};
 use crate::cost::Way;
 use crate::form::Form;
+use crate::rooted;
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -42,7 +43,7 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    vec![choose::blocks(question, network, Way::Up)]
+    vec![rooted::blocks(question, network, Way::Up)]
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {

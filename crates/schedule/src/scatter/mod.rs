@@ -10,6 +10,7 @@ pub(crate) use tree::spread;
 use crate::choose::{self, Question, Strategy};
 use crate::cost::Way;
 use crate::form::Form;
+use crate::rooted;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
 use crate::{Blocks, Call, Messages, Network, Operation};
@@ -23,7 +24,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    vec![choose::blocks(question, network, Way::Down)]
+    vec![rooted::blocks(question, network, Way::Down)]
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
