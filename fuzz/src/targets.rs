@@ -493,6 +493,7 @@ fn hellos() -> Vec<Vec<u8>> {
             from: 1,
             to: 2,
             verdict: 1,
+            purpose: isthmus_wire::hello::Purpose::Resume,
         }
         .encode()
         .to_vec(),

@@ -15,11 +15,14 @@
 //! Between sites a TLS 1.3 handshake with certificates on both sides comes first (its first byte is 22,
 //! [`MAGIC`] begins with another); inside it:
 //! ```text
-//!    greeting: magic 8 | from 4 | to 4 | verdict 1  --->             must be the rank of the certificate
+//!    greeting: magic 8 | from 4 | to 4 | verdict and purpose 1  ---> must be the rank of the certificate
 //!                             <---  verdict 1                        only when the acceptor decides
 //! ```
 //! Both may dial at once, and a dialler tries several addresses at once. The **lower rank decides** which
 //! connection is used: it says [`USE`] on exactly one, the other side of which takes that one; all others are closed.
+//!
+//! A channel between sites outlives its connections. Its greeting says what the connection is for ([`Purpose`]): the first one, a
+//! replacement for all that the dialler had (which are dead to it), or one more beside them. Of one more the dialler decides, whoever it is.
 //!
 //! A connection ends with a frame header of which only the first byte is not 0: [`FAREWELL`]. An end without it is a loss.
 
@@ -43,6 +46,29 @@ pub const REPLY: &[u8; 8] = b"reply\0\0\0";
 pub const USE: u8 = 1;
 /// Verdict: the other side decides.
 pub const YOU_DECIDE: u8 = 0;
+
+/// What a connection between sites is for; bits 1 and 2 of the byte with the verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Purpose {
+    /// The first connection of the channel.
+    First = 0,
+    /// One more stream of a channel that has some.
+    More = 1,
+    /// The dialler has lost all connections that the channel had.
+    Resume = 2,
+}
+
+impl Purpose {
+    fn from_bits(bits: u8) -> Option<Self> {
+        Some(match bits {
+            0 => Self::First,
+            1 => Self::More,
+            2 => Self::Resume,
+            _ => return None,
+        })
+    }
+}
+
 /// First byte of the last frame header on a connection (not a [`crate::frame::Kind`]).
 pub const FAREWELL: u8 = 255;
 
@@ -92,6 +118,8 @@ pub struct Greeting {
     pub to: u32,
     /// [`USE`] when the dialler decides, else [`YOU_DECIDE`].
     pub verdict: u8,
+    /// What the connection is for.
+    pub purpose: Purpose,
 }
 
 impl Greeting {
@@ -101,17 +129,18 @@ impl Greeting {
         out[..8].copy_from_slice(&MAGIC);
         out[8..12].copy_from_slice(&self.from.to_le_bytes());
         out[12..16].copy_from_slice(&self.to.to_le_bytes());
-        out[16] = self.verdict;
+        out[16] = self.verdict | (self.purpose as u8) << 1;
         out
     }
 
-    /// Decodes; `None` when the magic bytes are others or the verdict is none.
+    /// Decodes; `None` when the magic bytes are others or the last byte has no meaning.
     pub fn decode(bytes: &[u8; GREETING_BYTES]) -> Option<Self> {
         let (from, to) = ranks(&bytes[..16])?;
-        (bytes[16] <= USE).then_some(Self {
+        Some(Self {
             from,
             to,
-            verdict: bytes[16],
+            verdict: bytes[16] & 1,
+            purpose: Purpose::from_bits(bytes[16] >> 1)?,
         })
     }
 }
@@ -147,10 +176,11 @@ mod tests {
             from: 1,
             to: 2,
             verdict: USE,
+            purpose: Purpose::More,
         };
         assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
         let mut bytes = greeting.encode();
-        bytes[16] = 2;
+        bytes[16] = 6;
         assert_eq!(Greeting::decode(&bytes), None);
         bytes[7] = 2;
         assert_eq!(Greeting::decode(&bytes), None, "another version");

@@ -7,6 +7,7 @@ use std::time::Instant;
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_transport::{Peer, Placement};
 use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::hello::Purpose;
 
 use super::probe::Gauge;
 use super::{Reactor, Task};
@@ -63,6 +64,16 @@ impl Channel {
             connection: None,
             gauge: Gauge::default(),
         }
+    }
+
+    /// Whether one more stream is welcome.
+    pub(super) fn admits_more(&self) -> bool {
+        false
+    }
+
+    /// Whether a connection that replaces all others is welcome. `deciding`: this end decides which one is used.
+    pub(super) fn admits_resumption(&self, _deciding: bool) -> bool {
+        false
     }
 }
 
@@ -153,14 +164,14 @@ impl Reactor {
             }
             State::Idle => {
                 self.channel(peer).state = State::Dialling;
-                self.dial(peer, Reach::Tls);
+                self.dial(peer, Reach::Tls, Purpose::First);
             }
             State::Dialling | State::Farewell | State::Ended => {}
         }
     }
 
     /// The handshake is done; what was queued meanwhile goes out.
-    pub(super) fn open_channel(&mut self, peer: Peer, secure: Secure, early: &[u8]) {
+    pub(super) fn open_lane(&mut self, peer: Peer, secure: Secure, early: &[u8], _: Purpose) {
         let number = self.slots.insert(Task::Wide(peer));
         let channel = self.channel(peer);
         channel.state = State::Open;
@@ -313,6 +324,14 @@ impl Reactor {
         }
         self.finish(peer);
         self.watch(peer);
+    }
+
+    /// One more stream that we dialled came to nothing.
+    pub(super) fn one_more_failed(&mut self, _: Peer) {}
+
+    /// Dialling has come to nothing for this time. True: the channel waits on and dials again.
+    pub(super) fn still_away(&mut self, _: Peer, _reason: &str) -> bool {
+        false
     }
 
     /// Makes a channel that was dialled without anything to send as if it had not been. False: there is something to send.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use isthmus_transport::Peer;
+use isthmus_wire::hello::Purpose;
 
 use super::handshake::Handshake;
 use super::{Reactor, Task};
@@ -22,6 +23,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// A peer that is being dialled.
 pub(super) struct Dial {
     way: Reach,
+    /// A first connection, or a replacement for all that there were.
+    purpose: Purpose,
     began: Instant,
     candidates: Vec<Candidate>,
     /// Addresses in the place table that are none.
@@ -38,7 +41,7 @@ struct Candidate {
 }
 
 impl Dial {
-    fn new(way: Reach, addresses: Vec<SocketAddr>, unusable: Vec<String>) -> Self {
+    fn new(way: Reach, purpose: Purpose, addresses: Vec<SocketAddr>, unusable: Vec<String>) -> Self {
         let began = Instant::now();
         let candidate = |(i, address)| Candidate {
             address,
@@ -49,6 +52,7 @@ impl Dial {
         };
         Self {
             way,
+            purpose,
             began,
             candidates: addresses.into_iter().enumerate().map(candidate).collect(),
             unusable,
@@ -114,12 +118,13 @@ impl Dial {
 
 impl Reactor {
     /// Begins to dial, unless there is a connection or an attempt already.
-    pub(super) fn dial(&mut self, peer: Peer, way: Reach) {
+    /// When a channel has lost its last connection it asks for another one with [`Purpose::Resume`]; then the peer is not `taken`.
+    pub(super) fn dial(&mut self, peer: Peer, way: Reach, purpose: Purpose) {
         if self.taken.contains(&peer) || self.dials.contains_key(&peer) {
             return;
         }
         let (addresses, unusable) = self.places.candidates(peer);
-        self.dials.insert(peer, Dial::new(way, addresses, unusable));
+        self.dials.insert(peer, Dial::new(way, purpose, addresses, unusable));
         self.dial_timer(peer, Instant::now());
     }
 
@@ -158,9 +163,9 @@ impl Reactor {
         let started = socket::connect(candidate.address)
             .map_err(|e| e.to_string())
             .and_then(|socket| {
-                let number = self.slots.insert(Task::Handshake(Handshake::dial(
-                    socket, deadline, peer, index, dial.way,
-                )));
+                let dialled = (peer, index);
+                let handshake = Handshake::dial(socket, deadline, dialled, dial.way, dial.purpose);
+                let number = self.slots.insert(Task::Handshake(handshake));
                 let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
                     return Err("bug in Isthmus".into());
                 };
@@ -212,6 +217,9 @@ impl Reactor {
         );
         let way = dial.way;
         self.give_up_dial(peer);
+        if way == Reach::Tls && self.still_away(peer, &reason) {
+            return;
+        }
         if way == Reach::Tls && self.forget_unused(peer) {
             // Dialled only to be measured: whoever has something to say may try again.
             return;
@@ -234,7 +242,7 @@ mod tests {
     #[test]
     fn the_report_names_every_address() {
         let addresses = vec!["10.0.0.1:7".parse().unwrap(), "[fd00::1]:7".parse().unwrap()];
-        let mut dial = Dial::new(Reach::Tls, addresses, vec!["home".into()]);
+        let mut dial = Dial::new(Reach::Tls, Purpose::First, addresses, vec!["home".into()]);
         dial.candidates[0].outcome = "Connection refused".into();
         dial.candidates[1].attempt = Some(9);
         assert_eq!(
@@ -247,7 +255,7 @@ mod tests {
     #[test]
     fn a_failure_hurries_the_next_address() {
         let addresses = vec!["10.0.0.1:7".parse().unwrap(), "10.0.0.2:7".parse().unwrap()];
-        let mut dial = Dial::new(Reach::Tcp, addresses, Vec::new());
+        let mut dial = Dial::new(Reach::Tcp, Purpose::First, addresses, Vec::new());
         let now = dial.began + Duration::from_millis(5);
         dial.candidates[0].tries = 1;
         dial.candidates[0].try_at = now + FIRST_WAIT;

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use isthmus_transport::Peer;
+use isthmus_wire::hello::Purpose;
 
 use super::{Reactor, Task};
 use crate::link::{Early, PlainEvent};
@@ -42,7 +43,7 @@ impl Reactor {
         // When there is a connection already, the main thread will find the frames when it gets to know it.
         if !self.taken.contains(&peer) {
             self.early.insert(peer, early);
-            self.dial(peer, Reach::Tcp);
+            self.dial(peer, Reach::Tcp, Purpose::First);
         }
     }
 

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use isthmus_identity::Identity;
 use isthmus_transport::Peer;
-use isthmus_wire::hello::{ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, REPLY_BYTES, USE, YOU_DECIDE};
-use rustc_hash::FxHashSet;
+use isthmus_wire::hello::{
+    ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, Purpose, REPLY_BYTES, USE, YOU_DECIDE,
+};
 
 use crate::hello::{Answered, Ends, Knocked, Prover};
 use crate::secure::{Scratch, Secure};
@@ -23,7 +24,8 @@ pub(super) struct Context<'a> {
     pub(super) prover: &'a Prover,
     pub(super) identity: Option<&'a Identity>,
     pub(super) reach: &'a (dyn Fn(Peer) -> Reach + Send + Sync),
-    pub(super) taken: &'a FxHashSet<Peer>,
+    /// Whether another connection to this peer, for this purpose, is wanted.
+    pub(super) admits: &'a dyn Fn(Peer, Purpose) -> bool,
     pub(super) scratch: &'a mut Scratch,
 }
 
@@ -40,6 +42,7 @@ pub(super) enum Proven {
     Wide {
         secure: Box<Secure>,
         early: Vec<u8>,
+        purpose: Purpose,
     },
 }
 
@@ -47,6 +50,8 @@ pub(super) struct Handshake {
     pub(super) deadline: Instant,
     /// Whom we dialled, and which of its addresses.
     pub(super) dialled: Option<(Peer, usize)>,
+    /// Of one that we dialled.
+    pub(super) purpose: Purpose,
     pub(super) watched: Interest,
     stage: Stage,
 }
@@ -110,16 +115,25 @@ impl Handshake {
         Self {
             deadline,
             dialled: None,
+            purpose: Purpose::First,
             watched: Interest::READ,
             stage: Stage::First(socket, Part::new()),
         }
     }
 
-    pub(super) fn dial(socket: OwnedFd, deadline: Instant, peer: Peer, address: usize, way: Reach) -> Self {
+    /// `dialled`: whom, and which of its addresses.
+    pub(super) fn dial(
+        socket: OwnedFd,
+        deadline: Instant,
+        dialled: (Peer, usize),
+        way: Reach,
+        purpose: Purpose,
+    ) -> Self {
         let stage = Stage::Connecting(socket, way);
         Self {
             deadline,
-            dialled: Some((peer, address)),
+            dialled: Some(dialled),
+            purpose,
             watched: Interest::WRITE,
             stage,
         }
@@ -222,7 +236,7 @@ impl Handshake {
         if !part.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::Verdict(socket));
         }
-        if part.bytes[0] != USE || cx.taken.contains(&peer) {
+        if part.bytes[0] != USE || !(cx.admits)(peer, Purpose::First) {
             return fail(NOT_OURS);
         }
         Err(Outcome::Proven(peer, Proven::Plain(socket)))
@@ -248,30 +262,36 @@ impl Handshake {
             return greeting(cx, secure, early);
         };
         if secure.open && !greeted {
-            let deciding = cx.me < peer;
+            let deciding = cx.me < peer || self.purpose == Purpose::More;
             let verdict = if deciding { USE } else { YOU_DECIDE };
             let greeting = Greeting {
                 from: cx.me,
                 to: peer,
                 verdict,
+                purpose: self.purpose,
             };
             secure.write_short(&greeting.encode()).map_err(broken)?;
             greeted = true;
             if deciding {
-                return Err(Outcome::Proven(peer, Proven::Wide { secure, early }));
+                return Err(self.wide(peer, secure, early));
             }
         }
         if greeted && !early.is_empty() {
-            if early.remove(0) != USE || cx.taken.contains(&peer) {
+            if early.remove(0) != USE || !(cx.admits)(peer, self.purpose) {
                 return fail(NOT_OURS);
             }
-            return Err(Outcome::Proven(peer, Proven::Wide { secure, early }));
+            return Err(self.wide(peer, secure, early));
         }
         if secure.ended {
             fail(CLOSED)
         } else {
             Ok(Stage::Tls { secure, early, greeted })
         }
+    }
+
+    fn wide(&self, peer: Peer, secure: Box<Secure>, early: Vec<u8>) -> Outcome {
+        let purpose = self.purpose;
+        Outcome::Proven(peer, Proven::Wide { secure, early, purpose })
     }
 }
 
@@ -317,7 +337,7 @@ fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<R
         return fail(NOT_OURS);
     };
     let peer = answered.ends.from;
-    if settle(cx, peer, verdict)? {
+    if settle(cx, peer, verdict, Purpose::First)? {
         say(&socket, &[USE])?;
     }
     Err(Outcome::Proven(peer, Proven::Plain(socket)))
@@ -349,16 +369,17 @@ fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Ne
     identity
         .check(secure.peer_certificates(), greeting.from)
         .map_err(|e| Outcome::Failed(e.to_string()))?;
-    if settle(cx, greeting.from, greeting.verdict)? {
+    if settle(cx, greeting.from, greeting.verdict, greeting.purpose)? {
         secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.to_string()))?;
     }
-    Err(Outcome::Proven(greeting.from, Proven::Wide { secure, early: rest }))
+    let (early, purpose) = (rest, greeting.purpose);
+    Err(Outcome::Proven(greeting.from, Proven::Wide { secure, early, purpose }))
 }
 
 /// At the acceptor: whether this connection is the one. `Ok(true)`: we decided so and must say it.
-fn settle(cx: &Context<'_>, peer: Peer, verdict: u8) -> Result<bool, Outcome> {
-    let deciding = cx.me < peer;
-    if cx.taken.contains(&peer) || (!deciding && verdict != USE) {
+fn settle(cx: &Context<'_>, peer: Peer, verdict: u8, purpose: Purpose) -> Result<bool, Outcome> {
+    let deciding = cx.me < peer && purpose != Purpose::More;
+    if !(cx.admits)(peer, purpose) || (!deciding && verdict != USE) {
         return fail("there is a connection already");
     }
     Ok(deciding)

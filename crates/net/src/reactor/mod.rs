@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_identity::Identity;
 use isthmus_transport::Peer;
+use isthmus_wire::hello::Purpose;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::io::Errno;
 
@@ -75,7 +76,7 @@ pub(crate) struct Reactor {
     poller: Poller,
     slots: Slots<Task>,
     dials: FxHashMap<Peer, Dial>,
-    /// Peers that have, or had, their connection: another one is refused.
+    /// Peers that have their connection, or will never have one again: another first one is refused.
     taken: FxHashSet<Peer>,
     /// First frames of plain channels that are being dialled.
     early: FxHashMap<Peer, Arc<Early>>,
@@ -261,12 +262,19 @@ impl Reactor {
         let Some(Task::Handshake(handshake)) = self.slots.get_mut(number) else {
             return;
         };
+        let (taken, channels, me) = (&self.taken, &self.channels, self.me);
+        let admits = |peer: Peer, purpose: Purpose| match (purpose, channels.get(&peer)) {
+            (Purpose::First, _) => !taken.contains(&peer),
+            (_, None) => false,
+            (Purpose::More, Some(channel)) => channel.admits_more(),
+            (Purpose::Resume, Some(channel)) => channel.admits_resumption(me < peer),
+        };
         let mut context = Context {
-            me: self.me,
+            me,
             prover: &self.prover,
             identity: self.identity.as_ref(),
             reach: &*self.reach,
-            taken: &self.taken,
+            admits: &admits,
             scratch: &mut self.scratch,
         };
         match handshake.advance(&mut context) {
@@ -288,8 +296,11 @@ impl Reactor {
 
     /// A handshake came to nothing.
     fn handshake_ended(&mut self, number: u64, reason: &str) {
-        if let Some(dialled) = self.forget(number) {
-            self.attempt_failed(dialled, reason);
+        let more = matches!(self.slots.get(number), Some(Task::Handshake(h)) if h.purpose == Purpose::More);
+        match self.forget(number) {
+            Some((peer, _)) if more => self.one_more_failed(peer),
+            Some(dialled) => self.attempt_failed(dialled, reason),
+            None => {}
         }
     }
 
@@ -305,10 +316,19 @@ impl Reactor {
         handshake.dialled
     }
 
-    /// This connection carries the channel from now on; all other attempts are given up.
+    /// This connection carries the channel from now on; all other attempts are given up. However it came about, here what makes
+    /// connections ends and the channel begins.
     fn adopt(&mut self, peer: Peer, proven: Proven) {
-        self.taken.insert(peer);
-        self.give_up_dial(peer);
+        if !matches!(
+            &proven,
+            Proven::Wide {
+                purpose: Purpose::More,
+                ..
+            }
+        ) {
+            self.taken.insert(peer);
+            self.give_up_dial(peer);
+        }
         let (way, socket) = match &proven {
             Proven::Plain(socket) => ("tcp", socket),
             Proven::Wide { secure, .. } => ("tls", &secure.socket),
@@ -323,9 +343,9 @@ impl Reactor {
                 self.poller.remove(&socket);
                 self.hand_over(peer, socket);
             }
-            Proven::Wide { secure, early } => {
+            Proven::Wide { secure, early, purpose } => {
                 self.poller.remove(&secure.socket);
-                self.open_channel(peer, *secure, &early);
+                self.open_lane(peer, *secure, &early, purpose);
             }
         }
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Probe};
+use isthmus_wire::hello::Purpose;
 use rustc_hash::FxHashMap;
 
 use super::Reactor;
@@ -109,7 +110,7 @@ impl Reactor {
         for &peer in dial {
             if self.channel(peer).state == State::Idle {
                 self.channel(peer).state = State::Dialling;
-                self.dial(peer, Reach::Tls);
+                self.dial(peer, Reach::Tls, Purpose::First);
             }
         }
         self.rounds.waiting.extend(rounds);
