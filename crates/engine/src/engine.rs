@@ -207,7 +207,7 @@ impl Engine {
     pub fn progress(&mut self) -> bool {
         let mut any = !self.state.postponed.is_empty();
         while let Some((plan, step)) = self.state.postponed.pop() {
-            self.step_done(plan, step);
+            self.step_done(plan, step, 0);
         }
         for transport in &mut self.transports {
             any |= transport.poll(&mut self.state);
@@ -294,9 +294,9 @@ impl Engine {
             Work::Answer(index) => self.answer(index),
             Work::Data(index) => self.start_data(index),
             Work::Flush(peer) => self.flush(peer),
-            Work::Step(owner, step) => match self.inlet(owner) {
+            Work::Step(owner, step, bytes) => match self.inlet(owner) {
                 Some(index) => self.inlet_known(index),
-                None => self.step_done(owner, step),
+                None => self.step_done(owner, step, bytes),
             },
             Work::Lost(peer, reason) => {
                 if !self.state.peers[peer as usize].lost {

@@ -32,6 +32,16 @@ struct Edge {
     next: u32,
 }
 
+/// A message on its way through this process, whose length it learns when the message comes.
+struct Passing {
+    step: u32,
+    to: u32,
+    slot: u16,
+    memory: OwnMemory,
+    /// It has come and is being sent.
+    come: bool,
+}
+
 pub(crate) struct Execution {
     plan: Option<Box<dyn Plan>>,
     pub(crate) next: Option<Next>,
@@ -42,6 +52,7 @@ pub(crate) struct Execution {
     pub(crate) tag: i32,
     /// Memory of the plan, as large as the plan asked for.
     scratch: Vec<BoundBuffer>,
+    passing: Vec<Passing>,
     /// Send and receive buffer in the form in which data travel, where that is another one.
     staged: [Option<Staged>; 2],
     /// Number of the first step in the window.
@@ -78,6 +89,7 @@ impl Execution {
             operation,
             tag: 0,
             scratch: Vec::new(),
+            passing: Vec::new(),
             staged: [None, None],
             base: 0,
             window: VecDeque::new(),
@@ -100,6 +112,7 @@ impl Execution {
         self.ready.clear();
         self.running = 0;
         self.aborted = false;
+        self.passing.clear();
         self.scratch.clear();
         for &units in plan.scratch() {
             self.scratch.push(owned(&binding.unit, units)?);
@@ -118,6 +131,7 @@ impl Execution {
         self.plan = None;
         self.next = None;
         self.binding = Binding::nothing();
+        self.passing.clear();
         self.scratch.clear();
         self.staged = [None, None];
     }
@@ -189,6 +203,44 @@ impl Execution {
     pub(crate) fn started(&mut self, step: u32, request: u32) {
         self.window[(step - self.base) as usize].request = request;
         self.running += 1;
+    }
+
+    /// A step that runs goes on as this request.
+    pub(crate) fn replaced(&mut self, step: u32, request: u32) {
+        self.window[(step - self.base) as usize].request = request;
+    }
+
+    /// Memory for a message of at most so many units that a step receives and hands on.
+    pub(crate) fn passing(&mut self, step: u32, to: u32, slot: u16, most: u64) -> Result<ReceiveBuffer, EngineError> {
+        let room = isize::try_from(most)
+            .ok()
+            .filter(|_| matches!(self.binding.unit, Unit::Byte));
+        let room = room.ok_or(EngineError::Plan {
+            what: "a message of unknown length in a reduction, or of impossible length",
+        })?;
+        let memory = OwnMemory::new(0, room);
+        let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, most);
+        self.passing.push(Passing {
+            step,
+            to,
+            slot,
+            memory,
+            come: false,
+        });
+        Ok(buffer)
+    }
+
+    /// To whom a step that has received so many bytes hands them on, and the slot; at the second time forgets them.
+    pub(crate) fn passed(&mut self, step: u32, bytes: u64) -> Option<(u32, u16, SendBuffer)> {
+        let place = self.passing.iter().position(|passing| passing.step == step)?;
+        let passing = &mut self.passing[place];
+        if passing.come {
+            self.passing.swap_remove(place);
+            return None;
+        }
+        passing.come = true;
+        let buffer = SendBuffer::contiguous(passing.memory.memory().reading(), 0, bytes);
+        Some((passing.to, passing.slot, buffer))
     }
 
     /// A step that had been started is complete.

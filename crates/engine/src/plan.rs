@@ -2,7 +2,7 @@
 //! Executing plans: collective operations.
 
 use isthmus_protocol::matching::Pattern;
-use isthmus_schedule::step::{Action, Plan, Slice};
+use isthmus_schedule::step::{Action, Plan};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::buffer::transfer;
@@ -11,7 +11,9 @@ use crate::receive::Inbound;
 use crate::requests::{NONE, Task};
 use crate::send::{Outbound, chunk};
 use crate::state::CHUNK;
-use crate::{Binding, Channel, Engine, EngineError, EventKind, Mode, Next, Operation, Request};
+use crate::{
+    Binding, Channel, Engine, EngineError, EventKind, Mode, Next, Operation, ReceiveBuffer, Request, SendBuffer,
+};
 
 /// Executions that are kept for the next operation.
 const POOL: usize = 16;
@@ -58,8 +60,8 @@ impl Engine {
         request
     }
 
-    /// A step that was started has completed.
-    pub(crate) fn step_done(&mut self, plan: Request, step: u32) {
+    /// A step that was started has completed; if it was a receive, of so many bytes.
+    pub(crate) fn step_done(&mut self, plan: Request, step: u32, bytes: u64) {
         let Some(index) = self.state.requests.index(plan) else {
             return;
         };
@@ -72,8 +74,36 @@ impl Engine {
         let Task::Plan(mut execution) = std::mem::replace(&mut slot.task, Task::Nothing) else {
             return;
         };
-        execution.stopped(step);
+        match self.go_on_with(index, &mut execution, step, bytes) {
+            Outcome::Done => execution.stopped(step),
+            Outcome::Started(request) => execution.replaced(step, request),
+        }
         self.run(index, execution);
+    }
+
+    /// A message that is to be handed on has come: sends it. Every other step is done.
+    fn go_on_with(&mut self, index: u32, execution: &mut Execution, step: u32, bytes: u64) -> Outcome {
+        if self.hopeless_plan(index) || execution.aborted {
+            return Outcome::Done;
+        }
+        match self.hand_on(execution, step, bytes) {
+            Ok(Outcome::Started(request)) => {
+                self.own(request, index, step);
+                Outcome::Started(request)
+            }
+            Ok(Outcome::Done) => Outcome::Done,
+            Err(error) => {
+                let completion = &mut self.state.requests.slot_mut(index).completion;
+                completion.error.get_or_insert(error);
+                Outcome::Done
+            }
+        }
+    }
+
+    fn own(&mut self, request: u32, plan: u32, step: u32) {
+        let slot = self.state.requests.slot_mut(request);
+        slot.owner = plan;
+        slot.step = step;
     }
 
     /// Starts every step that can start; ends the request when the plan is over.
@@ -105,12 +135,10 @@ impl Engine {
     fn run_steps(&mut self, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
         loop {
             while let Some((step, action)) = execution.next_ready()? {
-                match self.run_step(index, execution, action)? {
+                match self.run_step(index, execution, step, action)? {
                     Outcome::Done => execution.complete(step),
                     Outcome::Started(request) => {
-                        let slot = self.state.requests.slot_mut(request);
-                        slot.owner = index;
-                        slot.step = step;
+                        self.own(request, index, step);
                         execution.started(step, request);
                     }
                 }
@@ -148,10 +176,31 @@ impl Engine {
         }
     }
 
-    fn run_step(&mut self, index: u32, execution: &mut Execution, action: Action) -> Result<Outcome, EngineError> {
+    fn run_step(
+        &mut self,
+        index: u32,
+        execution: &mut Execution,
+        step: u32,
+        action: Action,
+    ) -> Result<Outcome, EngineError> {
         match action {
-            Action::Send { to, data, slot } => self.run_send(execution, to, &data, slot),
-            Action::Receive { from, data, slot } => self.run_receive(index, execution, from, &data, slot),
+            Action::Send { to, data, slot } => {
+                let buffer = execution.sending(&data)?;
+                self.run_send(execution, to, buffer, slot)
+            }
+            Action::Receive { from, data, slot } => {
+                let buffer = execution.receiving(&data)?;
+                let request = self.run_receive(execution, from, buffer, slot)?;
+                Ok(self.outcome(index, request)?.0)
+            }
+            Action::Forward { from, to, most, slot } => {
+                let buffer = execution.passing(step, to, slot, most)?;
+                let request = self.run_receive(execution, from, buffer, slot)?;
+                match self.outcome(index, request)? {
+                    (Outcome::Done, bytes) => self.hand_on(execution, step, bytes),
+                    (started, _) => Ok(started),
+                }
+            }
             Action::Reduce {
                 operand,
                 target,
@@ -186,12 +235,11 @@ impl Engine {
 
     fn run_send(
         &mut self,
-        execution: &mut Execution,
+        execution: &Execution,
         to: u32,
-        data: &Slice,
+        buffer: SendBuffer,
         slot: u16,
     ) -> Result<Outcome, EngineError> {
-        let buffer = execution.sending(data)?;
         let channel = &execution.channel;
         if to >= channel.members.count() {
             return Err(EngineError::Plan {
@@ -215,18 +263,30 @@ impl Engine {
             return Err(self.state.lost_error(peer));
         }
         let request = self.start_send(outbound);
-        self.outcome(NONE, request)
+        Ok(self.outcome(NONE, request)?.0)
     }
 
+    /// Sends a message of so many bytes that has come to be handed on, if the step does that and has not done it yet.
+    fn hand_on(&mut self, execution: &mut Execution, step: u32, bytes: u64) -> Result<Outcome, EngineError> {
+        let Some((to, slot, buffer)) = execution.passed(step, bytes) else {
+            return Ok(Outcome::Done);
+        };
+        let outcome = self.run_send(execution, to, buffer, slot);
+        if !matches!(outcome, Ok(Outcome::Started(_))) {
+            // What has left is not needed any more.
+            execution.passed(step, 0);
+        }
+        outcome
+    }
+
+    /// Gives the request.
     fn run_receive(
         &mut self,
-        index: u32,
-        execution: &mut Execution,
+        execution: &Execution,
         from: u32,
-        data: &Slice,
+        buffer: ReceiveBuffer,
         slot: u16,
-    ) -> Result<Outcome, EngineError> {
-        let buffer = execution.receiving(data)?;
+    ) -> Result<u32, EngineError> {
         let channel = &execution.channel;
         if from >= channel.members.count() {
             return Err(EngineError::Plan {
@@ -240,25 +300,25 @@ impl Engine {
             tag: Some(tag),
         };
         let peer = channel.members.peer(from);
-        let request = self.start_receive(Inbound {
+        Ok(self.start_receive(Inbound {
             pattern,
             peer,
             members: None,
             buffer,
-        });
-        self.outcome(index, request)
+        }))
     }
 
-    /// A request that has completed at once ends the step; a truncation is noted for the plan.
-    fn outcome(&mut self, plan: u32, request: u32) -> Result<Outcome, EngineError> {
+    /// A request that has completed at once ends the step, if it was a receive with so many bytes; a truncation is noted for the plan.
+    fn outcome(&mut self, plan: u32, request: u32) -> Result<(Outcome, u64), EngineError> {
         if !self.state.requests.slot(request).done {
-            return Ok(Outcome::Started(request));
+            return Ok((Outcome::Started(request), 0));
         }
-        match self.state.requests.remove(request).error {
-            None => Ok(Outcome::Done),
+        let completion = self.state.requests.remove(request);
+        match completion.error {
+            None => Ok((Outcome::Done, completion.bytes)),
             Some(error) if !error.is_fatal() && plan != NONE => {
                 self.state.requests.slot_mut(plan).completion.error.get_or_insert(error);
-                Ok(Outcome::Done)
+                Ok((Outcome::Done, completion.bytes))
             }
             Some(error) => Err(error),
         }

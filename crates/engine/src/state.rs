@@ -112,8 +112,8 @@ pub(crate) enum Work {
     Data(u32),
     /// The peer may take frames again.
     Flush(Peer),
-    /// A step of a plan has completed: request of the plan with its generation, step.
-    Step(Request, u32),
+    /// A step of a plan has completed: request of the plan with its generation, step, bytes if it was a receive.
+    Step(Request, u32, u64),
     /// The peer has gone.
     Lost(Peer, Arc<str>),
 }
@@ -219,8 +219,8 @@ impl State {
         if owner != NONE {
             let plan = self.requests.name(owner);
             self.fail_owner(index, owner);
-            self.requests.remove(index);
-            self.work.push_back(Work::Step(plan, step));
+            let bytes = self.requests.remove(index).bytes;
+            self.work.push_back(Work::Step(plan, step, bytes));
         } else if detached {
             self.requests.remove(index);
         }

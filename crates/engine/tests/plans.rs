@@ -448,6 +448,43 @@ fn steps_wait_for_those_they_name_and_scratch_is_zeroed() {
 }
 
 #[test]
+fn messages_of_unknown_length_are_handed_on() {
+    for options in kinds() {
+        for length in [0, 1, 500, 300_000] {
+            let mut w = world(4, options);
+            let (data, target) = (memory(&pattern(1, length)), OwnMemory::new(0, length as isize));
+            let whole = |buffer| slice(buffer, 0, length as u64);
+            let forward = |from, to| Action::Forward {
+                from,
+                to,
+                most: 400_000,
+                slot: 3,
+            };
+            let send = Action::Send {
+                to: 1,
+                data: whole(Buffer::Send),
+                slot: 3,
+            };
+            let receive = Action::Receive {
+                from: 2,
+                data: whole(Buffer::Recv),
+                slot: 3,
+            };
+            let sending = Binding::bytes(BoundBuffer::one(bytes(&data, length)), BoundBuffer::none());
+            let receiving = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(bytes(&target, length)));
+            let nothing = || Binding::bytes(BoundBuffer::none(), BoundBuffer::none());
+            // Those in the middle begin before and after the message comes.
+            let first = start(&mut w, 1, script(&[], vec![(forward(0, 2), &[])]), nothing(), None);
+            let sent = start(&mut w, 0, script(&[], vec![(send, &[])]), sending, None);
+            let last = start(&mut w, 3, script(&[], vec![(receive, &[])]), receiving, None);
+            let second = start(&mut w, 2, script(&[], vec![(forward(1, 3), &[])]), nothing(), None);
+            finish_all(&mut w, &[sent, first, second, last]);
+            assert!(content(&target, length) == pattern(1, length), "{length} {options:?}");
+        }
+    }
+}
+
+#[test]
 fn a_plan_that_breaks_its_rules_is_refused() {
     let target = OwnMemory::new(0, 8);
     let broken: [Vec<(Action, &[u32])>; 4] = [

@@ -157,6 +157,17 @@ impl Running {
                 data: data(d),
                 slot: slot(s),
             },
+            Action::Forward {
+                from,
+                to,
+                most,
+                slot: s,
+            } => Action::Forward {
+                from: rank(from),
+                to: rank(to),
+                most,
+                slot: slot(s),
+            },
             Action::Reduce {
                 operand,
                 target,
@@ -199,6 +210,11 @@ impl Plan for Composite {
     fn ample_window(&self) -> usize {
         let plans = self.stages.iter().flatten().map(|running| &running.part.plan);
         plans.map(|plan| plan.ample_window()).max().unwrap_or(WINDOW)
+    }
+
+    fn forwards(&self) -> bool {
+        let mut plans = self.stages.iter().flatten().map(|running| &running.part.plan);
+        plans.any(|plan| plan.forwards())
     }
 
     fn next_step(&mut self) -> Option<Step> {

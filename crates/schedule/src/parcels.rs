@@ -2,9 +2,9 @@
 //! What leaders send each other when everybody has something else for everybody: one parcel from each to each, straight or on its quickest
 //! way. On the way through others, parcels of one leader travel in one message.
 
-use crate::routes::{Routes, Stand};
+use crate::routes::{Routes, Stand, Ways};
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Action, After, Buffer, Rank, Slice, StepId};
+use crate::step::{Action, After, Buffer, Slice, StepId};
 use crate::tree::Council;
 use std::ops::Range;
 
@@ -13,8 +13,9 @@ pub(crate) struct Parcels<'a> {
     pub(crate) council: &'a Council,
     /// The ways, if parcels do not go straight.
     pub(crate) routes: Option<&'a Routes>,
-    /// Who hands on the parcel from one leader to another alone, if it does not go as the others.
-    pub(crate) through: &'a dyn Fn(u32, u32) -> Option<Rank>,
+    /// Where each parcel travels alone: its quickest way, if it does not go straight. Those that are handed on are sent even if they are empty:
+    /// who hands them on does not know their lengths.
+    pub(crate) ways: Option<&'a Ways>,
     /// Units from one leader to another, where this one sends, receives or hands them on. 0 from a leader to itself.
     pub(crate) length: &'a dyn Fn(u32, u32) -> u64,
     /// The own parcels, in order of receiver.
@@ -65,18 +66,37 @@ impl Parcels<'_> {
         for (to, from) in self.council.pairs() {
             let packed = pack(script, to);
             let (me, given, got) = (self.council.index, self.to(to), self.from(from));
-            if given.length > 0 {
-                let slot = Self::slot_between(self.council, me, to);
-                let to = (self.through)(me, to).unwrap_or_else(|| self.council.rank(to));
-                script.push(Action::Send { to, data: given, slot }, packed);
+            let first = self.ways.map_or(to, |ways| ways.next(me, me, to));
+            if given.length > 0 || first != to {
+                let (data, slot) = (given.or_nothing(), self.slot_between(me, to));
+                let to = self.council.rank(first);
+                script.push(Action::Send { to, data, slot }, packed);
             }
-            if got.length > 0 {
-                let slot = Self::slot_between(self.council, from, me);
-                let from = (self.through)(from, me).unwrap_or_else(|| self.council.rank(from));
-                come.add(script.push(Action::Receive { from, data: got, slot }, After::NONE));
+            let last = self.ways.map_or(from, |ways| ways.before(from, me));
+            if got.length > 0 || last != from {
+                let (data, slot) = (got.or_nothing(), self.slot_between(from, me));
+                let from = self.council.rank(last);
+                come.add(script.push(Action::Receive { from, data, slot }, After::NONE));
             }
         }
         come
+    }
+
+    /// Hands on the parcels of others whose ways lead through this leader, of at most so many units each.
+    pub(crate) fn hand_on(council: &Council, ways: &Ways, script: &mut Script, most: u64) {
+        let (me, k) = (council.index, council.size);
+        for from in (0..k).filter(|&from| from != me) {
+            let behind = |&to: &u32| to != me && to != from && ways.passes(from, me, to);
+            for to in (0..k).filter(behind) {
+                let action = Action::Forward {
+                    from: council.rank(ways.before(from, me)),
+                    to: council.rank(ways.next(from, me, to)),
+                    most,
+                    slot: Self::slot_of(council, from, to),
+                };
+                script.push(action, After::NONE);
+            }
+        }
     }
 
     /// The own parcels first: with few members all steps fit into an executor's window.
@@ -135,7 +155,11 @@ impl Parcels<'_> {
     }
 
     /// Slot of a parcel that travels alone.
-    pub(crate) fn slot_between(council: &Council, from: u32, to: u32) -> u16 {
+    fn slot_between(&self, from: u32, to: u32) -> u16 {
+        Self::slot_of(self.council, from, to)
+    }
+
+    fn slot_of(council: &Council, from: u32, to: u32) -> u16 {
         let (from, to, all) = (u64::from(from), u64::from(to), u64::from(council.size));
         Piece::numbered(from).item(to, all).slot(Kind::Exchange)
     }

@@ -100,6 +100,14 @@ impl Ways {
         to == by
     }
 
+    /// The member to whom `by` hands the item of `from` that is for `to`, on whose way it is.
+    pub(crate) fn next(&self, from: u32, by: u32, mut to: u32) -> u32 {
+        while self.before(from, to) != by {
+            to = self.before(from, to);
+        }
+        to
+    }
+
     /// The members to whom `by` hands the item of `from`, in order of their distance in the circle of members.
     pub(crate) fn after(&self, from: u32, by: u32) -> impl Iterator<Item = u32> + '_ {
         let k = self.members;

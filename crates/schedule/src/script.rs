@@ -465,6 +465,10 @@ impl Plan for Script {
     fn ample_window(&self) -> usize {
         self.window.max(WINDOW)
     }
+
+    fn forwards(&self) -> bool {
+        self.actions.iter().any(|a| matches!(a, Action::Forward { .. }))
+    }
 }
 
 #[cfg(test)]

@@ -87,6 +87,18 @@ pub enum Action {
         /// As in `Send`.
         slot: u16,
     },
+    /// Receives a message of a length that this process does not know, and sends it on as it is, under the same slot. Only where units
+    /// are bytes.
+    Forward {
+        /// Sender.
+        from: Rank,
+        /// Receiver.
+        to: Rank,
+        /// Units that it has at most.
+        most: u64,
+        /// As in `Send`, of both messages.
+        slot: u16,
+    },
     /// `target = left ∘ right`, where one of the two is `target` itself. Equal lengths.
     Reduce {
         /// The operand that is not `target`.
@@ -219,6 +231,10 @@ pub trait Plan: Send {
     /// Steps with which slow links are never idle: executors hold so many if they can.
     fn ample_window(&self) -> usize {
         self.window()
+    }
+    /// Whether there may be steps that hand on messages of unknown length ([`Action::Forward`]).
+    fn forwards(&self) -> bool {
+        false
     }
 }
 

@@ -18,6 +18,7 @@ impl Touch {
         let (read, write) = match action {
             Action::Send { data, .. } => (Extent::of(data), Extent::NONE),
             Action::Receive { data, .. } => (Extent::NONE, Extent::of(data)),
+            Action::Forward { .. } => (Extent::NONE, Extent::NONE),
             Action::Reduce { operand, target, .. } => (Extent::of(operand), Extent::of(target)),
             Action::Copy { from, to } => (Extent::of(from), Extent::of(to)),
         };

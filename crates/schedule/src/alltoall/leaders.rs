@@ -170,7 +170,7 @@ impl<'a> Leader<'a> {
         let parcels = Parcels {
             council: &self.council,
             routes,
-            through: &|_, _| None,
+            ways: None,
             length: &units,
             out: self.out,
             coming: self.coming,

@@ -4,7 +4,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent, one more for each that is handed on, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block |
+//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent unless they are handed on, one more for each time that one is handed on, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block |
 //! | trips | wide area 1, routed the quickest ways; every inner tier twice |
 //! | bytes | every block crosses the wide area once, routed once per link of its way |
 //! | copies | every short block six times |
@@ -13,10 +13,11 @@
 //!
 //! What is short each pair of processes knows alone, so nobody needs to know all sizes.
 
-use super::counts::{Relay, blocks_of, goes_through, relays, told, width};
+use super::counts::{SHORT, blocks_of, goes_through, told, width};
 use super::pairwise;
 use crate::choose::{self, Algorithm, Strategy};
 use crate::parcels::Parcels;
+use crate::routes::Ways;
 use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
@@ -36,18 +37,9 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     let Some((family, strategy)) = family(call, network, me) else {
         return pairwise::plan(call, network, me, blocks_of(call));
     };
-    let own = told(call, network, me);
-    // A process without others below it is told only about parcels that it hands on.
-    let alone = family.parent.is_some() && family.is_leaf();
-    let learnt = call.counts.clone().unwrap_or_else(|| Arc::from([]));
-    let (told, begin): (Arc<[u64]>, usize) = match alone {
-        true => (own.into(), 0),
-        false => (
-            Arc::clone(&learnt),
-            (family.end - family.start) as usize * width(network) as usize,
-        ),
-    };
-    let relays = relays(network, &strategy);
+    // A process without others below it is told nothing.
+    let learnt = call.counts.clone();
+    let told = learnt.unwrap_or_else(|| told(call, network, me).into());
     let sizes = Sizes {
         told,
         width: width(network),
@@ -62,16 +54,32 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
         me,
         sizes: &sizes,
     };
-    process.hand_on(&mut script, &relays, &learnt[begin..]);
     let results = match family.parent {
         Some(parent) => process.member(&mut script, parent, (given, &ready)),
-        None => process.leader(&mut script, (given, &ready), &relays),
+        None => process.leader(&mut script, (given, &ready), ways(network, &strategy)),
     };
     let straight = |peer: Rank, units: u64| !goes_through(call, network, me, peer, units);
     let blocks = blocks_of(call);
     pairwise::write(&mut script, (network.size(), me), blocks, (given, &ready), straight);
     process.unpack(&mut script, results, &ready);
     Box::new(script)
+}
+
+/// Bytes up to which leaders have room for a parcel that they hand on.
+const MOST: u64 = 4 << 20;
+
+/// The ways that parcels take, if they do not go straight.
+fn ways<'a>(network: &'a Network, strategy: &Strategy) -> Option<&'a Ways> {
+    let ways = network
+        .ways()
+        .filter(|_| strategy.algorithm == Algorithm::LeadersRouted)?;
+    (largest(network).saturating_pow(2).saturating_mul(SHORT) <= MOST).then_some(&**ways)
+}
+
+/// Processes of the largest site.
+fn largest(network: &Network) -> u64 {
+    let sizes = (0..network.clusters(1)).map(|site| network.span(1, site).len() as u64);
+    sizes.max().unwrap_or(0)
 }
 
 /// What the processes of the subtree have told.
@@ -176,24 +184,6 @@ impl Process<'_> {
         (row, whole, script.join(come))
     }
 
-    /// Hands on the parcels of others, of lengths that their senders have told.
-    fn hand_on(&self, script: &mut Script, relays: &[Relay], lengths: &[u64]) {
-        let council = Council::outermost(self.network, self.me);
-        let own = relays.iter().filter(|relay| relay.at == self.me);
-        for (relay, &length) in own.zip(lengths).filter(|(_, length)| **length > 0) {
-            let data = Slice {
-                buffer: script.memory(length),
-                offset: 0,
-                length,
-            };
-            let slot = Parcels::slot_between(&council, relay.from, relay.to);
-            let from = council.rank(relay.from);
-            let come = script.push(Action::Receive { from, data, slot }, After::NONE);
-            let to = council.rank(relay.to);
-            script.push(Action::Send { to, data, slot }, After::from_iter([come]));
-        }
-    }
-
     /// Hands the children what is theirs when it is there; gives the own part.
     fn spread(&self, script: &mut Script, row: &Row, results: Buffer, there: &After) -> Slice {
         let family = self.sizes.family;
@@ -227,9 +217,13 @@ impl Process<'_> {
     }
 
     /// The leader of a site; gives its results and the steps after which they are there.
-    fn leader(&self, script: &mut Script, given: (Buffer, &After), relays: &[Relay]) -> (Slice, After) {
+    fn leader(&self, script: &mut Script, given: (Buffer, &After), ways: Option<&Ways>) -> (Slice, After) {
         let family = self.sizes.family;
         let council = Council::outermost(self.network, self.me);
+        if let Some(ways) = ways {
+            let block = SHORT / self.call.unit_bytes.max(1);
+            Parcels::hand_on(&council, ways, script, largest(self.network).pow(2) * block);
+        }
         let (_, rows, collected) = self.collect(script, given);
         let row = self.sizes.row(|position, rank| self.sizes.from(position, rank));
         let lengths = self.lengths(&council);
@@ -237,7 +231,7 @@ impl Process<'_> {
         let parcels = Parcels {
             council: &council,
             routes: None,
-            through: &|from, to| relays.iter().find(|r| (r.from, r.to) == (from, to)).map(|r| r.at),
+            ways,
             length: &|from, to| lengths[(from * k + to) as usize],
             out: script.memory(rows.length),
             coming: script.memory(memory),

@@ -3,10 +3,13 @@
 
 use super::Fault;
 use super::token::Value;
-use crate::step::{Action, Buffer, Plan, Slice, Step, StepId, WINDOW};
+use crate::step::{Action, Buffer, Plan, Rank, Slice, Step, StepId, WINDOW};
 use crate::touch::Touch;
 use isthmus_topology::Level;
 use std::collections::BTreeMap;
+
+/// To whom a message is handed on, and its slot.
+type Onward = (Rank, u16);
 
 /// The user's buffers of one process. A missing buffer is `None`; a unit without a value has not been written.
 #[derive(Clone, Debug)]
@@ -51,6 +54,8 @@ pub(crate) struct Process<V> {
     ended: bool,
     /// Of each step.
     causes: Vec<Cause>,
+    /// What has come and is to be handed on, by step.
+    carried: BTreeMap<StepId, Vec<V>>,
 }
 
 impl<V: Value> Process<V> {
@@ -66,6 +71,7 @@ impl<V: Value> Process<V> {
             fetched: 0,
             ended: false,
             causes: Vec::new(),
+            carried: BTreeMap::new(),
         }
     }
 
@@ -201,8 +207,44 @@ impl<V: Value> Process<V> {
                 let values = a.into_iter().zip(b).map(pair).collect::<Result<_, _>>()?;
                 self.write(target, values)
             }
-            Action::Send { .. } | Action::Receive { .. } => Ok(()),
+            Action::Send { .. } | Action::Receive { .. } | Action::Forward { .. } => Ok(()),
         }
+    }
+
+    /// What a step sends, and what it is caused by. The step is complete then.
+    pub(crate) fn send(&mut self, id: StepId, rank: Rank) -> Result<(Vec<V>, Cause), Fault> {
+        let (values, causes) = match (self.action(id), self.carried.remove(&id)) {
+            (Action::Send { data, .. }, _) => (self.read(data)?, self.causes(id, rank)),
+            (_, Some(values)) => (values, self.causes[id as usize]),
+            (action, None) => unreachable!("{action:?} sends nothing"),
+        };
+        self.set_causes(id, causes);
+        self.complete(id);
+        Ok((values, causes))
+    }
+
+    /// A step receives a message. Gives to whom it is to be handed on; otherwise the step is complete.
+    pub(crate) fn receive(
+        &mut self,
+        id: StepId,
+        rank: Rank,
+        values: Vec<V>,
+        message: Cause,
+    ) -> Result<Option<Onward>, Fault> {
+        self.set_causes(id, self.causes(id, rank).and(message));
+        match self.action(id) {
+            Action::Receive { data, .. } => self.write(data, values)?,
+            Action::Forward { to, most, slot, .. } => {
+                if values.len() as u64 > most {
+                    return Err(Fault::new(format!("{} units arrive, at most {most}", values.len())));
+                }
+                self.carried.insert(id, values);
+                return Ok(Some((to, slot)));
+            }
+            action => unreachable!("{action:?} receives nothing"),
+        }
+        self.complete(id);
+        Ok(None)
     }
 
     pub(crate) fn read(&self, slice: Slice) -> Result<Vec<V>, Fault> {
@@ -243,9 +285,14 @@ impl<V: Value> Process<V> {
 
 /// Two messages whose order would decide which is which.
 fn same_message(a: &Action, b: &Action) -> bool {
-    match (a, b) {
-        (Action::Send { to: p, slot: s, .. }, Action::Send { to: q, slot: t, .. }) => (p, s) == (q, t),
-        (Action::Receive { from: p, slot: s, .. }, Action::Receive { from: q, slot: t, .. }) => (p, s) == (q, t),
-        _ => false,
-    }
+    let sent = |action: &Action| match *action {
+        Action::Send { to, slot, .. } | Action::Forward { to, slot, .. } => Some((to, slot)),
+        _ => None,
+    };
+    let received = |action: &Action| match *action {
+        Action::Receive { from, slot, .. } | Action::Forward { from, slot, .. } => Some((from, slot)),
+        _ => None,
+    };
+    let same = |a: Option<(Rank, u16)>, b| a.is_some() && a == b;
+    same(sent(a), sent(b)) || same(received(a), received(b))
 }

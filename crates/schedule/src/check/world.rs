@@ -122,7 +122,7 @@ impl<'a, V: Value> World<'a, V> {
         let action = self.processes[rank as usize].action(id);
         let key = match action {
             Action::Send { to, slot, .. } => (rank, to, slot),
-            Action::Receive { from, slot, .. } => (from, rank, slot),
+            Action::Receive { from, slot, .. } | Action::Forward { from, slot, .. } => (from, rank, slot),
             Action::Copy { .. } | Action::Reduce { .. } => {
                 let process = &mut self.processes[rank as usize];
                 process.compute(&action, self.manner.commutative)?;
@@ -153,25 +153,19 @@ impl<'a, V: Value> World<'a, V> {
         waiting.sends.pop_front();
         waiting.receives.pop_front();
         let (sender, receiver) = (from as usize, to as usize);
-        let Action::Send { data: source, .. } = self.processes[sender].action(send) else {
-            unreachable!("a send")
-        };
-        let Action::Receive { data: place, .. } = self.processes[receiver].action(receive) else {
-            unreachable!("a receive")
-        };
-        let values = self.processes[sender].read(source).map_err(|f| f.at(from, send))?;
-        self.processes[receiver]
-            .write(place, values)
-            .map_err(|f| f.at(to, receive))?;
+        let (values, causes) = self.processes[sender].send(send, from).map_err(|f| f.at(from, send))?;
         let level = self.shape.level_between(from, to);
-        self.crossings.count(level, source.length * self.manner.unit_bytes);
-        let causes = self.processes[sender].causes(send, from);
-        self.processes[sender].set_causes(send, causes);
-        let both = self.processes[receiver].causes(receive, to).and(causes.message(level));
-        self.processes[receiver].set_causes(receive, both);
-        self.processes[sender].complete(send);
-        self.processes[receiver].complete(receive);
+        self.crossings
+            .count(level, values.len() as u64 * self.manner.unit_bytes);
+        let onward = self.processes[receiver]
+            .receive(receive, to, values, causes.message(level))
+            .map_err(|f| f.at(to, receive))?;
         self.refresh(from)?;
+        if let Some((next, slot)) = onward {
+            let key = (to, next, slot);
+            self.waiting.entry(key).or_default().sends.push_back(receive);
+            self.deliver(key)?;
+        }
         self.refresh(to)
     }
 }
@@ -287,6 +281,30 @@ mod tests {
     fn a_message_that_nobody_awaits() {
         let text = fault(true, vec![vec![(send(1, OWN), vec![])], vec![]]);
         assert!(text.contains("waits for ever"), "{text}");
+    }
+
+    #[test]
+    fn messages_handed_on() {
+        let forward = |most| Action::Forward {
+            from: 0,
+            to: 2,
+            most,
+            slot: 0,
+        };
+        let plans = |most| {
+            vec![
+                vec![(send(1, OWN), vec![])],
+                vec![(forward(most), vec![])],
+                vec![(receive(1, A), vec![])],
+            ]
+        };
+        assert_eq!(fault(true, plans(7)), "");
+        let text = fault(true, plans(0));
+        assert!(text.contains("at most 0"), "{text}");
+        let mut twice = plans(7);
+        twice[1].push((send(2, OWN), vec![]));
+        let text = fault(true, twice);
+        assert!(text.contains("races with step 0"), "{text}");
     }
 
     #[test]

@@ -215,7 +215,12 @@ impl Counting {
                     let counts = counter.buffer(&from).to_vec();
                     counter.buffer(&to).copy_from_slice(&counts);
                 }
-                Action::Reduce { .. } => {}
+                Action::Reduce { operand, target, .. } => {
+                    let counts = counter.buffer(&operand).to_vec();
+                    let sums = counter.buffer(&target).iter_mut();
+                    sums.zip(counts).for_each(|(sum, count)| *sum += count);
+                }
+                Action::Forward { .. } => unreachable!("counts are as many as everybody knows"),
             }
         }
     }

@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 pub(super) enum Task {
     Send,
     Receive,
+    /// A receive that becomes a send.
+    Forward,
     Reduce,
     Copy,
 }
@@ -39,6 +41,7 @@ impl Work {
         match *action {
             Action::Send { to, data, slot } => work(Task::Send, data.length, to, slot),
             Action::Receive { from, data, slot } => work(Task::Receive, data.length, from, slot),
+            Action::Forward { from, slot, .. } => work(Task::Forward, 0, from, slot),
             Action::Reduce { target, .. } => work(Task::Reduce, target.length, 0, 0),
             Action::Copy { to, .. } => work(Task::Copy, to.length, 0, 0),
         }
@@ -54,6 +57,8 @@ struct State {
     near: [u16; 2],
     /// The last of the others, in `Process::edges`; [`NONE`].
     others: u32,
+    /// To whom a message is handed on.
+    onward: Rank,
 }
 
 /// Of `State::waits`: complete.
@@ -114,6 +119,18 @@ impl Process {
         self.window[(step - self.base) as usize].work
     }
 
+    /// A message of so many units has come that is to be handed on.
+    pub(super) fn carry(&mut self, step: StepId, units: u64) {
+        self.window[(step - self.base) as usize].work.units = units;
+    }
+
+    /// A message has been received that is to be handed on: the step becomes a send.
+    pub(super) fn turn(&mut self, step: StepId) {
+        let state = &mut self.window[(step - self.base) as usize];
+        state.work.task = Task::Send;
+        state.work.peer = state.onward;
+    }
+
     /// Learns steps while the window has room, and reports those that can run at once.
     pub(super) fn fill(&mut self, ready: &mut Vec<StepId>) {
         while self.window.len() < self.room as usize {
@@ -144,6 +161,10 @@ impl Process {
             waits,
             near: [0; 2],
             others: NONE,
+            onward: match step.action {
+                Action::Forward { to, .. } => to,
+                _ => NONE,
+            },
         });
     }
 

@@ -11,6 +11,8 @@ use super::{Limits, Stopped};
 use crate::check::Crossings;
 use crate::step::{Plan, Rank, StepId};
 use isthmus_topology::{Level, Links, Topology};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 pub(super) struct World<'a> {
     links: &'a Links,
@@ -24,6 +26,8 @@ pub(super) struct World<'a> {
     handled: u64,
     wires: Wires<'a>,
     crossings: Crossings,
+    /// Units of the messages under way, if some are handed on by processes that do not know it.
+    lengths: Option<FxHashMap<Key, VecDeque<u64>>>,
     journal: Journal,
     /// The last process to be over (of several, the lowest rank), when, and its last record.
     last: (u64, Rank, u32),
@@ -42,6 +46,7 @@ impl<'a> World<'a> {
             handled: 0,
             wires: Wires::new(topology, links),
             crossings: Crossings::default(),
+            lengths: None,
             journal: Journal::new(limits.records),
             last: (0, 0, NONE),
         }
@@ -51,6 +56,9 @@ impl<'a> World<'a> {
         let mut ready = Vec::new();
         for (rank, plan) in (0..).zip(plans) {
             self.here = self.areas.home(rank);
+            if plan.forwards() {
+                self.lengths.get_or_insert_default();
+            }
             self.processes.push(Process::new(plan));
             self.finished.push(0);
             self.processes[rank as usize].fill(&mut ready);
@@ -117,6 +125,10 @@ impl<'a> World<'a> {
     }
 
     fn done(&mut self, rank: Rank, step: StepId, event: &Event, ready: &mut Vec<StepId>) {
+        if self.processes[rank as usize].work(step).task == Task::Forward {
+            self.processes[rank as usize].turn(step);
+            return self.start(rank, step, event.time, event.cause);
+        }
         let process = &mut self.processes[rank as usize];
         process.complete(step, ready);
         if process.is_over() {
@@ -142,7 +154,7 @@ impl<'a> World<'a> {
                 let (end, record) = self.occupy(Kind::Send, level, (rank, work.peer), bytes, cost.send, (now, cause));
                 self.at(end, What::Leave { rank, step }, record);
             }
-            Task::Receive => {
+            Task::Receive | Task::Forward => {
                 let (from, to, slot) = (work.peer, rank, work.slot);
                 if self.areas.all[self.here as usize].take(Key { from, to, slot }) {
                     self.receive(from, rank, step, (now, cause));
@@ -175,6 +187,10 @@ impl<'a> World<'a> {
             _ => self.wires.lane(level, rank, to),
         };
         let (begin, end, cause) = lane.take(bytes, cost.gap, (now, cause), record);
+        if let Some(lengths) = &mut self.lengths {
+            let units = lengths.entry(Key { from: rank, to, slot }).or_default();
+            units.push_back(work.units);
+        }
         self.crossings.count(level, bytes);
         self.journal.keep(Record {
             kind: Kind::Link,
@@ -210,10 +226,21 @@ impl<'a> World<'a> {
     }
 
     fn receive(&mut self, from: Rank, rank: Rank, step: StepId, since: (u64, u32)) {
-        let bytes = self.bytes(self.processes[rank as usize].work(step).units);
+        let work = self.processes[rank as usize].work(step);
+        let units = self.received((from, rank, work.slot), step);
+        let bytes = self.bytes(units.unwrap_or(work.units));
         let cost = self.wires.cost(from, rank, bytes);
         let (end, record) = self.occupy(Kind::Receive, cost.level, (rank, from), bytes, cost.receive, since);
         self.at(end, What::Done { rank, step }, record);
+    }
+
+    /// Units of a message that is received, where that is noted; a step that hands it on learns them.
+    fn received(&mut self, (from, to, slot): (Rank, Rank, u16), step: StepId) -> Option<u64> {
+        let units = self.lengths.as_mut()?.get_mut(&Key { from, to, slot })?.pop_front()?;
+        if self.processes[to as usize].work(step).task == Task::Forward {
+            self.processes[to as usize].carry(step, units);
+        }
+        Some(units)
     }
 
     /// Occupies a process and keeps the record. Gives the end and the record's number.
