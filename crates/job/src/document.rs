@@ -6,6 +6,9 @@
 //! arguments = ["--years", "20"]
 //! environment = { YEAR = "1850" }
 //! directory = "run"
+//! inputs = ["mesh.nc"]              # files that come along, and go back: see the module `transfer`
+//! outputs = ["*.out"]
+//! setup = ["ulimit -c 0"]           # commands of a POSIX shell before anything else, also per subjob
 //!
 //! [[subjob]]
 //! site = "home"
@@ -40,6 +43,7 @@ use crate::model::{Contact, Job, Program, Subjob, check_count};
 use crate::rsl;
 use crate::rsl::syntax::{Operator, Spec};
 use crate::sites;
+use crate::transfer::{Input, Pattern, Transfers};
 use isthmus_wire::grid::Allocation;
 use std::ops::Range;
 use toml_edit::{ImDocument, Item, TableLike, Value};
@@ -47,19 +51,23 @@ use toml_edit::{ImDocument, Item, TableLike, Value};
 /// Largest job file, bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
-const TOP_KEYS: [&str; 10] = [
+const TOP_KEYS: [&str; 14] = [
     "arguments",
     "directory",
     "environment",
+    "inputs",
     "level",
     "link",
+    "outputs",
     "process",
     "program",
     "requests",
+    "results",
+    "setup",
     "stage",
     "subjob",
 ];
-const SUBJOB_KEYS: [&str; 18] = [
+const SUBJOB_KEYS: [&str; 22] = [
     "account",
     "appnum",
     "arguments",
@@ -69,13 +77,17 @@ const SUBJOB_KEYS: [&str; 18] = [
     "directory",
     "environment",
     "exclusive",
+    "inputs",
     "lan",
     "limit",
     "nodes",
+    "outputs",
     "program",
     "queue",
     "requests",
+    "results",
     "scheduler",
+    "setup",
     "site",
     "stage",
 ];
@@ -107,6 +119,8 @@ struct Common {
     directory: Option<String>,
     stage: Option<bool>,
     requests: Vec<Request>,
+    setup: Vec<String>,
+    files: Transfers,
 }
 
 impl<'a> Document<'a> {
@@ -234,6 +248,8 @@ impl<'a> Document<'a> {
             directory: common.directory,
             stage: common.stage.unwrap_or(true),
             requests: common.requests,
+            setup: common.setup,
+            files: common.files,
             allocation: allocation?,
             site,
         };
@@ -261,7 +277,43 @@ impl<'a> Document<'a> {
             directory: errors.take(self.text(table, "directory")).flatten().or(above.directory),
             stage: errors.take(self.flag(table, "stage")).flatten().or(above.stage),
             requests,
+            setup: [
+                above.setup,
+                errors.take(self.texts(table, "setup")).flatten().unwrap_or_default(),
+            ]
+            .concat(),
+            files: self.transfers(table, above.files, errors),
         }
+    }
+
+    /// Files of a subjob replace those that stand at the top.
+    fn transfers(&self, table: &dyn TableLike, above: Transfers, errors: &mut JobErrors) -> Transfers {
+        Transfers {
+            inputs: self
+                .parsed(table, "inputs", errors, Input::parse)
+                .unwrap_or(above.inputs),
+            outputs: self
+                .parsed(table, "outputs", errors, Pattern::parse)
+                .unwrap_or(above.outputs),
+            results: errors.take(self.text(table, "results")).flatten().or(above.results),
+        }
+    }
+
+    fn parsed<T>(
+        &self,
+        table: &dyn TableLike,
+        key: &str,
+        errors: &mut JobErrors,
+        parse: impl Fn(&str) -> Result<T, JobError>,
+    ) -> Option<Vec<T>> {
+        let texts = errors.take(self.texts(table, key)).flatten()?;
+        let items = table.get(key).and_then(Item::as_array);
+        let spans = items.into_iter().flatten().map(|v| v.span().unwrap_or(0..0));
+        let parsed = texts
+            .iter()
+            .zip(spans)
+            .map(|(text, span)| parse(text).map_err(|e| self.at(e, span)));
+        Some(parsed.filter_map(|result| errors.take(result)).collect())
     }
 
     /// Relations of RSL about attributes that are kept.
@@ -313,7 +365,7 @@ impl<'a> Document<'a> {
             .ok_or_else(|| self.wrong_type(item, "appnum", "a number from 0"))
     }
 
-    fn allocation(
+    pub(crate) fn allocation(
         &self,
         table: &dyn TableLike,
         span: &Range<usize>,
@@ -373,7 +425,7 @@ impl<'a> Document<'a> {
         }))
     }
 
-    fn texts(&self, table: &dyn TableLike, key: &str) -> Result<Option<Vec<String>>, JobError> {
+    pub(crate) fn texts(&self, table: &dyn TableLike, key: &str) -> Result<Option<Vec<String>>, JobError> {
         let Some(item) = table.get(key) else {
             return Ok(None);
         };
@@ -409,7 +461,7 @@ impl<'a> Document<'a> {
         Ok(Some(count))
     }
 
-    fn texts_by_name(&self, item: &Item, key: &str) -> Result<Vec<(String, String)>, JobError> {
+    pub(crate) fn texts_by_name(&self, item: &Item, key: &str) -> Result<Vec<(String, String)>, JobError> {
         let table = item
             .as_table_like()
             .ok_or_else(|| self.wrong_type(item, key, "a table of texts"))?;
@@ -437,7 +489,7 @@ impl<'a> Document<'a> {
     }
 
     /// An error for every key that is not known.
-    fn unknown_keys<'k>(
+    pub(crate) fn unknown_keys<'k>(
         &'k self,
         table: &'k dyn TableLike,
         known: &'k [&'k str],

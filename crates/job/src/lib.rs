@@ -20,6 +20,7 @@
 pub mod allocation;
 pub mod attributes;
 pub mod cache;
+pub mod catalogue;
 pub mod coallocation;
 mod contact;
 pub mod document;
@@ -34,6 +35,7 @@ pub mod numbering;
 pub mod quantity;
 pub mod rsl;
 pub mod sites;
+pub mod transfer;
 
 pub use error::{JobError, JobErrors, Location, Paint};
 pub use isthmus_wire::grid::{Allocation, Scheduler};
@@ -55,6 +57,10 @@ pub fn fuzz(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = document::parse(text, "fuzz.toml");
     let _ = grid::parse(text, "fuzz.toml");
+    let _ = catalogue::parse(text, "fuzz.toml");
+    if let Ok(input) = transfer::Input::parse(text) {
+        assert_eq!(transfer::Input::parse(&input.to_string()), Ok(input));
+    }
     let _ = links::parse(text, "fuzz.toml");
     if let Ok(cache) = cache::parse(text, "fuzz.toml") {
         assert_eq!(cache::parse(&cache.format(), "again.toml"), Ok(cache));

@@ -5,6 +5,7 @@ use crate::attributes::{Request, Setting};
 use crate::error::JobError;
 use crate::links::Pins;
 use crate::rsl::syntax::Operator;
+use crate::transfer::{MAX_TRANSFERS, Transfers};
 use isthmus_wire::grid::Allocation;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +54,10 @@ pub struct Subjob {
     pub stage: bool,
     /// What else is asked for, kept for whoever can give it.
     pub requests: Vec<Request>,
+    /// Commands of a POSIX shell before anything else at the machine.
+    pub setup: Vec<String>,
+    /// Files that come and go.
+    pub files: Transfers,
 }
 
 /// How a site is reached.
@@ -238,6 +243,10 @@ impl Subjob {
             check_destination(destination)?;
         }
         check_count(&self.site, self.count)?;
+        if self.files.inputs.len().max(self.files.outputs.len()) > MAX_TRANSFERS {
+            let problem = format!("site '{}' has more than {MAX_TRANSFERS} inputs or outputs", self.site);
+            return Err(JobError::new(problem).hint("name the directory that they are in"));
+        }
         if self.program.any.is_none() && self.program.by_architecture.is_empty() {
             return Err(JobError::new(format!("site '{}' has no program to run", self.site)));
         }
@@ -260,6 +269,7 @@ impl Subjob {
             .chain(self.program.by_architecture.values())
             .map(|p| ("program", p));
         let directory = self.directory.iter().map(|d| ("directory", d));
+        let directory = directory.chain(self.setup.iter().map(|s| ("set-up command", s)));
         let mut bytes = 0;
         for (what, text) in arguments.chain(variables).chain(programs).chain(directory) {
             if text.contains('\0') {
@@ -375,6 +385,8 @@ pub(crate) mod tests {
             allocation: None,
             stage: true,
             requests: vec![],
+            setup: vec![],
+            files: Transfers::default(),
         }
     }
 

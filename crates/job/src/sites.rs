@@ -5,6 +5,7 @@
 use crate::allocation;
 use crate::error::JobError;
 use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count};
+use crate::transfer::Transfers;
 use isthmus_wire::grid::{Allocation, Scheduler};
 use std::collections::BTreeMap;
 
@@ -24,6 +25,11 @@ pub struct SiteSpec {
 impl SiteSpec {
     /// Reads a specification.
     pub fn parse(text: &str) -> Result<Self, JobError> {
+        Self::parse_known(text, &|_| None)
+    }
+
+    /// Reads a specification where the schedulers of some sites are known, by contact.
+    pub fn parse_known(text: &str, known: &dyn Fn(&str) -> Option<Scheduler>) -> Result<Self, JobError> {
         let (text, options) = text.split_once(',').map_or((text, None), |(t, o)| (t, Some(o)));
         let (alias, rest) = match text.split_once('=') {
             Some((alias, rest)) => (Some(alias), rest),
@@ -39,7 +45,7 @@ impl SiteSpec {
         }
         Ok(Self {
             contact: Contact::parse(contact)?,
-            allocation: options.map_or(Ok(None), |o| allocation_of(&name, o))?,
+            allocation: options.map_or(Ok(None), |o| allocation_of(&name, o, known(contact)))?,
             name,
             count,
         })
@@ -91,6 +97,8 @@ pub fn template(program: Program, arguments: Vec<String>) -> Subjob {
         allocation: None,
         stage: true,
         requests: Vec::new(),
+        setup: Vec::new(),
+        files: Transfers::default(),
     }
 }
 
@@ -107,9 +115,9 @@ pub(crate) fn name_apart(subjobs: &mut [Subjob]) {
 }
 
 /// `scheduler=slurm,queue=debug,...` after a site.
-fn allocation_of(site: &str, options: &str) -> Result<Option<Allocation>, JobError> {
+fn allocation_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Option<Allocation>, JobError> {
     let mut asked = Allocation::new(Scheduler::Slurm);
-    let (mut scheduler, mut others) = (None, false);
+    let (mut scheduler, mut others) = (known, false);
     for option in options.split(',') {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
         others |= key != "scheduler";

@@ -94,6 +94,9 @@ fn parts(form: Form, subjob: &Subjob, name: &str, lan: &str) -> Vec<String> {
     if subjob.lan != *lan {
         parts.push(format!("its local network '{}' ('{lan}' instead)", subjob.lan));
     }
+    if form != Form::Toml && !(subjob.files.is_empty() && subjob.setup.is_empty()) {
+        parts.push("its inputs, outputs and set-up commands".to_owned());
+    }
     if form == Form::Rsl {
         rsl(subjob, &mut parts);
     }

@@ -41,6 +41,14 @@ fn common(subjob: &Subjob) -> Vec<String> {
     if !subjob.stage {
         lines.push("stage = false".to_owned());
     }
+    let inputs: Vec<String> = subjob.files.inputs.iter().map(ToString::to_string).collect();
+    let outputs: Vec<String> = subjob.files.outputs.iter().map(|p| p.text().to_owned()).collect();
+    for (key, list) in [("inputs", &inputs), ("outputs", &outputs), ("setup", &subjob.setup)] {
+        if !list.is_empty() {
+            lines.push(format!("{key} = {}", texts(list)));
+        }
+    }
+    lines.extend(subjob.files.results.iter().map(|r| format!("results = {}", text(r))));
     if !subjob.requests.is_empty() {
         let requests: Vec<String> = subjob.requests.iter().map(crate::attributes::Request::text).collect();
         lines.push(format!("requests = {}", texts(&requests)));

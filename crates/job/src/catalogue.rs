@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sites file: what is known of sites beside what the ssh configuration says of them.
+//!
+//! ```toml
+//! [site.lab]
+//! contact = "me@login.lab.example.org"   # default: the name of the site
+//! scheduler = "slurm"                    # or grid-engine, pbs, lsf; without it processes are started there at once
+//!
+//! queue = "debug"                        # all that follows is optional
+//! account = "p1"
+//! limit = "1h"
+//! nodes = 2
+//! exclusive = true
+//! directives = ["--constraint=fast"]
+//! modules = ["gcc/13"]                   # `module load` of these, then the commands of `setup`, before anything else there
+//! setup = [". ~/env.sh"]
+//! environment = { OMP_NUM_THREADS = "1" }
+//! directory = "/scratch/me"
+//! lan = "campus"                         # sites with the same one share a local network
+//! processes = 512                        # most of a job there
+//! ports = "50000-50100"                  # where processes listen
+//! vendor = "mpich"                       # the machine's own MPI
+//!
+//! [site.lab.found]                       # what `isthmus sites add` saw: for people, nothing of it is obeyed
+//!
+//! [[link]]                               # what is known of links for sure: see the module `links`
+//! between = ["home", "lab"]
+//! latency = "20 ms"
+//! ```
+
+use crate::allocation;
+use crate::document::Document;
+use crate::error::{JobError, JobErrors};
+use crate::links::Pins;
+use crate::model::{Contact, Job, Subjob, check_count, check_name};
+use crate::rsl;
+use isthmus_wire::grid::{Allocation, Scheduler};
+use std::collections::BTreeMap;
+use toml_edit::{Item, TableLike};
+
+/// Keys of a site.
+pub const KEYS: [&str; 17] = [
+    "account",
+    "contact",
+    "directives",
+    "directory",
+    "environment",
+    "exclusive",
+    "found",
+    "lan",
+    "limit",
+    "modules",
+    "nodes",
+    "ports",
+    "processes",
+    "queue",
+    "scheduler",
+    "setup",
+    "vendor",
+];
+const TOP_KEYS: [&str; 4] = ["level", "link", "process", "site"];
+/// Most bytes of all set-up commands of a site.
+const MAX_SETUP: usize = 16 << 10;
+/// The variable that tells processes where to listen.
+pub const PORTS: &str = "ISTHMUS_PORTS";
+
+/// All sites of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Catalogue {
+    sites: BTreeMap<String, Entry>,
+    links: Pins,
+}
+
+/// What is known of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// How to get there.
+    pub contact: Contact,
+    /// What its scheduler is asked for where the job does not say so.
+    pub allocation: Option<Allocation>,
+    /// Modules and commands before anything else.
+    pub setup: Vec<String>,
+    /// Variables for processes there.
+    pub environment: Vec<(String, String)>,
+    /// Where processes run.
+    pub directory: Option<String>,
+    /// Its local network.
+    pub lan: Option<String>,
+    /// Most processes of a job.
+    pub processes: Option<u32>,
+    /// First and last port to listen on.
+    pub ports: Option<(u16, u16)>,
+    /// The machine's own MPI.
+    pub vendor: Option<String>,
+    /// What was found when it was looked at.
+    pub found: Vec<(String, String)>,
+}
+
+impl Entry {
+    /// A site of which only the ssh configuration knows.
+    pub fn bare(name: &str) -> Result<Self, JobError> {
+        Ok(Self {
+            contact: Contact::parse(name)?,
+            allocation: None,
+            setup: Vec::new(),
+            environment: Vec::new(),
+            directory: None,
+            lan: None,
+            processes: None,
+            ports: None,
+            vendor: None,
+            found: Vec::new(),
+        })
+    }
+}
+
+/// Reads a sites file; `file` is its name for messages.
+pub fn parse(text: &str, file: &str) -> Result<Catalogue, JobErrors> {
+    let source = Document { text, file };
+    let document = source.read("sites file")?;
+    let top: &dyn TableLike = document.as_table();
+    let mut errors = JobErrors::default();
+    source
+        .unknown_keys(top, &TOP_KEYS, "a sites file")
+        .for_each(|e| errors.push(e));
+    let mut catalogue = Catalogue::default();
+    if let Some(item) = top.get("site") {
+        match item.as_table_like() {
+            Some(sites) => source.sites(sites, &mut catalogue, &mut errors),
+            None => errors.push(source.wrong_type(item, "site", "tables: [site.NAME]")),
+        }
+    }
+    let links = errors.take(source.pins(top, |name| Some(name.to_owned())));
+    catalogue.links = links.unwrap_or_default();
+    errors.or(Some(catalogue))
+}
+
+impl Document<'_> {
+    fn sites(&self, sites: &dyn TableLike, catalogue: &mut Catalogue, errors: &mut JobErrors) {
+        for (name, item) in sites.iter() {
+            let Some(table) = item.as_table_like() else {
+                errors.push(self.wrong_type(item, name, "a table: [site.NAME]"));
+                continue;
+            };
+            let key = sites
+                .get_key_value(name)
+                .and_then(|(key, _)| key.span())
+                .unwrap_or(0..0);
+            if let Some(entry) = self.entry(name, table, key, errors) {
+                catalogue.sites.insert(name.to_owned(), entry);
+            }
+        }
+    }
+
+    fn entry(
+        &self,
+        name: &str,
+        table: &dyn TableLike,
+        key: std::ops::Range<usize>,
+        errors: &mut JobErrors,
+    ) -> Option<Entry> {
+        self.unknown_keys(table, &KEYS, "a site").for_each(|e| errors.push(e));
+        errors.take(check_site_name(name).map_err(|e| self.at(e, key.clone())));
+        let contact = errors.take(match self.text(table, "contact") {
+            Ok(Some(contact)) => self.point(Contact::parse(&contact), table, "contact"),
+            Ok(None) => Contact::parse(name).map_err(|e| self.at(e, key.clone())),
+            Err(error) => Err(error),
+        });
+        let modules = errors.take(self.texts(table, "modules")).flatten().unwrap_or_default();
+        let setup = errors.take(self.texts(table, "setup")).flatten().unwrap_or_default();
+        let environment = table
+            .get("environment")
+            .map(|item| self.texts_by_name(item, "environment"));
+        Some(Entry {
+            allocation: errors.take(self.allocation(table, &key, name)).flatten(),
+            setup: errors.take(self.point(commands(&modules, setup), table, "modules"))?,
+            environment: errors.take(environment.transpose()).flatten().unwrap_or_default(),
+            directory: errors.take(self.text(table, "directory")).flatten(),
+            lan: errors.take(self.lan(table)).flatten(),
+            processes: errors.take(self.most(table, name)).flatten(),
+            ports: errors.take(self.ports(table)).flatten(),
+            vendor: errors.take(self.text(table, "vendor")).flatten(),
+            found: found(table),
+            contact: contact?,
+        })
+    }
+
+    fn lan(&self, table: &dyn TableLike) -> Result<Option<String>, JobError> {
+        let lan = self.text(table, "lan")?;
+        lan.map(|lan| self.point(check_name("lan", &lan), table, "lan").map(|()| lan))
+            .transpose()
+    }
+
+    fn most(&self, table: &dyn TableLike, site: &str) -> Result<Option<u32>, JobError> {
+        let Some(item) = table.get("processes") else {
+            return Ok(None);
+        };
+        let number = item
+            .as_integer()
+            .ok_or_else(|| self.wrong_type(item, "processes", "a number"))?;
+        let count = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
+        self.point(check_count(site, count), table, "processes")?;
+        Ok(Some(count))
+    }
+
+    fn ports(&self, table: &dyn TableLike) -> Result<Option<(u16, u16)>, JobError> {
+        let Some(text) = self.text(table, "ports")? else {
+            return Ok(None);
+        };
+        self.point(ports(&text), table, "ports").map(Some)
+    }
+}
+
+/// `FIRST-LAST`.
+pub fn ports(text: &str) -> Result<(u16, u16), JobError> {
+    let number = |t: &str| t.trim().parse::<u16>().ok().filter(|p| *p > 0);
+    let range = text.split_once('-').and_then(|(a, b)| Some((number(a)?, number(b)?)));
+    range.filter(|(a, b)| a <= b).ok_or_else(|| {
+        JobError::new(format!("'{text}' is not a range of ports")).hint("write for example \"50000-50100\"")
+    })
+}
+
+/// A site is named in `--site NAME:N` and in `isthmus://NAME/PATH`.
+pub fn check_site_name(name: &str) -> Result<(), JobError> {
+    check_name("site", name)?;
+    if name == "home" || name.contains([':', '=', ',', '/', '#']) || name.starts_with('-') {
+        return Err(
+            JobError::new(format!("'{name}' cannot be the name of a site in this file"))
+                .hint("use letters, digits, '.', '_', '-' and '@'; 'home' is this machine"),
+        );
+    }
+    Ok(())
+}
+
+/// `module load`s and commands as lines of a POSIX shell.
+fn commands(modules: &[String], setup: Vec<String>) -> Result<Vec<String>, JobError> {
+    let odd = |m: &&String| {
+        m.is_empty() || m.starts_with('-') || !m.chars().all(|c| c.is_ascii_alphanumeric() || "._-+/@".contains(c))
+    };
+    if let Some(module) = modules.iter().find(odd) {
+        return Err(JobError::new(format!("{module:?} cannot be the name of a module")));
+    }
+    let mut lines = Vec::new();
+    if !modules.is_empty() {
+        lines.push(MODULES.split_whitespace().collect::<Vec<_>>().join(" "));
+        lines.extend(modules.iter().map(|m| format!("module load {m} || exit 1")));
+    }
+    lines.extend(setup);
+    if lines.iter().map(String::len).sum::<usize>() > MAX_SETUP || lines.iter().any(|l| l.contains('\0')) {
+        return Err(
+            JobError::new(format!("the set-up commands take more than {MAX_SETUP} bytes"))
+                .hint("put them into a file there"),
+        );
+    }
+    Ok(lines)
+}
+
+/// A shell that is not interactive often does not know `module`.
+const MODULES: &str = r"
+    command -v module >/dev/null 2>&1 || for f in /etc/profile.d/modules.sh /etc/profile.d/lmod.sh
+    /usr/share/modules/init/sh /usr/share/lmod/lmod/init/sh; do if test -r $f; then . $f; break; fi; done;
+    command -v module >/dev/null 2>&1 || { echo isthmus: this site has no module command >&2; exit 1; }
+";
+
+fn found(table: &dyn TableLike) -> Vec<(String, String)> {
+    let Some(found) = table.get("found").and_then(Item::as_table_like) else {
+        return Vec::new();
+    };
+    let text = |item: &Item| {
+        item.as_str()
+            .map_or_else(|| item.to_string().trim().to_owned(), str::to_owned)
+    };
+    found.iter().map(|(key, item)| (key.to_owned(), text(item))).collect()
+}
+
+impl Catalogue {
+    /// The site of this name.
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        self.sites.get(name)
+    }
+
+    /// All sites, by name.
+    pub fn sites(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.sites.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// The scheduler of a site.
+    pub fn scheduler(&self, site: &str) -> Option<Scheduler> {
+        self.get(site).and_then(|e| e.allocation.as_ref()).map(|a| a.scheduler)
+    }
+
+    /// How a site is reached: as the file says, or as the ssh configuration does.
+    pub fn contact(&self, site: &str) -> Result<Contact, JobError> {
+        self.get(site)
+            .map_or_else(|| Contact::parse(site), |entry| Ok(entry.contact.clone()))
+    }
+
+    /// The job with what is known of its sites. A subjob is at a site of the file when the name of the site is its contact; what
+    /// the job says itself counts.
+    pub fn complete(&self, job: Job) -> Result<Job, JobError> {
+        if self.sites.is_empty() && self.links == Pins::default() {
+            return Ok(job);
+        }
+        let links = job.links().clone().over(self.links.clone());
+        let mut subjobs = job.subjobs().to_vec();
+        for subjob in &mut subjobs {
+            let Contact::Ssh(contact) = &subjob.contact else {
+                continue;
+            };
+            if let Some(entry) = self.sites.get(contact) {
+                entry.complete(subjob)?;
+            }
+        }
+        Ok(Job::new(subjobs)?.with_links(links))
+    }
+}
+
+impl Entry {
+    fn complete(&self, subjob: &mut Subjob) -> Result<(), JobError> {
+        if let Some(most) = self.processes.filter(|most| *most < subjob.count) {
+            let problem = format!(
+                "site '{}': {} processes are above its limit of {most}",
+                subjob.site, subjob.count
+            );
+            return Err(JobError::new(problem).hint("ask for fewer, or raise 'processes' in the sites file"));
+        }
+        if subjob.lan == subjob.site || subjob.lan == subjob.contact.to_string() {
+            subjob.lan = self.lan.clone().unwrap_or_else(|| subjob.lan.clone());
+        }
+        subjob.contact = self.contact.clone();
+        subjob.setup.splice(0..0, self.setup.iter().cloned());
+        let ports = self.ports.map(|(a, b)| (PORTS.to_owned(), format!("{a}-{b}")));
+        subjob
+            .environment
+            .splice(0..0, ports.into_iter().chain(self.environment.iter().cloned()));
+        if subjob.directory.is_none() {
+            subjob.directory.clone_from(&self.directory);
+        }
+        match (&mut subjob.allocation, &self.allocation) {
+            (Some(asked), Some(usual)) if asked.scheduler == usual.scheduler => fill(asked, usual),
+            (None, Some(usual)) => {
+                subjob.allocation = Some(Allocation {
+                    nodes: usual.nodes.min(subjob.count),
+                    ..usual.clone()
+                })
+            }
+            _ => {}
+        }
+        rsl::ask(subjob);
+        Ok(())
+    }
+}
+
+/// What was not asked for is as usual.
+fn fill(asked: &mut Allocation, usual: &Allocation) {
+    for (text, other) in [(&mut asked.queue, &usual.queue), (&mut asked.account, &usual.account)] {
+        if text.is_empty() {
+            text.clone_from(other);
+        }
+    }
+    if asked.limit == 0 {
+        asked.limit = usual.limit;
+    }
+    asked.exclusive |= usual.exclusive;
+    asked.directives.splice(0..0, usual.directives.iter().cloned());
+}
+
+/// A sites file as the user wrote it, to be changed without losing their comments.
+#[derive(Debug)]
+pub struct Edit(toml_edit::DocumentMut);
+
+impl Edit {
+    /// The file, which must be one without errors.
+    pub fn new(text: &str, file: &str) -> Result<Self, JobErrors> {
+        parse(text, file)?;
+        let document = text
+            .parse()
+            .map_err(|_| JobError::new(format!("{file}: this is no TOML")))?;
+        Ok(Self(document))
+    }
+
+    /// Sets what is not said yet of a site. `found` replaces what was found before. What stands there stays, with its comments.
+    pub fn describe(&mut self, site: &str, values: &[(&str, Value)], found: &[(String, Value)]) {
+        let sites = self.0.entry("site").or_insert_with(|| {
+            let mut sites = toml_edit::Table::new();
+            sites.set_implicit(true);
+            Item::Table(sites)
+        });
+        let Some(sites) = sites.as_table_like_mut() else { return };
+        let entry = sites
+            .entry(site)
+            .or_insert_with(|| Item::Table(toml_edit::Table::new()));
+        let Some(entry) = entry.as_table_like_mut() else { return };
+        for (key, value) in values {
+            if !entry.contains_key(key) {
+                entry.insert(key, value.item());
+            }
+        }
+        if !found.is_empty() {
+            let mut table = toml_edit::Table::new();
+            for (key, value) in found {
+                table.insert(key, value.item());
+            }
+            entry.insert("found", Item::Table(table));
+        }
+    }
+
+    /// Removes a site. Says whether it was there.
+    pub fn remove(&mut self, site: &str) -> bool {
+        let sites = self.0.get_mut("site").and_then(Item::as_table_like_mut);
+        sites.is_some_and(|sites| sites.remove(site).is_some())
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// A value for a sites file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(i64),
+    /// Yes or no.
+    Flag(bool),
+    /// Texts.
+    Texts(Vec<String>),
+}
+
+impl Value {
+    fn item(&self) -> Item {
+        match self {
+            Self::Text(text) => toml_edit::value(text.as_str()),
+            Self::Number(number) => toml_edit::value(*number),
+            Self::Flag(flag) => toml_edit::value(*flag),
+            Self::Texts(texts) => toml_edit::value(texts.iter().map(String::as_str).collect::<toml_edit::Array>()),
+        }
+    }
+}
+
+/// What may be set for a site from the command line: `KEY=VALUE`.
+pub fn setting(text: &str) -> Result<(&'static str, Value), JobError> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let key = KEYS
+        .into_iter()
+        .find(|k| *k == name && !matches!(*k, "found" | "environment"));
+    let key = key.ok_or_else(|| {
+        let near = crate::error::nearest(name, &KEYS);
+        let hint = near.map_or_else(
+            || format!("keys are {}", KEYS.join(", ")),
+            |near| format!("did you mean '{near}'?"),
+        );
+        JobError::new(format!("'{name}' is nothing that can be set for a site")).hint(hint)
+    })?;
+    let list = || {
+        value
+            .split(',')
+            .map(|v| v.trim().to_owned())
+            .filter(|v| !v.is_empty())
+            .collect()
+    };
+    let number = || {
+        let number = value
+            .parse()
+            .map_err(|_| JobError::new(format!("{key}: '{value}' is not a number")))?;
+        Ok(Value::Number(number))
+    };
+    Ok((
+        key,
+        match key {
+            "nodes" | "processes" => number()?,
+            "exclusive" => Value::Flag(matches!(value, "" | "true" | "yes")),
+            "modules" | "directives" => Value::Texts(list()),
+            "setup" => Value::Texts(vec![value.to_owned()]),
+            "scheduler" => {
+                allocation::scheduler(value)?;
+                Value::Text(value.to_owned())
+            }
+            _ => Value::Text(value.to_owned()),
+        },
+    ))
+}
+
+#[cfg(test)]
+mod tests;
