@@ -74,7 +74,7 @@ pub(crate) fn start(
     outbox: &Outbox,
     events: &mpsc::Sender<Event>,
 ) -> io::Result<Process> {
-    let token = crate::directories::random::<16>()?;
+    let token = isthmus_stage::guarded::random::<16>()?;
     let own = [
         ("ISTHMUS_RENDEZVOUS", rendezvous.to_string_lossy().into_owned()),
         ("ISTHMUS_TOKEN", hex(&token)),

@@ -275,7 +275,7 @@ impl std::fmt::Display for JobErrors {
 impl std::error::Error for JobErrors {}
 
 /// The known word that is nearest to an unknown one, if one is near enough to be what was meant.
-pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word: String = word.chars().take(40).collect();
     let length = word.chars().count();
     let limit = if length < 4 { 1 } else { (length / 3).max(2) };

@@ -2,29 +2,109 @@
 //! Hashes of files, and what machine a program is for.
 
 use isthmus_wire::grid::Hash;
+use isthmus_wire::service::{Manifest, PIECE};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 use std::path::Path;
 
 /// Largest file that is staged, bytes.
-pub const MAX_FILE: u64 = 8 << 30;
+pub const MAX_FILE: u64 = 1 << 40;
 
-/// Hash and size of a file.
-pub fn hash_file(path: &Path) -> io::Result<(Hash, u64)> {
-    let mut file = std::fs::File::open(path)?;
+/// Takes the content of a file in pieces of any length and makes its manifest.
+#[derive(Debug, Default)]
+pub struct Hasher {
+    piece: Sha256,
+    filled: usize,
+    size: u64,
+    pieces: Vec<Hash>,
+}
+
+impl Hasher {
+    /// The next bytes.
+    pub fn update(&mut self, mut bytes: &[u8]) {
+        self.size += bytes.len() as u64;
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(PIECE - self.filled));
+            self.piece.update(now);
+            self.filled += now.len();
+            bytes = later;
+            if self.filled == PIECE {
+                self.close();
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.pieces.push(self.piece.finalize_reset().into());
+        self.filled = 0;
+    }
+
+    /// The manifest of all of it.
+    pub fn finish(mut self) -> Manifest {
+        if self.filled > 0 {
+            self.close();
+        }
+        Manifest {
+            hash: root(self.size, &self.pieces),
+            size: self.size,
+            pieces: self.pieces,
+        }
+    }
+}
+
+/// Hash of a file's size and of the hashes of its pieces: what a cache calls it.
+pub fn root(size: u64, pieces: &[Hash]) -> Hash {
+    let mut hasher = Sha256::new_with_prefix(b"isthmus file 1\0");
+    hasher.update(size.to_le_bytes());
+    pieces.iter().for_each(|piece| hasher.update(piece));
+    hasher.finalize().into()
+}
+
+/// Whether a manifest from outside agrees with itself.
+pub fn is_sound(manifest: &Manifest) -> bool {
+    manifest.size <= MAX_FILE
+        && manifest.count() == manifest.pieces.len() as u64
+        && root(manifest.size, &manifest.pieces) == manifest.hash
+}
+
+/// Whether these bytes are this piece of the file.
+pub fn is_piece(manifest: &Manifest, number: u32, bytes: &[u8]) -> bool {
+    let piece = manifest.pieces.get(number as usize);
+    piece.is_some_and(|hash| bytes.len() == manifest.length(number) && Sha256::digest(bytes)[..] == hash[..])
+}
+
+/// The manifest of a file.
+pub fn manifest_of(path: &Path) -> io::Result<Manifest> {
+    manifest(&mut std::fs::File::open(path)?)
+}
+
+/// The manifest of what is read.
+pub fn manifest(file: &mut impl Read) -> io::Result<Manifest> {
+    let mut hasher = Hasher::default();
+    read_all(file, |bytes| hasher.update(bytes))?;
+    Ok(hasher.finish())
+}
+
+/// SHA-256 and size of a file, for sites that have nothing but `sha256sum`.
+pub fn sha256(path: &Path) -> io::Result<(Hash, u64)> {
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 128 << 10];
+    let size = read_all(&mut std::fs::File::open(path)?, |bytes| hasher.update(bytes))?;
+    Ok((hasher.finalize().into(), size))
+}
+
+fn read_all(file: &mut impl Read, mut each: impl FnMut(&[u8])) -> io::Result<u64> {
+    let mut buffer = vec![0; 256 << 10];
     let mut size = 0;
     loop {
         let n = file.read(&mut buffer)?;
         if n == 0 {
-            return Ok((hasher.finalize().into(), size));
+            return Ok(size);
         }
         size += n as u64;
         if size > MAX_FILE {
             return Err(io::Error::other(format!("the file is larger than {MAX_FILE} bytes")));
         }
-        hasher.update(&buffer[..n]);
+        each(&buffer[..n]);
     }
 }
 
@@ -103,8 +183,24 @@ mod tests {
 
     #[test]
     fn hash_of_a_file() {
-        let (hash, size) = hash_file(Path::new("/dev/null")).unwrap();
+        let (hash, size) = sha256(Path::new("/dev/null")).unwrap();
         assert_eq!(size, 0);
         assert!(hex(&hash).starts_with("e3b0c44298fc1c14"));
+    }
+
+    #[test]
+    fn a_manifest_does_not_depend_on_how_the_bytes_come() {
+        let bytes: Vec<u8> = (0..PIECE * 2 + 5).map(|i| (i * 7 >> 3) as u8).collect();
+        let whole = manifest(&mut &bytes[..]).unwrap();
+        let mut parts = Hasher::default();
+        bytes.chunks(100_003).for_each(|part| parts.update(part));
+        assert_eq!(parts.finish(), whole);
+        assert!(is_sound(&whole) && whole.pieces.len() == 3);
+        assert!(is_piece(&whole, 2, &bytes[2 * PIECE..]) && !is_piece(&whole, 1, &bytes[1..=PIECE]));
+        assert!(!is_sound(&Manifest {
+            size: whole.size - 1,
+            ..whole
+        }));
+        assert!(is_sound(&manifest(&mut &b""[..]).unwrap()));
     }
 }

@@ -2,10 +2,26 @@
 //! Content-addressed staging and stdio by whole lines.
 //!
 //! * [`content`]: hashes of files, and what machine a program is for.
-//! * [`store`]: the cache of staged files at a site.
+//! * [`elf`]: which shared libraries a program needs, and where they are.
+//! * [`guarded`]: private directories that vanish with their owner.
+//! * [`hashes`]: hashes of large files at home, remembered.
 //! * [`lines`]: cutting output into whole lines.
+//! * [`local`]: files at home: reading pieces, receiving pieces, walking directories.
+//! * [`store`]: the cache of staged files at a site.
+//! * [`workspace`]: the directory of a job at a site.
 #![forbid(unsafe_code)]
 
 pub mod content;
+pub mod elf;
+pub mod guarded;
+pub mod hashes;
 pub mod lines;
+pub mod local;
 pub mod store;
+pub mod workspace;
+
+/// Fuzz entry: no bytes may make the readers of files panic.
+pub fn fuzz(bytes: &[u8]) {
+    let _ = elf::read(&mut std::io::Cursor::new(bytes));
+    let _ = hashes::decode(bytes);
+}

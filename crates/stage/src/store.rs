@@ -2,39 +2,56 @@
 //! The cache of staged files at a site.
 //!
 //! ```text
-//!  <cache>/isthmus/files/<hash in hexadecimal digits>/<name>   complete, verified, executable by the user
-//!  <cache>/isthmus/files/.incoming-<process>-<number>          being received; renamed when verified
+//!  <cache>/isthmus/files/<hash in hexadecimal digits>/<name>   complete, verified, read-only, executable by the user
+//!  <cache>/isthmus/files/<hash>/.lease                         locked by whoever uses it; its age is that of the last use
+//!  <cache>/isthmus/files/.partial-<hash>                       pieces of it; what is there is verified again before it counts
+//!  <cache>/isthmus/files/.incoming-<process>-<number>          being received as a stream; renamed when verified
+//!  <cache>/isthmus/limit                                       most bytes of all this, when it is not the usual one
 //! ```
-//! The cache directory is readable by its user only. A file appears under its name at once and complete.
+//! The cache directory is readable by its user only. A file appears under its name at once and complete. Before a file is received what
+//! has not been used for longest is removed until there is room; what is in use stays.
 
-use crate::content::{MAX_FILE, hex};
+mod evict;
+mod partial;
+
+pub use evict::{Held, USUAL_LIMIT};
+pub use partial::Partial;
+
+use crate::content::{Hasher, MAX_FILE, hex};
 use isthmus_wire::grid::Hash;
-use sha2::{Digest, Sha256};
+use isthmus_wire::service::Manifest;
+use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most bytes of a file name.
 const MAX_NAME: usize = 255;
+/// What is in use, in the directory of each file.
+const LEASE: &str = ".lease";
 
-/// A cache.
+/// A cache. What it has given away cannot be removed from it as long as it lives.
 #[derive(Clone, Debug)]
 pub struct Store {
-    files: PathBuf,
+    cache: PathBuf,
+    leases: Arc<Mutex<BTreeMap<Hash, fs::File>>>,
 }
 
-/// A file being received. Dropped before [`Incoming::finish`] it leaves nothing.
+/// A file being received as a stream. Dropped before [`Incoming::finish`] it leaves nothing.
 #[derive(Debug)]
 pub struct Incoming {
+    store: Store,
     file: fs::File,
     temporary: PathBuf,
-    target: PathBuf,
+    name: String,
     hash: Hash,
     size: u64,
     received: u64,
-    hasher: Sha256,
+    hasher: Hasher,
 }
 
 /// Why a file could not be staged.
@@ -46,6 +63,15 @@ pub enum StageError {
     TooLong,
     /// Content and announced hash differ.
     Corrupt,
+    /// There is no room for it.
+    Full {
+        /// Bytes that it takes.
+        size: u64,
+        /// Bytes that are left, by the limit or on the disk.
+        room: u64,
+        /// What bounds it.
+        bound: &'static str,
+    },
     /// The operating system refused.
     Io {
         /// What was being done.
@@ -63,6 +89,9 @@ impl std::fmt::Display for StageError {
             Self::Name(name) => write!(f, "'{name}' is not a file name"),
             Self::TooLong => f.write_str("the file is longer than announced or allowed"),
             Self::Corrupt => f.write_str("the file arrived damaged: its hash differs from the announced one"),
+            Self::Full { size, room, bound } => {
+                write!(f, "there is no room for {size} bytes, only for {room}: {bound}")
+            }
             Self::Io { doing, path, error } => write!(f, "cannot {doing} '{}': {error}", path.display()),
         }
     }
@@ -70,66 +99,183 @@ impl std::fmt::Display for StageError {
 
 impl std::error::Error for StageError {}
 
+/// An error of the operating system while doing something with a path.
+pub(crate) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StageError {
+    let path = path.to_owned();
+    move |error| StageError::Io { doing, path, error }
+}
+
 impl Store {
     /// The cache in this directory (`$XDG_CACHE_HOME/isthmus` or `$HOME/.cache/isthmus`); made when needed.
     pub fn open(cache: &Path) -> Result<Self, StageError> {
-        let files = cache.join("files");
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&files)
-            .map_err(|error| StageError::Io {
-                doing: "create",
-                path: files.clone(),
-                error,
-            })?;
-        Ok(Self { files })
+        let store = Self {
+            cache: cache.to_owned(),
+            leases: Arc::default(),
+        };
+        let files = store.files();
+        make_directory(&files).map_err(failed("create", &files))?;
+        Ok(store)
     }
 
-    /// The path of a file that is already here.
+    fn files(&self) -> PathBuf {
+        self.cache.join("files")
+    }
+
+    /// The path of a file that is already here, which then stays.
     pub fn find(&self, hash: &Hash, name: &str, size: u64) -> Result<Option<PathBuf>, StageError> {
         let path = self.path(hash, name)?;
-        let here = fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() == size);
-        Ok(here.then_some(path))
+        let here = |path: &Path| fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == size);
+        if !here(&path) {
+            // The same content under another name gets one more.
+            let Some(other) = self.same_content(hash).filter(|other| here(other)) else {
+                return Ok(None);
+            };
+            if fs::hard_link(other, &path).is_err() && !here(&path) {
+                return Ok(None);
+            }
+        }
+        self.lease(hash)?;
+        // It may have been removed before it was leased.
+        Ok(here(&path).then_some(path))
     }
 
-    /// Begins to receive a file.
+    fn same_content(&self, hash: &Hash) -> Option<PathBuf> {
+        let entries = fs::read_dir(self.files().join(hex(hash))).ok()?;
+        let mut names = entries.flatten().filter(|e| e.file_name() != LEASE);
+        names.next().map(|e| e.path())
+    }
+
+    /// Begins to receive a file as a stream.
     pub fn receive(&self, hash: Hash, name: &str, size: u64) -> Result<Incoming, StageError> {
         if size > MAX_FILE {
             return Err(StageError::TooLong);
         }
+        self.path(&hash, name)?;
+        self.make_room(size)?;
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let temporary = self.files.join(format!(".incoming-{}-{number}", std::process::id()));
-        let target = self.path(&hash, name)?;
+        let temporary = self.files().join(format!(".incoming-{}-{number}", std::process::id()));
         let _ = fs::remove_file(&temporary);
         let file = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o700)
             .open(&temporary)
-            .map_err(|error| StageError::Io {
-                doing: "create",
-                path: temporary.clone(),
-                error,
-            })?;
+            .map_err(failed("create", &temporary))?;
         Ok(Incoming {
+            store: self.clone(),
             file,
             temporary,
-            target,
+            name: name.to_owned(),
             hash,
             size,
             received: 0,
-            hasher: Sha256::new(),
+            hasher: Hasher::default(),
         })
     }
 
+    /// Begins or goes on to receive a file by pieces.
+    pub fn receive_pieces(&self, manifest: Manifest, name: &str) -> Result<Partial, StageError> {
+        self.path(&manifest.hash, name)?;
+        Partial::open(self, manifest, name)
+    }
+
     fn path(&self, hash: &Hash, name: &str) -> Result<PathBuf, StageError> {
-        if name.is_empty() || name.len() > MAX_NAME || name == "." || name == ".." || name.contains(['/', '\0']) {
+        let odd = name.is_empty() || name.len() > MAX_NAME || name.starts_with('.') && is_own(name);
+        if odd || name.contains(['/', '\0']) {
             return Err(StageError::Name(name.to_owned()));
         }
-        Ok(self.files.join(hex(hash)).join(name))
+        Ok(self.files().join(hex(hash)).join(name))
     }
+
+    /// Keeps others from removing a file, and notes that it is used.
+    fn lease(&self, hash: &Hash) -> Result<(), StageError> {
+        let path = self.files().join(hex(hash)).join(LEASE);
+        let open = || {
+            let file = fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path)?;
+            flock(&file, FlockOperation::LockShared)?;
+            file.set_modified(std::time::SystemTime::now())?;
+            Ok(file)
+        };
+        let file = open().map_err(failed("lease", &path))?;
+        self.leases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(*hash, file);
+        Ok(())
+    }
+
+    /// Gives up the hold on a file.
+    fn release(&self, hash: &Hash) {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner).remove(hash);
+    }
+
+    /// Puts a complete and verified file under its name.
+    fn adopt(&self, temporary: &Path, hash: &Hash, name: &str) -> Result<PathBuf, StageError> {
+        let target = self.path(hash, name)?;
+        let directory = target.parent().unwrap_or(&target);
+        make_directory(directory).map_err(failed("create", directory))?;
+        self.lease(hash)?;
+        let put = || {
+            // Nobody changes it from here; programs that try are told.
+            fs::set_permissions(temporary, fs::Permissions::from_mode(0o500))?;
+            fs::rename(temporary, &target)
+        };
+        put().map_err(failed("rename to", &target))?;
+        Ok(target)
+    }
+
+    /// Gives a file a place of its own outside of the cache, which loses it.
+    pub fn deliver(
+        &self,
+        hash: &Hash,
+        name: &str,
+        size: u64,
+        target: &Path,
+        executable: bool,
+    ) -> Result<(), StageError> {
+        let source = self.path(hash, name)?;
+        if self.find(hash, name, size)?.is_none() {
+            return Err(failed("find", &source)(io::ErrorKind::NotFound.into()));
+        }
+        let mode = if executable { 0o755 } else { 0o644 } & !umask();
+        let part = crate::local::beside(target);
+        let done = fs::rename(&source, &part).or_else(|_| fs::copy(&source, &part).map(|_| ()));
+        let put = || {
+            done?;
+            fs::set_permissions(&part, fs::Permissions::from_mode(mode))?;
+            fs::rename(&part, target)
+        };
+        let result = put().map_err(failed("write", target));
+        if result.is_err() {
+            let _ = fs::remove_file(&part);
+        }
+        self.release(hash);
+        self.remove_unused(hash);
+        result
+    }
+}
+
+/// Names of our own inside the directory of a file.
+fn is_own(name: &str) -> bool {
+    matches!(name, "." | ".." | LEASE)
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// What the user does not want others to have of new files. The only way to read it is from `/proc`, without changing it.
+fn umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let text = status.lines().find_map(|l| l.strip_prefix("Umask:"));
+    text.and_then(|t| u32::from_str_radix(t.trim(), 8).ok())
+        .unwrap_or(0o077)
 }
 
 impl Incoming {
@@ -145,31 +291,16 @@ impl Incoming {
             return Err(StageError::TooLong);
         }
         self.hasher.update(bytes);
-        self.file.write_all(bytes).map_err(|error| self.failed("write", error))
+        self.file.write_all(bytes).map_err(failed("write", &self.temporary))
     }
 
     /// Verifies the content and puts the file under its name.
     pub fn finish(mut self) -> Result<PathBuf, StageError> {
-        let hash: Hash = std::mem::take(&mut self.hasher).finalize().into();
-        if !self.is_complete() || hash != self.hash {
+        let manifest = std::mem::take(&mut self.hasher).finish();
+        if !self.is_complete() || manifest.hash != self.hash {
             return Err(StageError::Corrupt);
         }
-        let directory = self.target.parent().unwrap_or(&self.target);
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(|error| self.failed("create the directory of", error))?;
-        fs::rename(&self.temporary, &self.target).map_err(|error| self.failed("rename", error))?;
-        Ok(self.target.clone())
-    }
-
-    fn failed(&self, doing: &'static str, error: io::Error) -> StageError {
-        StageError::Io {
-            doing,
-            path: self.target.clone(),
-            error,
-        }
+        self.store.adopt(&self.temporary, &self.hash, &self.name)
     }
 }
 
@@ -181,56 +312,4 @@ impl Drop for Incoming {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn scratch(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("isthmus-store-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        path
-    }
-
-    #[test]
-    fn a_file_is_received_once_and_found_again() {
-        let cache = scratch("found");
-        let store = Store::open(&cache).unwrap();
-        let hash: Hash = Sha256::digest(b"content").into();
-        assert!(store.find(&hash, "prog", 7).unwrap().is_none());
-        let mut incoming = store.receive(hash, "prog", 7).unwrap();
-        incoming.write(b"con").unwrap();
-        incoming.write(b"tent").unwrap();
-        let path = incoming.finish().unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"content");
-        assert_eq!(store.find(&hash, "prog", 7).unwrap(), Some(path));
-        fs::remove_dir_all(&cache).unwrap();
-    }
-
-    #[test]
-    fn damaged_long_and_abandoned_files_leave_nothing() {
-        let cache = scratch("damaged");
-        let store = Store::open(&cache).unwrap();
-        let hash: Hash = Sha256::digest(b"content").into();
-        let mut damaged = store.receive(hash, "prog", 7).unwrap();
-        damaged.write(b"CONTENT").unwrap();
-        assert!(matches!(damaged.finish(), Err(StageError::Corrupt)));
-        let mut long = store.receive(hash, "prog", 7).unwrap();
-        assert!(matches!(long.write(b"content and more"), Err(StageError::TooLong)));
-        drop(long);
-        drop(store.receive(hash, "prog", 7).unwrap());
-        assert_eq!(fs::read_dir(cache.join("files")).unwrap().count(), 0);
-        fs::remove_dir_all(&cache).unwrap();
-    }
-
-    #[test]
-    fn names_cannot_leave_the_cache() {
-        let cache = scratch("names");
-        let store = Store::open(&cache).unwrap();
-        for name in ["", ".", "..", "a/b", "/etc/passwd", "a\0b"] {
-            assert!(
-                matches!(store.receive([0; 32], name, 1), Err(StageError::Name(_))),
-                "{name:?}"
-            );
-        }
-        fs::remove_dir_all(&cache).unwrap();
-    }
-}
+mod tests;

@@ -21,3 +21,4 @@ pub mod hello;
 pub mod links;
 pub mod partitioned;
 pub mod place;
+pub mod service;

@@ -46,7 +46,7 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let number = r.u8("scheduler")?;
         let found = Self::ALL.into_iter().find(|s| *s as u8 == number);
         found.ok_or_else(|| DecodeError::Invalid {

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files of the user, at home or at a site: reading pieces, receiving a file by pieces, walking directories.
+
+use crate::content;
+use crate::store::{StageError, failed};
+use isthmus_wire::service::{Entry, EntryKind, MAX_ENTRIES, Manifest, PIECE};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Deepest directory of a tree.
+const MAX_DEPTH: usize = 64;
+
+/// A piece of an open file; shorter at its end.
+pub fn read_piece(file: &fs::File, piece: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; PIECE];
+    let mut filled = 0;
+    let begin = u64::from(piece) * PIECE as u64;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], begin + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// A name beside a file for what will replace it.
+pub fn beside(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}.isthmus-{}", std::process::id()))
+}
+
+/// A file that arrives by pieces beside the place where it shall be. What an earlier attempt left is used; an attempt that
+/// fails leaves what it has, so that a later one goes on from there.
+#[derive(Debug)]
+pub struct Arriving {
+    manifest: Manifest,
+    target: PathBuf,
+    part: PathBuf,
+    file: fs::File,
+    missing: Vec<u32>,
+}
+
+impl Arriving {
+    /// Begins, or goes on. `None`: the file is there already.
+    pub fn open(manifest: Manifest, target: &Path) -> Result<Option<Self>, StageError> {
+        if !content::is_sound(&manifest) {
+            return Err(StageError::Corrupt);
+        }
+        if same(target, &manifest) {
+            return Ok(None);
+        }
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let part = target.with_file_name(format!(".{name}.{}.part", &content::hex(&manifest.hash)[..16]));
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&part)
+            .map_err(failed("create", &part))?;
+        file.set_len(manifest.size).map_err(failed("make room in", &part))?;
+        let here = |n: &u32| read_piece(&file, *n).is_ok_and(|bytes| content::is_piece(&manifest, *n, &bytes));
+        let count = u32::try_from(manifest.pieces.len()).unwrap_or(u32::MAX);
+        let missing = (0..count).filter(|n| !here(n)).collect();
+        Ok(Some(Self {
+            manifest,
+            target: target.to_owned(),
+            part,
+            file,
+            missing,
+        }))
+    }
+
+    /// Numbers of the pieces that are not here.
+    pub fn missing(&self) -> &[u32] {
+        &self.missing
+    }
+
+    /// Takes a piece.
+    pub fn write(&mut self, number: u32, bytes: &[u8]) -> Result<(), StageError> {
+        if !content::is_piece(&self.manifest, number, bytes) {
+            return Err(StageError::Corrupt);
+        }
+        self.file
+            .write_all_at(bytes, u64::from(number) * PIECE as u64)
+            .map_err(failed("write", &self.part))?;
+        self.missing.retain(|n| *n != number);
+        Ok(())
+    }
+
+    /// Puts the file under its name.
+    pub fn finish(self, executable: bool) -> Result<(), StageError> {
+        if !self.missing.is_empty() {
+            return Err(StageError::Corrupt);
+        }
+        let put = || {
+            if executable {
+                fs::set_permissions(&self.part, fs::Permissions::from_mode(0o755))?;
+            } else {
+                fs::set_permissions(&self.part, fs::Permissions::from_mode(0o644))?;
+            }
+            self.file.sync_data()?;
+            fs::rename(&self.part, &self.target)
+        };
+        put().map_err(failed("write", &self.target))
+    }
+}
+
+fn same(path: &Path, manifest: &Manifest) -> bool {
+    let size = fs::symlink_metadata(path)
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .map(|m| m.len());
+    size == Some(manifest.size) && content::manifest_of(path).is_ok_and(|m| m == *manifest)
+}
+
+/// What is below a directory, in order, directories before what is in them; a file is listed alone, with an empty path. Links are followed when
+/// `follow` says so, though never in a circle.
+pub fn walk(path: &Path, follow: bool) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let top = entry(path, String::new(), follow)?;
+    if top.kind == EntryKind::Directory {
+        descend(path, "", follow, 0, &mut entries)?;
+    } else {
+        entries.push(top);
+    }
+    Ok(entries)
+}
+
+fn entry(path: &Path, name: String, follow: bool) -> io::Result<Entry> {
+    let metadata = if follow {
+        fs::metadata(path)?
+    } else {
+        fs::symlink_metadata(path)?
+    };
+    Ok(Entry {
+        path: name,
+        kind: match () {
+            () if metadata.is_dir() => EntryKind::Directory,
+            () if metadata.is_file() => EntryKind::File,
+            () => EntryKind::Other,
+        },
+        size: metadata.len(),
+        executable: metadata.permissions().mode() & 0o100 != 0,
+    })
+}
+
+fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
+    if depth > MAX_DEPTH {
+        return Err(io::Error::other(format!(
+            "'{}' is deeper than {MAX_DEPTH} directories; is there a link in a circle?",
+            path.display()
+        )));
+    }
+    let mut names: Vec<_> = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+    names.sort_by_key(fs::DirEntry::file_name);
+    for found in names {
+        let name = found.file_name().into_string();
+        let name = name.map_err(|name| io::Error::other(format!("the name {name:?} is not UTF-8")))?;
+        let below = if prefix.is_empty() {
+            name
+        } else {
+            format!("{prefix}/{name}")
+        };
+        let entry = match entry(&found.path(), below.clone(), follow) {
+            // A link to nothing, or something that has just gone.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entry => entry?,
+        };
+        if entries.len() == MAX_ENTRIES {
+            return Err(io::Error::other(format!("there are more than {MAX_ENTRIES} files")));
+        }
+        let directory = entry.kind == EntryKind::Directory;
+        entries.push(entry);
+        if directory {
+            descend(&found.path(), &below, follow, depth + 1, entries)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_in_order_without_circles() {
+        let top = tempfile::tempdir().unwrap();
+        let path = |name: &str| top.path().join(name);
+        fs::create_dir_all(path("d/e")).unwrap();
+        fs::write(path("d/e/f"), "1234").unwrap();
+        fs::write(path("a"), "").unwrap();
+        std::os::unix::fs::symlink("nowhere", path("z")).unwrap();
+        let walked = |follow| -> Vec<(String, EntryKind, u64)> {
+            let entries = walk(top.path(), follow).unwrap();
+            entries
+                .into_iter()
+                .filter(|e| e.kind != EntryKind::Directory)
+                .map(|e| (e.path, e.kind, e.size))
+                .collect()
+        };
+        assert_eq!(
+            walked(true),
+            [("a".into(), EntryKind::File, 0), ("d/e/f".into(), EntryKind::File, 4)]
+        );
+        assert_eq!(walked(false)[2].1, EntryKind::Other);
+        assert_eq!(walk(&path("d/e/f"), false).unwrap()[0].path, "");
+        std::os::unix::fs::symlink(top.path(), path("d/up")).unwrap();
+        assert!(walk(top.path(), true).unwrap_err().to_string().contains("circle"));
+        assert!(walk(top.path(), false).is_ok());
+    }
+
+    #[test]
+    fn a_file_arrives_in_two_attempts() {
+        let top = tempfile::tempdir().unwrap();
+        let target = top.path().join("data");
+        let bytes = vec![3; PIECE + 100];
+        let manifest = content::manifest(&mut &bytes[..]).unwrap();
+        let mut first = Arriving::open(manifest.clone(), &target).unwrap().unwrap();
+        first.write(1, &bytes[PIECE..]).unwrap();
+        assert!(first.write(0, &bytes[..5]).is_err());
+        drop(first);
+        let mut second = Arriving::open(manifest.clone(), &target).unwrap().unwrap();
+        assert_eq!(second.missing(), [0]);
+        second.write(0, &bytes[..PIECE]).unwrap();
+        second.finish(true).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), bytes);
+        assert!(Arriving::open(manifest, &target).unwrap().is_none());
+        assert_eq!(fs::read_dir(top.path()).unwrap().count(), 1);
+    }
+}

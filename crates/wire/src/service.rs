@@ -1,0 +1,623 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the launcher and the service at a site say to each other, over the standard input and output of ssh: files, the cache,
+//! what the site has. The service lives as long as its connection.
+//!
+//! ```text
+//!  launcher                                   service (`isthmus service`)
+//!     |    <---  Hello                          |
+//!     | Offer (manifest)                --->     |    a file, as the hashes of its pieces
+//!     |    <---  Missing ([piece]) | Path        |    what is not here, or where it is
+//!     | Piece (number, bytes) ...       --->     |    in any order; each is verified before it is written
+//!     |    <---  Got (piece) ...                 |    so many may be on their way: WINDOW
+//!     |    <---  Path | Failed                   |    after the last
+//!     | Sum (file), Read (file, piece)  --->     |    the other way: first the manifest, then pieces
+//! ```
+//! After a cut the same offer is made on a new connection: only what is missing is sent again. Every request has one answer, in
+//! order (`Piece`: `Got`, and after the last one also `Path` or `Failed`).
+//!
+//! Framing as in [`crate::codec`]. A *file* is `root u8 (0 the directory of the job, 1 the site's file system), path text`; paths in the directory
+//! of a job are relative and have no `..`.
+//!
+//! | launcher to service | kind | fields |
+//! |---|---|---|
+//! | `Look` | 1 | |
+//! | `Offer` | 2 | name text, manifest |
+//! | `Piece` | 3 | number u32, bytes |
+//! | `Enter` | 4 | |
+//! | `Link` | 5 | hash 32, name text, size u64, path text, executable u8 |
+//! | `MakeDirectory` | 6 | file |
+//! | `List` | 7 | file |
+//! | `Sum` | 8 | file |
+//! | `Read` | 9 | file, piece u32 |
+//! | `Deliver` | 10 | hash 32, name text, size u64, path text, executable u8 |
+//! | `Cache` | 11 | what u8 (0 list, 1 clear, 2 limit), limit u64 |
+//! | `Libraries` | 12 | \[name text\] |
+//! | `Ping` | 13 | |
+//! | `Leave` | 14 | |
+//! | `Meter` | 15 | bytes |
+//!
+//! | service to launcher | kind | fields |
+//! |---|---|---|
+//! | `Hello` | 65 | version u32, host text, architecture text |
+//! | `Done` | 66 | |
+//! | `Failed` | 67 | reason text |
+//! | `Missing` | 68 | \[piece u32\] |
+//! | `Got` | 69 | piece u32 |
+//! | `Path` | 70 | text |
+//! | `Entries` | 71 | \[path text, kind u8 (0 file, 1 directory, 2 other), size u64, executable u8\] |
+//! | `Sum` | 72 | manifest |
+//! | `Data` | 73 | bytes |
+//! | `Cached` | 74 | limit u64, \[name text, hash 32, size u64, age u64 (s), in use u8\] |
+//! | `Names` | 75 | \[name text\] |
+//! | `Facts` | 76 | see [`Facts`] |
+//!
+//! A *manifest* is `hash 32, size u64, [piece hash 32]`.
+
+mod facts;
+
+pub use facts::{Facts, Named, Queue};
+
+use crate::codec::{DecodeError, Reader, Writer};
+use crate::grid::Hash;
+
+/// Version of this protocol.
+pub const VERSION: u32 = 1;
+/// Bytes of a piece of a file; the last may be shorter.
+pub const PIECE: usize = 1 << 20;
+/// Pieces that may be on their way without an answer.
+pub const WINDOW: usize = 16;
+/// Most entries of a list.
+pub const MAX_ENTRIES: usize = 200_000;
+
+/// A file as the hashes of its pieces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// What the file is called in a cache: hash of its size and of the hashes of its pieces.
+    pub hash: Hash,
+    /// Size, bytes.
+    pub size: u64,
+    /// SHA-256 of each [`PIECE`].
+    pub pieces: Vec<Hash>,
+}
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// The directory of the job.
+    Job = 0,
+    /// The site's file system; relative paths begin at the user's home directory.
+    Site = 1,
+}
+
+/// A file at a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Where its path begins.
+    pub root: Root,
+    /// Its path.
+    pub path: String,
+}
+
+/// A file of the cache that gets a place of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Hash in the cache.
+    pub hash: Hash,
+    /// Name in the cache.
+    pub name: String,
+    /// Size, bytes.
+    pub size: u64,
+    /// Where it goes.
+    pub path: String,
+    /// Whether it can be executed there.
+    pub executable: bool,
+}
+
+/// What to do with the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheVerb {
+    /// Tell what is in it.
+    List,
+    /// Remove what is not in use, then tell.
+    Clear,
+    /// Keep it below so many bytes, then tell.
+    Limit(u64),
+}
+
+/// From the launcher to the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// What is this machine? Answer: `Facts`.
+    Look,
+    /// A file that the site shall have. Answer: `Missing`, `Path` or `Failed`.
+    Offer {
+        /// Name without directory.
+        name: String,
+        /// The file.
+        manifest: Manifest,
+    },
+    /// A piece of the file offered last.
+    Piece {
+        /// Number from 0.
+        number: u32,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Make the directory of the job. Answer: `Path`.
+    Enter,
+    /// Put a file of the cache into the directory of the job. Answer: `Done` or `Failed`.
+    Link(Placed),
+    /// Make a directory and those above it. Answer: `Done` or `Failed`.
+    MakeDirectory(File),
+    /// What is below this directory, or this file alone. Answer: `Entries` or `Failed`.
+    List(File),
+    /// The manifest of a file. Answer: `Sum` or `Failed`.
+    Sum(File),
+    /// A piece of a file. Answer: `Data` or `Failed`.
+    Read(File, u32),
+    /// Give a file of the cache its place at the site; it leaves the cache. Answer: `Done` or `Failed`.
+    Deliver(Placed),
+    /// The cache. Answer: `Cached` or `Failed`.
+    Cache(CacheVerb),
+    /// Which of these shared libraries cannot be found? Answer: `Names`.
+    Libraries(Vec<String>),
+    /// Answer: `Done`.
+    Ping,
+    /// Remove the directory of the job and end. Answer: `Done`.
+    Leave,
+    /// Bytes of no meaning, to see how fast they arrive. Answer: `Done`.
+    Meter(Vec<u8>),
+}
+
+/// From the service to the launcher.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// First.
+    Hello {
+        /// [`VERSION`] of the service.
+        version: u32,
+        /// Host name.
+        host: String,
+        /// As `uname -m` prints it.
+        architecture: String,
+    },
+    /// It is done.
+    Done,
+    /// It cannot be done, for this reason.
+    Failed(String),
+    /// Pieces that are not here.
+    Missing(Vec<u32>),
+    /// A piece has been written.
+    Got(u32),
+    /// Where the file or directory is.
+    Path(String),
+    /// What is there.
+    Entries(Vec<Entry>),
+    /// A file's manifest.
+    Sum(Manifest),
+    /// A piece's bytes.
+    Data(Vec<u8>),
+    /// What the cache has.
+    Cached {
+        /// Most bytes that it keeps.
+        limit: u64,
+        /// The files.
+        files: Vec<Cached>,
+    },
+    /// Names.
+    Names(Vec<String>),
+    /// What the site has.
+    Facts(Box<Facts>),
+}
+
+/// Something below a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Path relative to what was asked about; empty for that itself.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Size, bytes.
+    pub size: u64,
+    /// Whether its owner may execute it.
+    pub executable: bool,
+}
+
+/// What something below a directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file.
+    File = 0,
+    /// A directory.
+    Directory = 1,
+    /// Anything else; it is not transferred.
+    Other = 2,
+}
+
+/// A file of a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cached {
+    /// Its name; empty for one that has not arrived completely.
+    pub name: String,
+    /// Its hash.
+    pub hash: Hash,
+    /// Bytes.
+    pub size: u64,
+    /// Seconds since it was last used.
+    pub age: u64,
+    /// Whether a job uses it.
+    pub used: bool,
+}
+
+impl Manifest {
+    fn write(&self, w: &mut Writer) {
+        hash(w, &self.hash).u64(self.size);
+        w.list(&self.pieces, |w, piece| {
+            hash(w, piece);
+        });
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            hash: r.fixed("hash")?,
+            size: r.u64("size")?,
+            pieces: r.list("pieces", |r| r.fixed("piece"))?,
+        })
+    }
+
+    /// Number of its pieces, by its size.
+    pub fn count(&self) -> u64 {
+        self.size.div_ceil(PIECE as u64)
+    }
+
+    /// Bytes of a piece.
+    pub fn length(&self, piece: u32) -> usize {
+        let begin = u64::from(piece) * PIECE as u64;
+        usize::try_from(self.size.saturating_sub(begin).min(PIECE as u64)).unwrap_or(PIECE)
+    }
+}
+
+impl File {
+    fn write(&self, w: &mut Writer) {
+        w.u8(self.root as u8).text(&self.path);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let root = match r.u8("root")? {
+            0 => Root::Job,
+            1 => Root::Site,
+            other => return Err(invalid("root", other)),
+        };
+        Ok(Self {
+            root,
+            path: r.text("path")?,
+        })
+    }
+}
+
+impl Placed {
+    fn write(&self, w: &mut Writer) {
+        hash(w, &self.hash).text(&self.name).u64(self.size).text(&self.path);
+        w.u8(self.executable.into());
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            hash: r.fixed("hash")?,
+            name: r.text("name")?,
+            size: r.u64("size")?,
+            path: r.text("path")?,
+            executable: flag(r, "executable")?,
+        })
+    }
+}
+
+impl Ask {
+    /// As it goes on the stream, with length prefix.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::new(self.kind());
+        match self {
+            Self::Offer { name, manifest } => {
+                w.text(name);
+                manifest.write(&mut w);
+            }
+            Self::Piece { number, bytes } => {
+                w.u32(*number).bytes(bytes);
+            }
+            Self::Link(placed) | Self::Deliver(placed) => placed.write(&mut w),
+            Self::MakeDirectory(file) | Self::List(file) | Self::Sum(file) => file.write(&mut w),
+            Self::Read(file, piece) => {
+                file.write(&mut w);
+                w.u32(*piece);
+            }
+            Self::Cache(verb) => {
+                let (what, limit) = match verb {
+                    CacheVerb::List => (0, 0),
+                    CacheVerb::Clear => (1, 0),
+                    CacheVerb::Limit(limit) => (2, *limit),
+                };
+                w.u8(what).u64(limit);
+            }
+            Self::Libraries(names) => {
+                w.list(names, |w, name| {
+                    w.text(name);
+                });
+            }
+            Self::Meter(bytes) => {
+                w.bytes(bytes);
+            }
+            Self::Look | Self::Enter | Self::Ping | Self::Leave => {}
+        }
+        w.into_framed()
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Look => 1,
+            Self::Offer { .. } => 2,
+            Self::Piece { .. } => 3,
+            Self::Enter => 4,
+            Self::Link(_) => 5,
+            Self::MakeDirectory(_) => 6,
+            Self::List(_) => 7,
+            Self::Sum(_) => 8,
+            Self::Read(..) => 9,
+            Self::Deliver(_) => 10,
+            Self::Cache(_) => 11,
+            Self::Libraries(_) => 12,
+            Self::Ping => 13,
+            Self::Leave => 14,
+            Self::Meter(_) => 15,
+        }
+    }
+
+    /// Reads a body (without length prefix).
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let ask = match r.u8("kind")? {
+            1 => Self::Look,
+            2 => Self::Offer {
+                name: r.text("name")?,
+                manifest: Manifest::read(&mut r)?,
+            },
+            3 => Self::Piece {
+                number: r.u32("number")?,
+                bytes: r.bytes("piece")?,
+            },
+            4 => Self::Enter,
+            5 => Self::Link(Placed::read(&mut r)?),
+            6 => Self::MakeDirectory(File::read(&mut r)?),
+            7 => Self::List(File::read(&mut r)?),
+            8 => Self::Sum(File::read(&mut r)?),
+            9 => Self::Read(File::read(&mut r)?, r.u32("piece")?),
+            10 => Self::Deliver(Placed::read(&mut r)?),
+            11 => Self::Cache(match (r.u8("what")?, r.u64("limit")?) {
+                (0, 0) => CacheVerb::List,
+                (1, 0) => CacheVerb::Clear,
+                (2, limit) => CacheVerb::Limit(limit),
+                (other, _) => return Err(invalid("what", other)),
+            }),
+            12 => Self::Libraries(r.list("names", |r| r.text("name"))?),
+            13 => Self::Ping,
+            14 => Self::Leave,
+            15 => Self::Meter(r.bytes("bytes")?),
+            other => return Err(invalid("kind", other)),
+        };
+        r.end()?;
+        Ok(ask)
+    }
+}
+
+impl Answer {
+    /// As it goes on the stream, with length prefix.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::new(self.kind());
+        match self {
+            Self::Hello {
+                version,
+                host,
+                architecture,
+            } => {
+                w.u32(*version).text(host).text(architecture);
+            }
+            Self::Done => {}
+            Self::Failed(text) | Self::Path(text) => {
+                w.text(text);
+            }
+            Self::Missing(pieces) => {
+                w.list(pieces, |w, piece| {
+                    w.u32(*piece);
+                });
+            }
+            Self::Got(piece) => {
+                w.u32(*piece);
+            }
+            Self::Entries(entries) => {
+                w.list(entries, |w, e| {
+                    w.text(&e.path).u8(e.kind as u8).u64(e.size).u8(e.executable.into());
+                });
+            }
+            Self::Sum(manifest) => manifest.write(&mut w),
+            Self::Data(bytes) => {
+                w.bytes(bytes);
+            }
+            Self::Cached { limit, files } => {
+                w.u64(*limit);
+                w.list(files, |w, file| {
+                    w.text(&file.name);
+                    hash(w, &file.hash).u64(file.size).u64(file.age).u8(file.used.into());
+                });
+            }
+            Self::Names(names) => {
+                w.list(names, |w, name| {
+                    w.text(name);
+                });
+            }
+            Self::Facts(facts) => facts.write(&mut w),
+        }
+        w.into_framed()
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Hello { .. } => 65,
+            Self::Done => 66,
+            Self::Failed(_) => 67,
+            Self::Missing(_) => 68,
+            Self::Got(_) => 69,
+            Self::Path(_) => 70,
+            Self::Entries(_) => 71,
+            Self::Sum(_) => 72,
+            Self::Data(_) => 73,
+            Self::Cached { .. } => 74,
+            Self::Names(_) => 75,
+            Self::Facts(_) => 76,
+        }
+    }
+
+    /// Reads a body (without length prefix).
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let answer = match r.u8("kind")? {
+            65 => Self::Hello {
+                version: r.u32("version")?,
+                host: r.text("host")?,
+                architecture: r.text("architecture")?,
+            },
+            66 => Self::Done,
+            67 => Self::Failed(r.text("reason")?),
+            68 => Self::Missing(r.list("missing", |r| r.u32("piece"))?),
+            69 => Self::Got(r.u32("piece")?),
+            70 => Self::Path(r.text("path")?),
+            71 => Self::Entries(r.list("entries", Entry::read)?),
+            72 => Self::Sum(Manifest::read(&mut r)?),
+            73 => Self::Data(r.bytes("data")?),
+            74 => Self::Cached {
+                limit: r.u64("limit")?,
+                files: r.list("files", Cached::read)?,
+            },
+            75 => Self::Names(r.list("names", |r| r.text("name"))?),
+            76 => Self::Facts(Box::new(Facts::read(&mut r)?)),
+            other => return Err(invalid("kind", other)),
+        };
+        r.end()?;
+        Ok(answer)
+    }
+}
+
+impl Entry {
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            path: r.text("path")?,
+            kind: match r.u8("kind of entry")? {
+                0 => EntryKind::File,
+                1 => EntryKind::Directory,
+                2 => EntryKind::Other,
+                other => return Err(invalid("kind of entry", other)),
+            },
+            size: r.u64("size")?,
+            executable: flag(r, "executable")?,
+        })
+    }
+}
+
+impl Cached {
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            name: r.text("name")?,
+            hash: r.fixed("hash")?,
+            size: r.u64("size")?,
+            age: r.u64("age")?,
+            used: flag(r, "used")?,
+        })
+    }
+}
+
+fn hash<'a>(w: &'a mut Writer, hash: &Hash) -> &'a mut Writer {
+    for byte in hash {
+        w.u8(*byte);
+    }
+    w
+}
+
+fn flag(r: &mut Reader<'_>, field: &'static str) -> Result<bool, DecodeError> {
+    match r.u8(field)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(invalid(field, other)),
+    }
+}
+
+fn invalid(field: &'static str, value: u8) -> DecodeError {
+    DecodeError::Invalid {
+        field,
+        value: value.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_back() {
+        let manifest = Manifest {
+            hash: [1; 32],
+            size: PIECE as u64 + 1,
+            pieces: vec![[2; 32], [3; 32]],
+        };
+        assert_eq!(
+            (
+                manifest.count(),
+                manifest.length(0),
+                manifest.length(1),
+                manifest.length(2)
+            ),
+            (2, PIECE, 1, 0)
+        );
+        let file = File {
+            root: Root::Job,
+            path: "a/b".into(),
+        };
+        let placed = Placed {
+            hash: [4; 32],
+            name: "n".into(),
+            size: 7,
+            path: "p".into(),
+            executable: true,
+        };
+        for ask in [
+            Ask::Look,
+            Ask::Offer {
+                name: "f".into(),
+                manifest: manifest.clone(),
+            },
+            Ask::Piece {
+                number: 1,
+                bytes: vec![1],
+            },
+            Ask::Link(placed.clone()),
+            Ask::Deliver(placed),
+            Ask::List(file.clone()),
+            Ask::Read(file, 9),
+            Ask::Cache(CacheVerb::Limit(5)),
+            Ask::Cache(CacheVerb::Clear),
+            Ask::Libraries(vec!["x".into()]),
+        ] {
+            assert_eq!(Ask::decode(&ask.encode()[4..]), Ok(ask));
+        }
+        for answer in [
+            Answer::Sum(manifest),
+            Answer::Missing(vec![1, 2]),
+            Answer::Entries(vec![Entry {
+                path: "x".into(),
+                kind: EntryKind::Directory,
+                size: 3,
+                executable: false,
+            }]),
+            Answer::Facts(Box::new(facts::example())),
+        ] {
+            assert_eq!(Answer::decode(&answer.encode()[4..]), Ok(answer));
+        }
+    }
+}
