@@ -98,7 +98,7 @@ impl Site {
         let hashed = self
             .shared
             .binary
-            .get_or_try_init(|| async { staging::prepare(path).await.map(|staged| (staged.hash, staged.size)) });
+            .get_or_try_init(|| staging::own_binary(path));
         hashed.await.copied().map(Some)
     }
 

@@ -2,8 +2,9 @@
 //! Finding at home what a site needs.
 
 use crate::connection::Failure;
-use isthmus_stage::content;
+use isthmus_stage::{content, hashes};
 use isthmus_wire::grid::Hash;
+use isthmus_wire::service::Manifest;
 use std::path::{Path, PathBuf};
 
 /// A file to be staged.
@@ -13,6 +14,24 @@ pub(crate) struct Staged {
     pub(crate) hash: Hash,
     pub(crate) size: u64,
     pub(crate) name: String,
+    pub(crate) manifest: Manifest,
+}
+
+/// `$XDG_CACHE_HOME/isthmus` or `$HOME/.cache/isthmus`, here.
+pub(crate) fn cache_directory() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("isthmus"))
+}
+
+/// Hash and size of our own binary, as a bare site can check it.
+pub(crate) async fn own_binary(path: PathBuf) -> Result<(Hash, u64), Failure> {
+    let file = path.clone();
+    match tokio::task::spawn_blocking(move || content::sha256(&file)).await {
+        Ok(Ok(hashed)) => Ok(hashed),
+        Ok(Err(error)) => Err(Failure::new(format!("cannot read '{}': {error}", path.display()), "")),
+        Err(error) => Err(Failure::new(format!("cannot hash '{}': {error}", path.display()), "")),
+    }
 }
 
 /// The program at home, checked before anything of it is sent to a machine of this architecture.
@@ -73,9 +92,16 @@ pub(crate) async fn prepare(path: PathBuf) -> Result<Staged, Failure> {
     let name = path.file_name().and_then(|n| n.to_str()).map(str::to_owned);
     let name = name.ok_or_else(|| Failure::new(format!("'{}' has no printable file name", path.display()), ""))?;
     let file = path.clone();
-    let hashed = tokio::task::spawn_blocking(move || content::hash_file(&file)).await;
+    let cache = cache_directory();
+    let hashed = tokio::task::spawn_blocking(move || hashes::manifest(&file, cache.as_deref())).await;
     match hashed {
-        Ok(Ok((hash, size))) => Ok(Staged { path, hash, size, name }),
+        Ok(Ok(manifest)) => Ok(Staged {
+            path,
+            hash: manifest.hash,
+            size: manifest.size,
+            name,
+            manifest,
+        }),
         Ok(Err(error)) => Err(Failure::new(format!("cannot read '{}': {error}", path.display()), "")),
         Err(error) => Err(Failure::new(format!("cannot hash '{}': {error}", path.display()), "")),
     }

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::node::{SECRET, SECRET_FILE};
 use crate::program::Refusal;
 use isthmus_sched::{Adaptor, JobId, NodeAgent, Request, State};
-use isthmus_stage::content::{hash_file, hex};
+use isthmus_stage::content::{sha256, hex};
 use isthmus_wire::grid::Allocation;
 use std::fs;
 use std::io::Write;
@@ -75,7 +75,7 @@ impl Submission {
 
     async fn agent(&self) -> Result<NodeAgent, Refusal> {
         let binary = self.binary.clone();
-        let hashed = tokio::task::spawn_blocking(move || hash_file(&binary)).await;
+        let hashed = tokio::task::spawn_blocking(move || sha256(&binary)).await;
         let cannot = |error: String| Refusal::new(format!("cannot read {}: {error}", self.binary.display()), "");
         let (hash, size) = hashed
             .map_err(|e| cannot(e.to_string()))?
