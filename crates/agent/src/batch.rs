@@ -17,11 +17,11 @@ mod watch;
 
 pub(crate) use nodes::StagedFile;
 
-use isthmus_stage::guarded::Guarded;
 use crate::event::Event;
 use crate::link::Outbox;
 use crate::program::Refusal;
 use isthmus_sched::{Adaptor, JobId, KILLED, State};
+use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
 use listen::Listener;
 use nodes::Ready;

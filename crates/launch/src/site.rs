@@ -95,10 +95,7 @@ impl Site {
             return Ok(None);
         }
         let path = self.shared.options.binary.clone();
-        let hashed = self
-            .shared
-            .binary
-            .get_or_try_init(|| staging::own_binary(path));
+        let hashed = self.shared.binary.get_or_try_init(|| staging::own_binary(path));
         hashed.await.copied().map(Some)
     }
 

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets of connections between sites leave at the pace of the link.
+//! Packets of connections between sites leave at the pace of the link, and the pace is remembered.
 //!
 //! A message that begins after a pause finds the window of the last one open. Without pacing TCP sends all of it at the
 //! speed of the local network; a router whose queue holds one bandwidth-delay product drops a part of that, and the rate goes down for
 //! seconds (measured with 16 MiB at 100 Mbit/s and 75 ms, cubic: 1.46 to 1.91 s; with pacing 1.46 to 1.48 s). A limit that nobody
 //! reaches makes Linux pace at somewhat more than window by round trip, whatever the congestion control.
+//!
+//! What a connection has found out about its link is what messages after a pause begin with, if it is not forgotten: cubic takes back its
+//! window after an idle time of a few round trips, and after single lost packets. BBR keeps its estimate of the rate and does not
+//! take a loss for a full queue. It is asked for where the system has it and lets everybody use it (16 MiB to two sites,
+//! 75 ms: the first time 1.16 s, with cubic 2.1 to 2.5 s; then alike).
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -34,6 +39,11 @@ pub(crate) fn pace(socket: &OwnedFd) -> bool {
         )
     };
     result == 0
+}
+
+/// Asks for the congestion control that suits long fat links; false where it is not to be had.
+pub(crate) fn control(socket: &OwnedFd) -> bool {
+    rustix::net::sockopt::set_tcp_congestion(socket, "bbr").is_ok()
 }
 
 #[cfg(test)]

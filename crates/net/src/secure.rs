@@ -113,8 +113,9 @@ impl Secure {
     }
 
     fn new(socket: OwnedFd, session: Session) -> Self {
-        // Where it is not to be had, rates are lower.
+        // Where they are not to be had, rates are lower.
         let _ = pacing::pace(&socket);
+        let _ = pacing::control(&socket);
         Self {
             socket,
             session,

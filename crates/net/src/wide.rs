@@ -20,8 +20,9 @@ use crate::places::Places;
 pub(crate) const FRAME: usize = 1 << 20;
 /// Bytes of user data per Data frame: a short message waits for at most one of them.
 pub(crate) const FRAGMENT: usize = 256 << 10;
-/// Bytes of frames that may be queued for one peer.
-const QUEUE: usize = 4 << 20;
+/// Bytes of frames that may be queued for one peer: two of the longest. What is queued counts against the receiver's credit, and must leave
+/// most of it for what is on its way.
+const QUEUE: usize = 2 << 20;
 
 /// TLS between sites (`tls`).
 #[derive(Debug)]

@@ -3,14 +3,16 @@
 //!
 //! Each message that was not asked for (eager, or a request to send) has a cost. A sender counts the cost that it has sent and
 //! for which no credit came back; the receiver gives back the cost of a message when it has matched, in portions of a
-//! quarter of the window, so that the traffic of credit is negligible. Above the window a sender asks before it sends data; above
+//! eighth of the window, so that the traffic of credit is negligible. Above the window a sender asks before it sends data; above
 //! [`LIMIT`] it sends nothing new until credit comes back.
 
 /// Cost of a message without data: what its envelope takes at the receiver.
 pub const ENVELOPE_COST: u64 = 128;
 
-/// Above this much outstanding cost, data are only sent when asked for: 4 MiB, ample for a long fat link's small messages.
-pub const WINDOW: u64 = 4 << 20;
+/// Above this much outstanding cost, data are only sent when asked for. A stream of messages should not get there, as a
+/// request waits behind the data before it and then for an answer: a gap of a round trip. 8 MiB are what waits here (2 MiB), two portions of
+/// credit and a round trip of 40 ms at 1 Gbit/s.
+pub const WINDOW: u64 = 8 << 20;
 
 /// Above this much outstanding cost nothing new is sent: half a million envelopes.
 pub const LIMIT: u64 = WINDOW + (64 << 20);
@@ -56,7 +58,7 @@ impl Account {
     #[inline]
     pub fn matched(&mut self, bytes: u64) -> Option<u64> {
         self.owed += ENVELOPE_COST + bytes;
-        (self.owed >= WINDOW / 4).then(|| std::mem::take(&mut self.owed))
+        (self.owed >= WINDOW / 8).then(|| std::mem::take(&mut self.owed))
     }
 
     /// A message begins to wait here unmatched; `bytes` of data with it. False if the sender exceeds its credit.

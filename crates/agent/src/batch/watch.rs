@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::node::{SECRET, SECRET_FILE};
 use crate::program::Refusal;
 use isthmus_sched::{Adaptor, JobId, NodeAgent, Request, State};
-use isthmus_stage::content::{sha256, hex};
+use isthmus_stage::content::{hex, sha256};
 use isthmus_wire::grid::Allocation;
 use std::fs;
 use std::io::Write;
