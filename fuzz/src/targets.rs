@@ -263,6 +263,7 @@ fn boot_messages() -> Vec<Message> {
         pid: 4711,
         port: 50_000,
         representation: Representation([1; 8]),
+        vendor: None,
         signing_request: vec![0x30; 40],
     };
     let counters = Counters {
@@ -369,6 +370,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
             directives: vec!["--exclusive".to_owned()],
             ..Allocation::new(Scheduler::Slurm)
         }),
+        vendor: "mpiexec".to_owned(),
     };
     let places = PlaceTable {
         subjobs: vec![Subjob {
@@ -391,6 +393,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
             port: 9,
             slot: 0,
             representation: Representation([1; 8]),
+            vendor: None,
         }],
     };
     let commit = Commit {
@@ -444,6 +447,7 @@ fn from_agent_bodies() -> Vec<Vec<u8>> {
         pid: 4,
         port: 5,
         representation,
+        vendor: None,
         signing_request: vec![0x30; 9],
     };
     let messages = [

@@ -2,11 +2,12 @@
 //! What can happen to an agent.
 
 use crate::batch::BatchEvent;
+use crate::processes::Pipes;
 use isthmus_wire::boot::{Counters, Hello, Message};
 use isthmus_wire::grid::{Commit, Exit, ToAgent};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// One thing that happened.
 #[derive(Debug)]
@@ -26,6 +27,18 @@ pub(crate) enum Event {
     Aborted { index: u32, code: i32, reason: String },
     /// Its rendezvous connection is closed.
     Closed { index: u32 },
+    /// The machine's own MPI has started it, with this pid.
+    Guarded {
+        index: u32,
+        pid: u32,
+        pipes: Pipes,
+        /// How it ends.
+        exit: oneshot::Receiver<Exit>,
+        /// To be dropped when its end is noted.
+        noted: oneshot::Sender<()>,
+    },
+    /// The `mpiexec` of the machine's own MPI has ended; what it said last.
+    LauncherEnded { exit: Exit, said: String },
     /// It exited.
     Exited { index: u32, exit: Exit },
     /// It exited a while ago; its connection should be closed by now.

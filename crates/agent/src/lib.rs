@@ -8,6 +8,7 @@
 mod batch;
 mod directories;
 mod event;
+mod guard;
 mod leave;
 mod link;
 mod machine;
@@ -17,7 +18,9 @@ mod program;
 mod rendezvous;
 mod secure;
 mod subjob;
+mod vendor;
 
+pub use guard::{GUARD, run as run_guard};
 pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
 pub use node::run as run_node;
 
@@ -300,7 +303,7 @@ impl Agent {
     }
 }
 
-fn cache_directory() -> Result<PathBuf, String> {
+pub(crate) fn cache_directory() -> Result<PathBuf, String> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("isthmus"))

@@ -8,22 +8,35 @@ use isthmus_stage::content::hex;
 use isthmus_stage::lines::LineBuffer;
 use isthmus_wire::grid::{Exit, FromAgent, Stream};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin};
-use tokio::sync::{mpsc, watch};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::process::Child;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// How long output is awaited from a pipe that outlives its process (something else holds it).
-const PIPE_LINGERS: Duration = Duration::from_millis(200);
+pub(crate) const PIPE_LINGERS: Duration = Duration::from_millis(200);
+
+/// How a process ended of which nothing is known but that it is gone.
+pub(crate) const KILLED: Exit = Exit::Signal(rustix::process::Signal::KILL.as_raw() as u32);
+
+/// Our ends of the standard streams of a process that somebody else has started.
+#[derive(Debug)]
+pub(crate) struct Pipes {
+    pub(crate) output: OwnedFd,
+    pub(crate) error: OwnedFd,
+    pub(crate) input: Option<OwnedFd>,
+}
 
 /// One process.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// Its process id and group.
+    /// Its process id and group; 0 while the machine's own MPI has not started it.
     pub(crate) pid: u32,
     /// One-time token: taken by the first right hello.
     pub(crate) token: Option<[u8; 16]>,
@@ -54,9 +67,27 @@ impl Process {
 
     /// Sends a signal to it and its group.
     pub(crate) fn signal(&self, signal: u32) {
-        if self.exit.is_none() {
+        if self.exit.is_none() && self.pid != 0 {
             fork::signal_group(self.pid, signal);
         }
+    }
+
+    /// One that the machine's own MPI will start.
+    pub(crate) fn expected(token: [u8; 16]) -> Self {
+        Self {
+            pid: 0,
+            token: Some(token),
+            connection: None,
+            exit: None,
+            reported: false,
+            readers: Vec::new(),
+        }
+    }
+
+    /// It has been started.
+    pub(crate) fn adopt(&mut self, pid: u32, readers: Vec<JoinHandle<()>>) {
+        self.pid = pid;
+        self.readers = readers;
     }
 
     /// The tasks that read its output.
@@ -123,8 +154,13 @@ async fn watch_child(mut child: Child, pid: u32, index: u32, ended: watch::Sende
     let exit = match child.wait().await {
         Ok(status) => exit_of(status),
         // Somebody else has reaped it: nothing is known but that it is gone.
-        Err(_) => Exit::Signal(rustix::process::Signal::KILL.as_raw() as u32),
+        Err(_) => KILLED,
     };
+    told(pid, index, exit, ended, events).await;
+}
+
+/// Ends the group of a process that has ended, and says so.
+async fn told(pid: u32, index: u32, exit: Exit, ended: watch::Sender<bool>, events: mpsc::Sender<Event>) {
     fork::signal_group(pid, rustix::process::Signal::KILL.as_raw() as u32);
     let _ = ended.send(true);
     if exit == Exit::Status(0) {
@@ -134,7 +170,42 @@ async fn watch_child(mut child: Child, pid: u32, index: u32, ended: watch::Sende
     let _ = events.send(Event::Exited { index, exit }).await;
 }
 
-fn exit_of(status: ExitStatus) -> Exit {
+/// Reads the output of a process that the machine's own MPI has started, feeds it, and awaits its end; gives the readers' tasks.
+pub(crate) fn attend(
+    pid: u32,
+    index: u32,
+    pipes: Pipes,
+    (exit, noted): (oneshot::Receiver<Exit>, oneshot::Sender<()>),
+    input: Option<mpsc::UnboundedReceiver<Vec<u8>>>,
+    outbox: &Outbox,
+    events: &mpsc::Sender<Event>,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let (ended, watch_end) = watch::channel(false);
+    let mut readers = Vec::with_capacity(2);
+    for (pipe, stream) in [(pipes.output, Stream::Output), (pipes.error, Stream::Error)] {
+        let pipe = pipe::Receiver::from_owned_fd(pipe)?;
+        readers.push(tokio::spawn(forward(
+            pipe,
+            index,
+            stream,
+            outbox.clone(),
+            watch_end.clone(),
+        )));
+    }
+    drop(watch_end);
+    if let (Some(pipe), Some(queue)) = (pipes.input, input) {
+        tokio::spawn(feed(pipe::Sender::from_owned_fd(pipe)?, queue, events.clone()));
+    }
+    let events = events.clone();
+    tokio::spawn(async move {
+        let exit = exit.await.unwrap_or(KILLED);
+        told(pid, index, exit, ended, events).await;
+        drop(noted);
+    });
+    Ok(readers)
+}
+
+pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Status(code as u32),
         (None, signal) => Exit::Signal(signal.unwrap_or(0) as u32),
@@ -184,7 +255,7 @@ async fn lingers(ended: &mut watch::Receiver<bool>) {
 }
 
 /// Feeds standard input; an empty piece is its end. A process that does not read it loses it.
-async fn feed(pipe: ChildStdin, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, events: mpsc::Sender<Event>) {
+async fn feed(pipe: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, events: mpsc::Sender<Event>) {
     let mut pipe = Some(pipe);
     while let Some(bytes) = queue.recv().await {
         let failed = match &mut pipe {

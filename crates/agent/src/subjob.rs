@@ -7,6 +7,7 @@ use crate::link::Outbox;
 use crate::processes::{self, Process};
 use crate::program::{self, Refusal};
 use crate::rendezvous;
+use crate::vendor::{self, Launcher, Tools};
 use isthmus_sched::fork::Template;
 use isthmus_wire::boot::{self, Hello, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Reach, Start, ToAgent};
@@ -22,7 +23,8 @@ const CLOSING: Duration = Duration::from_millis(300);
 const ABORTING: Duration = Duration::from_millis(300);
 
 /// Variables that are the launcher's own business.
-const HIDDEN: [&str; 7] = [
+const HIDDEN: [&str; 8] = [
+    "ISTHMUS_VENDOR",
     "ISTHMUS_RENDEZVOUS",
     "ISTHMUS_TOKEN",
     "ISTHMUS_INDEX",
@@ -42,6 +44,9 @@ pub(crate) struct Subjob {
     directories: Directories,
     /// By index.
     pub(crate) processes: Vec<Process>,
+    /// The `mpiexec` of the machine's own MPI, if that starts the processes, and input for the one that takes it.
+    launcher: Option<Launcher>,
+    waiting_input: Option<mpsc::UnboundedReceiver<Vec<u8>>>,
     input: Option<mpsc::UnboundedSender<Vec<u8>>>,
     arrivals: Vec<Arrival>,
     exits: Vec<(u32, Exit)>,
@@ -73,6 +78,8 @@ impl Subjob {
             first: start.first,
             directories,
             processes: Vec::with_capacity(start.count as usize),
+            launcher: None,
+            waiting_input: None,
             input: None,
             arrivals: Vec::new(),
             exits: Vec::new(),
@@ -81,6 +88,11 @@ impl Subjob {
             let (sender, receiver) = mpsc::unbounded_channel();
             subjob.input = Some(sender);
             input = Some(receiver);
+        }
+        if !start.vendor.is_empty() {
+            subjob.waiting_input = input;
+            subjob.start_launcher(start, &template, events)?;
+            return Ok(subjob);
         }
         let rendezvous = subjob.directories.rendezvous();
         for index in 0..start.count {
@@ -99,14 +111,36 @@ impl Subjob {
         Ok(subjob)
     }
 
+    /// The machine's own MPI starts the processes.
+    fn start_launcher(
+        &mut self,
+        start: &Start,
+        template: &Template,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<(), Refusal> {
+        let cache = crate::cache_directory().map_err(|reason| Refusal::new(reason, ""))?;
+        let tools = Tools::prepare(&start.vendor, variable(start, "PATH"), &template.trampoline, &cache)?;
+        let cannot = |error| Refusal::new(format!("cannot start the machine's own mpiexec: {error}"), "");
+        let tokens = (0..start.count).map(|_| crate::directories::random::<16>());
+        let tokens: Vec<_> = tokens.collect::<std::io::Result<_>>().map_err(cannot)?;
+        self.processes = tokens.iter().map(|token| Process::expected(*token)).collect();
+        let launcher = tools.start(template, self.directories.private(), tokens, start.input, events);
+        self.launcher = Some(launcher.map_err(cannot)?);
+        Ok(())
+    }
+
     /// Sends a signal to all processes.
     pub(crate) fn signal(&self, signal: u32) {
         self.processes.iter().for_each(|p| p.signal(signal));
+        // What the user sends is for the program; what ends a job ends its launcher.
+        if let Some(launcher) = self.launcher.as_ref().filter(|_| matches!(signal, 9 | 15)) {
+            launcher.signal(signal);
+        }
     }
 
     /// Whether every process has ended.
     pub(crate) fn all_ended(&self) -> bool {
-        self.processes.iter().all(|p| p.exit.is_some())
+        self.processes.iter().all(|p| p.exit.is_some()) && self.launcher.as_ref().is_none_or(|l| l.ended)
     }
 
     /// Sends what has been collected.
@@ -145,6 +179,23 @@ impl Subjob {
                     self.report(index);
                 }
             }
+            Event::Guarded {
+                index,
+                pid,
+                pipes,
+                exit,
+                noted,
+            } => {
+                let input = if index == 0 { self.waiting_input.take() } else { None };
+                match processes::attend(pid, index, pipes, (exit, noted), input, outbox, events) {
+                    Ok(readers) => self.process(index).adopt(pid, readers),
+                    Err(error) => outbox.send(&FromAgent::Refused {
+                        reason: format!("cannot read the output of process {index}: {error}"),
+                        hint: String::new(),
+                    }),
+                }
+            }
+            Event::LauncherEnded { exit, said } => self.handle_launcher_end(exit, &said, outbox),
             Event::ExitOverdue { index } => self.report(index),
             Event::AbortOverdue => self.signal(15),
             Event::FromCoordinator(_) | Event::CoordinatorLost | Event::InputTaken(_) | Event::Batch(_) => {}
@@ -198,8 +249,32 @@ impl Subjob {
             pid: hello.pid,
             port: hello.port,
             representation: hello.representation,
+            vendor: hello.vendor,
             signing_request: hello.signing_request,
         });
+    }
+
+    /// Processes that have begun are told by their guards; those that have not will not.
+    fn handle_launcher_end(&mut self, exit: Exit, said: &str, outbox: &Outbox) {
+        if let Some(launcher) = &mut self.launcher {
+            launcher.ended = true;
+        }
+        let missing: Vec<u32> = (0..)
+            .zip(&self.processes)
+            .filter(|(_, p)| p.pid == 0)
+            .map(|(index, _)| index)
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        let failure = vendor::failure(exit, said);
+        outbox.send(&FromAgent::Refused {
+            reason: failure.reason,
+            hint: failure.hint,
+        });
+        for index in missing {
+            self.process(index).exit = Some(exit);
+        }
     }
 
     fn commit(&self, commit: Commit) {

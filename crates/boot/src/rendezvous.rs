@@ -69,11 +69,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Says hello and waits, as long as co-allocation takes, for the world.
+    /// Says hello and waits, as long as co-allocation takes, for the world. `vendor`: this process is part of a job of the machine's
+    /// own MPI, in which its rank is its index.
     pub fn join(
         invitation: &Invitation,
         port: u16,
         representation: Representation,
+        vendor: bool,
         signing_request: Vec<u8>,
     ) -> Result<(Self, World), BootError> {
         let stream = UnixStream::connect(&invitation.path)
@@ -89,6 +91,7 @@ impl Agent {
             pid: std::process::id(),
             port,
             representation,
+            vendor: vendor.then_some(invitation.index),
             signing_request,
         }))?;
         match agent.hear()? {

@@ -11,6 +11,8 @@ pub(crate) enum Way {
     /// The process itself.
     Own,
     SharedMemory,
+    /// The machine's own MPI.
+    Vendor,
     Tcp,
     Tls,
 }
@@ -23,14 +25,15 @@ pub(crate) fn way(topology: &Topology, a: u32, b: u32) -> Way {
     match topology.level_between(a, b) {
         Level::WideArea => Way::Tls,
         Level::LocalArea | Level::Machine => Way::Tcp,
-        Level::Vendor | Level::Node => Way::SharedMemory,
+        Level::Vendor => Way::Vendor,
+        Level::Node => Way::SharedMemory,
     }
 }
 
 /// As the room `net` asks.
 pub(crate) fn reach(topology: &Topology, me: u32, peer: u32) -> Reach {
     match way(topology, me, peer) {
-        Way::Own | Way::SharedMemory => Reach::Otherwise,
+        Way::Own | Way::SharedMemory | Way::Vendor => Reach::Otherwise,
         Way::Tcp => Reach::Tcp,
         Way::Tls => Reach::Tls,
     }
@@ -74,6 +77,7 @@ mod tests {
             port: 1,
             slot,
             representation: Representation([1; 8]),
+            vendor: None,
         };
         PlaceTable {
             subjobs: vec![subjob("a", "x", 0), subjob("b", "x", 2), subjob("c", "y", 4)],

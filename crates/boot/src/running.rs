@@ -15,6 +15,7 @@ use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
 use isthmus_shm::ShmTransport;
 use isthmus_topology::{Known, Topology};
 use isthmus_transport::Transport;
+use isthmus_vendor::Vendor;
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
@@ -22,6 +23,7 @@ use crate::BootError;
 use crate::rendezvous::{Agent, Invitation};
 use crate::routes::{Way, node_peers, reach, way};
 use crate::survey::{self, Survey};
+use crate::vendor;
 
 /// What MPI_Init makes and MPI_Finalize ends.
 pub struct Running {
@@ -82,6 +84,7 @@ impl Running {
                 port: 0,
                 slot: 0,
                 representation: representation(),
+                vendor: None,
             }],
         };
         let setup = Setup {
@@ -115,16 +118,17 @@ impl Running {
             None => vec![],
         };
         let port = offer.listener.as_ref().map_or(0, Listener::port);
-        let (agent, mut world) = Agent::join(invitation, port, representation(), request)?;
+        let vendor = vendor::begin(invitation.index())?;
+        let (agent, mut world) = Agent::join(invitation, port, representation(), vendor.is_some(), request)?;
         let places = Arc::new(std::mem::take(&mut world.places));
         let representations = representations(&places)?;
         let (me, topology) = (world.rank, Topology::new(&places));
         let measure = world.links.measure;
         let known = Known::from_wire(std::mem::take(&mut world.links))
             .map_err(|e| BootError::agent(format!("what it told about links makes no sense: {e:?}")))?;
-        let (transports, wide) = transports(&world, &places, &topology, offer)?;
+        let (transports, wide) = transports(&world, &places, &topology, (offer, vendor))?;
         let prober = wide.as_ref().map(|(_, prober)| prober.clone());
-        let far = transports.iter().any(|(way, _)| *way != Way::SharedMemory);
+        let far = transports.iter().any(|(way, _)| matches!(way, Way::Tcp | Way::Tls));
         let inside = transports.iter().any(|(way, _)| *way != Way::Tls);
         let setup = Setup {
             me,
@@ -235,6 +239,7 @@ impl Running {
             None => print_counters(&counters),
         }
         engine.wait(|engine| engine.close().then_some(()));
+        engine.lock().finish();
         Ok(())
     }
 }
@@ -284,11 +289,13 @@ fn transports(
     world: &boot::World,
     places: &Arc<PlaceTable>,
     topology: &Topology,
-    offer: Offer,
+    (offer, vendor): (Offer, Option<Vendor>),
 ) -> Result<(Transports, Option<Wide>), BootError> {
     let mut all: Transports = Vec::new();
     let peers = node_peers(places, world.rank);
-    if peers.len() > 1 {
+    if let Some(vendor) = vendor {
+        all.push((Way::Vendor, Box::new(vendor::transport(vendor, places, world.rank)?)));
+    } else if peers.len() > 1 {
         let slot = places.places[world.rank as usize].slot as usize;
         let (path, bells) = (Path::new(&world.shared_memory), Path::new(&world.node_directory));
         let shm = ShmTransport::join(path, bells, &world.job, slot, peers.len(), peers)
@@ -418,6 +425,7 @@ mod tests {
             port: 0,
             slot: 0,
             representation,
+            vendor: None,
         };
         let table = |representation| PlaceTable {
             subjobs: vec![subjob.clone()],

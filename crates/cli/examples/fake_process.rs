@@ -95,6 +95,7 @@ impl Agent {
             pid: std::process::id(),
             port: 0,
             representation: Representation([1, 8, 8, 16, 64, 4, 1, 0]),
+            vendor: None,
             signing_request: Vec::new(),
         };
         agent.send(&Message::Hello(hello));
@@ -110,6 +111,7 @@ impl Agent {
             pid: 1,
             port: 0,
             representation: Representation([0; 8]),
+            vendor: None,
             signing_request: Vec::new(),
         };
         self.send(&Message::Hello(hello));

@@ -59,6 +59,16 @@ fn main() -> ExitCode {
             complain(&format!("isthmus: error: {message}"));
             return ExitCode::from(status);
         }
+        let mut rest = std::env::args_os().skip(1);
+        if rest.next().is_some_and(|a| a == isthmus_agent::GUARD) {
+            return match isthmus_agent::run_guard(rest) {
+                Ok(status) => ExitCode::from(status),
+                Err((message, status)) => {
+                    complain(&format!("isthmus: error: {message}"));
+                    ExitCode::from(status)
+                }
+            };
+        }
         return isthmus();
     }
     let mut words = Vec::new();

@@ -32,7 +32,8 @@ pub(crate) struct Run {
     #[arg(short = 'n', long = "processes", value_name = "N")]
     processes: Option<String>,
     /// Site to run on: NAME[:N] or ALIAS=NAME[:N]; NAME is `home` or an ssh destination; repeatable. Its scheduler:
-    /// NAME:N,scheduler=slurm,queue=Q,account=A,limit=1h,nodes=2,exclusive,directive=--option (or grid-engine, pbs, lsf)
+    /// NAME:N,scheduler=slurm,queue=Q,account=A,limit=1h,nodes=2,exclusive,directive=--option (or grid-engine, pbs, lsf).
+    /// On top of its own MPI: NAME:N,mpi or NAME:N,mpi=MPIEXEC
     #[arg(short, long = "site", value_name = "SITE")]
     sites: Vec<String>,
     /// Variable for all processes; repeatable

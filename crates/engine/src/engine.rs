@@ -277,6 +277,18 @@ impl Engine {
         all
     }
 
+    /// The last call: no process of the job will send any more.
+    pub fn finish(&mut self) {
+        for transport in &mut self.transports {
+            transport.finish();
+        }
+    }
+
+    /// Whether all transports can ring; otherwise whoever waits polls.
+    pub(crate) fn rings(&self) -> bool {
+        self.transports.iter().all(|transport| transport.rings())
+    }
+
     /// Does what arrivals and completions have asked for.
     #[inline]
     pub(crate) fn work(&mut self) -> bool {

@@ -169,6 +169,10 @@ impl Shared {
         if !inner.engine.is_pending() {
             return Found::Nothing;
         }
+        if !inner.engine.rings() {
+            // Nobody will wake the keeper: it looks again.
+            return Found::Busy;
+        }
         inner.kept = inner.engine.arm_transports();
         if inner.kept {
             return Found::Armed;

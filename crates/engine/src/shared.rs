@@ -319,7 +319,12 @@ impl Shared {
         let descriptors = self.descriptors(&mut guard.inner);
         if !guard.inner.engine.arm() {
             guard.inner.engine.disarm();
-            return guard;
+            if guard.inner.engine.rings() {
+                return guard;
+            }
+            drop(guard);
+            std::thread::yield_now();
+            return self.lock();
         }
         guard.inner.sleepers += 1;
         drop(guard);

@@ -137,6 +137,20 @@ pub fn find(name: &str) -> Option<&'static Attribute> {
     ATTRIBUTES.iter().find(|a| canonical(a.name) == name)
 }
 
+/// Asks for processes on the machine's own MPI; `mpiexec`: its command, empty for the one in the site's PATH.
+pub(crate) fn ask_vendor(requests: &mut Vec<Request>, mpiexec: &str) {
+    let given = [("jobType", "mpi"), ("mpiexec", mpiexec)];
+    for (name, text) in given.into_iter().filter(|(_, text)| !text.is_empty()) {
+        requests.retain(|r| r.attribute.name != name || r.operator != Operator::Equal);
+        requests.extend(find(name).map(|attribute| Request {
+            attribute,
+            operator: Operator::Equal,
+            values: vec![Setting::Text(text.to_owned())],
+        }));
+    }
+    sort(requests);
+}
+
 /// Puts requests into the order of the table, constraints last.
 pub(crate) fn sort(requests: &mut [Request]) {
     let place = |r: &Request| ATTRIBUTES.iter().position(|a| a.name == r.attribute.name);

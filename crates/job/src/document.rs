@@ -27,6 +27,7 @@
 //! nodes = 2
 //! exclusive = true
 //! directives = ["--constraint=fast"]
+//! mpi = "mpiexec.mpich"             # on top of the machine's own MPI, by its mpiexec or mpicc; "" for whatever it is called there
 //! stage = false                     # the site has the program; otherwise it gets it from here
 //! requests = ["min_memory >= 512"]  # what RSL can ask for beside all this, kept for whoever can give it
 //!
@@ -67,7 +68,7 @@ const TOP_KEYS: [&str; 14] = [
     "stage",
     "subjob",
 ];
-const SUBJOB_KEYS: [&str; 22] = [
+const SUBJOB_KEYS: [&str; 23] = [
     "account",
     "appnum",
     "arguments",
@@ -80,6 +81,7 @@ const SUBJOB_KEYS: [&str; 22] = [
     "inputs",
     "lan",
     "limit",
+    "mpi",
     "nodes",
     "outputs",
     "program",
@@ -218,6 +220,7 @@ impl<'a> Document<'a> {
         let common = self.common(table, top.clone(), errors);
         let lan = errors.take(self.text(table, "lan")).flatten();
         let appnum = errors.take(self.appnum(table)).flatten();
+        let mpi = errors.take(self.text(table, "mpi")).flatten();
         let Some(site) = errors.take(self.text(table, "site"))? else {
             let error = JobError::new("this subjob lacks 'site'");
             errors.push(self.at(error.hint("add site = \"home\" or an ssh destination"), span.clone()));
@@ -253,6 +256,9 @@ impl<'a> Document<'a> {
             allocation: allocation?,
             site,
         };
+        if let Some(mpiexec) = mpi {
+            attributes::ask_vendor(&mut subjob.requests, &mpiexec);
+        }
         rsl::ask(&mut subjob);
         Some(subjob)
     }

@@ -217,6 +217,12 @@ impl Subjob {
         request.values.first().and_then(Setting::text)
     }
 
+    /// The command of the machine's own MPI that starts the processes, if they are to run on top of that.
+    pub fn vendor(&self) -> Option<&str> {
+        let wanted = self.request("jobType") == Some("mpi");
+        wanted.then(|| self.request("mpiexec").unwrap_or("mpiexec"))
+    }
+
     /// Of the variables of one name the last counts.
     fn keep_last_variables(&mut self) {
         let mut seen = BTreeSet::new();
@@ -236,6 +242,13 @@ impl Subjob {
                 self.site, self.count
             );
             return Err(JobError::new(problem).hint("ask for jobType=multiple or one process"));
+        }
+        if self.vendor().is_some() && self.allocation.as_ref().is_some_and(|a| a.nodes != 1 && self.count > 1) {
+            let problem = format!(
+                "site '{}': processes on the machine's own MPI must be on one node of a scheduler so far",
+                self.site
+            );
+            return Err(JobError::new(problem).hint("ask for nodes=1, or for jobType=multiple"));
         }
         check_name("site", &self.site)?;
         check_name("lan", &self.lan)?;

@@ -62,6 +62,7 @@ pub fn place_table(job: &Job, machines: &[Machine]) -> Option<PlaceTable> {
                     port: arrival.port,
                     slot,
                     representation: arrival.representation,
+                    vendor: arrival.vendor,
                 }));
         }
     }
@@ -80,6 +81,7 @@ mod tests {
             pid: 100 + index,
             port: 1000 + index as u16,
             representation: Representation([1; 8]),
+            vendor: None,
             signing_request: vec![],
         });
         Machine {

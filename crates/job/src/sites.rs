@@ -3,6 +3,7 @@
 //! `lab:16,scheduler=slurm,queue=debug,nodes=2,limit=1h,account=p1,exclusive,directive=--constraint=fast`.
 
 use crate::allocation;
+use crate::attributes::{self, Request};
 use crate::error::JobError;
 use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count};
 use crate::transfer::Transfers;
@@ -20,6 +21,8 @@ pub struct SiteSpec {
     pub count: Option<u32>,
     /// What to ask of its scheduler, when one is named.
     pub allocation: Option<Allocation>,
+    /// Command of the machine's own MPI that is to start the processes (empty: whatever it is called there), if that is wanted.
+    pub mpi: Option<String>,
 }
 
 impl SiteSpec {
@@ -43,9 +46,11 @@ impl SiteSpec {
         if let Some(count) = count {
             check_count(&name, count)?;
         }
+        let (allocation, mpi) = options.map_or(Ok((None, None)), |o| options_of(&name, o, known(contact)))?;
         Ok(Self {
             contact: Contact::parse(contact)?,
-            allocation: options.map_or(Ok(None), |o| allocation_of(&name, o, known(contact)))?,
+            allocation,
+            mpi,
             name,
             count,
         })
@@ -77,9 +82,18 @@ pub fn job_of_sites(sites: &[SiteSpec], total: Option<u32>, template: &Subjob) -
         contact: site.contact.clone(),
         count,
         allocation: site.allocation.clone(),
+        requests: requests(site, template),
         ..template.clone()
     });
     Job::new(subjobs.collect())
+}
+
+fn requests(site: &SiteSpec, template: &Subjob) -> Vec<Request> {
+    let mut requests = template.requests.clone();
+    if let Some(mpiexec) = &site.mpi {
+        attributes::ask_vendor(&mut requests, mpiexec);
+    }
+    requests
 }
 
 /// A subjob at home to start from.
@@ -114,13 +128,17 @@ pub(crate) fn name_apart(subjobs: &mut [Subjob]) {
     }
 }
 
-/// `scheduler=slurm,queue=debug,...` after a site.
-fn allocation_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Option<Allocation>, JobError> {
+/// `scheduler=slurm,queue=debug,...` and `mpi=mpiexec` after a site.
+fn options_of(
+    site: &str,
+    options: &str,
+    known: Option<Scheduler>,
+) -> Result<(Option<Allocation>, Option<String>), JobError> {
     let mut asked = Allocation::new(Scheduler::Slurm);
-    let (mut scheduler, mut others) = (known, false);
+    let (mut scheduler, mut others, mut mpi) = (known, false, None);
     for option in options.split(',') {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
-        others |= key != "scheduler";
+        others |= !matches!(key, "scheduler" | "mpi");
         match key {
             "scheduler" => scheduler = allocation::scheduler(value)?,
             "queue" => asked.queue = value.to_owned(),
@@ -128,18 +146,19 @@ fn allocation_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<
             "limit" => asked.limit = allocation::limit(value)?,
             "nodes" => asked.nodes = parse_count(value)?,
             "exclusive" if value.is_empty() => asked.exclusive = true,
+            "mpi" => mpi = Some(value.to_owned()),
             "directive" => asked.directives.push(value.to_owned()),
             _ => {
                 let problem = format!("'{option}' is no option of site '{site}'");
                 return Err(JobError::new(problem)
-                    .hint("options are scheduler=, queue=, account=, limit=, nodes=, exclusive, directive="));
+                    .hint("options are scheduler=, queue=, account=, limit=, nodes=, exclusive, directive=, mpi"));
             }
         }
     }
     match scheduler {
-        Some(scheduler) => Ok(Some(Allocation { scheduler, ..asked })),
+        Some(scheduler) => Ok((Some(Allocation { scheduler, ..asked }), mpi)),
         None if others => Err(needs_scheduler(site)),
-        None => Ok(None),
+        None => Ok((None, mpi)),
     }
 }
 
@@ -220,6 +239,7 @@ mod tests {
                 contact: Contact::Home,
                 count: Some(4),
                 allocation: None,
+                mpi: None,
             }
         );
         assert_eq!(
@@ -229,6 +249,7 @@ mod tests {
                 contact: Contact::Home,
                 count: Some(2),
                 allocation: None,
+                mpi: None,
             }
         );
         let lab = SiteSpec {
@@ -236,6 +257,7 @@ mod tests {
             contact: Contact::Ssh("me@lab".into()),
             count: None,
             allocation: None,
+            mpi: None,
         };
         assert_eq!(spec("lab=me@lab"), lab);
         assert_eq!(spec("[::1]").count, None);
@@ -255,6 +277,8 @@ mod tests {
         );
         assert_eq!(asked.directives, ["--gres=gpu:1"]);
         assert_eq!(spec("lab,scheduler=fork").allocation, None);
+        assert_eq!(spec("home:2,mpi").mpi.as_deref(), Some(""));
+        assert_eq!(spec("home:2,mpi=mpiexec.mpich").mpi.as_deref(), Some("mpiexec.mpich"));
         for (text, problem) in [
             ("lab,queue=debug", "names no scheduler"),
             ("lab,scheduler=slrum", "'slrum' is not a scheduler"),

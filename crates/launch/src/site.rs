@@ -154,6 +154,7 @@ impl Site {
             reach: self.shared.reach,
             input: self.number == 0 && options.input,
             allocation: self.subjob.allocation.clone(),
+            vendor: self.subjob.vendor().unwrap_or_default().to_owned(),
         }
     }
 

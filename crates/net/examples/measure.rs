@@ -144,6 +144,7 @@ fn table(ports: [u16; 2], addresses: &[String; 2]) -> PlaceTable {
         port: ports[i as usize],
         slot: 0,
         representation: Representation([1; 8]),
+        vendor: None,
     };
     PlaceTable {
         subjobs: vec![site(0), site(1)],

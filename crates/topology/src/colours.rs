@@ -5,6 +5,8 @@ use crate::{Level, Topology};
 
 /// Depth of a process without a vendor MPI: wide area, local area, machine.
 pub const DEPTH: u32 = 3;
+/// Depth of a process that is part of a job of its machine's own MPI: one level more.
+pub const VENDOR_DEPTH: u32 = 4;
 
 /// What the attributes MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS of one communicator say,
 /// indexed by its ranks. Colours are numbered from 0 in order of first appearance by rank, per level.
@@ -13,7 +15,7 @@ pub struct Colours {
     /// Number of levels of each member.
     pub depths: Vec<u32>,
     /// `colours[rank][level]`; `depths[rank]` of them are meaningful.
-    pub colours: Vec<[u32; DEPTH as usize]>,
+    pub colours: Vec<[u32; VENDOR_DEPTH as usize]>,
 }
 
 impl Colours {
@@ -24,13 +26,22 @@ impl Colours {
     pub fn of(topology: &Topology, members: &[u32]) -> Self {
         let mut areas = Numbering::default();
         let mut machines = Numbering::default();
+        let mut jobs = Numbering::default();
         let colour = |&m: &u32| {
             let spot = topology.spot(m);
-            [0, areas.number(spot.lan), machines.number(spot.subjob)]
+            let job = if spot.vendor { jobs.number(spot.subjob) } else { 0 };
+            [0, areas.number(spot.lan), machines.number(spot.subjob), job]
         };
         let colours = members.iter().map(colour).collect();
+        let depth = |&m: &u32| {
+            if topology.is_in_vendor_job(m) {
+                VENDOR_DEPTH
+            } else {
+                DEPTH
+            }
+        };
         Self {
-            depths: vec![DEPTH; members.len()],
+            depths: members.iter().map(depth).collect(),
             colours,
         }
     }

@@ -14,7 +14,7 @@ mod links;
 mod places;
 mod shape;
 
-pub use colours::{Colours, DEPTH};
+pub use colours::{Colours, DEPTH, VENDOR_DEPTH};
 pub use known::{Known, Measured, Origin, Origins, combine};
 pub use level::Level;
 pub use links::{Curve, CurveError, Link, Links};

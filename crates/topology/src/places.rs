@@ -16,7 +16,10 @@ pub struct Topology {
 pub(crate) struct Spot {
     pub(crate) lan: u32,
     pub(crate) subjob: u32,
+    /// Its node; the job of its machine's own MPI if it is part of one, because only that MPI knows the nodes then.
     pub(crate) node: u32,
+    /// It is part of such a job.
+    pub(crate) vendor: bool,
 }
 
 impl Topology {
@@ -37,7 +40,9 @@ impl Topology {
         let spot = |p: &isthmus_wire::place::Place| Spot {
             lan: lan_of[p.subjob as usize],
             subjob: p.subjob,
-            node: p.node,
+            // Numbers above those of the nodes: one job per machine.
+            node: p.vendor.map_or(p.node, |_| table.nodes.len() as u32 + p.subjob),
+            vendor: p.vendor.is_some(),
         };
         Self {
             spots: table.places.iter().map(spot).collect(),
@@ -47,18 +52,23 @@ impl Topology {
     /// Processes whose clusters are given by number, in order of rank: local area, machine, node. Machines of different
     /// local areas have different numbers, and so have nodes of different machines.
     pub fn from_clusters(places: impl IntoIterator<Item = [u32; 3]>) -> Self {
-        let spot = |[lan, subjob, node]: [u32; 3]| Spot { lan, subjob, node };
+        let spot = |[lan, subjob, node]: [u32; 3]| Spot {
+            lan,
+            subjob,
+            node,
+            vendor: false,
+        };
         Self {
             spots: places.into_iter().map(spot).collect(),
         }
     }
 
-    /// Numbers of the clusters that a process belongs to: local area, machine, node.
+    /// Numbers of the clusters that a process belongs to: local area, machine, node (or job of the machine's own MPI).
     ///
     /// # Panics
     /// If the rank is not below [`Topology::size`].
     pub fn clusters_of(&self, world_rank: u32) -> [u32; 3] {
-        let Spot { lan, subjob, node } = self.spot(world_rank);
+        let Spot { lan, subjob, node, .. } = self.spot(world_rank);
         [lan, subjob, node]
     }
 
@@ -67,7 +77,15 @@ impl Topology {
         self.spots.len() as u32
     }
 
-    /// Level that a message between two processes (world ranks) crosses. A process and itself: node.
+    /// Whether a process (world rank) is part of a job of its machine's own MPI.
+    ///
+    /// # Panics
+    /// If the rank is not below [`Topology::size`].
+    pub fn is_in_vendor_job(&self, world_rank: u32) -> bool {
+        self.spot(world_rank).vendor
+    }
+
+    /// Level that a message between two processes (world ranks) crosses. A process and itself: node, or vendor MPI.
     ///
     /// # Panics
     /// If a rank is not below [`Topology::size`].
@@ -79,6 +97,8 @@ impl Topology {
             Level::LocalArea
         } else if a.node != b.node {
             Level::Machine
+        } else if a.vendor {
+            Level::Vendor
         } else {
             Level::Node
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The nested clustering of a group of processes.
 //!
-//! A shape is a tree: the group is split into local areas, these into machines, these into nodes,
+//! A shape is a tree: the group is split into local areas, these into machines, these into nodes (or jobs of a machine's own MPI),
 //! these into processes. Each split is a *tier* and has a level: what a message between two parts crosses.
 //! Tiers that split nothing anywhere are left out, so one node alone has one tier, and a group of one has none.
 //!
@@ -48,10 +48,12 @@ impl Shape {
     /// # Panics
     /// If a member is not a rank of the world.
     pub fn new(topology: &Topology, members: &[u32]) -> Self {
-        let levels = [Level::WideArea, Level::LocalArea, Level::Machine, Level::Node];
+        let levels = Level::ALL;
         Self::from_colours(&levels, members.len() as u32, |rank, depth| {
             let spot = topology.spot(members[rank as usize]);
-            [spot.lan, spot.subjob, spot.node][depth]
+            // A job of a machine's own MPI is one cluster whose parts are processes; a node is one whose only part is itself.
+            let inside = if spot.vendor { rank } else { 0 };
+            [spot.lan, spot.subjob, spot.node, inside][depth]
         })
     }
 

@@ -34,6 +34,7 @@ fn world(machines: &[(&str, Vec<u32>)]) -> Topology {
                 port: 0,
                 slot,
                 representation: Representation([0; 8]),
+                vendor: (*lan == "SP").then_some(slot),
             };
             table.places.extend((0..processes).map(place));
         }
@@ -61,9 +62,37 @@ fn figure_3_of_the_paper() {
 }
 
 #[test]
+fn figure_3_with_the_vendor_mpi_of_the_ibm_sp() {
+    let topology = world(&[("SP", vec![4]), ("B", vec![2, 2]), ("B", vec![4])]);
+    let members: Vec<u32> = (0..12).collect();
+    let colours = Colours::of(&topology, &members);
+    assert_eq!(colours.depths, [4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 3]);
+    assert!(colours.together(0, 3, Level::Vendor) && !colours.together(0, 4, Level::Vendor));
+    assert_eq!(colours.colours[..4], [[0, 0, 0, 0]; 4]);
+    assert_eq!(topology.level_between(0, 1), Level::Vendor);
+    assert_eq!(topology.level_between(4, 6), Level::Machine);
+    let shape = Shape::new(&topology, &members);
+    let levels: Vec<_> = (0..shape.tiers()).map(|t| shape.level(t)).collect();
+    assert_eq!(levels, Level::ALL);
+    assert_eq!(
+        (
+            shape.level_between(0, 1),
+            shape.level_between(8, 9),
+            shape.level_between(4, 6)
+        ),
+        (Level::Vendor, Level::Node, Level::Machine)
+    );
+    let inside = Shape::new(&topology, &[0, 1, 3]);
+    assert_eq!((inside.tiers(), inside.level(0)), (1, Level::Vendor));
+}
+
+#[test]
 fn colours_of_a_group_begin_at_0_again() {
     let colours = Colours::of(&figure_3(), &[9, 5, 1, 8]);
-    assert_eq!(colours.colours, [[0, 0, 0], [0, 0, 1], [0, 1, 2], [0, 0, 0]]);
+    assert_eq!(
+        colours.colours,
+        [[0, 0, 0, 0], [0, 0, 1, 0], [0, 1, 2, 0], [0, 0, 0, 0]]
+    );
 }
 
 #[test]

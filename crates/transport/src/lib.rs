@@ -141,6 +141,11 @@ pub trait Transport: Send {
     /// Asks to be woken: from now on an arrival makes [`Transport::descriptor`] readable. False if something has arrived already: poll first.
     fn arm(&mut self) -> bool;
 
+    /// Whether [`Transport::arm`] can ever succeed. A transport that cannot ring must be polled by whoever waits.
+    fn rings(&self) -> bool {
+        true
+    }
+
     /// Ends what [`Transport::arm`] began and drains the descriptor.
     fn disarm(&mut self);
 
@@ -155,6 +160,9 @@ pub trait Transport: Send {
 
     /// Orderly end: pushes out everything taken. Called repeatedly until it returns true.
     fn close(&mut self, sink: &mut dyn Sink) -> bool;
+
+    /// Called once and last, when no process of the job will send any more: gives back what only an orderly end gives back.
+    fn finish(&mut self) {}
 }
 
 /// Sleeps until a descriptor is readable or the time is over. Interrupted sleeps return early.

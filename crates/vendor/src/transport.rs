@@ -22,6 +22,8 @@ const BULK: i32 = 16;
 const BULK_TAGS: u64 = 16_384;
 /// Frames under way before the next one is refused.
 const UNDER_WAY: usize = 64;
+/// No rank of anybody.
+const NOBODY: u32 = u32::MAX;
 /// Frames taken in a row.
 const BURST: usize = 32;
 
@@ -44,6 +46,9 @@ pub struct VendorTransport {
     comm: Comm,
     /// Peer (rank in our MPI_COMM_WORLD) by rank in the vendor's.
     peers: Vec<Peer>,
+    /// The least peer, and the ranks of peers from it on; [`NOBODY`] for those that have none.
+    first: Peer,
+    ranks: Vec<u32>,
     sending: Vec<Sending>,
     /// Memory of frames that have left.
     spare: Vec<OwnMemory>,
@@ -61,10 +66,18 @@ impl VendorTransport {
     /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job. Collective over that job.
     pub fn new(mut vendor: Vendor, peers: Vec<Peer>) -> Result<Self, VendorError> {
         let comm = vendor.duplicate(Comm::WORLD)?;
+        let first = peers.iter().copied().min().unwrap_or(0);
+        let last = peers.iter().copied().max().unwrap_or(0);
+        let mut ranks = vec![NOBODY; (last - first) as usize + 1];
+        for (rank, &peer) in (0..).zip(&peers) {
+            ranks[(peer - first) as usize] = rank;
+        }
         Ok(Self {
             vendor,
             comm,
             peers,
+            first,
+            ranks,
             sending: Vec::new(),
             spare: Vec::new(),
             leaving: Vec::new(),
@@ -82,9 +95,9 @@ impl VendorTransport {
     }
 
     fn rank_of(&self, peer: Peer) -> Result<u32, SendError> {
-        let rank = self.peers.iter().position(|&p| p == peer);
-        rank.map(|r| r as u32)
-            .ok_or_else(|| SendError::Lost(format!("rank {peer} is in no job of this machine's MPI")))
+        let at = peer.wrapping_sub(self.first) as usize;
+        let rank = self.ranks.get(at).copied().filter(|&rank| rank != NOBODY);
+        rank.ok_or_else(|| SendError::Lost(format!("rank {peer} is in no job of this machine's MPI")))
     }
 
     /// The vendor does not recover from errors, and what is under way is not known.
@@ -280,6 +293,10 @@ impl Transport for VendorTransport {
         false
     }
 
+    fn rings(&self) -> bool {
+        false
+    }
+
     fn disarm(&mut self) {}
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -293,5 +310,13 @@ impl Transport for VendorTransport {
     fn close(&mut self, sink: &mut dyn Sink) -> bool {
         self.poll(sink);
         self.broken.is_some() || self.is_flushed()
+    }
+
+    fn finish(&mut self) {
+        if self.broken.is_none() {
+            self.broken = self.vendor.end().err().map(|error| error.to_string());
+            self.broken.get_or_insert_with(|| "the job has ended".to_owned());
+            self.reported = true;
+        }
     }
 }

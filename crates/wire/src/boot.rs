@@ -18,16 +18,17 @@
 //! | `ISTHMUS_RENDEZVOUS` | path of the agent's socket |
 //! | `ISTHMUS_TOKEN` | one-time token, 32 hexadecimal digits; the library removes it from the environment |
 //! | `ISTHMUS_INDEX` | index of the process within its subjob |
+//! | `ISTHMUS_VENDOR` | path of the adaptor to the machine's own MPI, whose job this process is part of; absent: none |
 //! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `wide` or absent: it does both |
 //!
 //! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::links::{Measured, Table};
-use crate::place::{PlaceTable, Representation};
+use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Longest reason text, bytes; longer ones are cut.
 pub const MAX_REASON: usize = 4096;
@@ -47,6 +48,8 @@ pub struct Hello {
     pub port: u16,
     /// Its data representation.
     pub representation: Representation,
+    /// Its rank in the job of the machine's own MPI, if it is part of one.
+    pub vendor: Option<u32>,
     /// PKCS#10 certificate signing request (DER); empty when the job has one subjob only.
     pub signing_request: Vec<u8>,
 }
@@ -128,6 +131,7 @@ impl Message {
                 for b in h.representation.0 {
                     w.u8(b);
                 }
+                write_vendor(&mut w, h.vendor);
                 w.bytes(&h.signing_request);
                 w.into_framed()
             }
@@ -169,6 +173,7 @@ impl Message {
                 pid: r.u32("pid")?,
                 port: r.u16("port")?,
                 representation: Representation(r.fixed("representation")?),
+                vendor: read_vendor(&mut r)?,
                 signing_request: r.bytes("signing request")?,
             }),
             2 => Self::World(Box::new(World {

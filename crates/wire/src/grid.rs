@@ -25,7 +25,7 @@
 //! |---|---|---|
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
-//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8, allocated u8 and then an allocation ([`Allocation`]) |
+//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8, allocated u8 and then an allocation ([`Allocation`]), vendor text |
 //! | `Commit` | 4 | secret 32, authority bytes, certificates \[bytes\], places, links |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
@@ -41,7 +41,7 @@
 //! | `File` | 66 | hash 32, state u8 (0 wanted, 1 here, 2 failed), path or reason text |
 //! | `Started` | 67 | \[part ([`Part`])\] |
 //! | `Refused` | 68 | reason text, hint text |
-//! | `Arrived` | 69 | \[index u32, pid u32, port u16, representation 8, signing request bytes\] |
+//! | `Arrived` | 69 | \[index u32, pid u32, port u16, representation 8, vendor u32 (rank + 1, 0 none), signing request bytes\] |
 //! | `Output` | 70 | index u32, stream u8 (1 output, 2 error), bytes |
 //! | `InputCredit` | 71 | bytes u32 |
 //! | `Exited` | 72 | \[index u32, how u8 (0 status, 1 signal), number u32\] |
@@ -58,10 +58,10 @@ pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 use crate::boot::Counters;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::links::Table;
-use crate::place::{PlaceTable, Representation};
+use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -119,6 +119,8 @@ pub struct Start {
     pub reach: Reach,
     /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
     pub allocation: Option<Allocation>,
+    /// The command of the machine's own MPI that starts parallel programs (`mpiexec`); the processes become a job of that MPI. Empty: none.
+    pub vendor: String,
 }
 
 /// How far messages of a job go; processes learn it as `ISTHMUS_REACH`.
@@ -143,6 +145,8 @@ pub struct Arrival {
     pub port: u16,
     /// Its data representation.
     pub representation: Representation,
+    /// Its rank in the job of the machine's own MPI, if it is part of one.
+    pub vendor: Option<u32>,
     /// PKCS#10 certificate signing request (DER) or empty.
     pub signing_request: Vec<u8>,
 }
@@ -410,6 +414,7 @@ impl Start {
         if let Some(allocation) = &self.allocation {
             allocation.write(w);
         }
+        w.text(&self.vendor);
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -427,6 +432,7 @@ impl Start {
             reach: read_reach(r)?,
             input: flag(r, "input")?,
             allocation: flag(r, "allocated")?.then(|| Allocation::read(r)).transpose()?,
+            vendor: r.text("command of the machine's own MPI")?,
         })
     }
 }
@@ -588,7 +594,9 @@ impl AgentHello {
 impl Arrival {
     fn write(&self, w: &mut Writer) {
         w.u32(self.index).u32(self.pid).u16(self.port);
-        fixed(w, &self.representation.0).bytes(&self.signing_request);
+        fixed(w, &self.representation.0);
+        write_vendor(w, self.vendor);
+        w.bytes(&self.signing_request);
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -597,6 +605,7 @@ impl Arrival {
             pid: r.u32("pid")?,
             port: r.u16("port")?,
             representation: Representation(r.fixed("representation")?),
+            vendor: read_vendor(r)?,
             signing_request: r.bytes("signing request")?,
         })
     }

@@ -6,6 +6,7 @@
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
+//! * [`guard`]: what an agent and the guards of processes of a machine's own MPI say to each other.
 //! * [`links`]: what messages cost.
 //! * [`codec`]: the bounded reader and writer that all of them use.
 //!
@@ -17,6 +18,7 @@ pub mod boot;
 pub mod codec;
 pub mod frame;
 pub mod grid;
+pub mod guard;
 pub mod hello;
 pub mod links;
 pub mod partitioned;

@@ -36,6 +36,8 @@ pub struct Place {
     pub slot: u32,
     /// Data representation.
     pub representation: Representation,
+    /// Rank in the job of the machine's own MPI that this process is part of; each subjob has one such job at most.
+    pub vendor: Option<u32>,
 }
 
 /// One operating-system instance.
@@ -86,6 +88,7 @@ impl PlaceTable {
             for b in p.representation.0 {
                 w.u8(b);
             }
+            write_vendor(w, p.vendor);
         });
     }
 
@@ -116,6 +119,7 @@ impl PlaceTable {
                 port: r.u16("port")?,
                 slot: r.u32("slot")?,
                 representation: Representation(r.fixed("representation")?),
+                vendor: read_vendor(r)?,
             })
         })?;
         let table = Self { subjobs, nodes, places };
@@ -141,7 +145,20 @@ impl PlaceTable {
             if p.slot >= node.processes {
                 return Err(bad("slot", p.slot));
             }
+            if let Some(rank) = p.vendor.filter(|&rank| rank >= self.subjobs[p.subjob as usize].count) {
+                return Err(bad("rank in the machine's own MPI", rank));
+            }
         }
         Ok(())
     }
+}
+
+/// Rank of a process in the job of its machine's own MPI: rank + 1 as u32, 0 for none.
+pub(crate) fn write_vendor(w: &mut Writer, rank: Option<u32>) {
+    w.u32(rank.map_or(0, |rank| rank.saturating_add(1)));
+}
+
+/// Reads what [`write_vendor`] has written.
+pub(crate) fn read_vendor(r: &mut Reader<'_>) -> Result<Option<u32>, DecodeError> {
+    Ok(r.u32("rank in the machine's own MPI")?.checked_sub(1))
 }

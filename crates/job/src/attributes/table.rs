@@ -14,7 +14,7 @@ const NO_STAGING: &str = "only programs are staged yet, other files are not";
 const GLOBUS: &str = "it concerns Globus' job manager and changes nothing here";
 const STREAMS: &str = "input comes from this terminal and output goes to it";
 
-/// All attributes of RSL 1.0, of its co-allocator and of GRAM, and what becomes of them.
+/// All attributes of RSL 1.0, of its co-allocator and of GRAM, and one of ours (`mpiexec`), and what becomes of them.
 pub static ATTRIBUTES: &[Attribute] = &[
     row("resourceManagerContact", Text, Understood("contact and site")),
     row("resourceManagerName", Text, Understood("contact and site")),
@@ -27,6 +27,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     row("dryRun", YesNo, Understood("show the job and do not run it")),
     row("label", Text, Kept("")),
     row("jobType", Word(&["mpi", "multiple", "single"]), Kept("")),
+    row("mpiexec", Text, Kept("")),
     row(
         "subjobStartType",
         Word(&["strict-barrier", "loose-barrier", "no-barrier"]),

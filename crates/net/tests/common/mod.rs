@@ -41,6 +41,7 @@ pub(crate) fn places(ports: &[u16], addresses: &[&str]) -> PlaceTable {
         port: ports[i as usize],
         slot: 0,
         representation: Representation([1; 8]),
+        vendor: None,
     };
     PlaceTable {
         subjobs: (0..count).map(one).collect(),

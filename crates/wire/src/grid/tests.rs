@@ -24,6 +24,7 @@ fn places() -> PlaceTable {
             port: 9,
             slot: 0,
             representation: Representation([1; 8]),
+            vendor: Some(0),
         }],
     }
 }
@@ -52,6 +53,7 @@ fn messages_to_an_agent_survive_the_wire() {
             directives: vec!["--constraint=fast".into()],
             ..Allocation::new(Scheduler::Slurm)
         }),
+        vendor: "mpiexec".into(),
     };
     let commit = Commit {
         secret: [7; 32],
@@ -98,6 +100,7 @@ fn messages_from_an_agent_survive_the_wire() {
         pid: 4,
         port: 5,
         representation: Representation([6; 8]),
+        vendor: Some(8),
         signing_request: vec![7; 9],
     };
     for m in [
