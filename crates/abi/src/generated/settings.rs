@@ -86,6 +86,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "how far messages go",
     },
     Setting {
+        name: "ISTHMUS_VENDOR",
+        unit: "path",
+        default: "none",
+        reason: "set by the agent where a subjob runs on the machine's own MPI",
+        scope: "internal",
+        help: "adaptor to the MPI whose job a process is part of",
+    },
+    Setting {
         name: "ISTHMUS_LIBRARY_DIRECTORY",
         unit: "path",
         default: "beside the command",
