@@ -161,6 +161,13 @@ static int begin(int *rank, int *count)
     return CALL(Comm_size)(MPI_COMM_WORLD, count);
 }
 
+static int tags(int *limit)
+{
+    int *value, there = 0, code = CALL(Comm_get_attr)(MPI_COMM_WORLD, MPI_TAG_UB, &value, &there);
+    *limit = !code && there ? *value : 32767;
+    return code;
+}
+
 static int end(void) { return CALL(Finalize)(); }
 static int abort_all(int status) { return CALL(Abort)(MPI_COMM_WORLD, status); }
 
@@ -200,6 +207,22 @@ static int subset(unsigned long long comm, const int *ranks, int count, unsigned
     return named(code, part, made);
 }
 
+static int among(const int *ranks, int count, int tag, unsigned long long *made)
+{
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Group all, some;
+    int code = CALL(Comm_group)(MPI_COMM_WORLD, &all);
+    if (code)
+        return code;
+    code = CALL(Group_incl)(all, count, ranks, &some);
+    CALL(Group_free)(&all);
+    if (code)
+        return code;
+    code = CALL(Comm_create_group)(MPI_COMM_WORLD, some, tag, &part);
+    CALL(Group_free)(&some);
+    return named(code, part, made);
+}
+
 static int release(unsigned long long comm)
 {
     MPI_Comm *place = comms_get(comm);
@@ -215,12 +238,30 @@ static int any_tag(int tag) { return tag == ISTHMUS_VENDOR_ANY ? MPI_ANY_TAG : t
 
 static void arrived(MPI_Status *status, struct isthmus_vendor_arrival *arrival)
 {
-    MPI_Count bytes = 0;
-    CALL(Get_elements_x)(status, MPI_BYTE, &bytes);
+    int bytes = 0;
+    CALL(Get_count)(status, MPI_BYTE, &bytes);
+    arrival->bytes = bytes;
+    if (bytes == MPI_UNDEFINED) {
+        MPI_Count all = 0;
+        CALL(Get_elements_x)(status, MPI_BYTE, &all);
+        arrival->bytes = all;
+    }
     arrival->source = status->MPI_SOURCE;
     arrival->tag = status->MPI_TAG;
-    arrival->bytes = bytes;
     arrival->message = 0;
+    arrival->cancelled = 0;
+}
+
+/* What is told of a receive that has ended so; a message that does not fit is an arrival too. */
+static int ended(int code, MPI_Status *status, struct isthmus_vendor_arrival *arrival)
+{
+    int class = MPI_SUCCESS;
+    if (code && (CALL(Error_class)(code, &class) || class != MPI_ERR_TRUNCATE))
+        return code;
+    arrived(status, arrival);
+    if (code)
+        arrival->bytes = -1;
+    return MPI_SUCCESS;
 }
 
 static int send(unsigned long long comm, const void *data, long long bytes, int to, int tag)
@@ -273,7 +314,12 @@ static int start_send(unsigned long long comm, const void *data, long long bytes
     code = synchronous ? CALL(Issend)(data, count, type, to, tag, comm_of(comm), &request)
                        : CALL(Isend)(data, count, type, to, tag, comm_of(comm), &request);
     done_with(&type);
-    return pending(code, request, name);
+    if (code)
+        return code;
+    int complete = 0;
+    *name = 0;
+    code = CALL(Test)(&request, &complete, MPI_STATUS_IGNORE);
+    return code || complete ? code : pending(code, request, name);
 }
 
 static int start_receive(unsigned long long comm, void *room, long long bytes, int from, int tag,
@@ -290,6 +336,47 @@ static int start_receive(unsigned long long comm, void *room, long long bytes, i
     return pending(code, request, name);
 }
 
+static int receive_soon(unsigned long long comm, void *room, long long bytes, int from, int tag, int rounds,
+    unsigned long long *name, struct isthmus_vendor_arrival *arrival)
+{
+    int count, complete = 0;
+    MPI_Datatype type;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status status;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = CALL(Irecv)(room, count, type, any_source(from), any_tag(tag), comm_of(comm), &request);
+    done_with(&type);
+    *name = 0;
+    if (code)
+        return code;
+    while (rounds-- > 0 && !complete) {
+        code = CALL(Test)(&request, &complete, &status);
+        if (code)
+            return ended(code, &status, arrival);
+    }
+    if (!complete)
+        return pending(code, request, name);
+    arrived(&status, arrival);
+    return MPI_SUCCESS;
+}
+
+static int cancel(unsigned long long name)
+{
+    MPI_Request *request = requests_get(name);
+    return request ? CALL(Cancel)(request) : MPI_ERR_REQUEST;
+}
+
+static int peek(unsigned long long comm, int from, int tag, int *found, struct isthmus_vendor_arrival *arrival)
+{
+    MPI_Status status;
+    int code = CALL(Iprobe)(any_source(from), any_tag(tag), comm_of(comm), found, &status);
+    if (!code && *found)
+        arrived(&status, arrival);
+    return code;
+}
+
 static int test(unsigned long long *name, int *complete, struct isthmus_vendor_arrival *arrival)
 {
     MPI_Status status;
@@ -302,8 +389,12 @@ static int test(unsigned long long *name, int *complete, struct isthmus_vendor_a
         requests_drop(*name);
         *name = 0;
     }
-    if (!code && *complete)
-        arrived(&status, arrival);
+    if (!code && !*complete)
+        return code;
+    code = ended(code, &status, arrival);
+    if (!code && arrival->bytes >= 0)
+        CALL(Test_cancelled)(&status, &arrival->cancelled);
+    *complete = 1;
     return code;
 }
 
@@ -334,6 +425,25 @@ static int take(unsigned long long name, void *room, long long bytes)
     done_with(&type);
     return code;
 }
+
+static int start_take(unsigned long long name, void *room, long long bytes, unsigned long long *made)
+{
+    int count;
+    MPI_Datatype type;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Message *message = messages_get(name);
+    if (!message)
+        return MPI_ERR_REQUEST;
+    int code = as_type(bytes, &count, &type);
+    if (code)
+        return code;
+    code = CALL(Imrecv)(room, count, type, message, &request);
+    messages_drop(name);
+    done_with(&type);
+    return pending(code, request, made);
+}
+
+static const void *own(const void *data) { return data ? data : MPI_IN_PLACE; }
 
 static MPI_Op op_of(int op)
 {
@@ -367,7 +477,7 @@ static int bcast(unsigned long long comm, void *data, long long bytes, int root)
     long long at_ = 0;                                                                                                 \
     do {                                                                                                               \
         int part = count - at_ > INT_MAX ? INT_MAX : (int)(count - at_);                                               \
-        const char *from = (const char *)data + at_ * width;                                                           \
+        const void *from = data ? (const char *)data + at_ * width : MPI_IN_PLACE;                                                           \
         char *to = (char *)result + at_ * width;                                                                       \
         int code = call;                                                                                               \
         if (code)                                                                                                      \
@@ -399,7 +509,7 @@ static int allgather(unsigned long long comm, const void *data, void *result, lo
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = CALL(Allgather)(data, count, type, result, count, type, comm_of(comm));
+    code = CALL(Allgather)(own(data), count, type, result, count, type, comm_of(comm));
     done_with(&type);
     return code;
 }
@@ -411,7 +521,7 @@ static int alltoall(unsigned long long comm, const void *data, void *result, lon
     int code = as_type(bytes, &count, &type);
     if (code)
         return code;
-    code = CALL(Alltoall)(data, count, type, result, count, type, comm_of(comm));
+    code = CALL(Alltoall)(own(data), count, type, result, count, type, comm_of(comm));
     done_with(&type);
     return code;
 }
@@ -419,7 +529,7 @@ static int alltoall(unsigned long long comm, const void *data, void *result, lon
 const struct isthmus_vendor *isthmus_vendor(void)
 {
     static const struct isthmus_vendor functions = { ISTHMUS_VENDOR_INTERFACE, sizeof(struct isthmus_vendor), version,
-        explain, begin, end, abort_all, duplicate, subset, release, send, receive, start_send, start_receive, test, find,
-        take, barrier, bcast, reduce, allreduce, allgather, alltoall };
+        explain, begin, end, abort_all, tags, duplicate, subset, among, release, send, receive, start_send, start_receive,
+        receive_soon, test, cancel, peek, find, take, start_take, barrier, bcast, reduce, allreduce, allgather, alltoall };
     return &functions;
 }

@@ -9,7 +9,7 @@
 #ifndef ISTHMUS_VENDOR_H
 #define ISTHMUS_VENDOR_H
 
-#define ISTHMUS_VENDOR_INTERFACE 1
+#define ISTHMUS_VENDOR_INTERFACE 2
 
 /* Sources and tags that match any; the ends of a line of processes do not occur. */
 #define ISTHMUS_VENDOR_ANY (-1)
@@ -25,9 +25,11 @@ enum isthmus_vendor_type { ISTHMUS_VENDOR_INT8, ISTHMUS_VENDOR_INT16, ISTHMUS_VE
 struct isthmus_vendor_arrival {
     int source;
     int tag;
+    /* -1: the message was longer than the room, and what fits is there. */
     long long bytes;
-    /* found() only: name of the message for take(). */
+    /* find() only: name of the message for take() and start_take(). */
     unsigned long long message;
+    int cancelled;
 };
 
 struct isthmus_vendor {
@@ -44,24 +46,36 @@ struct isthmus_vendor {
     int (*begin)(int *rank, int *count);
     int (*end)(void);
     int (*abort)(int status);
+    /* The largest tag. */
+    int (*tags)(int *limit);
 
     /* Communicators: 1 is MPI_COMM_WORLD. Collective over the given one. subset: ranks in it, in order; elsewhere 0 members gives 0. */
     int (*duplicate)(unsigned long long comm, unsigned long long *made);
     int (*subset)(unsigned long long comm, const int *ranks, int count, unsigned long long *made);
+    /* Of these ranks of MPI_COMM_WORLD, in this order; collective over them only. */
+    int (*among)(const int *ranks, int count, int tag, unsigned long long *made);
     int (*release)(unsigned long long comm);
 
-    /* Point to point. start_* begin; test ends a request when it is complete (complete = 1), and gives what arrived. */
+    /* Point to point. start_* begin; start_send gives no request if the message has left; test ends a request when it is complete (complete = 1), and gives what arrived. */
     int (*send)(unsigned long long comm, const void *data, long long bytes, int to, int tag);
     int (*receive)(unsigned long long comm, void *room, long long bytes, int from, int tag, struct isthmus_vendor_arrival *arrival);
     int (*start_send)(unsigned long long comm, const void *data, long long bytes, int to, int tag, int synchronous,
         unsigned long long *request);
     int (*start_receive)(unsigned long long comm, void *room, long long bytes, int from, int tag, unsigned long long *request);
+    /* As start_receive, and looks up to `rounds` times whether it is complete; gives what arrived if there is no request. */
+    int (*receive_soon)(unsigned long long comm, void *room, long long bytes, int from, int tag, int rounds,
+        unsigned long long *request, struct isthmus_vendor_arrival *arrival);
     int (*test)(unsigned long long *request, int *complete, struct isthmus_vendor_arrival *arrival);
+    /* Asks to cancel a receive; test() says what became of it. */
+    int (*cancel)(unsigned long long request);
+    /* Looks for a message; find() also takes it out of the matching. */
+    int (*peek)(unsigned long long comm, int from, int tag, int *found, struct isthmus_vendor_arrival *arrival);
     int (*find)(unsigned long long comm, int from, int tag, int *found, struct isthmus_vendor_arrival *arrival);
     /* Receives a message that find() has taken out of the matching. Blocks until it is there. */
     int (*take)(unsigned long long message, void *room, long long bytes);
+    int (*start_take)(unsigned long long message, void *room, long long bytes, unsigned long long *request);
 
-    /* Collectives. */
+    /* Collectives. Without data (NULL) they are in place. */
     int (*barrier)(unsigned long long comm);
     int (*bcast)(unsigned long long comm, void *data, long long bytes, int root);
     int (*reduce)(unsigned long long comm, const void *data, void *result, long long count, int type, int op, int root);

@@ -18,6 +18,7 @@
 
 pub mod conformance;
 pub mod memory;
+pub mod native;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void};
 
 /// `ISTHMUS_VENDOR_INTERFACE`.
-pub(crate) const INTERFACE: u32 = 1;
+pub(crate) const INTERFACE: u32 = 2;
 /// `ISTHMUS_VENDOR_ANY`.
 pub(crate) const ANY: c_int = -1;
 
@@ -16,6 +16,7 @@ pub(crate) struct RawArrival {
     pub(crate) tag: c_int,
     pub(crate) bytes: c_longlong,
     pub(crate) message: c_ulonglong,
+    pub(crate) cancelled: c_int,
 }
 
 type Name = c_ulonglong;
@@ -30,17 +31,24 @@ pub(crate) struct Functions {
     pub(crate) begin: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
     pub(crate) end: unsafe extern "C" fn() -> c_int,
     pub(crate) abort: unsafe extern "C" fn(c_int) -> c_int,
+    pub(crate) tags: unsafe extern "C" fn(*mut c_int) -> c_int,
     pub(crate) duplicate: unsafe extern "C" fn(Name, *mut Name) -> c_int,
     pub(crate) subset: unsafe extern "C" fn(Name, *const c_int, c_int, *mut Name) -> c_int,
+    pub(crate) among: unsafe extern "C" fn(*const c_int, c_int, c_int, *mut Name) -> c_int,
     pub(crate) release: unsafe extern "C" fn(Name) -> c_int,
     pub(crate) send: unsafe extern "C" fn(Name, *const c_void, c_longlong, c_int, c_int) -> c_int,
     pub(crate) receive: unsafe extern "C" fn(Name, *mut c_void, c_longlong, c_int, c_int, *mut RawArrival) -> c_int,
     pub(crate) start_send:
         unsafe extern "C" fn(Name, *const c_void, c_longlong, c_int, c_int, c_int, *mut Name) -> c_int,
     pub(crate) start_receive: unsafe extern "C" fn(Name, *mut c_void, c_longlong, c_int, c_int, *mut Name) -> c_int,
+    pub(crate) receive_soon:
+        unsafe extern "C" fn(Name, *mut c_void, c_longlong, c_int, c_int, c_int, *mut Name, *mut RawArrival) -> c_int,
     pub(crate) test: unsafe extern "C" fn(*mut Name, *mut c_int, *mut RawArrival) -> c_int,
+    pub(crate) cancel: unsafe extern "C" fn(Name) -> c_int,
+    pub(crate) peek: unsafe extern "C" fn(Name, c_int, c_int, *mut c_int, *mut RawArrival) -> c_int,
     pub(crate) find: unsafe extern "C" fn(Name, c_int, c_int, *mut c_int, *mut RawArrival) -> c_int,
     pub(crate) take: unsafe extern "C" fn(Name, *mut c_void, c_longlong) -> c_int,
+    pub(crate) start_take: unsafe extern "C" fn(Name, *mut c_void, c_longlong, *mut Name) -> c_int,
     pub(crate) barrier: unsafe extern "C" fn(Name) -> c_int,
     pub(crate) bcast: unsafe extern "C" fn(Name, *mut c_void, c_longlong, c_int) -> c_int,
     pub(crate) reduce: unsafe extern "C" fn(Name, *const c_void, *mut c_void, c_longlong, c_int, c_int, c_int) -> c_int,

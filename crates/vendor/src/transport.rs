@@ -33,9 +33,10 @@ struct Sending {
     memory: OwnMemory,
 }
 
-/// Long data on their way out.
+/// Long data on their way.
 struct Bulk {
-    request: Request,
+    /// `None`: there already, to be reported.
+    request: Option<Request>,
     peer: Peer,
     token: u64,
 }
@@ -125,7 +126,11 @@ impl VendorTransport {
             let list = if out { &mut self.leaving } else { &mut self.coming };
             let mut at = 0;
             while at < list.len() {
-                if self.vendor.test(&mut list[at].request)?.is_none() {
+                let there = match &mut list[at].request {
+                    Some(request) => self.vendor.test(request)?.is_some(),
+                    None => true,
+                };
+                if !there {
                     at += 1;
                     continue;
                 }
@@ -223,9 +228,10 @@ impl Transport for VendorTransport {
         let length = (HEADER_BYTES + payload.len()) as u64;
         match self
             .vendor
-            .start_send(self.comm, &memory.reading(), length, rank, FRAMES)
+            .start_send(self.comm, &memory.reading(), length, rank, FRAMES, false)
         {
-            Ok(request) => self.sending.push(Sending { request, memory }),
+            Ok(Some(request)) => self.sending.push(Sending { request, memory }),
+            Ok(None) => self.spare.push(memory),
             Err(error) => return Err(self.breaks(&error)),
         }
         Ok(())
@@ -243,7 +249,7 @@ impl Transport for VendorTransport {
         let Some(tag) = bulk_tag(token) else {
             return Err(SendError::WouldBlock);
         };
-        match self.vendor.start_send(self.comm, &memory, length, rank, tag) {
+        match self.vendor.start_send(self.comm, &memory, length, rank, tag, false) {
             Ok(request) => self.leaving.push(Bulk {
                 request,
                 peer,
@@ -259,7 +265,11 @@ impl Transport for VendorTransport {
             return false;
         };
         match self.vendor.start_receive(self.comm, &memory, length, rank, tag) {
-            Ok(request) => self.coming.push(Bulk { request, peer, token }),
+            Ok(request) => self.coming.push(Bulk {
+                request: Some(request),
+                peer,
+                token,
+            }),
             Err(error) => _ = self.breaks(&error),
         }
         true

@@ -7,6 +7,7 @@
 use crate::VendorError;
 use crate::interface::{ANY, Functions, INTERFACE, RawArrival};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_transport::native::{Collective, Element};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::path::Path;
@@ -16,7 +17,9 @@ const DEEP_BINDING: c_int = 0x8;
 /// Room for texts of the vendor.
 const TEXT: usize = 1024;
 
-/// A vendor MPI. Between [`Vendor::begin`] and [`Vendor::end`] its processes can talk. One call at a time.
+/// A vendor MPI. Between [`Vendor::begin`] and [`Vendor::end`] its processes can talk.
+///
+/// One call at a time, whichever copy it is made on: copies live under one lock.
 pub struct Vendor {
     functions: &'static Functions,
 }
@@ -25,7 +28,7 @@ pub struct Vendor {
 
 /// A communicator of the vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Comm(u64);
+pub struct Comm(pub(crate) u64);
 
 impl Comm {
     /// All processes of the vendor's job.
@@ -35,7 +38,7 @@ impl Comm {
 /// A send or receive under way.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Request(u64);
+pub struct Request(pub(crate) u64);
 
 /// A message that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +49,12 @@ pub struct Arrival {
     pub tag: i32,
     /// Bytes.
     pub bytes: u64,
+    /// It was longer than the room.
+    pub truncated: bool,
+    /// The receive was cancelled.
+    pub cancelled: bool,
     /// Its name, if it was found and not received.
-    message: u64,
+    pub(crate) message: u64,
 }
 
 impl From<RawArrival> for Arrival {
@@ -56,6 +63,8 @@ impl From<RawArrival> for Arrival {
             source: raw.source.max(0) as u32,
             tag: raw.tag,
             bytes: raw.bytes.max(0) as u64,
+            truncated: raw.bytes < 0,
+            cancelled: raw.cancelled != 0,
             message: raw.message,
         }
     }
@@ -158,6 +167,32 @@ impl Vendor {
         Ok((made > 0).then_some(Comm(made)))
     }
 
+    /// A second holder of the same vendor; see there.
+    pub fn share(&self) -> Self {
+        Self {
+            functions: self.functions,
+        }
+    }
+
+    /// The largest tag.
+    pub fn largest_tag(&mut self) -> Result<i32, VendorError> {
+        let mut limit = 0;
+        // SAFETY: `limit` is written.
+        let code = unsafe { (self.functions.tags)(&raw mut limit) };
+        self.done("tell its largest tag", code)?;
+        Ok(limit)
+    }
+
+    /// A communicator of these ranks of the vendor's job, in this order. Collective over them only.
+    pub fn among(&mut self, ranks: &[i32], tag: i32) -> Result<Option<Comm>, VendorError> {
+        let mut made = 0;
+        let count = c_int::try_from(ranks.len()).unwrap_or(c_int::MAX);
+        // SAFETY: so many ranks are read, and `made` is written.
+        let code = unsafe { (self.functions.among)(ranks.as_ptr(), count, tag, &raw mut made) };
+        self.done("make a communicator", code)?;
+        Ok((made > 0).then_some(Comm(made)))
+    }
+
     /// Frees a communicator that was made. Collective.
     pub fn release(&mut self, comm: Comm) -> Result<(), VendorError> {
         // SAFETY: no conditions; unknown names are errors.
@@ -165,7 +200,7 @@ impl Vendor {
         self.done("free a communicator", code)
     }
 
-    /// Starts to send `length` bytes from the memory's origin, which stays as it is until the request is complete.
+    /// Starts to send `length` bytes from the memory's origin, which stays as it is until the request is complete; `None`: it is.
     pub fn start_send(
         &mut self,
         comm: Comm,
@@ -173,7 +208,8 @@ impl Vendor {
         length: u64,
         to: u32,
         tag: i32,
-    ) -> Result<Request, VendorError> {
+        synchronous: bool,
+    ) -> Result<Option<Request>, VendorError> {
         let mut request = 0;
         let data = memory.part(0, length as usize).address() as *const c_void;
         // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
@@ -184,12 +220,12 @@ impl Vendor {
                 length as c_longlong,
                 to as c_int,
                 tag,
-                0,
+                synchronous.into(),
                 &raw mut request,
             )
         };
         self.done("send", code)?;
-        Ok(Request(request))
+        Ok((request > 0).then_some(Request(request)))
     }
 
     /// Starts to receive up to `length` bytes to the memory's origin, which nobody else touches until the request is complete.
@@ -209,6 +245,143 @@ impl Vendor {
         };
         self.done("receive", code)?;
         Ok(Request(request))
+    }
+
+    /// As [`Vendor::start_receive`], from anybody or anything (`None`), and looks up to `rounds` times whether it is complete.
+    pub fn receive_soon(
+        &mut self,
+        comm: Comm,
+        memory: &WriteMemory,
+        length: u64,
+        (from, tag): (Option<u32>, Option<i32>),
+        rounds: u32,
+    ) -> Result<Result<Arrival, Request>, VendorError> {
+        let (mut request, mut arrival) = (0, RawArrival::default());
+        let room = memory.part(0, length as usize).address() as *mut c_void;
+        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let code = unsafe {
+            (self.functions.receive_soon)(
+                comm.0,
+                room,
+                length as c_longlong,
+                from.map_or(ANY, |rank| rank as c_int),
+                tag.unwrap_or(ANY),
+                rounds as c_int,
+                &raw mut request,
+                &raw mut arrival,
+            )
+        };
+        self.done("receive", code)?;
+        Ok(if request > 0 {
+            Err(Request(request))
+        } else {
+            Ok(arrival.into())
+        })
+    }
+
+    /// Asks to cancel a receive.
+    pub fn cancel(&mut self, request: &Request) -> Result<(), VendorError> {
+        // SAFETY: no conditions; unknown names are errors.
+        let code = unsafe { (self.functions.cancel)(request.0) };
+        self.done("cancel a receive", code)
+    }
+
+    /// A message, if one is there; `take`: taken out of the matching.
+    pub fn probe(
+        &mut self,
+        comm: Comm,
+        (from, tag): (Option<u32>, Option<i32>),
+        take: bool,
+    ) -> Result<Option<Arrival>, VendorError> {
+        let (mut found, mut arrival) = (0, RawArrival::default());
+        let (from, tag) = (from.map_or(ANY, |rank| rank as c_int), tag.unwrap_or(ANY));
+        let look = if take { self.functions.find } else { self.functions.peek };
+        // SAFETY: both are written.
+        let code = unsafe { look(comm.0, from, tag, &raw mut found, &raw mut arrival) };
+        self.done("look for messages", code)?;
+        Ok((found != 0).then(|| arrival.into()))
+    }
+
+    /// Starts to receive a message that was found.
+    pub fn start_take(&mut self, message: u64, memory: &WriteMemory, length: u64) -> Result<Request, VendorError> {
+        let mut request = 0;
+        let room = memory.part(0, length as usize).address() as *mut c_void;
+        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let code = unsafe { (self.functions.start_take)(message, room, length as c_longlong, &raw mut request) };
+        self.done("receive a message", code)?;
+        Ok(Request(request))
+    }
+
+    /// A collective operation.
+    pub fn collective(&mut self, comm: Comm, operation: &Collective) -> Result<(), VendorError> {
+        let (name, code) = self.call(comm.0, operation);
+        self.done(name, code)
+    }
+
+    fn call(&mut self, comm: u64, operation: &Collective) -> (&'static str, c_int) {
+        let f = self.functions;
+        let read = |memory: &Option<ReadMemory>, bytes: u64| match memory {
+            Some(memory) => memory.part(0, bytes as usize).address() as *const c_void,
+            None => std::ptr::null(),
+        };
+        let write = |memory: &WriteMemory, bytes: u64| memory.part(0, bytes as usize).address() as *mut c_void;
+        match operation {
+            // SAFETY: no conditions; unknown names are errors.
+            Collective::Barrier => ("synchronize", unsafe { (f.barrier)(comm) }),
+            Collective::Bcast { memory, bytes, root } => {
+                let memory = write(memory, *bytes);
+                // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+                let code = unsafe { (f.bcast)(comm, memory, *bytes as c_longlong, *root as c_int) };
+                ("broadcast", code)
+            }
+            Collective::Reduce {
+                from,
+                into,
+                count,
+                element,
+                operator,
+                root,
+            } => {
+                let bytes = count * width(*element);
+                let (from, into) = (
+                    read(from, bytes),
+                    into.as_ref().map_or(std::ptr::null_mut(), |m| write(m, bytes)),
+                );
+                let (ty, op) = (*element as c_int, *operator as c_int);
+                // SAFETY: as above; those who are not the root have no result.
+                let code = unsafe { (f.reduce)(comm, from, into, *count as c_longlong, ty, op, *root as c_int) };
+                ("reduce", code)
+            }
+            Collective::Allreduce {
+                from,
+                into,
+                count,
+                element,
+                operator,
+            } => {
+                let bytes = count * width(*element);
+                let (from, into) = (read(from, bytes), write(into, bytes));
+                let (ty, op) = (*element as c_int, *operator as c_int);
+                // SAFETY: as above.
+                let code = unsafe { (f.allreduce)(comm, from, into, *count as c_longlong, ty, op) };
+                ("reduce for all", code)
+            }
+            Collective::Allgather { from, into, bytes } => {
+                let (from, into) = (read(from, *bytes), into.address() as *mut c_void);
+                // SAFETY: as above; the caller has made room for the blocks of all members.
+                let code = unsafe { (f.allgather)(comm, from, into, *bytes as c_longlong) };
+                ("gather for all", code)
+            }
+            Collective::Alltoall { from, into, bytes } => {
+                let (from, into) = (
+                    from.as_ref().map_or(std::ptr::null(), |m| m.address() as *const c_void),
+                    into.address(),
+                );
+                // SAFETY: as above.
+                let code = unsafe { (f.alltoall)(comm, from, into as *mut c_void, *bytes as c_longlong) };
+                ("exchange", code)
+            }
+        }
     }
 
     /// Whether a request is complete; then it is gone.
@@ -242,6 +415,16 @@ impl Vendor {
         // SAFETY: no conditions; unknown names are errors.
         let code = unsafe { (self.functions.barrier)(comm.0) };
         self.done("synchronize", code)
+    }
+}
+
+/// Bytes of an element.
+fn width(element: Element) -> u64 {
+    match element {
+        Element::Int8 | Element::Uint8 => 1,
+        Element::Int16 | Element::Uint16 => 2,
+        Element::Int32 | Element::Uint32 | Element::Float => 4,
+        Element::Int64 | Element::Uint64 | Element::Double => 8,
     }
 }
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a machine's own MPI offers beyond frames: communicators of its own, with its own matching and its own collective operations.
+//!
+//! A communicator of ours whose members all live in one job of such an MPI is one of that MPI's underneath. Names of communicators and
+//! requests are numbers, never 0. Errors are texts for people: such an MPI does not recover.
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+
+/// What has arrived, or has been found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Rank of the sender in the communicator.
+    pub source: u32,
+    /// Tag.
+    pub tag: i32,
+    /// Bytes; `None`: more than there was room for, and what fits has been delivered.
+    pub bytes: Option<u64>,
+    /// A receive that was cancelled.
+    pub cancelled: bool,
+    /// Name of a message that was taken out of the matching.
+    pub message: u64,
+}
+
+/// Whose messages, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// The communicator.
+    pub comm: u64,
+    /// Rank of the sender; `None`: any.
+    pub source: Option<u32>,
+    /// Tag; `None`: any.
+    pub tag: Option<i32>,
+}
+
+/// Elements that the MPI can combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Element {
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Float,
+    Double,
+}
+
+/// Operators that the MPI has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Operator {
+    Sum,
+    Product,
+    Minimum,
+    Maximum,
+    BitAnd,
+    BitOr,
+    BitXor,
+}
+
+/// A blocking collective operation. Its memory is used during the call only. Without data it is in place.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "as in MPI")]
+pub enum Collective {
+    Barrier,
+    Bcast {
+        memory: WriteMemory,
+        bytes: u64,
+        root: u32,
+    },
+    Reduce {
+        from: Option<ReadMemory>,
+        /// At the root.
+        into: Option<WriteMemory>,
+        count: u64,
+        element: Element,
+        operator: Operator,
+        root: u32,
+    },
+    Allreduce {
+        from: Option<ReadMemory>,
+        into: WriteMemory,
+        count: u64,
+        element: Element,
+        operator: Operator,
+    },
+    /// `bytes` from each.
+    Allgather {
+        from: Option<ReadMemory>,
+        into: WriteMemory,
+        bytes: u64,
+    },
+    /// `bytes` from each to each.
+    Alltoall {
+        from: Option<ReadMemory>,
+        into: WriteMemory,
+        bytes: u64,
+    },
+}
+
+/// The functions. Nothing blocks but those that say so.
+pub trait Native: Send {
+    /// A communicator of these peers, in this order; collective over them, and blocks. `None`: they cannot have one, which all learn.
+    fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<u64>, String>;
+
+    /// Gives a communicator back.
+    fn release(&mut self, comm: u64);
+
+    /// Starts to send; `None`: the memory is free again already.
+    fn send(
+        &mut self,
+        comm: u64,
+        memory: &ReadMemory,
+        length: u64,
+        to: u32,
+        tag: i32,
+        synchronous: bool,
+    ) -> Result<Option<u64>, String>;
+
+    /// Starts to receive and looks `rounds` times whether the message is there.
+    fn receive(
+        &mut self,
+        pattern: &Pattern,
+        memory: &WriteMemory,
+        length: u64,
+        rounds: u32,
+    ) -> Result<Result<Arrival, u64>, String>;
+
+    /// Whether a request is complete; then it is gone.
+    fn test(&mut self, request: u64) -> Result<Option<Arrival>, String>;
+
+    /// Asks to cancel a receive; [`Native::test`] says what has become of it.
+    fn cancel(&mut self, request: u64);
+
+    /// Looks for a message; `take`: and takes it out of the matching.
+    fn probe(&mut self, pattern: &Pattern, take: bool) -> Result<Option<Arrival>, String>;
+
+    /// Starts to receive a message that was taken out of the matching.
+    fn receive_taken(&mut self, message: u64, memory: &WriteMemory, length: u64) -> Result<u64, String>;
+
+    /// Notes that this process has come to the next collective operation of a communicator.
+    fn come(&mut self, comm: u64);
+
+    /// Whether all members have come as far, so that the operation will end.
+    fn have_all_come(&self, comm: u64) -> bool;
+
+    /// The operation; blocks.
+    fn collective(&mut self, comm: u64, operation: &Collective) -> Result<(), String>;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Communicators of the vendor underneath communicators of ours.
+
+use crate::attendance::Attendance;
+use crate::{Arrival, Comm, Request, Vendor, VendorError};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_transport::Peer;
+use isthmus_transport::native::{self, Collective, Native, Pattern};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Tags of messages among those who make a communicator: any vendor has as many.
+const TAGS: i32 = 32_767;
+
+/// A vendor's communicators.
+pub struct VendorNative {
+    vendor: Vendor,
+    /// Rank in the vendor's job by peer, and this process's.
+    ranks: HashMap<Peer, i32>,
+    attendance: Attendance,
+    /// By name: the row of attendance, and the members' ranks in the vendor's job.
+    made: HashMap<u64, (u32, Vec<i32>)>,
+}
+
+impl VendorNative {
+    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job, `own` this process's rank there, and `directory`
+    /// one of the node, on which they all are.
+    pub fn new(vendor: Vendor, peers: &[Peer], own: u32, directory: &Path) -> Result<Self, VendorError> {
+        let path = directory.join("attendance");
+        let attendance =
+            Attendance::open(&path, own, peers.len() as u32).map_err(|why| VendorError::File { path, why })?;
+        Ok(Self {
+            vendor,
+            ranks: (0..).zip(peers).map(|(rank, &peer)| (peer, rank)).collect(),
+            attendance,
+            made: HashMap::new(),
+        })
+    }
+
+    /// All members learn the row that the first one has, if it has any.
+    fn row(&mut self, comm: Comm, first: bool) -> Result<Option<u32>, VendorError> {
+        const NONE: u32 = u32::MAX;
+        let mine = if first {
+            self.attendance.take_row().unwrap_or(NONE)
+        } else {
+            NONE
+        };
+        let memory = OwnMemory::with(&mine.to_ne_bytes());
+        let bcast = Collective::Bcast {
+            memory: memory.memory(),
+            bytes: 4,
+            root: 0,
+        };
+        self.vendor.collective(comm, &bcast)?;
+        let row = memory.content().first_chunk().map_or(NONE, |b| u32::from_ne_bytes(*b));
+        Ok((row != NONE).then_some(row))
+    }
+
+    fn make(&mut self, ranks: Vec<i32>, first: bool, tag: i32) -> Result<Option<u64>, VendorError> {
+        let Some(comm) = self.vendor.among(&ranks, tag % TAGS)? else {
+            return Ok(None);
+        };
+        let Some(row) = self.row(comm, first)? else {
+            self.vendor.release(comm)?;
+            return Ok(None);
+        };
+        self.attendance.begin(row);
+        // Nobody counts before all have begun to.
+        self.vendor.collective(comm, &Collective::Barrier)?;
+        self.made.insert(comm.0, (row, ranks));
+        Ok(Some(comm.0))
+    }
+}
+
+fn failed(error: VendorError) -> String {
+    error.to_string()
+}
+
+fn arrival(arrival: Arrival) -> native::Arrival {
+    native::Arrival {
+        source: arrival.source,
+        tag: arrival.tag,
+        bytes: (!arrival.truncated).then_some(arrival.bytes),
+        cancelled: arrival.cancelled,
+        message: arrival.message,
+    }
+}
+
+impl Native for VendorNative {
+    fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<u64>, String> {
+        let ranks: Option<Vec<i32>> = peers.iter().map(|peer| self.ranks.get(peer).copied()).collect();
+        let Some(ranks) = ranks else { return Ok(None) };
+        let first = ranks.first().is_some_and(|&rank| rank == self.attendance.own() as i32);
+        self.make(ranks, first, tag).map_err(failed)
+    }
+
+    fn release(&mut self, comm: u64) {
+        if let Some((row, _)) = self.made.remove(&comm) {
+            self.attendance.free_row(row);
+            // A vendor that fails to free something is asked for more until it fails at that, and says so then.
+            let _ = self.vendor.release(Comm(comm));
+        }
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        comm: u64,
+        memory: &ReadMemory,
+        length: u64,
+        to: u32,
+        tag: i32,
+        synchronous: bool,
+    ) -> Result<Option<u64>, String> {
+        let sent = self.vendor.start_send(Comm(comm), memory, length, to, tag, synchronous);
+        sent.map(|request| request.map(|r| r.0)).map_err(failed)
+    }
+
+    #[inline]
+    fn receive(
+        &mut self,
+        pattern: &Pattern,
+        memory: &WriteMemory,
+        length: u64,
+        rounds: u32,
+    ) -> Result<Result<native::Arrival, u64>, String> {
+        let from = (pattern.source, pattern.tag);
+        let received = self
+            .vendor
+            .receive_soon(Comm(pattern.comm), memory, length, from, rounds);
+        received.map(|r| r.map(arrival).map_err(|r| r.0)).map_err(failed)
+    }
+
+    #[inline]
+    fn test(&mut self, request: u64) -> Result<Option<native::Arrival>, String> {
+        let tested = self.vendor.test(&mut Request(request));
+        tested.map(|a| a.map(arrival)).map_err(failed)
+    }
+
+    fn cancel(&mut self, request: u64) {
+        // One that cannot be cancelled goes on.
+        let _ = self.vendor.cancel(&Request(request));
+    }
+
+    fn probe(&mut self, pattern: &Pattern, take: bool) -> Result<Option<native::Arrival>, String> {
+        let found = self
+            .vendor
+            .probe(Comm(pattern.comm), (pattern.source, pattern.tag), take);
+        found.map(|a| a.map(arrival)).map_err(failed)
+    }
+
+    fn receive_taken(&mut self, message: u64, memory: &WriteMemory, length: u64) -> Result<u64, String> {
+        let request = self.vendor.start_take(message, memory, length);
+        request.map(|r| r.0).map_err(failed)
+    }
+
+    #[inline]
+    fn come(&mut self, comm: u64) {
+        if let Some((row, _)) = self.made.get(&comm) {
+            self.attendance.come(*row);
+        }
+    }
+
+    fn have_all_come(&self, comm: u64) -> bool {
+        let made = self.made.get(&comm);
+        made.is_none_or(|(row, ranks)| self.attendance.have_come(*row, ranks))
+    }
+
+    fn collective(&mut self, comm: u64, operation: &Collective) -> Result<(), String> {
+        self.vendor.collective(Comm(comm), operation).map_err(failed)
+    }
+}
