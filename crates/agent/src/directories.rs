@@ -50,7 +50,7 @@ impl Directories {
 
     /// The private directory.
     pub(crate) fn private(&self) -> &Path {
-        &self.private.path
+        self.private.path()
     }
 
     /// Path of the rendezvous socket.

@@ -121,7 +121,7 @@ impl Subjob {
         let cache = crate::cache_directory().map_err(|reason| Refusal::new(reason, ""))?;
         let tools = Tools::prepare(&start.vendor, variable(start, "PATH"), &template.trampoline, &cache)?;
         let cannot = |error| Refusal::new(format!("cannot start the machine's own mpiexec: {error}"), "");
-        let tokens = (0..start.count).map(|_| crate::directories::random::<16>());
+        let tokens = (0..start.count).map(|_| isthmus_stage::guarded::random::<16>());
         let tokens: Vec<_> = tokens.collect::<std::io::Result<_>>().map_err(cannot)?;
         self.processes = tokens.iter().map(|token| Process::expected(*token)).collect();
         let launcher = tools.start(template, self.directories.private(), tokens, start.input, events);
