@@ -11,6 +11,7 @@
 //! machines = 2                      # each with
 //! nodes = 1                         # nodes, each with
 //! processes = 4                     # processes
+//! processors = 2                    # that share so many processors; without it each has one of its own
 //!
 //! [[site]]
 //! name = "lab"
@@ -25,7 +26,8 @@
 //! latency = "37.5 ms"
 //! ```
 //!
-//! Ranks go by site, machine and node in the order of the file.
+//! Ranks go by site, machine and node in the order of the file. Algorithms are chosen for the node with the fewest processors, as in a
+//! job.
 
 use crate::document::{Document, Spanned};
 use crate::error::JobError;
@@ -38,7 +40,8 @@ use toml_edit::{Item, TableLike};
 pub const MAX_PROCESSES: u64 = 1 << 20;
 
 const TOP_KEYS: [&str; 4] = ["level", "link", "process", "site"];
-const SITE_KEYS: [&str; 5] = ["count", "machines", "name", "nodes", "processes"];
+const SITE_KEYS: [&str; 6] = ["count", "machines", "name", "nodes", "processes", "processors"];
+const MACHINE_KEYS: [&str; 3] = ["nodes", "processes", "processors"];
 
 /// A grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +71,7 @@ pub fn parse(text: &str, file: &str) -> Result<Grid, JobError> {
     let numbers = &builder.numbers;
     let pins = source.pins(top, |name| numbers.contains_key(name).then(|| name.to_owned()))?;
     let known = pins.pinned(Known::new(pins.levels(), []), |name| numbers.get(name).copied());
+    let known = known.with_processors(builder.processors.unwrap_or(u32::MAX));
     Ok(Grid {
         topology: Topology::from_clusters(builder.places),
         links: Links::clone(known.links()),
@@ -83,18 +87,32 @@ struct Builder {
     machines: u32,
     nodes: u32,
     places: Vec<[u32; 3]>,
+    /// The fewest that are said of a node.
+    processors: Option<u32>,
+}
+
+/// Machines that are alike.
+#[derive(Clone)]
+struct Machine {
+    nodes: u32,
+    /// Per node.
+    processes: u32,
+    /// Per node, if that is said.
+    processors: Option<u32>,
 }
 
 impl Builder {
-    /// Appends a site of machines of (nodes, processes per node).
-    fn add(&mut self, name: String, machines: &[(u32, u32)]) {
+    /// Appends a site.
+    fn add(&mut self, name: String, machines: &[Machine]) {
         let site = self.names.len() as u32;
         self.numbers.insert(name.clone(), site);
         self.names.push(name);
-        for &(nodes, processes) in machines {
-            for _ in 0..nodes {
+        for machine in machines {
+            let said = [self.processors, machine.processors];
+            self.processors = said.into_iter().flatten().min();
+            for _ in 0..machine.nodes {
                 let place = [site, self.machines, self.nodes];
-                self.places.extend((0..processes).map(|_| place));
+                self.places.extend((0..machine.processes).map(|_| place));
                 self.nodes += 1;
             }
             self.machines += 1;
@@ -111,7 +129,10 @@ impl Document<'_> {
         })?;
         let count = self.number(*table, "count")?;
         let machines = self.machines(*table)?;
-        let each: u64 = machines.iter().map(|m| u64::from(m.0) * u64::from(m.1)).sum();
+        let each: u64 = machines
+            .iter()
+            .map(|m| u64::from(m.nodes) * u64::from(m.processes))
+            .sum();
         let all = each.saturating_mul(u64::from(count.unwrap_or(1)));
         if all.saturating_add(builder.places.len() as u64) > MAX_PROCESSES {
             let problem = format!("with site '{name}' there are more than {MAX_PROCESSES} processes");
@@ -132,26 +153,27 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Nodes and processes per node of each machine of a site.
-    fn machines(&self, table: &dyn TableLike) -> Result<Vec<(u32, u32)>, JobError> {
-        let alike = |table: &dyn TableLike| -> Result<(u32, u32), JobError> {
-            Ok((
-                self.number(table, "nodes")?.unwrap_or(1),
-                self.number(table, "processes")?.unwrap_or(1),
-            ))
+    /// Each machine of a site.
+    fn machines(&self, table: &dyn TableLike) -> Result<Vec<Machine>, JobError> {
+        let alike = |table: &dyn TableLike| -> Result<Machine, JobError> {
+            Ok(Machine {
+                nodes: self.number(table, "nodes")?.unwrap_or(1),
+                processes: self.number(table, "processes")?.unwrap_or(1),
+                processors: self.number(table, "processors")?,
+            })
         };
         if table.get("machines").is_none_or(Item::is_integer) {
             let machine = alike(table)?;
             return Ok(vec![machine; self.number(table, "machines")?.unwrap_or(1) as usize]);
         }
-        for key in ["nodes", "processes"] {
+        for key in MACHINE_KEYS {
             if let Some(item) = table.get(key) {
                 let error = JobError::new(format!("'{key}' is said of each machine in the list 'machines'"));
                 return Err(self.at(error, item.span().unwrap_or(0..0)));
             }
         }
         let machines = self.tables(table, "machines")?.into_iter().map(|(machine, _)| {
-            self.check_keys(machine, &["nodes", "processes"], "a machine")?;
+            self.check_keys(machine, &MACHINE_KEYS, "a machine")?;
             alike(machine)
         });
         let machines = machines.collect::<Result<Vec<_>, _>>()?;
@@ -223,6 +245,20 @@ latency = "37.5 ms"
         assert_eq!(grid.links.between(&grid.topology, 0, 10).1.latency, 20_000_000);
         assert_eq!(grid.links.level(Level::Node).send.at(2047), 500);
         assert_eq!(grid.links.reduce.at(1000), 1000);
+        assert_eq!(grid.links.processors, u32::MAX);
+    }
+
+    #[test]
+    fn the_fewest_processors_of_a_node_count() {
+        let text = "[[site]]\nname = \"a\"\nprocesses = 8\nprocessors = 4\n\
+                    [[site]]\nname = \"b\"\nmachines = [{ processes = 8, processors = 2 }, { processes = 8 }]\n";
+        assert_eq!(parse(text, "g.toml").unwrap().links.processors, 2);
+        let text = text.replace("machines =", "processors = 3\nmachines =");
+        let error = parse(&text, "g.toml").unwrap_err().to_string();
+        assert!(
+            error.starts_with("g.toml:7:14: 'processors' is said of each machine"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -98,6 +98,7 @@ fn head(all: &Simulated) -> String {
         if sites == 1 { "site" } else { "sites" },
         time(all.outcome.time())
     );
+    text.push_str(&processors(all));
     if let Some(Coarse {
         library,
         simulated,
@@ -110,6 +111,14 @@ fn head(all: &Simulated) -> String {
         ));
     }
     text
+}
+
+/// On what the choice rests that concerns nodes. (Simulated processes have a processor each.)
+fn processors(all: &Simulated) -> String {
+    match all.grid.links.processors {
+        u32::MAX => "each process has a processor of its own, unless the topology file says 'processors'\n".to_owned(),
+        few => format!("chosen for nodes of {few} processors\n"),
+    }
 }
 
 /// All candidates in declared order with what they cost, the chosen one in detail.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Counts of alltoallv through leaders: sizes of short blocks for other sites go up to the leader of each site.**
+//! **Counts of alltoallv through leaders: sizes of short blocks for other nodes go up to the leader of each site.**
 //!
 //! | | |
 //! |---|---|
@@ -28,10 +28,10 @@ pub(super) fn width(network: &Network) -> u64 {
     2 * u64::from(network.size())
 }
 
-/// Whether a block of a process and another rank goes through leaders.
+/// Whether a block of a process and another rank goes through leaders: a short one that would leave its node.
 pub(super) fn goes_through(call: &Call, network: &Network, me: Rank, peer: Rank, units: u64) -> bool {
-    let site = |rank| network.cluster_of(1, network.position_of(rank));
-    units > 0 && call.bytes(units) <= SHORT && site(me) != site(peer)
+    let node = |rank| network.cluster_of(network.tiers() - 1, network.position_of(rank));
+    units > 0 && call.bytes(units) <= SHORT && node(me) != node(peer)
 }
 
 /// The own blocks by destination and by source.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoallv through leaders: short blocks for other sites go up to the leader of each site, in one parcel from site to site, straight or
+//! **Alltoallv through leaders: short blocks for other nodes go up to the leader of each site, in one parcel from site to site, straight or
 //! through a third site, and down; others go straight to their destination.**
 //!
 //! | | |
 //! |---|---|
-//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent unless they are handed on, one more for each time that one is handed on, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block |
+//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent unless they are handed on, one more for each time that one is handed on, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block inside a node |
 //! | trips | wide area 1, routed the quickest ways; every inner tier twice |
 //! | bytes | every block crosses the wide area once, routed once per link of its way |
 //! | copies | every short block six times |
@@ -153,7 +153,7 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Collects what the subtree has for other sites, in order of position, and in it by rank of destination. Gives the steps after which
+    /// Collects what the subtree has for other nodes, in order of position, and in it by rank of destination. Gives the steps after which
     /// it is there.
     fn collect(&self, script: &mut Script, (given, ready): (Buffer, &After)) -> (Row, Slice, After) {
         let (family, blocks) = (self.sizes.family, blocks_of(self.call).0);
@@ -236,9 +236,9 @@ impl Process<'_> {
             out: script.memory(rows.length),
             coming: script.memory(memory),
         };
-        let begins = self.sizes.begins(|position, rank| self.sizes.to(position, rank));
+        let given = self.sizes.begins(|position, rank| self.sizes.to(position, rank));
         let come = parcels.exchange(script, |script, to| {
-            self.sort(script, &council.span(to), (&begins, rows), parcels.to(to), &collected)
+            self.sort(script, &council.span(to), (&given, rows), parcels.to(to), &collected)
         });
         let results = Slice {
             buffer: script.memory(memory),
@@ -246,7 +246,7 @@ impl Process<'_> {
             length: memory,
         };
         let begins = self.sizes.begins(|position, rank| self.sizes.from(position, rank));
-        let mut assembled = After::NONE;
+        let mut assembled = self.keep(script, (&given, rows), (&begins, results), &collected);
         for from in (0..k).filter(|&from| from != council.index) {
             let parcel = parcels.from(from);
             let steps = self.assemble(script, &council.span(from), parcel, (&begins, results), &come);
@@ -254,6 +254,28 @@ impl Process<'_> {
         }
         let assembled = script.join(assembled);
         (self.spread(script, &row, results.buffer, &assembled), assembled)
+    }
+
+    /// Blocks from the own site for the own site go from rows to results.
+    fn keep(
+        &self,
+        script: &mut Script,
+        (given, rows): (&Begins, Slice),
+        (begins, results): (&Begins, Slice),
+        collected: &After,
+    ) -> After {
+        let (mut kept, family) = (After::NONE, self.sizes.family);
+        for (from, to) in (family.start..family.end).flat_map(|a| (family.start..family.end).map(move |b| (a, b))) {
+            let (sender, receiver) = (self.network.rank_at(from), self.network.rank_at(to));
+            let (at, length) = given.run(from, receiver..receiver + 1);
+            let place = begins.run(to, sender..sender + 1).0;
+            let slice = |whole: Slice, offset| Slice { offset, length, ..whole };
+            if length > 0 {
+                let (from, to) = (slice(rows, at), slice(results, place));
+                kept.append(script.push(Action::Copy { from, to }, collected.clone()));
+            }
+        }
+        script.join(kept)
     }
 
     /// Units of parcels by sender and receiver: own ones and those for the own site.
