@@ -95,6 +95,12 @@ pub(crate) struct Phase {
 }
 
 impl Phase {
+    /// As much work as that of the busiest process for all members, each of whom waits so often.
+    fn share_all(&mut self, council: &Council<'_>, waits: u64) {
+        let each = self.process.saturating_add(waits.saturating_mul(council.waking()));
+        self.share(council, each.saturating_mul(u64::from(council.members)));
+    }
+
     /// The members' work in all, where those of a node share its processors.
     fn share(&mut self, council: &Council<'_>, work: u64) {
         if council.is_crowded() {
@@ -154,7 +160,7 @@ pub(crate) fn pairwise(network: &Network, bytes: u64) -> Phase {
         .next_back()
         .map(|tier| Council::largest(network, tier))
     {
-        phase.share(&node, phase.process.saturating_mul(u64::from(node.members)));
+        phase.share_all(&node, 1);
     }
     for (a, b) in council.some_pairs() {
         let link = council.link(a, b);
@@ -352,7 +358,7 @@ impl<'a> Council<'a> {
             phase.link = [link; 2];
         }
         phase.depth += longest;
-        phase.share(self, phase.process.saturating_mul(u64::from(self.members)));
+        phase.share_all(self, 1);
         phase
     }
 
@@ -394,7 +400,7 @@ impl<'a> Council<'a> {
             phase.process = phase.process.max(sends + receives);
             phase.link = [phase.link[0].max(gaps); 2];
         }
-        phase.share(self, phase.process.saturating_mul(u64::from(self.members)));
+        phase.share_all(self, 1);
         phase
     }
 
@@ -449,7 +455,7 @@ impl<'a> Council<'a> {
             let gaps = phase.link[0].max(rounds.saturating_mul(link.gap.at(bytes)));
             phase.link = [gaps; 2];
         }
-        phase.share(self, phase.process.saturating_mul(u64::from(self.members)));
+        phase.share_all(self, rounds);
         phase
     }
 
@@ -564,6 +570,9 @@ impl Walk<'_> {
                 free = free.saturating_add(near);
                 busy = busy.saturating_add(near);
                 self.work = self.work.saturating_add(near).saturating_add(far);
+                if self.way == Way::Down {
+                    self.work = self.work.saturating_add(self.council.waking());
+                }
                 let gap = link.gap.at(bytes);
                 self.load(root, part.first, (near, far, gap));
                 let begin = if self.council.shares_link() {
@@ -582,6 +591,10 @@ impl Walk<'_> {
                 self.phase.depth = self.phase.depth.max(arrival);
                 self.serve(part.members, part.first, arrival, far);
             }
+        }
+        // On the way up members wait for all their children at once.
+        if self.way != Way::Down && children > 0 {
+            self.work = self.work.saturating_add(self.council.waking());
         }
         self.phase.process = self.phase.process.max(busy);
         // What a member sends to both sides passes its one link, where it has one.

@@ -126,6 +126,24 @@ fn the_choice_is_what_the_simulator_finds_best() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Eight processes that share two processors: each piece is work for all of them, and copying is too.
+#[test]
+fn crowded_nodes_take_few_long_pieces() {
+    let mut links = Links::default();
+    links.processors = 2;
+    let network = Network::of_world(&grid(1, 1, 8), Arc::new(links), Arc::default());
+    for bytes in [256 << 10, 1 << 20, 4 << 20] {
+        let candidates = explain(&Call::new(Operation::Bcast, bytes), &network);
+        let chosen = candidates.into_iter().find(|c| c.chosen).expect("a choice");
+        assert_eq!(chosen.tiers[0].algorithm, "flat tree", "{bytes} bytes");
+        assert!(
+            chosen.pieces.1 >= 256 << 10,
+            "{bytes} bytes in pieces {:?}",
+            chosen.pieces
+        );
+    }
+}
+
 /// 16 MiB over three sites at 100 Mbit/s, each direction of each pair of them: what must pass the busiest link, and 75 ms under way.
 #[test]
 fn long_messages_take_little_more_than_what_must_cross() {

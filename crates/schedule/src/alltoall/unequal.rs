@@ -269,7 +269,11 @@ impl Process<'_> {
             let (sender, receiver) = (self.network.rank_at(from), self.network.rank_at(to));
             let (at, length) = given.run(from, receiver..receiver + 1);
             let place = begins.run(to, sender..sender + 1).0;
-            let slice = |whole: Slice, offset| Slice { offset, length, ..whole };
+            let slice = |whole: Slice, offset| Slice {
+                offset,
+                length,
+                ..whole
+            };
             if length > 0 {
                 let (from, to) = (slice(rows, at), slice(results, place));
                 kept.append(script.push(Action::Copy { from, to }, collected.clone()));
