@@ -38,6 +38,8 @@ pub(crate) enum Algorithm {
     Whole,
     /// Each process sends to each.
     Pairwise,
+    /// The processes of a node send together to each process of other sites.
+    Partners,
     /// Blocks are sorted by leaders.
     Leaders,
     /// The same, and what leaders send each other takes the quickest way.
@@ -51,7 +53,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Tree,
         Self::Flat,
         Self::Routed,
@@ -61,6 +63,7 @@ impl Algorithm {
         Self::Shared,
         Self::Whole,
         Self::Pairwise,
+        Self::Partners,
         Self::Leaders,
         Self::LeadersRouted,
         Self::Fixed,
@@ -80,6 +83,7 @@ impl Algorithm {
             Self::Shared => "shared",
             Self::Whole => "whole",
             Self::Pairwise => "pairwise",
+            Self::Partners => "partners",
             Self::Leaders => "leaders",
             Self::LeadersRouted => "leaders_routed",
             Self::Fixed => "fixed",

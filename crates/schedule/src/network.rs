@@ -165,6 +165,13 @@ impl Network {
         self.links.level(self.level(tier))
     }
 
+    /// Whether the members of some cluster of a tier, which is that of nodes, share fewer processors.
+    pub(crate) fn is_crowded(&self, tier: usize) -> bool {
+        let processors = self.links.processors as usize;
+        let crowded = |cluster| self.parts(tier, cluster).len() > processors;
+        processors < self.size() as usize && self.level(tier) == Level::Node && (0..self.clusters(tier)).any(crowded)
+    }
+
     /// Whether pairs of parts of the outermost tier have parameters of their own.
     pub(crate) fn has_pairs(&self) -> bool {
         self.areas.iter().enumerate().any(|(i, &a)| {

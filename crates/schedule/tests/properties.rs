@@ -49,6 +49,7 @@ const RULES: &[&str] = &[
     "*=shared,seg=1K,leaders=3,lanes=2",
     "*=bruck; *@local=chain",
     "*=shared,seg=8K,leaders=1; *@node=chain",
+    "*=partners",
 ];
 
 /// A call of one of these operations.

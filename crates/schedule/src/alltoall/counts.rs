@@ -28,10 +28,13 @@ pub(super) fn width(network: &Network) -> u64 {
     2 * u64::from(network.size())
 }
 
-/// Whether a block of a process and another rank goes through leaders: a short one that would leave its node.
+/// Whether a block of a process and another rank goes through leaders: a short one that would leave its node, or in which every message
+/// takes a processor from somebody.
 pub(super) fn goes_through(call: &Call, network: &Network, me: Rank, peer: Rank, units: u64) -> bool {
-    let node = |rank| network.cluster_of(network.tiers() - 1, network.position_of(rank));
-    units > 0 && call.bytes(units) <= SHORT && node(me) != node(peer)
+    let depth = network.tiers() - 1;
+    let node = |rank| network.cluster_of(depth, network.position_of(rank));
+    let far = || node(me) != node(peer) || network.is_crowded(depth);
+    units > 0 && call.bytes(units) <= SHORT && me != peer && far()
 }
 
 /// The own blocks by destination and by source.

@@ -4,6 +4,7 @@
 mod counts;
 mod leaders;
 mod pairwise;
+mod partners;
 mod unequal;
 
 pub(crate) use counts::plan as counts;
@@ -21,6 +22,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
         Blocks::Equal(0) => Box::new(Script::default()),
         Blocks::Equal(n) => match choose::strategy(&equal(call), network).algorithm {
             Algorithm::Leaders | Algorithm::LeadersRouted => leaders::plan(&equal(call), network, me, n),
+            Algorithm::Partners => partners::plan(&equal(call), network, me, n),
             _ => pairwise::plan(&equal(call), network, me, (&call.blocks, &call.blocks)),
         },
         _ => unequal::plan(call, network, me),
@@ -45,6 +47,9 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         true => leaders::strategies(&asked, network),
         false => Vec::new(),
     };
+    if question.bytes.is_some() {
+        all.extend(partners::strategy(&asked, network));
+    }
     all.push(pairwise::strategy(&asked, network));
     all
 }
@@ -56,6 +61,7 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     match (&call.blocks, choose::strategy(call, network).algorithm) {
         (Blocks::Equal(0), _) => Some(Messages::default()),
         (Blocks::Equal(_), Algorithm::Leaders | Algorithm::LeadersRouted) => Some(leaders::messages(network)),
+        (Blocks::Equal(_), Algorithm::Partners) => Some(partners::messages(network)),
         (Blocks::Equal(_), Algorithm::Pairwise) => Some(pairwise::messages(network)),
         _ => None,
     }

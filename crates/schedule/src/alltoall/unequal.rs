@@ -4,7 +4,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent unless they are handed on, one more for each time that one is handed on, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block inside a node |
+//! | messages | at most S (S − 1) parcels over the wide area, empty ones are not sent unless they are handed on, one more for each time that one is handed on, and one per long block; inside a site those of gather and scatter (not for those who have or get nothing), and one per block inside a node that has a processor for each process |
 //! | trips | wide area 1, routed the quickest ways; every inner tier twice |
 //! | bytes | every block crosses the wide area once, routed once per link of its way |
 //! | copies | every short block six times |
