@@ -97,7 +97,8 @@ fn span(seconds: u64) -> String {
     }
 }
 
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
+/// Rows in columns.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
     let line = |row: &[String; N]| {

@@ -12,8 +12,10 @@ mod diagnostic;
 mod info;
 mod job;
 mod links;
+mod reach;
 mod run;
 mod simulate;
+mod sites;
 mod terminal;
 
 /// Run one MPI program across machines, clusters and sites as if they were one
@@ -33,9 +35,13 @@ enum Verb {
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
     Adaptor(adaptor::Adaptor),
+    Sites(sites::Sites),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
     Agent,
+    /// Serve files and what this machine has over standard input and output
+    #[command(hide = true)]
+    Service,
     /// Serve the agent that a scheduler started this for
     #[command(hide = true)]
     Node {
@@ -101,7 +107,9 @@ fn isthmus() -> ExitCode {
         Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
+        Verb::Sites(arguments) => sites::sites(&arguments),
         Verb::Agent => agent(isthmus_agent::run),
+        Verb::Service => agent(|_| isthmus_discovery::serve()),
         Verb::Node { words } => agent(|binary| isthmus_agent::run_node(binary, &words)),
     }
 }

@@ -3,10 +3,12 @@
 
 use crate::diagnostic::{note, refuse};
 use crate::job::{self, Source};
+use crate::reach;
 use crate::terminal::Terminal;
 use clap::Args;
 use isthmus_job::form::{Described, Form};
 use isthmus_job::sites::{self, SiteSpec};
+use isthmus_job::transfer::{Input, Pattern, Transfers};
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec};
 use isthmus_launch::{Options, Outcome};
 use isthmus_schedule::Overrides;
@@ -42,6 +44,16 @@ pub(crate) struct Run {
     /// Working directory of the processes
     #[arg(short = 'C', long, value_name = "DIRECTORY")]
     directory: Option<String>,
+    /// File or directory that the processes find in their directory (ISTHMUS_FILES): path, https://, sftp:// or isthmus://SITE/PATH, with
+    /// `=> NAME` under another name; repeatable
+    #[arg(long = "input", value_name = "SOURCE")]
+    inputs: Vec<String>,
+    /// Files that are fetched from there at the end, as *.out or frames/**; repeatable
+    #[arg(long = "output", value_name = "PATTERN")]
+    outputs: Vec<String>,
+    /// Where outputs go, those of each site into a directory of its name [default: isthmus-results]
+    #[arg(long, value_name = "DIRECTORY")]
+    results: Option<String>,
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
@@ -113,6 +125,11 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
 /// A job is run unless only its description is wanted.
 fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
     described.notes.iter().for_each(note);
+    let completed = reach::catalogue().and_then(|c| Ok(c.complete(described.job.clone())?));
+    let described = match completed {
+        Ok(job) => Described { job, ..described },
+        Err(errors) => return refuse(&errors),
+    };
     let shown = if how.dump_rsl {
         let directory = std::env::current_dir().unwrap_or_default();
         job::absolute(described.job, &directory).map(|job| job::write(Form::Rsl, &job))
@@ -160,11 +177,12 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
         };
         return job_of_description(&source, rest, arguments);
     }
+    let catalogue = reach::catalogue()?;
     let total = arguments.processes.as_deref().map(sites::parse_count).transpose()?;
     let mut specs = arguments
         .sites
         .iter()
-        .map(|s| SiteSpec::parse(s))
+        .map(|s| SiteSpec::parse_known(s, &|site| catalogue.scheduler(site)))
         .collect::<Result<Vec<_>, _>>()?;
     if specs.is_empty() {
         specs.push(SiteSpec::parse("home")?);
@@ -178,6 +196,19 @@ fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, J
     let variables = arguments.environment.iter().map(|v| variable(v));
     template.environment = variables.collect::<Result<_, _>>()?;
     template.directory.clone_from(&arguments.directory);
+    template.files = Transfers {
+        inputs: arguments
+            .inputs
+            .iter()
+            .map(|i| Input::parse(i))
+            .collect::<Result<_, _>>()?,
+        outputs: arguments
+            .outputs
+            .iter()
+            .map(|o| Pattern::parse(o))
+            .collect::<Result<_, _>>()?,
+        results: arguments.results.clone(),
+    };
     Ok(template)
 }
 
@@ -199,7 +230,8 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
         [site] => (Some(site.as_str()), false),
         _ => (None, true),
     };
-    let for_program = total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some();
+    let files = !arguments.inputs.is_empty() || !arguments.outputs.is_empty() || arguments.results.is_some();
+    let for_program = total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;
     source.read(&job::Beside {
         program: program.as_ref(),
         total,
@@ -258,16 +290,11 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         std::env::current_exe().map_err(|e| JobError::new(format!("cannot find the isthmus binary itself: {e}")))?;
     let directory =
         std::env::current_dir().map_err(|e| JobError::new(format!("the current directory cannot be used: {e}")))?;
-    let ssh = launch
-        .ssh
-        .clone()
-        .or_else(|| std::env::var("ISTHMUS_SSH").ok())
-        .filter(|s| !s.trim().is_empty());
     overrides()?;
     Ok(Options {
         library: library(&binary),
         binary,
-        ssh: ssh.unwrap_or_else(|| "ssh".to_owned()),
+        ssh: reach::ssh_command(launch.ssh.as_deref()),
         interactive: std::fs::File::open("/dev/tty").is_ok(),
         stage: !launch.no_stage,
         patience: start_timeout()?,
@@ -275,6 +302,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         directory,
         input: true,
         links: crate::links::options()?,
+        catalogue: reach::catalogue().unwrap_or_default(),
     })
 }
 

@@ -19,7 +19,7 @@
 //! lan = "campus"                         # sites with the same one share a local network
 //! processes = 512                        # most of a job there
 //! ports = "50000-50100"                  # where processes listen
-//! vendor = "mpich"                       # the machine's own MPI
+//! mpi = "mpiexec.mpich"                  # run on the machine's own MPI, by its mpiexec
 //!
 //! [site.lab.found]                       # what `isthmus sites add` saw: for people, nothing of it is obeyed
 //!
@@ -29,6 +29,7 @@
 //! ```
 
 use crate::allocation;
+use crate::attributes;
 use crate::document::Document;
 use crate::error::{JobError, JobErrors};
 use crate::links::Pins;
@@ -50,13 +51,13 @@ pub const KEYS: [&str; 17] = [
     "lan",
     "limit",
     "modules",
+    "mpi",
     "nodes",
     "ports",
     "processes",
     "queue",
     "scheduler",
     "setup",
-    "vendor",
 ];
 const TOP_KEYS: [&str; 4] = ["level", "link", "process", "site"];
 /// Most bytes of all set-up commands of a site.
@@ -90,8 +91,8 @@ pub struct Entry {
     pub processes: Option<u32>,
     /// First and last port to listen on.
     pub ports: Option<(u16, u16)>,
-    /// The machine's own MPI.
-    pub vendor: Option<String>,
+    /// Command of the machine's own MPI that starts the processes; empty: whatever it is called there.
+    pub mpi: Option<String>,
     /// What was found when it was looked at.
     pub found: Vec<(String, String)>,
 }
@@ -108,7 +109,7 @@ impl Entry {
             lan: None,
             processes: None,
             ports: None,
-            vendor: None,
+            mpi: None,
             found: Vec::new(),
         })
     }
@@ -179,7 +180,7 @@ impl Document<'_> {
             lan: errors.take(self.lan(table)).flatten(),
             processes: errors.take(self.most(table, name)).flatten(),
             ports: errors.take(self.ports(table)).flatten(),
-            vendor: errors.take(self.text(table, "vendor")).flatten(),
+            mpi: errors.take(self.text(table, "mpi")).flatten(),
             found: found(table),
             contact: contact?,
         })
@@ -345,6 +346,9 @@ impl Entry {
                 })
             }
             _ => {}
+        }
+        if let Some(mpiexec) = self.mpi.as_ref().filter(|_| subjob.vendor().is_none()) {
+            attributes::ask_vendor(&mut subjob.requests, mpiexec);
         }
         rsl::ask(subjob);
         Ok(())

@@ -21,18 +21,29 @@ const MAX_NOISE: u64 = 256 << 10;
 
 /// The remote command. It contains no single quote, newline or exclamation mark, so that every login shell
 /// passes it on as it is.
-pub(crate) fn command(hash: &Hash, size: u64) -> String {
+///
+/// `setup`: commands of the user before anything else, in octal digits for the same reason; what they print is noise.
+pub(crate) fn command(hash: &Hash, size: u64, verb: &str, setup: &[String]) -> String {
     let script = SCRIPT.replace("HASH", &hex(hash)).replace("SIZE", &size.to_string());
+    let script = script.replace("VERB", verb);
+    let script = match setup {
+        [] => script,
+        setup => format!("eval \"$(printf %b \"{}\")\" >&2; {script}", octal(&setup.join("\n"))),
+    };
     format!(
         "exec sh -c '{}'",
         script.split_whitespace().collect::<Vec<_>>().join(" ")
     )
 }
 
+fn octal(text: &str) -> String {
+    text.bytes().map(|byte| format!("\\0{byte:03o}")).collect()
+}
+
 const SCRIPT: &str = r#"
     umask 077; m="$(uname -s) $(uname -m)";
     d="${XDG_CACHE_HOME:-$HOME/.cache}/isthmus"; f="$d/isthmus-HASH";
-    if test -x "$f"; then echo "ISTHMUS have $m"; exec "$f" agent; fi;
+    if test -x "$f"; then echo "ISTHMUS have $m"; exec "$f" VERB; fi;
     echo "ISTHMUS want $m"; t="$f.$$";
     trap "rm -f \"$t\"" EXIT; trap "exit 1" HUP INT TERM;
     if { mkdir -p "$d" && : > "$t"; } 2>/dev/null; then :; else head -c SIZE > /dev/null; echo "ISTHMUS fail cannot write to $d"; exit 1; fi;
@@ -40,7 +51,7 @@ const SCRIPT: &str = r#"
     s="$(sha256sum < "$t")";
     if test "${s%% *}" = HASH; then :; else echo "ISTHMUS fail the binary arrived damaged"; exit 1; fi;
     chmod 700 "$t" && mv -f "$t" "$f" || { echo "ISTHMUS fail cannot create $f"; exit 1; };
-    trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; exec "$f" agent
+    trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; exec "$f" VERB
 "#;
 
 /// What the script said.
@@ -148,13 +159,22 @@ mod tests {
 
     #[test]
     fn the_command_survives_every_login_shell() {
-        let command = command(&[0xab; 32], 123);
+        let setup = ["module load 'x'!".to_owned(), "A=1 | b".to_owned()];
+        let command = command(&[0xab; 32], 123, "agent", &setup);
         let inner = command
             .strip_prefix("exec sh -c '")
             .and_then(|c| c.strip_suffix('\''))
             .unwrap();
         assert!(!inner.contains(['\'', '\n', '!']), "{inner}");
         assert!(inner.contains("isthmus-abab") && inner.contains("head -c 123"));
+    }
+
+    #[test]
+    fn set_up_commands_are_run_as_they_are() {
+        let script = "A='it works'!\nprintf '%s\\n' \"$A\" >&3".to_owned();
+        let line = format!("exec 3>&1; eval \"$(printf %b \"{}\")\"", octal(&script));
+        let done = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&done.stdout), "it works!\n", "{done:?}");
     }
 
     #[test]

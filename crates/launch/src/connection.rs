@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A connection to an agent: a local child, or the system's ssh client.
 
-use crate::{Options, bootstrap};
+use crate::bootstrap;
+use crate::sharing::Access;
 use isthmus_job::Contact;
-use isthmus_wire::grid::Hash;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,11 +16,31 @@ const MAX_COMPLAINTS: usize = 8 << 10;
 /// How long to wait for the client's last words once its output has ended.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
 
+/// What of ours runs at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    /// Starts and watches processes.
+    Agent,
+    /// Files, the cache, what the site has.
+    Service,
+}
+
+impl Verb {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Service => "service",
+        }
+    }
+}
+
 /// Why a site cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) problem: String,
-    pub(crate) hint: String,
+pub struct Failure {
+    /// What is wrong.
+    pub problem: String,
+    /// What to do; may be empty.
+    pub hint: String,
     /// The stream ended: what the client says explains it better.
     closed: bool,
 }
@@ -32,6 +52,11 @@ impl Failure {
             hint: hint.into(),
             closed: false,
         }
+    }
+
+    /// Whether the connection ended, and another one may do better.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// The connection was closed.
@@ -63,11 +88,21 @@ pub(crate) struct Client {
 }
 
 impl Connection {
-    /// Starts the agent at home, or the ssh client with the start-up script of a site.
-    pub(crate) fn open(contact: &Contact, options: &Options, binary: Option<(&Hash, u64)>) -> Result<Self, Failure> {
-        let mut command = match (contact, binary) {
-            (Contact::Ssh(destination), Some((hash, size))) => ssh(destination, options, hash, size),
-            _ => home(options),
+    /// Starts `isthmus VERB` at home, or the ssh client with the start-up script of a site.
+    pub(crate) async fn open(
+        access: &Access,
+        contact: &Contact,
+        verb: Verb,
+        setup: &[String],
+    ) -> Result<Self, Failure> {
+        let mut command = match contact {
+            Contact::Ssh(destination) => {
+                let (hash, size) = access.own_binary().await?;
+                let script = bootstrap::command(&hash, size, verb.word(), setup);
+                let shared = access.sharing.options(access, destination).await;
+                ssh(destination, access, shared, &script)
+            }
+            Contact::Home => home(access, verb),
         };
         command
             .stdin(Stdio::piped())
@@ -83,7 +118,7 @@ impl Connection {
         let listening = tokio::spawn(listen(errors, Arc::clone(&complaints)));
         let client = Client {
             contact: contact.clone(),
-            command: options.ssh.clone(),
+            command: access.ssh.clone(),
             child,
             complaints,
             listening,
@@ -96,12 +131,12 @@ impl Connection {
         })
     }
 
-    /// Gets the agent to run at a site.
-    pub(crate) async fn bootstrap(&mut self, options: &Options, progress: impl Fn()) -> Result<(), Failure> {
+    /// Gets our binary to run at a site.
+    pub(crate) async fn bootstrap(&mut self, access: &Access, progress: impl Fn()) -> Result<(), Failure> {
         if self.client.contact == Contact::Home {
             return Ok(());
         }
-        bootstrap::converse(&mut self.reader, &mut self.writer, &options.binary, progress).await
+        bootstrap::converse(&mut self.reader, &mut self.writer, &access.binary, progress).await
     }
 }
 
@@ -140,6 +175,11 @@ impl Client {
         }
     }
 
+    /// Ends it at once: what is at the other end does not answer.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.start_kill();
+    }
+
     /// Waits until the client has ended.
     pub(crate) async fn wait(&mut self) {
         let _ = self.child.wait().await;
@@ -156,36 +196,32 @@ impl Drop for Client {
 
 fn what(contact: &Contact) -> &'static str {
     match contact {
-        Contact::Home => "the agent",
+        Contact::Home => "the isthmus binary",
         Contact::Ssh(_) => "the ssh client",
     }
 }
 
-fn home(options: &Options) -> Command {
-    let mut command = Command::new(&options.binary);
-    command.arg("agent");
+fn home(access: &Access, verb: Verb) -> Command {
+    let mut command = Command::new(&access.binary);
+    command.arg(verb.word());
     command
 }
 
 /// The client ignores what a terminal or a time limit sends to the whole process group: the job ends through the connection.
-fn ssh(destination: &str, options: &Options, hash: &Hash, size: u64) -> Command {
+fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args([
         "-c",
         r#"trap "" HUP INT QUIT TERM; set -f; exec $0 "$@""#,
-        &options.ssh,
+        &access.ssh,
         "-T",
     ]);
-    if !options.interactive {
+    if !access.terminal {
         command.args(["-o", "BatchMode=yes"]);
     }
-    command.args([
-        "-o",
-        "ServerAliveInterval=15",
-        "--",
-        destination,
-        &bootstrap::command(hash, size),
-    ]);
+    command.args(["-o", "ServerAliveInterval=15"]);
+    command.args(shared);
+    command.args(["--", destination, script]);
     command
 }
 

@@ -4,7 +4,9 @@
 use crate::connection::Failure;
 use crate::console::{Console, Print, Printer};
 use crate::credentials::{self, Credentials};
+use crate::files::Directories;
 use crate::links::{JobLinks, LinkOptions};
+use crate::sharing::Access;
 use crate::site::{Shared, Site, SiteEvent};
 use crate::{Options, Outcome, Statistics, input};
 use isthmus_job::Job;
@@ -54,7 +56,8 @@ pub(crate) async fn run(job: Job, options: Options, console: Box<dyn Console>) -
     let shared = Arc::new(Shared {
         reach: reach(&job),
         job: name,
-        binary: tokio::sync::OnceCell::new(),
+        access: Access::new(&options.binary, &options.ssh, options.interactive),
+        directories: Directories::default(),
         options,
     });
     let links = start_sites(&job, &shared, &sender, &leaving_seen);
@@ -62,6 +65,7 @@ pub(crate) async fn run(job: Job, options: Options, console: Box<dyn Console>) -
     let mut coordinator = Coordinator {
         link_options,
         hosts: vec![String::new(); job.subjobs().len()],
+        details: vec![String::new(); job.subjobs().len()],
         known_links: None,
         machine: Coallocation::new(&job, shared.options.patience),
         first_ranks: job.first_ranks(),
@@ -80,6 +84,7 @@ pub(crate) async fn run(job: Job, options: Options, console: Box<dyn Console>) -
         ticks: 0,
     };
     coordinator.work(&mut events).await;
+    coordinator.stage_out(&shared, &mut events).await;
     coordinator.finish(&mut events).await
 }
 
@@ -152,6 +157,8 @@ struct Coordinator {
     link_options: LinkOptions,
     /// Where the agents are, by subjob.
     hosts: Vec<String>,
+    /// How far files of the subjobs are on their way.
+    details: Vec<String>,
     /// Once the processes begin.
     known_links: Option<JobLinks>,
     machine: Coallocation,
@@ -187,6 +194,23 @@ impl Coordinator {
             }
             while let Some(action) = self.machine.poll_action() {
                 self.act(action);
+            }
+        }
+    }
+
+    /// Fetches what the subjobs give back. An interrupt ends it; the directories end with their connections.
+    async fn stage_out(&self, shared: &Shared, events: &mut mpsc::UnboundedReceiver<Event>) {
+        let emptying = shared
+            .directories
+            .empty(&shared.access, &shared.options.directory, &|_| {});
+        tokio::pin!(emptying);
+        loop {
+            tokio::select! {
+                problems = &mut emptying => {
+                    problems.into_iter().for_each(|problem| self.printer.print(Print::Notice(problem)));
+                    return;
+                }
+                Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PrintFailed = event { return },
             }
         }
     }
@@ -232,9 +256,14 @@ impl Coordinator {
     fn handle_site(&mut self, site: usize, event: SiteEvent, now: Duration) {
         match event {
             SiteEvent::Progress => self.machine.handle_staging(site, now),
+            SiteEvent::Staging(how) => {
+                self.details[site] = how;
+                self.machine.handle_staging(site, now);
+            }
             SiteEvent::Hello(host) => {
                 self.links[site].silent = Some(0);
                 self.hosts[site] = host;
+                self.details[site].clear();
                 self.machine.handle_staging(site, now);
             }
             SiteEvent::Message(message) => {
@@ -407,7 +436,10 @@ impl Coordinator {
 
     /// Progress is of interest as long as some site is not there.
     fn show_progress(&mut self) {
-        let states: Vec<(String, State)> = self.machine.states().map(|(n, s)| (n.to_owned(), s)).collect();
+        let states = self.machine.states().zip(&self.details);
+        let states: Vec<(String, State)> = states
+            .map(|((name, s), how)| (format!("{name} {how}").trim_end().to_owned(), s))
+            .collect();
         let starting = states
             .iter()
             .any(|(_, s)| matches!(s, State::Unsubmitted | State::StageIn));

@@ -16,19 +16,29 @@ mod connection;
 mod console;
 mod coordinator;
 mod credentials;
+mod fetch;
+mod files;
 mod input;
 mod links;
+mod remote;
+mod service;
+mod sharing;
 mod site;
 mod staging;
 mod statistics;
+mod transfer;
 
+pub use connection::Failure;
 pub use console::Console;
 pub use isthmus_job::coallocation::State;
 pub use isthmus_wire::grid::Stream;
 pub use links::{LinkOptions, LinkReport, cache_file, now, read_cache, write_cache};
+pub use remote::{Remote, Seen, Tally};
+pub use sharing::Access;
 pub use statistics::Statistics;
 
 use isthmus_job::Job;
+use isthmus_job::catalogue::Catalogue;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +65,8 @@ pub struct Options {
     pub input: bool,
     /// How links between sites are remembered and measured.
     pub links: LinkOptions,
+    /// What is known of sites whose files the job names.
+    pub catalogue: Catalogue,
 }
 
 /// How a job ended.

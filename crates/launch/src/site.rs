@@ -2,12 +2,14 @@
 //! The task of one subjob: connects, stages, starts, then carries messages both ways.
 
 use crate::Options;
-use crate::connection::{Client, Connection, Failure};
+use crate::connection::{Client, Connection, Failure, Verb};
 use crate::coordinator::Event;
+use crate::files::{Directories, Filling};
+use crate::sharing::Access;
 use crate::staging::{self, Staged};
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::grid::{FileState, FromAgent, Hash, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
+use isthmus_wire::grid::{FileState, FromAgent, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -18,8 +20,10 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) job: String,
     pub(crate) reach: Reach,
-    /// Hash and size of our own binary, wanted by sites reached with ssh only.
-    pub(crate) binary: tokio::sync::OnceCell<(Hash, u64)>,
+    /// How sites are reached.
+    pub(crate) access: Access,
+    /// Directories of subjobs that have files.
+    pub(crate) directories: Directories,
 }
 
 /// What a site task tells the coordinator.
@@ -27,6 +31,8 @@ pub(crate) struct Shared {
 pub(crate) enum SiteEvent {
     /// Something moves on.
     Progress,
+    /// Files are on their way: how far.
+    Staging(String),
     /// The agent runs, on this host.
     Hello(String),
     /// The agent says.
@@ -66,10 +72,12 @@ impl Site {
     }
 
     async fn open(&self) -> Result<(Link, Client), Failure> {
-        let binary = self.own_binary().await?;
-        let options = &self.shared.options;
-        let mut connection = Connection::open(&self.subjob.contact, options, binary.as_ref().map(|(h, s)| (h, *s)))?;
-        let reached = connection.bootstrap(options, || self.tell(SiteEvent::Progress)).await;
+        let access = &self.shared.access;
+        let directory = self.fill().await?;
+        let gate = access.sharing.gate(&self.subjob.contact).await;
+        let mut connection = Connection::open(access, &self.subjob.contact, Verb::Agent, &self.subjob.setup).await?;
+        let reached = connection.bootstrap(access, || self.tell(SiteEvent::Progress)).await;
+        drop(gate);
         let Connection {
             reader,
             writer,
@@ -81,7 +89,7 @@ impl Site {
             deframer: Deframer::default(),
         };
         let ready = match reached {
-            Ok(()) => self.set_up(&mut link, &mut client).await,
+            Ok(()) => self.set_up(&mut link, &mut client, directory).await,
             Err(failure) => Err(failure),
         };
         match ready {
@@ -90,17 +98,8 @@ impl Site {
         }
     }
 
-    async fn own_binary(&self) -> Result<Option<(Hash, u64)>, Failure> {
-        if self.subjob.contact == Contact::Home {
-            return Ok(None);
-        }
-        let path = self.shared.options.binary.clone();
-        let hashed = self.shared.binary.get_or_try_init(|| staging::own_binary(path));
-        hashed.await.copied().map(Some)
-    }
-
     /// From the agent's hello to its start of the processes.
-    async fn set_up(&self, link: &mut Link, client: &mut Client) -> Result<(), Failure> {
+    async fn set_up(&self, link: &mut Link, client: &mut Client, files: Option<String>) -> Result<(), Failure> {
         let FromAgent::Hello(hello) = link.receive().await? else {
             return Err(out_of_turn());
         };
@@ -125,11 +124,27 @@ impl Site {
             )
         })?;
         let (program, library) = self.stage(link, program, &architecture).await?;
-        let start = self.start_message(program, library);
+        let start = self.start_message(program, library, files);
         link.send(&ToAgent::Start(Box::new(start))).await
     }
 
-    fn start_message(&self, program: String, library: String) -> Start {
+    /// Brings the files of the subjob to a directory there, when it has any.
+    async fn fill(&self) -> Result<Option<String>, Failure> {
+        if self.subjob.files.is_empty() {
+            return Ok(None);
+        }
+        let shared = &self.shared;
+        let filling = Filling {
+            access: &shared.access,
+            catalogue: &shared.options.catalogue,
+            home: &shared.options.directory,
+            subjob: &self.subjob,
+        };
+        let tell = |detail: String| self.tell(SiteEvent::Staging(detail));
+        filling.fill(&shared.directories, &tell).await.map(Some)
+    }
+
+    fn start_message(&self, program: String, library: String, files: Option<String>) -> Start {
         let options = &self.shared.options;
         let at_home = self.subjob.contact == Contact::Home;
         let own = (!at_home).then(|| options.directory.to_string_lossy().into_owned());
@@ -139,6 +154,7 @@ impl Site {
             ("GLOBUS_LAN_ID".to_owned(), self.subjob.lan.clone()),
         ];
         environment.extend(options.environment.iter().cloned());
+        environment.extend(files.iter().map(|path| ("ISTHMUS_FILES".to_owned(), path.clone())));
         environment.extend(self.subjob.environment.iter().cloned());
         Start {
             job: self.shared.job.clone(),
@@ -148,8 +164,8 @@ impl Site {
             program,
             arguments: self.subjob.arguments.clone(),
             environment,
-            directory_optional: self.subjob.directory.is_none(),
-            directory: self.subjob.directory.clone().or(own).unwrap_or_default(),
+            directory_optional: self.subjob.directory.is_none() && files.is_none(),
+            directory: self.subjob.directory.clone().or(files).or(own).unwrap_or_default(),
             library,
             reach: self.shared.reach,
             input: self.number == 0 && options.input,
@@ -180,6 +196,12 @@ impl Site {
             return Ok((program.to_owned(), library));
         }
         let file = staging::find_program(program, &options.directory, architecture)?;
+        for missing in staging::lacking(&self.shared.access, &self.subjob, &file).await? {
+            let path = self.put(link, staging::prepare(missing).await?).await?;
+            let directory = Path::new(&path).parent().map(|p| p.to_string_lossy().into_owned());
+            library.push_str(if library.is_empty() { "" } else { ":" });
+            library.push_str(&directory.unwrap_or_default());
+        }
         let path = self.put(link, staging::prepare(file).await?).await?;
         Ok((path, library))
     }

@@ -2,9 +2,12 @@
 //! Finding at home what a site needs.
 
 use crate::connection::Failure;
-use isthmus_stage::{content, hashes};
+use crate::service::{Service, out_of_turn};
+use crate::sharing::Access;
+use isthmus_job::Subjob;
+use isthmus_stage::{content, elf, hashes};
 use isthmus_wire::grid::Hash;
-use isthmus_wire::service::Manifest;
+use isthmus_wire::service::{Answer, Ask, Manifest};
 use std::path::{Path, PathBuf};
 
 /// A file to be staged.
@@ -49,6 +52,36 @@ pub(crate) fn find_program(program: &str, directory: &Path, architecture: &str) 
     }
     check_architecture(program, &path, architecture)?;
     Ok(path)
+}
+
+/// Shared libraries of a program that a site lacks, as files at home. The site is asked only about those that not every system has.
+pub(crate) async fn lacking(access: &Access, subjob: &Subjob, program: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let file = program.to_owned();
+    let wanted = match tokio::task::spawn_blocking(move || elf::closure(&file)).await {
+        Ok(Ok(wanted)) => wanted,
+        // Whatever cannot be read as a program is for the site to judge.
+        Ok(Err(_)) | Err(_) => return Ok(Vec::new()),
+    };
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut service = Service::open(access, &subjob.contact, &subjob.setup).await?;
+    let names = wanted.iter().map(|(name, _)| name.clone()).collect();
+    let answer = service.ask(&Ask::Libraries(names)).await?;
+    service.leave().await;
+    let Answer::Names(lacking) = answer else {
+        return Err(out_of_turn());
+    };
+    let mut files = Vec::new();
+    for (name, path) in wanted.into_iter().filter(|(name, _)| lacking.contains(name)) {
+        files.push(path.ok_or_else(|| {
+            Failure::new(
+                format!("the program needs '{name}', which neither the site has nor this machine"),
+                "set LD_LIBRARY_PATH here to where it is, or install it there",
+            )
+        })?);
+    }
+    Ok(files)
 }
 
 fn locate(program: &str, directory: &Path) -> Result<PathBuf, Failure> {

@@ -88,11 +88,15 @@ impl Part {
             let (_, there) = self.paths.iter().find(|(here, _)| here.parent() == Some(directory))?;
             Some(Path::new(there).parent()?.to_string_lossy().into_owned())
         };
+        // Several directories, when the site lacked libraries of the program.
+        let libraries = whole.library.split(':');
+        let libraries = libraries.map(|one| inside(Path::new(one)).unwrap_or_else(|| one.to_owned()));
+        let libraries: Vec<String> = libraries.collect();
         Start {
             first: self.first,
             count: self.count,
             program: there(Path::new(&whole.program)).unwrap_or_else(|| whole.program.clone()),
-            library: inside(Path::new(&whole.library)).unwrap_or_else(|| whole.library.clone()),
+            library: libraries.join(":"),
             input: whole.input && self.first == 0,
             allocation: None,
             ..whole.clone()

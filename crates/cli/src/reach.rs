@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What all commands that reach sites share: the sites file, how sites are reached, where things are kept.
+
+use isthmus_job::catalogue::{self, Catalogue, Entry};
+use isthmus_job::{Contact, JobError, JobErrors};
+use isthmus_launch::Access;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Largest sites file, bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+fn directory(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = named(variable).or_else(|| named("HOME").map(|home| home.join(below_home)));
+    base.map(|base| base.join("isthmus"))
+}
+
+/// `$XDG_CONFIG_HOME/isthmus/sites.toml` or `$HOME/.config/isthmus/sites.toml`.
+pub(crate) fn sites_file() -> Option<PathBuf> {
+    directory("XDG_CONFIG_HOME", ".config").map(|d| d.join("sites.toml"))
+}
+
+/// `$XDG_CACHE_HOME/isthmus` or `$HOME/.cache/isthmus`.
+pub(crate) fn cache_directory() -> Option<PathBuf> {
+    directory("XDG_CACHE_HOME", ".cache")
+}
+
+/// The sites file and its name for messages; an empty text when there is none.
+pub(crate) fn read_sites_file() -> Result<(String, String), JobError> {
+    let Some(file) = sites_file() else {
+        return Ok((String::new(), String::new()));
+    };
+    let name = file.display().to_string();
+    match std::fs::metadata(&file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((String::new(), name)),
+        Ok(metadata) if metadata.len() > MAX_BYTES => {
+            return Err(JobError::new(format!(
+                "sites file '{name}' is larger than {MAX_BYTES} bytes"
+            )));
+        }
+        _ => {}
+    }
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| JobError::new(format!("cannot read sites file '{name}': {error}")))?;
+    Ok((text, name))
+}
+
+/// What the sites file says.
+pub(crate) fn catalogue() -> Result<Catalogue, JobErrors> {
+    let (text, name) = read_sites_file()?;
+    catalogue::parse(&text, &name)
+}
+
+/// A site by the name that the user gives it: of the sites file, `home`, or an ssh destination.
+pub(crate) fn site(catalogue: &Catalogue, name: &str) -> Result<Entry, JobError> {
+    match catalogue.get(name) {
+        Some(entry) => Ok(entry.clone()),
+        None if name == "home" => Ok(Entry {
+            contact: Contact::Home,
+            ..Entry::bare("h")?
+        }),
+        None => Entry::bare(name),
+    }
+}
+
+/// How sites are reached: with `--ssh`, ISTHMUS_SSH or ssh.
+pub(crate) fn access(ssh: Option<&str>) -> Result<Access, JobError> {
+    let binary =
+        std::env::current_exe().map_err(|e| JobError::new(format!("cannot find the isthmus binary itself: {e}")))?;
+    Ok(Access::new(
+        &binary,
+        &ssh_command(ssh),
+        std::fs::File::open("/dev/tty").is_ok(),
+    ))
+}
+
+/// The command of the ssh client.
+pub(crate) fn ssh_command(ssh: Option<&str>) -> String {
+    let named = ssh.map(str::to_owned).or_else(|| std::env::var("ISTHMUS_SSH").ok());
+    named
+        .filter(|s| !s.trim().is_empty())
+        .unwrap_or_else(|| "ssh".to_owned())
+}
+
+/// Writes a private file at once or not at all, and the directory that it is in.
+pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), JobError> {
+    let part = file.with_extension(format!("new-{}", std::process::id()));
+    let write = || {
+        if let Some(directory) = file.parent() {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)?;
+        }
+        let mut out = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&part)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        std::fs::rename(&part, file)
+    };
+    write().map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        JobError::new(format!("cannot write {}: {error}", file.display()))
+    })
+}
+
+/// Prints JSON.
+pub(crate) fn print_json(value: &serde_json::Value) {
+    crate::print(&format!("{value:#}"));
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus sites`: the sites file, and looking at sites.
+
+pub(crate) mod found;
+
+use crate::diagnostic::{note, refuse};
+use crate::links::table;
+use crate::reach;
+use clap::{Args, Subcommand};
+use isthmus_job::catalogue::{self, Edit, Entry, Value};
+use isthmus_job::{JobError, JobErrors};
+use isthmus_launch::{Failure, Remote, Seen};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long a site may take to be looked at.
+pub(crate) const LOOK: Duration = Duration::from_secs(60);
+
+/// Describe sites: what the ssh configuration does not say of them
+#[derive(Args, Debug)]
+pub(crate) struct Sites {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List the sites of the sites file
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what is known of a site
+    Show {
+        /// The site
+        site: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    Add(Add),
+    Test(Test),
+    /// Remove a site from the sites file
+    Remove {
+        /// The site
+        site: String,
+    },
+}
+
+/// Reach a site, look at it, and write what was found into the sites file. What stands there is kept
+#[derive(Args, Debug)]
+struct Add {
+    /// Name of the site
+    site: String,
+    /// How to get there, as for ssh [default: the name]
+    contact: Option<String>,
+    /// A value for the sites file, as queue=debug; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Do not reach the site
+    #[arg(long)]
+    no_look: bool,
+    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    #[arg(long, value_name = "COMMAND")]
+    ssh: Option<String>,
+}
+
+/// Reach sites and say what works
+#[derive(Args, Debug)]
+struct Test {
+    /// The sites [default: all of the sites file]
+    sites: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    #[arg(long, value_name = "COMMAND")]
+    ssh: Option<String>,
+}
+
+/// `isthmus sites`.
+pub(crate) fn sites(command: &Sites) -> ExitCode {
+    let outcome = match &command.verb {
+        None => list(false),
+        Some(Verb::List { json }) => list(*json),
+        Some(Verb::Show { site, json }) => show(site, *json),
+        Some(Verb::Add(arguments)) => add(arguments),
+        Some(Verb::Test(arguments)) => return test(arguments),
+        Some(Verb::Remove { site }) => remove(site),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(errors) => refuse(&errors),
+    }
+}
+
+fn list(as_json: bool) -> Result<(), JobErrors> {
+    let catalogue = reach::catalogue()?;
+    if as_json {
+        let all: Vec<_> = catalogue.sites().map(|(name, entry)| json_of(name, entry)).collect();
+        reach::print_json(&json!(all));
+        return Ok(());
+    }
+    let head = ["site", "contact", "scheduler", "cores", "architecture", "local network"].map(str::to_owned);
+    let rows = catalogue.sites().map(|(name, entry)| {
+        let known = |key: &str| {
+            entry
+                .found
+                .iter()
+                .find(|(k, _)| k == key)
+                .map_or("-", |(_, v)| v)
+                .to_owned()
+        };
+        [
+            name.to_owned(),
+            entry.contact.to_string(),
+            scheduler(entry).to_owned(),
+            known("cores"),
+            known("architecture"),
+            entry.lan.clone().unwrap_or_else(|| name.to_owned()),
+        ]
+    });
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(rows).collect();
+    match rows.len() {
+        1 => crate::print(
+            "no site is described; sites of the ssh configuration need not be (isthmus sites add NAME looks at one)",
+        ),
+        _ => crate::print(&table(&rows)),
+    }
+    Ok(())
+}
+
+fn scheduler(entry: &Entry) -> &'static str {
+    entry.allocation.as_ref().map_or("fork", |a| a.scheduler.keyword())
+}
+
+/// A site as JSON.
+pub(crate) fn json_of(name: &str, entry: &Entry) -> serde_json::Value {
+    let asked = entry.allocation.as_ref();
+    let text = |t: Option<&String>| t.filter(|t| !t.is_empty()).cloned();
+    json!({
+        "site": name,
+        "contact": entry.contact.to_string(),
+        "scheduler": scheduler(entry),
+        "queue": text(asked.map(|a| &a.queue)),
+        "account": text(asked.map(|a| &a.account)),
+        "limit": asked.map(|a| a.limit).filter(|l| *l > 0),
+        "nodes": asked.map(|a| a.nodes).filter(|n| *n > 0),
+        "exclusive": asked.is_some_and(|a| a.exclusive),
+        "directives": asked.map(|a| a.directives.clone()).unwrap_or_default(),
+        "setup": entry.setup,
+        "environment": entry.environment.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        "directory": entry.directory,
+        "lan": entry.lan.clone().unwrap_or_else(|| name.to_owned()),
+        "processes": entry.processes,
+        "ports": entry.ports.map(|(a, b)| format!("{a}-{b}")),
+        "mpi": entry.mpi,
+        "found": entry.found.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+    })
+}
+
+fn show(site: &str, as_json: bool) -> Result<(), JobErrors> {
+    let catalogue = reach::catalogue()?;
+    let entry = reach::site(&catalogue, site)?;
+    let value = json_of(site, &entry);
+    if as_json {
+        reach::print_json(&value);
+        return Ok(());
+    }
+    if catalogue.get(site).is_none() {
+        crate::print(&format!(
+            "'{site}' is not in the sites file: ssh reaches it as its configuration says"
+        ));
+    }
+    for (key, value) in value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| *key != "found")
+    {
+        let empty =
+            value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty);
+        if !value.is_null() && !empty && *value != json!(false) {
+            crate::print(&format!("{key:<14}{}", plain(value)));
+        }
+    }
+    if !entry.found.is_empty() {
+        crate::print("found");
+        for (key, value) in &entry.found {
+            crate::print(&format!("  {key:<14}{value}"));
+        }
+    }
+    Ok(())
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn add(arguments: &Add) -> Result<(), JobErrors> {
+    let (text, file) = reach::read_sites_file()?;
+    let mut edit = Edit::new(&text, &file)?;
+    catalogue::check_site_name(&arguments.site)?;
+    let known = catalogue::parse(&text, &file)?;
+    let mut values: Vec<(&str, Value)> = Vec::new();
+    let contact = arguments.contact.as_ref().filter(|c| **c != arguments.site);
+    values.extend(contact.map(|c| ("contact", Value::Text(c.clone()))));
+    for setting in &arguments.set {
+        values.push(catalogue::setting(setting)?);
+    }
+    // What the user says now counts for the look as well; it is checked before anybody is asked.
+    edit.describe(&arguments.site, &values, &[]);
+    let described = catalogue::parse(&edit.text(), &file)?;
+    let entry = reach::site(&described, &arguments.site)?;
+    let mut found = Vec::new();
+    if !arguments.no_look {
+        let access = reach::access(arguments.ssh.as_deref())?;
+        let remote = Remote {
+            access: &access,
+            contact: &entry.contact,
+            setup: &entry.setup,
+        };
+        let seen = remote.look(LOOK).map_err(|failure| at(&arguments.site, &failure))?;
+        found = found::table(&seen);
+        let suggested = found::suggestions(&seen, &entry);
+        edit.describe(&arguments.site, &suggested, &found);
+        report(&arguments.site, &seen, &suggested);
+    }
+    let (text, place) = (edit.text(), reach::sites_file());
+    catalogue::parse(&text, &file)?;
+    let place = place
+        .ok_or_else(|| JobError::new("there is no place for the sites file").hint("set HOME or XDG_CONFIG_HOME"))?;
+    reach::write_private(&place, &text)?;
+    let verb = if known.get(&arguments.site).is_some() {
+        "updated"
+    } else {
+        "added"
+    };
+    crate::print(&format!("{verb} '{}' in {}", arguments.site, place.display()));
+    if found.is_empty() && !arguments.no_look {
+        note(&JobError::new("nothing was found"));
+    }
+    Ok(())
+}
+
+fn report(site: &str, seen: &Seen, suggested: &[(&str, Value)]) {
+    for line in found::lines(seen) {
+        crate::print(&format!("{site}: {line}"));
+    }
+    if seen.facts.schedulers.len() > 1 {
+        let taken = suggested.iter().find(|(key, _)| *key == "scheduler");
+        let taken = taken.map_or_else(String::new, |(_, value)| format!("; taken: {value:?}"));
+        note(
+            &JobError::new(format!("site '{site}' has several schedulers{taken}"))
+                .hint("isthmus sites add NAME --set scheduler=..."),
+        );
+    }
+}
+
+/// Why a site cannot be used, as a message.
+pub(crate) fn at(site: &str, failure: &Failure) -> JobError {
+    let error = JobError::new(format!("site '{site}': {}", failure.problem));
+    if failure.hint.is_empty() {
+        error
+    } else {
+        error.hint(&failure.hint)
+    }
+}
+
+fn remove(site: &str) -> Result<(), JobErrors> {
+    let (text, file) = reach::read_sites_file()?;
+    let mut edit = Edit::new(&text, &file)?;
+    if !edit.remove(site) {
+        let error = JobError::new(format!("'{site}' is not in the sites file"));
+        return Err(error.hint("isthmus sites list names those that are").into());
+    }
+    if let Some(place) = reach::sites_file() {
+        reach::write_private(&place, &edit.text())?;
+    }
+    crate::print(&format!("removed '{site}'"));
+    Ok(())
+}
+
+fn test(arguments: &Test) -> ExitCode {
+    let prepared = reach::catalogue().and_then(|catalogue| Ok((catalogue, reach::access(arguments.ssh.as_deref())?)));
+    let (catalogue, access) = match prepared {
+        Ok(prepared) => prepared,
+        Err(errors) => return refuse(&errors),
+    };
+    let mut names = arguments.sites.clone();
+    if names.is_empty() {
+        names.extend(catalogue.sites().map(|(name, _)| name.to_owned()));
+    }
+    let looks = found::look_all(&catalogue, &access, &names, LOOK);
+    let mut bad = false;
+    let mut rows = Vec::new();
+    for (name, look) in &looks {
+        let problems = match look {
+            Ok((entry, seen)) => found::problems(entry, seen),
+            Err(error) => vec![error.to_string()],
+        };
+        bad |= !problems.is_empty();
+        rows.push(json!({
+            "site": name,
+            "works": problems.is_empty(),
+            "problems": problems,
+            "reached_s": look.as_ref().ok().map(|(_, seen)| seen.reached.as_secs_f64()),
+            "host": look.as_ref().ok().map(|(_, seen)| seen.facts.host.clone()),
+        }));
+        if !arguments.json {
+            match look {
+                Ok((_, seen)) if problems.is_empty() => crate::print(&format!(
+                    "{name}: works; reached {} in {:.1} s",
+                    seen.facts.host,
+                    seen.reached.as_secs_f64()
+                )),
+                _ => problems.iter().for_each(|p| crate::print(&format!("{name}: {p}"))),
+            }
+        }
+    }
+    if arguments.json {
+        reach::print_json(&json!(rows));
+    } else if looks.is_empty() {
+        crate::print("there is no site to test: name one");
+    }
+    if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection of ssh per site: whoever comes first signs on, the others use its connection (`ControlMaster` of OpenSSH).
+//!
+//! The control sockets are in a private directory that ends with us. A user who has configured control sockets keeps them. A client that is
+//! not OpenSSH gets no options of it.
+
+use crate::connection::Failure;
+use crate::staging;
+use isthmus_job::Contact;
+use isthmus_stage::guarded::{Guarded, sweep};
+use isthmus_wire::grid::Hash;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::sync::{OnceCell, OwnedMutexGuard};
+
+/// How long the ssh client may take to print its configuration.
+const CONFIGURATION: Duration = Duration::from_secs(5);
+/// Longest base of the directory for sockets: ssh adds a name of its own while it makes one.
+const LONGEST: usize = 32;
+
+/// How sites are reached.
+#[derive(Debug)]
+pub struct Access {
+    pub(crate) binary: PathBuf,
+    pub(crate) ssh: String,
+    pub(crate) terminal: bool,
+    pub(crate) sharing: Sharing,
+    hashed: OnceCell<(Hash, u64)>,
+}
+
+impl Access {
+    /// With this binary for sites that lack it, this command as the ssh client, and somebody at a `terminal` who can answer its questions
+    /// or nobody.
+    pub fn new(binary: &Path, ssh: &str, terminal: bool) -> Self {
+        Self {
+            binary: binary.to_owned(),
+            ssh: ssh.to_owned(),
+            terminal,
+            sharing: Sharing::default(),
+            hashed: OnceCell::new(),
+        }
+    }
+
+    /// Hash and size of the binary.
+    pub(crate) async fn own_binary(&self) -> Result<(Hash, u64), Failure> {
+        let hashed = self
+            .hashed
+            .get_or_try_init(|| staging::own_binary(self.binary.clone()))
+            .await;
+        hashed.copied()
+    }
+
+    /// What the ssh client would do for a destination: its own configuration and the user's, as `-G` prints it. Empty for a client that is not
+    /// OpenSSH.
+    pub(crate) async fn configuration(&self, destination: &str) -> BTreeMap<String, String> {
+        let printing = Command::new("/bin/sh")
+            .args(["-c", r#"set -f; exec $0 "$@""#, &self.ssh, "-G", "--", destination])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let Ok(Ok(printed)) = tokio::time::timeout(CONFIGURATION, printing).await else {
+            return BTreeMap::new();
+        };
+        let text = String::from_utf8_lossy(&printed.stdout);
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let all: BTreeMap<String, String> = lines.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        // What another client prints is no configuration.
+        if all.contains_key("hostname") && all.contains_key("port") {
+            all
+        } else {
+            BTreeMap::new()
+        }
+    }
+}
+
+/// The connections that are shared.
+#[derive(Debug, Default)]
+pub(crate) struct Sharing {
+    sites: Mutex<BTreeMap<String, Arc<SharedSite>>>,
+    directory: OnceCell<Option<Guarded>>,
+}
+
+#[derive(Debug)]
+struct SharedSite {
+    number: usize,
+    gate: Arc<tokio::sync::Mutex<()>>,
+    options: OnceCell<Vec<String>>,
+}
+
+impl Sharing {
+    fn site(&self, destination: &str) -> Arc<SharedSite> {
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = sites.len();
+        let site = sites.entry(destination.to_owned()).or_insert_with(|| {
+            Arc::new(SharedSite {
+                number,
+                gate: Arc::default(),
+                options: OnceCell::new(),
+            })
+        });
+        Arc::clone(site)
+    }
+
+    /// Held while a connection is made: those that come meanwhile wait, so that the user signs on once.
+    pub(crate) async fn gate(&self, contact: &Contact) -> Option<OwnedMutexGuard<()>> {
+        match contact {
+            Contact::Home => None,
+            Contact::Ssh(destination) => Some(Arc::clone(&self.site(destination).gate).lock_owned().await),
+        }
+    }
+
+    /// Options for the ssh client, for a destination.
+    pub(crate) async fn options(&self, access: &Access, destination: &str) -> Vec<String> {
+        let site = self.site(destination);
+        let options = site.options.get_or_init(|| async {
+            let known = access.configuration(destination).await;
+            let own = known.get("controlpath").is_some_and(|path| path != "none");
+            if known.is_empty() || own {
+                return Vec::new();
+            }
+            let directory = self.directory.get_or_init(|| async { directory() }).await;
+            let Some(directory) = directory else { return Vec::new() };
+            let path = directory.path().join(site.number.to_string());
+            let path = path.to_string_lossy().replace('%', "%%");
+            [
+                "ControlMaster=auto".to_owned(),
+                format!("ControlPath={path}"),
+                "ControlPersist=no".to_owned(),
+            ]
+            .into_iter()
+            .flat_map(|option| ["-o".to_owned(), option])
+            .collect()
+        });
+        options.await.clone()
+    }
+}
+
+/// A private directory for sockets. Without one connections are not shared.
+fn directory() -> Option<Guarded> {
+    let user = rustix::process::getuid().as_raw();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let base = runtime.filter(|p| p.is_dir() && p.as_os_str().len() <= LONGEST);
+    let base = base.unwrap_or_else(|| PathBuf::from("/tmp"));
+    let prefix = format!("isthmus-{user}-");
+    sweep(&base, &prefix, user);
+    Guarded::create(&base, &prefix).ok()
+}
