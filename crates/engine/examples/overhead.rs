@@ -151,6 +151,7 @@ fn main() {
         context: 0,
         rank: 0,
         members: Members::Range { first: 0, count: 2 },
+        frame: None,
     };
     let memory = OwnMemory::new(0, 64);
     let send = || SendBuffer::contiguous(memory.memory().reading(), 0, 8);

@@ -88,6 +88,18 @@ impl Binding {
         self
     }
 
+    /// Whether elements of reductions lie one behind the other without gaps, and the library alone computes with them: then packed data and
+    /// memory are the same.
+    pub fn is_dense(&self) -> bool {
+        match &self.unit {
+            Unit::Byte => true,
+            Unit::Element { datatype, .. } => {
+                let size = datatype.size() as i64;
+                !self.calls_user && size == datatype.extent() && datatype.contiguous(1).is_some_and(|(at, _)| at == 0)
+            }
+        }
+    }
+
     /// For operations without data (barrier).
     pub fn nothing() -> Self {
         Self::bytes(BoundBuffer::none(), BoundBuffer::none())
@@ -284,6 +296,33 @@ impl BoundBuffer {
             Blocks::None => 0,
             Blocks::One(block) => block.length,
             Blocks::Many(blocks) => blocks.last().map_or(0, |(start, block)| start + block.length),
+        }
+    }
+
+    /// Bytes of the stream from `at` on, all of which there are.
+    pub(crate) fn read(&self, at: u64, out: &mut [u8]) {
+        match &self.blocks {
+            Blocks::None => {}
+            Blocks::One(block) => block.read(at, out),
+            Blocks::Many(blocks) => read(blocks, at, out),
+        }
+    }
+
+    /// Replaces bytes of the stream from `at` on, all of which there are.
+    pub(crate) fn write(&self, at: u64, data: &[u8]) {
+        match &self.blocks {
+            Blocks::None => {}
+            Blocks::One(block) => block.write(at, data),
+            Blocks::Many(blocks) => write(blocks, at, data),
+        }
+    }
+
+    /// Part of the stream as memory that can be written, if it lies in one piece.
+    pub(crate) fn whole(&self, at: u64, length: u64) -> Option<WriteMemory> {
+        let (block, at) = self.block(at, length)?;
+        match &block.datatype {
+            None => Some(block.write?.part(isize::try_from(at).ok()?, usize::try_from(length).ok()?)),
+            Some(_) => None,
         }
     }
 

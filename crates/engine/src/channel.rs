@@ -72,4 +72,6 @@ pub struct Channel {
     pub rank: u32,
     /// The processes that destination and source ranks name: the group, or the remote group of an intercommunicator.
     pub members: Members,
+    /// Memory that all members share on their node, if they do: a frame of the transport's.
+    pub frame: Option<u32>,
 }

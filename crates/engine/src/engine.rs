@@ -43,6 +43,8 @@ pub struct Gauges {
 /// The engine of one process: see the crate.
 pub struct Engine {
     pub(crate) transports: Vec<Box<dyn Transport>>,
+    /// The transport that has memory in which groups meet.
+    pub(crate) meeting: Option<usize>,
     pub(crate) state: State,
 }
 
@@ -58,8 +60,11 @@ impl Engine {
             })
         };
         let state = State::new(setup.me, &setup.routes, &setup.levels, unasked, setup.representations);
+        let mut transports = setup.transports;
+        let meeting = transports.iter_mut().position(|transport| transport.meeting().is_some());
         Self {
-            transports: setup.transports,
+            transports,
+            meeting,
             state,
         }
     }
@@ -124,7 +129,7 @@ impl Engine {
             Task::User | Task::Outlet(_) => true,
             // The sender's word is still to come, and must not be taken for that of the next one.
             Task::Inlet(inlet) => inlet.is_known(),
-            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Recall(_) => false,
+            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_) => false,
         };
         if gone {
             self.state.requests.remove(index);
@@ -212,6 +217,9 @@ impl Engine {
         for transport in &mut self.transports {
             any |= transport.poll(&mut self.state);
         }
+        if !self.state.meets.is_empty() {
+            any |= self.poll_meets();
+        }
         any | self.work()
     }
 
@@ -220,7 +228,7 @@ impl Engine {
     pub(crate) fn is_pending(&self) -> bool {
         let requests = &self.state.requests;
         let moves = |index: u32| match requests.slot(index).task {
-            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Recall(_) => true,
+            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_) => true,
             Task::Nothing | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
         };
         !self.state.outgoing.is_empty() || requests.indices().any(moves)
@@ -233,6 +241,7 @@ impl Engine {
         for transport in &mut self.transports {
             transport.poll(&mut self.state);
         }
+        self.poll_meets();
         self.work();
         self.state.foreign = false;
     }
@@ -244,7 +253,7 @@ impl Engine {
 
     /// Asks all transports to ring when something arrives; false if something has arrived.
     pub(crate) fn arm_transports(&mut self) -> bool {
-        self.transports.iter_mut().all(|transport| transport.arm())
+        self.transports.iter_mut().all(|transport| transport.arm()) && !self.meets_can_advance()
     }
 
     /// Ends what [`Engine::arm`] began.

@@ -53,6 +53,11 @@ pub enum EngineError {
         /// What it did.
         what: Arc<str>,
     },
+    /// There is no memory for what processes of a node share (MPI_ERR_NO_MEM).
+    Memory {
+        /// For people: which memory, and what to do.
+        reason: Arc<str>,
+    },
     /// The caller used a name that does not exist any more (MPI_ERR_REQUEST).
     Misuse {
         /// What was wrong.
@@ -104,6 +109,7 @@ impl fmt::Display for EngineError {
                 f,
                 "process {peer} of MPI_COMM_WORLD broke the message protocol ({what}); do all processes use the same version of Isthmus?"
             ),
+            Self::Memory { reason } => f.write_str(reason),
             Self::Misuse { what } => f.write_str(what),
             Self::Plan { what } => write!(f, "bug in a collective operation: {what}"),
         }

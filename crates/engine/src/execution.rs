@@ -6,9 +6,10 @@ use std::fmt;
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, WINDOW};
+use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW};
 
 use crate::binding::{Binding, Block, BoundBuffer, Next, Unit};
+use crate::meet::Sides;
 use crate::requests::NONE;
 use crate::staged::Staged;
 use crate::{Channel, EngineError, Operation, ReceiveBuffer, SendBuffer};
@@ -330,6 +331,34 @@ impl Execution {
                 slice.length.checked_mul(datatype.size())?,
             )),
         }
+    }
+
+    /// The buffers of a step that all members take together.
+    pub(crate) fn sides(&self, step: &Together) -> Result<Sides, EngineError> {
+        let side = |slice: &Slice| {
+            if slice.length == 0 {
+                return Ok(None);
+            }
+            let range = self.range(slice).filter(|(at, length)| at.checked_add(*length).is_some());
+            let found = range.and_then(|(at, length)| {
+                let buffer = self.buffer(slice.buffer)?;
+                (at + length <= buffer.length()).then(|| (buffer.clone(), at))
+            });
+            let outside = EngineError::Plan {
+                what: "a step together outside its buffers",
+            };
+            found.map(Some).ok_or(outside)
+        };
+        let (unit, reducer) = match &self.binding.unit {
+            Unit::Byte => (1, None),
+            Unit::Element { datatype, reducer } => (datatype.size().max(1), Some(reducer.clone())),
+        };
+        Ok(Sides {
+            give: side(&step.give)?,
+            take: side(&step.take)?,
+            unit,
+            reducer,
+        })
     }
 
     pub(crate) fn sending(&mut self, slice: &Slice) -> Result<SendBuffer, EngineError> {

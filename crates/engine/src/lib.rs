@@ -20,6 +20,8 @@ mod execution;
 mod itself;
 mod keeper;
 mod loss;
+mod meet;
+mod meeting;
 mod observe;
 mod partitioned;
 mod plan;

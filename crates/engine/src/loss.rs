@@ -45,6 +45,7 @@ impl State {
                 Task::Receive(task) => {
                     task.peer == peer || task.members.as_ref().is_some_and(|members| members.contains(peer))
                 }
+                Task::Meet(meet) => meet.members.contains(peer),
                 Task::Nothing | Task::Plan(_) | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
                 Task::Recall(to) => {
                     if *to == peer {
@@ -56,6 +57,7 @@ impl State {
             if doomed {
                 let error = self.lost_error(peer);
                 self.withdraw(index);
+                self.meets.retain(|&meet| meet != index);
                 self.fail(index, error);
             }
         }

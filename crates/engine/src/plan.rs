@@ -19,7 +19,7 @@ use crate::{
 const POOL: usize = 16;
 
 /// What became of a step.
-enum Outcome {
+pub(crate) enum Outcome {
     Done,
     /// Runs as this request.
     Started(u32),
@@ -209,6 +209,7 @@ impl Engine {
                 execution.reduce(&operand, &target, operand_is_left)?;
                 Ok(Outcome::Done)
             }
+            Action::Together(step) => self.run_together(index, execution, &step),
             Action::Copy { from, to } => {
                 let (mut from, mut to) = (execution.sending(&from)?, execution.receiving(&to)?);
                 let (given, room) = (from.length(), to.length());

@@ -7,6 +7,7 @@ use isthmus_wire::frame::Header;
 
 use crate::conversion::Conversion;
 use crate::execution::Execution;
+use crate::meet::Meet;
 use crate::partitioned::{Arrivals, Inlet, Outlet, Ready};
 use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
 
@@ -21,6 +22,8 @@ pub(crate) enum Task {
     Send(SendTask),
     Receive(ReceiveTask),
     Plan(Box<Execution>),
+    /// A step that all members of a group take together.
+    Meet(Box<Meet>),
     /// Somebody else completes it.
     User,
     /// A send that had completed; the peer was asked to throw the message away.

@@ -447,6 +447,11 @@ impl Engine {
             self.forget(index);
             return true;
         }
+        if matches!(self.state.requests.slot(index).task, Task::Meet(_)) {
+            self.state.meets.retain(|&meet| meet != index);
+            self.forget(index);
+            return true;
+        }
         let Some(task) = self.state.requests.send(index) else {
             return false;
         };

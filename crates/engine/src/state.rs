@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::counters::Table;
 use crate::direct::Expected;
 use crate::execution::Execution;
+use crate::meeting::Rounds;
 use crate::observe::Observer;
 use crate::request::Tokens;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
@@ -142,6 +143,10 @@ pub(crate) struct State {
     /// Executions for the next operations.
     #[expect(clippy::vec_box, reason = "they move between here and a request, and are large")]
     pub(crate) pool: Vec<Box<Execution>>,
+    /// Steps that are being taken together with others, by request, in the order in which they began.
+    pub(crate) meets: Vec<u32>,
+    /// Per frame of shared memory the rounds that this process has begun.
+    pub(crate) rounds: Vec<Rounds>,
     /// Counts what others may wait for: completions and unexpected messages.
     pub(crate) events: u64,
     /// A thread that is not the user's is making progress.
@@ -179,6 +184,8 @@ impl State {
             representations,
             reasons: FxHashMap::default(),
             requests: Requests::default(),
+            meets: Vec::new(),
+            rounds: Vec::new(),
             matcher: Matcher::new(),
             direct: Expected::default(),
             sent: Tokens::default(),

@@ -64,7 +64,14 @@ impl Prepared {
     /// Starts this process's part. All members call their collective operations in the same order.
     pub fn start(self, world: &World, comm: &Comm) -> Result<Request> {
         let operation = world.operation(self.call.operation);
-        self.start_as(world, comm, acting(comm).next_sequence(), operation, None)
+        self.in_turn(comm)
+            .start_as(world, comm, acting(comm).next_sequence(), operation, None)
+    }
+
+    /// As an operation that all members start in the same order as their others: it may be done in memory that they share.
+    pub(crate) fn in_turn(mut self, comm: &Comm) -> Self {
+        self.call.together = acting(comm).channel().frame.is_some() && self.binding.is_dense();
+        self
     }
 
     /// As [`Prepared::start`], counted as another operation than the one that moves the data. `last` is called when an operation
@@ -85,7 +92,9 @@ impl Prepared {
         } = self;
         let among = among.map_or_else(|| Among::of(world, comm, call.operation), Ok)?;
         let (comm, me) = (acting(comm), acting(comm).rank());
-        let (binding, form) = (binding.in_form(comm.common_form(world)), comm.common_form(world));
+        let form = comm.common_form(world);
+        let (binding, together) = (binding.in_form(form), call.together && form.is_none());
+        let call = Call { together, ..call };
         let phase = match &role {
             Role::Counted(_) => among.counts_phase(&call, me),
             Role::Member | Role::Bystander => None,

@@ -134,6 +134,7 @@ impl Side {
             context: context::GROUPS,
             rank: world.rank(),
             members,
+            frame: None,
         };
         Self { channel, tag }
     }

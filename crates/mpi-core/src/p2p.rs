@@ -86,6 +86,7 @@ impl From<&EngineError> for Error {
             EngineError::NotPacked { .. } => abi::MPI_ERR_TYPE,
             EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
             EngineError::PeerLost { .. } => abi::MPI_ERR_OTHER,
+            EngineError::Memory { .. } => abi::MPI_ERR_NO_MEM,
             EngineError::Misuse { .. } => abi::MPI_ERR_REQUEST,
             EngineError::Protocol { .. } | EngineError::Plan { .. } => abi::MPI_ERR_INTERN,
         };

@@ -15,6 +15,9 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::links::WorldLinks;
 
+/// The memory that is there for all processes of a node together.
+const WORLD_FRAME: u32 = 0;
+
 /// Everything that a process knows of the job.
 pub struct World {
     rank: u32,
@@ -118,12 +121,9 @@ impl World {
         self.comm_world
             .get_or_init(|| {
                 let everybody = (0..self.size()).collect::<Vec<_>>();
-                Arc::new(Comm::new(
-                    Group::new(everybody),
-                    self.rank,
-                    context::WORLD,
-                    "MPI_COMM_WORLD",
-                ))
+                let mut comm = Comm::new(Group::new(everybody), self.rank, context::WORLD, "MPI_COMM_WORLD");
+                comm.meet_in_frame(self, WORLD_FRAME);
+                Arc::new(comm)
             })
             .clone()
     }

@@ -131,6 +131,9 @@ pub struct Call {
     /// Long messages are cut only at multiples of so many units from the start of the buffer (e.g. the packed
     /// bytes of one element where units are bytes). At least 1.
     pub granule: u64,
+    /// Whether all members share memory in which they can do it together ([`Action::Together`](crate::step::Action::Together)): they start it in
+    /// the same order as their other operations, and elements of reductions are alike and without gaps at all of them.
+    pub together: bool,
 }
 
 impl Call {
@@ -147,6 +150,7 @@ impl Call {
             in_place: false,
             unit_bytes: 1,
             granule: 1,
+            together: false,
         }
     }
 

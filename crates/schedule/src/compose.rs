@@ -181,6 +181,8 @@ impl Running {
                 from: data(from),
                 to: data(to),
             },
+            // Parts are planned for some of the processes, who have no memory of their own.
+            Action::Together(together) => Action::Together(together),
         };
         Step { action, after }
     }

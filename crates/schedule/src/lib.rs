@@ -32,6 +32,7 @@ mod shares;
 pub mod simulate;
 pub mod step;
 mod straight;
+mod together;
 mod touch;
 mod tree;
 
@@ -73,6 +74,9 @@ pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
         "rank outside the group of {}",
         network.size()
     );
+    if let Some(plan) = together::plan(call, network, me) {
+        return plan;
+    }
     let network = in_order(call, network);
     match call.operation {
         Operation::Barrier => barrier::plan(network, me),
@@ -97,6 +101,9 @@ pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
 /// more than the group's shape: on unequal blocks, or on where neighbours and ranks are.
 pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
     use Operation as O;
+    if together::plan(call, network, 0).is_some() {
+        return Some(Messages::default());
+    }
     let network = in_order(call, network);
     match call.operation {
         O::Barrier => barrier::messages(network),

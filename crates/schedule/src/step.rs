@@ -115,6 +115,36 @@ pub enum Action {
         /// Target.
         to: Slice,
     },
+    /// All processes of the group do something together in memory that they share, without messages.
+    Together(Together),
+}
+
+/// Something that all processes of a group do together, each with a step of its own. The steps of a process meet those of the others in the
+/// order in which they begin; they need no particular order among steps of other kinds. Equal on all members but for `give` and `take`.
+///
+/// | what | `give` | `take` |
+/// |---|---|---|
+/// | barrier | – | – |
+/// | bcast | at the root: the block | elsewhere: the block |
+/// | reduce, gather | own block | at the root: the result; the blocks in order of rank |
+/// | scatter | at the root: the blocks in order of rank | own block |
+/// | allreduce, allgather | own block | the result; the blocks in order of rank |
+/// | alltoall | blocks in order of destination | blocks in order of source |
+///
+/// Reductions combine blocks in order of rank, from the left. `give` and `take` may be the same memory as far as the operation allows
+/// MPI_IN_PLACE; own blocks then travel with the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Together {
+    /// What: one of the operations of the table.
+    pub what: crate::Operation,
+    /// Root, where there is one.
+    pub root: Rank,
+    /// Units of one block.
+    pub block: u64,
+    /// What this process gives.
+    pub give: Slice,
+    /// What this process takes.
+    pub take: Slice,
 }
 
 /// Number of a step: its place in the sequence that [`Plan::next_step`] gives, from 0.

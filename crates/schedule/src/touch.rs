@@ -21,6 +21,7 @@ impl Touch {
             Action::Forward { .. } => (Extent::NONE, Extent::NONE),
             Action::Reduce { operand, target, .. } => (Extent::of(operand), Extent::of(target)),
             Action::Copy { from, to } => (Extent::of(from), Extent::of(to)),
+            Action::Together(together) => (Extent::of(&together.give), Extent::of(&together.take)),
         };
         Self { read, write }
     }

@@ -6,15 +6,16 @@
 //! written by one process and read by one other:
 //!
 //! ```text
-//!  +--------+---------+---------+-----+-----------------+-----------------+-----+--------------------+
-//!  | header | block 0 | block 1 | ... | ring 0<-0       | ring 0<-1       | ... | ring (n-1)<-(n-1)  |
-//!  +--------+---------+---------+-----+-----------------+-----------------+-----+--------------------+
+//!  +--------+---------+---------+-----+---------+-----+-----------+-----------+-----+-------------------+
+//!  | header | block 0 | block 1 | ... | frame 0 | ... | ring 0<-0 | ring 0<-1 | ... | ring (n-1)<-(n-1) |
+//!  +--------+---------+---------+-----+---------+-----+-----------+-----------+-----+-------------------+
 //! ```
 //!
 //! A ring that was never used has no memory behind it. A frame is one record in the ring of its pair; the
 //! store that publishes it is the only one the receiver waits for, and the receiver reads the
 //! payload where it lies. Who the receiver has to look at, and when it has to be woken, is the [`bell`]'s business.
-//! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]).
+//! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]). Collective operations
+//! need no messages: groups meet in [`frames`], with counters that say who has come and gone ([`desk`]).
 //!
 //! # Access protocol
 //!
@@ -29,7 +30,9 @@
 //! 4. The words before the geometry in the header, and the geometry itself, are written before the file gets its name and never again.
 //! 5. The identity of a process in its block is written by its owner before it counts itself as joined with
 //!    a release store of its state; others read it only after an acquire load of that state.
-//! 6. Nothing read from shared memory is trusted as an address or a length: it is checked against the
+//! 6. A cell of a frame belongs to the member that gives until it has arrived in the round, then to nobody (all may read it) until all have
+//!    left. The engine keeps the order; the counters make it visible.
+//! 7. Nothing read from shared memory is trusted as an address or a length: it is checked against the
 //!    ring it came from, and a ring that fails the check is never read again. A
 //!    process of the same user can still corrupt *data*; it cannot make this one touch memory outside the segment.
 //!
@@ -40,6 +43,7 @@
 //! The segment file loses its name as soon as the last process has mapped it, so nothing stays behind.
 
 mod bell;
+mod desk;
 mod ring;
 mod sync;
 
@@ -47,6 +51,10 @@ mod sync;
 mod doorbell;
 #[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
+mod frames;
+#[cfg(not(loom))]
+mod meeting;
 #[cfg(not(loom))]
 mod pull;
 #[cfg(not(loom))]

@@ -7,6 +7,7 @@
 //!  4096     block of slot 0, 1024 bytes: bell | state, process id, probe, core | refusals
 //!  5120     block of slot 1 ...
 //!  (next multiple of 4096 after the blocks)
+//!           frame 0 (see `frames`), frame 1, ...
 //!           ring read by slot 0, written by slot 0
 //!           ring read by slot 0, written by slot 1
 //!           ...
@@ -14,7 +15,7 @@
 //! ```
 //! A ring is [`Control`] (128 bytes) and then its data. Its size depends on the number of processes
 //! ([`Geometry`]). Whoever comes first makes the file under a temporary name, complete with header, and links it to its real name;
-//! the others find a complete file or none. Memory behind the blocks is allocated at once, memory behind a ring by its writer
+//! the others find a complete file or none. Memory behind the blocks and the beginning of frame 0 is allocated at once, memory behind a ring by its writer
 //! when it first gets there, so that a full memory file system is an error and not a signal.
 
 use std::os::fd::OwnedFd;
@@ -26,6 +27,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::bell::{Bell, WORDS};
 use crate::error::ShmError;
+use crate::frames::{Cells, FRAMES, FrameHeader};
 use crate::ring::{Control, HEADER, LINE, Memory, longest_payload};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -34,7 +36,7 @@ pub const MAX_PROCESSES: usize = 64 * WORDS;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const PAGE: usize = 4096;
 const BLOCK_BYTES: usize = 1024;
 
@@ -87,8 +89,21 @@ impl Geometry {
         self.ring_bytes - size_of::<Control>()
     }
 
-    fn rings_at(&self) -> usize {
+    fn frames_at(&self) -> usize {
         (PAGE + self.processes * BLOCK_BYTES).next_multiple_of(PAGE)
+    }
+
+    fn frame_at(&self, frame: usize) -> usize {
+        self.frames_at() + frame * Cells::most_bytes(self.processes)
+    }
+
+    fn rings_at(&self) -> usize {
+        self.frame_at(FRAMES)
+    }
+
+    /// Bytes at the beginning that have memory from the beginning.
+    fn reserved_bytes(&self) -> usize {
+        self.frames_at() + Cells::of(self.processes).long_start()
     }
 
     fn ring_at(&self, reader: usize, writer: usize) -> usize {
@@ -241,6 +256,36 @@ impl Segment {
         // SAFETY: aligned (page + multiple of 1024), all bytes are valid for a block of atomics, and it is only
         // touched through them (rule 2).
         unsafe { &*block }
+    }
+
+    /// The beginning of a frame below [`FRAMES`].
+    #[inline]
+    pub(crate) fn frame(&self, frame: usize) -> &FrameHeader {
+        // SAFETY: aligned (a multiple of a page), all bytes are valid for atomics, and it is only touched through them (rule 2).
+        unsafe { &*self.frame_memory(frame, 0, size_of::<FrameHeader>()).cast::<FrameHeader>() }
+    }
+
+    /// Where `length` bytes at `at` of a frame below [`FRAMES`] are.
+    #[inline]
+    pub(crate) fn frame_memory(&self, frame: usize, at: usize, length: usize) -> *mut u8 {
+        let start = self.geometry.frame_at(frame);
+        assert!(
+            frame < FRAMES && start + at + length <= self.geometry.frame_at(frame + 1),
+            "outside the frame"
+        );
+        // SAFETY: inside the mapping, as was just checked.
+        unsafe { self.base.add(start + at) }
+    }
+
+    /// Makes sure that there is memory behind `length` bytes at `at` of a frame.
+    pub(crate) fn back_frame(&self, frame: usize, at: usize, length: usize) -> Result<(), Errno> {
+        let start = (self.geometry.frame_at(frame) + at) as u64;
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), start, length as u64) {
+            // Not a memory file system: then memory is not what can run out here.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(Errno::INTR) => self.back_frame(frame, at, length),
+            Err(e) => Err(e),
+        }
     }
 
     /// The memory of the ring from `writer` to `reader`. It must not be used after the segment is dropped.
@@ -415,7 +460,7 @@ fn create(path: &Path, job: &str, slot: usize, geometry: Geometry) -> Result<Own
 fn fill(file: &OwnedFd, path: &Path, job: &str, geometry: Geometry) -> Result<(), ShmError> {
     rustix::fs::ftruncate(file, geometry.total_bytes() as u64)
         .map_err(|e| system("size the shared memory file", path, e))?;
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, geometry.rings_at() as u64) {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, geometry.reserved_bytes() as u64) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
         Err(e) => return Err(system("reserve memory for the shared memory file", path, e)),
     }

@@ -21,3 +21,13 @@ pub(crate) fn publish(word: &AtomicU64, value: u64) {
         fence(Ordering::SeqCst);
     }
 }
+
+/// A fence after a read-modify-write operation: what this thread loads later is not older than that operation. On x86 such an operation is
+/// a fence already, so only the compiler has to be told.
+#[inline]
+pub(crate) fn after_update() {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(any(not(target_arch = "x86_64"), loom))]
+    fence(Ordering::SeqCst);
+}

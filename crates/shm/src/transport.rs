@@ -5,12 +5,14 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_transport::meeting::Meeting;
 use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::Header;
 use rustix::io::Errno;
 
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
+use crate::meeting::Frames;
 use crate::pull::{self, Handle};
 use crate::ring::{PushError, Reader, Writer};
 use crate::segment::{Geometry, RingMemory, STATE_LEFT, STATE_PRESENT, Segment};
@@ -29,8 +31,8 @@ const BURST: usize = 32;
 
 /// Shared memory as a [`Transport`].
 pub struct ShmTransport {
-    slot: usize,
-    links: Vec<Link>,
+    pub(crate) slot: usize,
+    pub(crate) links: Vec<Link>,
     slots: SlotOf,
     /// Slots whose rings are to be looked at.
     active: Vec<Active>,
@@ -44,15 +46,16 @@ pub struct ShmTransport {
     owed: usize,
     asleep: bool,
     spread: Spread,
+    pub(crate) frames: Frames,
     doorbells: Doorbells,
     /// What others read to find out whether they can; at a fixed address.
     _probe: Box<[u64; 2]>,
     // Last: the rings above point into it.
-    segment: Segment,
+    pub(crate) segment: Segment,
 }
 
 /// Everything about one partner.
-struct Link {
+pub(crate) struct Link {
     peer: Peer,
     writer: Writer<RingMemory>,
     reader: Reader<RingMemory>,
@@ -131,6 +134,7 @@ impl ShmTransport {
             owed: 0,
             asleep: false,
             spread: Spread::new(processes),
+            frames: Frames::default(),
             doorbells,
             _probe: probe,
             segment,
@@ -171,7 +175,7 @@ impl ShmTransport {
 
     /// Tells `slot` to look at us, and wakes it if it sleeps.
     #[cold]
-    fn ring(&mut self, slot: usize) {
+    pub(crate) fn ring(&mut self, slot: usize) {
         if !self.segment.block(slot).bell.ring(self.slot) {
             return;
         }
@@ -519,6 +523,7 @@ impl Transport for ShmTransport {
             self.owed += usize::from(self.segment.block(self.slot).bell.wake());
         }
         self.restore_watching();
+        self.unwatch_frames();
         if self.owed > 0 {
             self.owed = self.owed.saturating_sub(self.doorbells.drain());
         }
@@ -526,6 +531,10 @@ impl Transport for ShmTransport {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.doorbells.descriptor())
+    }
+
+    fn meeting(&mut self) -> Option<&mut dyn Meeting> {
+        Some(self)
     }
 
     fn close(&mut self, _: &mut dyn Sink) -> bool {

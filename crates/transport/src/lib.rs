@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+pub mod meeting;
 pub mod memory;
 pub mod native;
 
@@ -157,6 +158,11 @@ pub trait Transport: Send {
     /// Whether everything taken has been pushed out, or will be without further calls.
     fn is_flushed(&self) -> bool {
         true
+    }
+
+    /// Memory that groups of peers share for collective operations, if this transport has that.
+    fn meeting(&mut self) -> Option<&mut dyn meeting::Meeting> {
+        None
     }
 
     /// Orderly end: pushes out everything taken. Called repeatedly until it returns true.

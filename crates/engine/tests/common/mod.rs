@@ -60,6 +60,7 @@ pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
         context,
         rank,
         members: Members::Range { first: 0, count },
+        frame: None,
     }
 }
 

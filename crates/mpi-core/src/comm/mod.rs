@@ -178,7 +178,12 @@ impl Comm {
         let members = Members::of(group.members());
         Self {
             group,
-            channel: Channel { context, rank, members },
+            channel: Channel {
+                context,
+                rank,
+                members,
+                frame: None,
+            },
             sequence: AtomicU32::new(0),
             persistent: AtomicU32::new(0),
             in_force: Mutex::default(),
@@ -194,6 +199,20 @@ impl Comm {
             topology: None,
             neighbours: None,
             _lease: None,
+        }
+    }
+
+    /// Whether all members share memory.
+    fn shares_memory(&self, world: &World) -> bool {
+        let members = self.group.members().iter().copied();
+        self.inter.is_none() && self.size() > 1 && world.engine().lock().shares_memory_with(members)
+    }
+
+    /// The members, if they share memory, meet in this frame of it.
+    pub(crate) fn meet_in_frame(&mut self, world: &World, frame: u32) {
+        if self.shares_memory(world) {
+            world.engine().lock().open_frame(frame);
+            self.channel.frame = Some(frame);
         }
     }
 

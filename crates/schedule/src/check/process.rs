@@ -207,7 +207,7 @@ impl<V: Value> Process<V> {
                 let values = a.into_iter().zip(b).map(pair).collect::<Result<_, _>>()?;
                 self.write(target, values)
             }
-            Action::Send { .. } | Action::Receive { .. } | Action::Forward { .. } => Ok(()),
+            Action::Send { .. } | Action::Receive { .. } | Action::Forward { .. } | Action::Together(_) => Ok(()),
         }
     }
 

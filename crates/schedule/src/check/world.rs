@@ -4,7 +4,8 @@
 use super::process::{Cause, Memory, Process};
 use super::token::{Value, mix};
 use super::{Crossings, Fault};
-use crate::step::{Action, Plan, Rank, StepId};
+use crate::Operation;
+use crate::step::{Action, Plan, Rank, StepId, Together};
 use isthmus_topology::Shape;
 use std::collections::{HashMap, VecDeque};
 
@@ -39,6 +40,8 @@ pub(crate) struct World<'a, V> {
     manner: Manner,
     processes: Vec<Process<V>>,
     waiting: HashMap<(Rank, Rank, u16), Waiting>,
+    /// Per process its steps with all others that have begun.
+    together: Vec<VecDeque<StepId>>,
     ready: Vec<(Rank, StepId)>,
     crossings: Crossings,
 }
@@ -50,7 +53,9 @@ impl<'a, V: Value> World<'a, V> {
             .map(|(plan, memory)| Process::new(plan, memory, manner.window))
             .collect();
         let (waiting, ready) = (HashMap::new(), Vec::new());
+        let together = vec![VecDeque::new(); shape.size() as usize];
         Self {
+            together,
             shape,
             manner,
             processes,
@@ -130,6 +135,10 @@ impl<'a, V: Value> World<'a, V> {
                 process.complete(id);
                 return self.refresh(rank);
             }
+            Action::Together(_) => {
+                self.together[rank as usize].push_back(id);
+                return self.meet();
+            }
         };
         let waiting = self.waiting.entry(key).or_default();
         match action {
@@ -137,6 +146,44 @@ impl<'a, V: Value> World<'a, V> {
             _ => waiting.receives.push_back(id),
         }
         self.deliver(key)
+    }
+
+    /// Carries out what all have begun together.
+    fn meet(&mut self) -> Result<(), Fault> {
+        let Some(ids) = self.together.iter().map(|begun| begun.front().copied()).collect::<Option<Vec<_>>>() else {
+            return Ok(());
+        };
+        let steps = self.together_steps(&ids)?;
+        let mut given = Vec::new();
+        for (process, step) in self.processes.iter().zip(&steps) {
+            given.push(process.read(step.give)?);
+        }
+        let mut all = Cause::default();
+        for ((process, &id), rank) in self.processes.iter().zip(&ids).zip(0..) {
+            all = all.and(process.causes(id, rank));
+        }
+        for (rank, (&id, step)) in ids.iter().zip(&steps).enumerate() {
+            let values = taken(step, rank, &given, self.manner.commutative)?;
+            let process = &mut self.processes[rank];
+            process.write(step.take, values)?;
+            process.set_causes(id, all);
+            process.complete(id);
+            self.together[rank].pop_front();
+        }
+        (0..ids.len() as Rank).try_for_each(|rank| self.refresh(rank))
+    }
+
+    fn together_steps(&self, ids: &[StepId]) -> Result<Vec<Together>, Fault> {
+        let of = |(process, &id): (&Process<V>, &StepId)| match process.action(id) {
+            Action::Together(step) => step,
+            _ => unreachable!("a step with all others"),
+        };
+        let steps: Vec<Together> = self.processes.iter().zip(ids).map(of).collect();
+        let same = |step: &Together| (step.what, step.root, step.block);
+        match steps.iter().find(|step| same(step) != same(&steps[0])) {
+            Some(other) => Err(Fault::new(format!("{other:?} meets {:?}", steps[0]))),
+            None => Ok(steps),
+        }
     }
 
     fn deliver(&mut self, key: (Rank, Rank, u16)) -> Result<(), Fault> {
@@ -168,6 +215,32 @@ impl<'a, V: Value> World<'a, V> {
         }
         self.refresh(to)
     }
+}
+
+/// What a process takes of what all have given.
+fn taken<V: Value>(step: &Together, rank: usize, given: &[Vec<V>], commutative: bool) -> Result<Vec<V>, Fault> {
+    use Operation as O;
+    let root = step.root as usize;
+    let block = step.block as usize;
+    let part = |values: &Vec<V>, index: usize| values[index * block..(index + 1) * block].to_vec();
+    Ok(match step.what {
+        O::Bcast if rank != root => given[root].clone(),
+        O::Scatter => part(&given[root], rank),
+        O::Allgather => given.concat(),
+        O::Gather if rank == root => given.concat(),
+        O::Alltoall => given.iter().flat_map(|values| part(values, rank)).collect(),
+        O::Reduce if rank != root => Vec::new(),
+        O::Reduce | O::Allreduce => {
+            let mut sum = given[0].clone();
+            for next in &given[1..] {
+                let pairs = sum.iter().zip(next);
+                sum = pairs.map(|(a, b)| V::combine(a, b, commutative)).collect::<Result<_, _>>()?;
+            }
+            sum
+        }
+        O::Barrier | O::Bcast | O::Gather => Vec::new(),
+        other => return Err(Fault::new(format!("{} is nothing to do together", other.name()))),
+    })
 }
 
 #[cfg(test)]

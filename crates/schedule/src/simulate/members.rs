@@ -221,6 +221,7 @@ impl Counting {
                     sums.zip(counts).for_each(|(sum, count)| *sum += count);
                 }
                 Action::Forward { .. } => unreachable!("counts are as many as everybody knows"),
+                Action::Together(_) => unreachable!("counts travel in messages"),
             }
         }
     }

@@ -44,6 +44,8 @@ impl Work {
             Action::Forward { from, slot, .. } => work(Task::Forward, 0, from, slot),
             Action::Reduce { target, .. } => work(Task::Reduce, target.length, 0, 0),
             Action::Copy { to, .. } => work(Task::Copy, to.length, 0, 0),
+            // What is simulated has no shared memory (`Call::together`); of such a step it would cost what is copied.
+            Action::Together(together) => work(Task::Copy, together.give.length + together.take.length, 0, 0),
         }
     }
 }

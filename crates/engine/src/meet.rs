@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Steps that all members of a group take together, in memory that they share: see [`Together`].
+//!
+//! Long blocks go in pieces, each in a round of its own, or in two for long reductions: in the first everybody gives its contribution, in the
+//! second the part of the result that it has computed. A member gives as many pieces ahead as there are free rounds.
+//!
+//! ```text
+//!  given    pieces that this member has given            waits for the round to be free
+//!  middle   pieces of which it has computed its part     waits for all contributions (long reductions)
+//!  taken    pieces that it has taken                     waits for all
+//! ```
+
+use isthmus_datatype::raw::ReadMemory;
+use isthmus_schedule::Operation as What;
+use isthmus_schedule::step::Together;
+use isthmus_transport::SendError;
+use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
+
+use crate::binding::{BoundBuffer, Reducer};
+use crate::{EngineError, Members};
+
+/// Longest block, bytes, of which every member computes the whole result itself: computing costs less than meeting once more.
+const ALONE: u64 = 8 << 10;
+/// Longest piece of a broadcast: its receivers begin while the root goes on.
+const BROADCAST: u64 = 128 << 10;
+
+/// A buffer from some byte on.
+pub(crate) type Side = (BoundBuffer, u64);
+
+/// How blocks are cut, and in which rounds they go; the same for all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) lane: Lane,
+    /// Bytes of a piece.
+    piece: u64,
+    pieces: u64,
+    /// Long reduction: two rounds for each piece.
+    twice: bool,
+}
+
+impl Cut {
+    pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64) -> Self {
+        let room = |lane| {
+            let cell = meeting.cell_bytes(members, lane) as u64;
+            match what {
+                What::Bcast => (meeting.round_bytes(members, lane) as u64).min(BROADCAST),
+                What::Alltoall => cell / u64::from(members),
+                _ => cell,
+            }
+        };
+        let twice = matches!(what, What::Allreduce | What::Reduce) && block > ALONE;
+        if block <= room(Lane::Short) {
+            return Self {
+                lane: Lane::Short,
+                piece: block.max(1),
+                pieces: 1,
+                twice,
+            };
+        }
+        // Whole elements, or whole cache lines.
+        let room = room(Lane::Long);
+        let grain = if unit > 1 || room < 64 { unit } else { 64 };
+        let piece = (room / grain * grain).max(1);
+        Self {
+            lane: Lane::Long,
+            piece,
+            pieces: block.div_ceil(piece),
+            twice,
+        }
+    }
+
+    /// Rounds of all pieces.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.pieces * if self.twice { 2 } else { 1 }
+    }
+}
+
+/// What a member does in a step together.
+pub(crate) struct Meet {
+    what: What,
+    root: u32,
+    place: Place,
+    pub(crate) members: Members,
+    give: Option<Side>,
+    take: Option<Side>,
+    block: u64,
+    /// Bytes of an element, and the reduction.
+    unit: u64,
+    reducer: Option<Reducer>,
+    cut: Cut,
+    /// Number of the first round.
+    first: u64,
+    given: u64,
+    middle: u64,
+    taken: u64,
+    /// A member gave another length than this one expects.
+    pub(crate) mistake: Option<EngineError>,
+}
+
+impl std::fmt::Debug for Meet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { what, given, taken, .. } = self;
+        write!(f, "{} with {given} pieces given and {taken} taken", what.name())
+    }
+}
+
+/// The buffers of a step, as far as this member has them.
+pub(crate) struct Sides {
+    pub(crate) give: Option<Side>,
+    pub(crate) take: Option<Side>,
+    /// Bytes of an element.
+    pub(crate) unit: u64,
+    pub(crate) reducer: Option<Reducer>,
+}
+
+impl Meet {
+    pub(crate) fn new(step: &Together, place: Place, members: Members, sides: Sides, cut: Cut, first: u64) -> Self {
+        let Sides {
+            give,
+            take,
+            unit,
+            reducer,
+        } = sides;
+        Self {
+            what: step.what,
+            root: step.root,
+            place,
+            members,
+            give,
+            take,
+            block: step.block * unit,
+            unit,
+            reducer,
+            cut,
+            first,
+            given: 0,
+            middle: 0,
+            taken: 0,
+            mistake: None,
+        }
+    }
+
+    /// Where this member sleeps while it waits.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let done = |count| count == self.cut.pieces;
+        (done(self.given) || !self.gives()) && done(self.taken)
+    }
+
+    /// Whether anything can be done now.
+    pub(crate) fn can_advance(&self, meeting: &dyn Meeting) -> bool {
+        self.may_give(meeting) || self.may_combine(meeting) || self.may_take(meeting)
+    }
+
+    /// Does what can be done without waiting; true if anything was.
+    pub(crate) fn advance(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+        let mut any = false;
+        loop {
+            let mut moved = false;
+            if self.may_give(meeting) {
+                self.give_piece(meeting)?;
+                moved = true;
+            }
+            if self.may_combine(meeting) {
+                self.combine_piece(meeting)?;
+                moved = true;
+            }
+            if self.may_take(meeting) {
+                self.take_piece(meeting)?;
+                moved = true;
+            }
+            if !moved {
+                return Ok(any);
+            }
+            any = true;
+        }
+    }
+
+    fn is_root(&self) -> bool {
+        self.place.me == self.root
+    }
+
+    /// Whether one member alone gives.
+    fn one_gives(&self) -> bool {
+        matches!(self.what, What::Bcast | What::Scatter)
+    }
+
+    fn gives(&self) -> bool {
+        !self.one_gives() || self.is_root()
+    }
+
+    /// Whether this member waits for what others give. (The root of a scatter finds its own block among those that it gives.)
+    fn takes(&self) -> bool {
+        self.take.is_some() || self.what == What::Barrier
+    }
+
+    /// The round of a piece: contributions, or (`result`) what was computed of them.
+    fn round(&self, piece: u64, result: bool) -> Round {
+        let number = if self.cut.twice {
+            2 * piece + u64::from(result)
+        } else {
+            piece
+        };
+        Round {
+            lane: self.cut.lane,
+            number: self.first + number,
+        }
+    }
+
+    /// Where a piece begins in its block, and its length.
+    fn range(&self, piece: u64) -> (u64, u64) {
+        let from = piece * self.cut.piece;
+        (from, self.cut.piece.min(self.block - from))
+    }
+
+    fn may_give(&self, meeting: &dyn Meeting) -> bool {
+        self.given < self.cut.pieces && self.gives() && meeting.is_free(&self.place, self.round(self.given, false))
+    }
+
+    fn may_combine(&self, meeting: &dyn Meeting) -> bool {
+        self.cut.twice
+            && self.middle < self.given
+            && meeting.all_arrived(&self.place, self.round(self.middle, false))
+            && meeting.is_free(&self.place, self.round(self.middle, true))
+    }
+
+    fn may_take(&self, meeting: &dyn Meeting) -> bool {
+        let ready = match (self.gives(), self.cut.twice) {
+            (_, true) => self.middle,
+            (true, false) => self.given,
+            (false, false) => self.cut.pieces,
+        };
+        if self.taken >= ready {
+            return false;
+        }
+        !self.takes() || meeting.all_arrived(&self.place, self.round(self.taken, true))
+    }
+
+    fn give_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+        let (from, length) = self.range(self.given);
+        let (round, me, members) = (self.round(self.given, false), self.place.me, self.place.members);
+        let place = self.place;
+        if let Some((buffer, at)) = &self.give {
+            let read = |at: u64, out: &mut [u8]| buffer.read(at, out);
+            let bytes = length as usize;
+            match self.what {
+                What::Bcast => {
+                    let mut cell = meeting.give(&place, round, 0, bytes).map_err(no_memory)?;
+                    read(at + from, cell.slice(0, bytes));
+                }
+                What::Scatter => {
+                    for member in 0..members {
+                        let mut cell = meeting.give(&place, round, member, bytes).map_err(no_memory)?;
+                        read(at + u64::from(member) * self.block + from, cell.slice(0, bytes));
+                    }
+                }
+                What::Alltoall => {
+                    let all = bytes * members as usize;
+                    let mut cell = meeting.give(&place, round, me, all).map_err(no_memory)?;
+                    for member in 0..members {
+                        let part = cell.slice(member as isize * bytes as isize, bytes);
+                        read(at + u64::from(member) * self.block + from, part);
+                    }
+                }
+                _ => {
+                    let mut cell = meeting.give(&place, round, me, bytes).map_err(no_memory)?;
+                    read(at + from, cell.slice(0, bytes));
+                }
+            }
+        }
+        self.given += 1;
+        if self.one_gives() {
+            meeting.arrive_for_all(&place, round);
+        } else {
+            meeting.arrive(&place, round);
+        }
+        Ok(())
+    }
+
+    /// The part of a piece of so many bytes that a member computes: first byte and length.
+    fn share(&self, member: u32, length: u64) -> (u64, u64) {
+        let elements = length / self.unit;
+        let start = |member: u32| elements * u64::from(member) / u64::from(self.place.members) * self.unit;
+        (start(member), start(member + 1) - start(member))
+    }
+
+    fn combine_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+        let (_, length) = self.range(self.middle);
+        let (from, to) = (self.round(self.middle, false), self.round(self.middle, true));
+        let (place, (at, bytes)) = (self.place, self.share(self.place.me, length));
+        let mut cell = meeting.give(&place, to, place.me, bytes as usize).map_err(no_memory)?;
+        self.combine(meeting, from, length, (at, bytes), cell.slice(0, bytes as usize))?;
+        self.middle += 1;
+        meeting.leave(&place, from);
+        meeting.arrive(&place, to);
+        Ok(())
+    }
+
+    /// Combines bytes `at .. at + bytes` of all contributions to a piece of `length` bytes.
+    fn combine(
+        &mut self,
+        meeting: &dyn Meeting,
+        round: Round,
+        length: u64,
+        (at, bytes): (u64, u64),
+        result: &mut [u8],
+    ) -> Result<(), EngineError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let Some(reducer) = self.reducer.clone() else {
+            return Err(EngineError::Plan {
+                what: "a reduction in an operation that only moves data",
+            });
+        };
+        for member in 0..self.place.members {
+            let Some(cell) = self.expected(meeting, round, member, length) else {
+                continue;
+            };
+            let operand = cell.slice(at as isize, bytes as usize);
+            if member == 0 {
+                result.copy_from_slice(operand);
+            } else {
+                reducer(operand, result, bytes / self.unit, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a member has given, if it is as long as it must be.
+    fn expected(&mut self, meeting: &dyn Meeting, round: Round, member: u32, length: u64) -> Option<ReadMemory> {
+        let (memory, said) = meeting.given(&self.place, round, member, length as usize);
+        if said == length {
+            return Some(memory);
+        }
+        self.mistake.get_or_insert(EngineError::Truncate {
+            source: member,
+            tag: 0,
+            message: said,
+            buffer: length,
+        });
+        None
+    }
+
+    fn take_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+        let piece = self.taken;
+        let (from, length) = self.range(piece);
+        let (round, place) = (self.round(piece, true), self.place);
+        if let Some((buffer, at)) = self.take.clone() {
+            let at = at + from;
+            match self.what {
+                What::Reduce | What::Allreduce if !self.cut.twice => {
+                    let outside = EngineError::Plan {
+                        what: "a reduction whose result does not lie in one piece",
+                    };
+                    let mut memory = buffer.whole(at, length).ok_or(outside)?;
+                    self.combine(meeting, round, length, (0, length), memory.slice(0, length as usize))?;
+                }
+                What::Reduce | What::Allreduce => {
+                    for member in 0..place.members {
+                        let (start, bytes) = self.share(member, length);
+                        if let Some(cell) = self.expected(meeting, round, member, bytes) {
+                            buffer.write(at + start, cell.slice(0, bytes as usize));
+                        }
+                    }
+                }
+                What::Gather | What::Allgather => {
+                    for member in 0..place.members {
+                        if let Some(cell) = self.expected(meeting, round, member, length) {
+                            buffer.write(at + u64::from(member) * self.block, cell.slice(0, length as usize));
+                        }
+                    }
+                }
+                What::Alltoall => {
+                    let all = length * u64::from(place.members);
+                    let mine = (u64::from(place.me) * length) as isize;
+                    for member in 0..place.members {
+                        if let Some(cell) = self.expected(meeting, round, member, all) {
+                            buffer.write(at + u64::from(member) * self.block, cell.slice(mine, length as usize));
+                        }
+                    }
+                }
+                _ => {
+                    let cell = if self.what == What::Scatter { place.me } else { 0 };
+                    if let Some(cell) = self.expected(meeting, round, cell, length) {
+                        buffer.write(at, cell.slice(0, length as usize));
+                    }
+                }
+            }
+        }
+        self.taken += 1;
+        meeting.leave(&place, round);
+        Ok(())
+    }
+}
+
+fn no_memory(error: SendError) -> EngineError {
+    match error {
+        SendError::Lost(reason) => EngineError::Memory { reason: reason.into() },
+        SendError::WouldBlock => EngineError::Plan {
+            what: "a cell that is not there yet",
+        },
+    }
+}

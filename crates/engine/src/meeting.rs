@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Groups that share memory: their frames, and steps that they take together.
+
+use isthmus_schedule::step::Together;
+use isthmus_transport::Peer;
+use isthmus_transport::meeting::{Meeting, Place};
+
+use crate::execution::Execution;
+use crate::meet::{Cut, Meet};
+use crate::plan::Outcome;
+use crate::requests::Task;
+use crate::{Engine, EngineError};
+
+/// The rounds that this process has begun at a place, in each lane.
+pub(crate) type Rounds = [u64; 2];
+
+impl Engine {
+    fn meeting(&mut self) -> Option<&mut dyn Meeting> {
+        self.transports[self.meeting?].meeting()
+    }
+
+    /// Whether this process and these others share memory in which groups meet.
+    pub fn shares_memory_with(&self, peers: impl IntoIterator<Item = Peer>) -> bool {
+        let mut others = peers.into_iter().filter(|&peer| peer != self.state.me);
+        self.meeting
+            .is_some_and(|transport| others.all(|peer| self.state.peers[peer as usize].route as usize == transport))
+    }
+
+    /// Whether steps together go on in a frame.
+    pub fn is_frame_in_use(&self, frame: u32) -> bool {
+        let requests = &self.state.requests;
+        let uses = |&index: &u32| matches!(&requests.slot(index).task, Task::Meet(meet) if meet.place().frame == frame);
+        self.state.meets.iter().any(uses)
+    }
+
+    /// Memory for a group of so many processes of this node, if there is some left. One of them takes it and tells the others, and
+    /// all of them [open](Engine::open_frame) it.
+    pub fn take_frame(&mut self, members: u32) -> Option<u32> {
+        self.meeting()?.take_frame(members)
+    }
+
+    /// From now on a new group uses the memory.
+    pub fn open_frame(&mut self, frame: u32) {
+        let frame = frame as usize;
+        if self.state.rounds.len() <= frame {
+            self.state.rounds.resize(frame + 1, Rounds::default());
+        }
+        self.state.rounds[frame] = Rounds::default();
+    }
+
+    /// The group's memory is used by this process no longer.
+    pub fn give_back_frame(&mut self, frame: u32) {
+        if let Some(meeting) = self.meeting() {
+            meeting.give_back_frame(frame);
+        }
+    }
+
+    /// A step that all members of the group take. Its rounds are numbered now, so these steps must begin in the same order everywhere.
+    pub(crate) fn run_together(
+        &mut self,
+        plan: u32,
+        execution: &mut Execution,
+        step: &Together,
+    ) -> Result<Outcome, EngineError> {
+        let mut meet = self.meet(execution, step)?;
+        if let Some(meeting) = self.meeting() {
+            meet.advance(meeting)?;
+        }
+        if meet.is_over() {
+            if let Some(mistake) = meet.mistake {
+                self.state.requests.slot_mut(plan).completion.error.get_or_insert(mistake);
+            }
+            return Ok(Outcome::Done);
+        }
+        let index = self.state.requests.insert(Task::Meet(Box::new(meet)));
+        self.state.meets.push(index);
+        Ok(Outcome::Started(index))
+    }
+
+    fn meet(&mut self, execution: &mut Execution, step: &Together) -> Result<Meet, EngineError> {
+        let nowhere = EngineError::Plan {
+            what: "a step together in a group that shares no memory",
+        };
+        let channel = &execution.channel;
+        let members = channel.members.clone();
+        if !self.state.reasons.is_empty() {
+            let lost = (0..members.count()).map(|rank| members.peer(rank));
+            let lost = lost.into_iter().find(|&peer| peer != self.state.me && self.state.peers[peer as usize].lost);
+            if let Some(peer) = lost {
+                return Err(self.state.lost_error(peer));
+            }
+        }
+        let Some(frame) = channel.frame else { return Err(nowhere) };
+        let place = Place {
+            frame,
+            members: members.count(),
+            me: channel.rank,
+        };
+        let sides = execution.sides(step)?;
+        let Some(meeting) = self.transports[self.meeting.ok_or(nowhere.clone())?].meeting() else {
+            return Err(nowhere);
+        };
+        let cut = Cut::new(meeting, step.what, place.members, step.block * sides.unit, sides.unit);
+        let Some(rounds) = self.state.rounds.get_mut(frame as usize) else {
+            return Err(nowhere);
+        };
+        let first = rounds[cut.lane as usize];
+        rounds[cut.lane as usize] += cut.rounds();
+        Ok(Meet::new(step, place, members, sides, cut, first))
+    }
+
+    /// Goes on with all steps together; true if anything happened.
+    #[inline(never)]
+    pub(crate) fn poll_meets(&mut self) -> bool {
+        let Some(transport) = self.meeting else { return false };
+        let mut any = false;
+        let mut at = 0;
+        while at < self.state.meets.len() {
+            let index = self.state.meets[at];
+            let Task::Meet(meet) = &mut self.state.requests.slot_mut(index).task else {
+                self.state.meets.remove(at);
+                continue;
+            };
+            let Some(meeting) = self.transports[transport].meeting() else {
+                return any;
+            };
+            let result = meet.advance(meeting);
+            let over = meet.is_over();
+            match result {
+                Ok(moved) => any |= moved,
+                Err(error) => {
+                    self.state.meets.remove(at);
+                    self.state.fail(index, error);
+                    any = true;
+                    continue;
+                }
+            }
+            if over {
+                let mistake = meet.mistake.take();
+                self.state.meets.remove(at);
+                self.state.requests.slot_mut(index).completion.error = mistake;
+                self.state.finish(index);
+            } else {
+                at += 1;
+            }
+        }
+        any
+    }
+
+    /// After the transports were armed: from now on what other members do wakes this process. True if one of its steps can go on already.
+    pub(crate) fn meets_can_advance(&mut self) -> bool {
+        let Some(transport) = self.meeting.filter(|_| !self.state.meets.is_empty()) else {
+            return false;
+        };
+        let Some(meeting) = self.transports[transport].meeting() else {
+            return false;
+        };
+        let requests = &self.state.requests;
+        self.state.meets.iter().any(|&index| match &requests.slot(index).task {
+            Task::Meet(meet) => {
+                meeting.watch(meet.place());
+                meet.can_advance(meeting)
+            }
+            _ => false,
+        })
+    }
+}
+

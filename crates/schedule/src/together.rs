@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **In shared memory: all processes of the group meet there, one step each.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | none |
+//! | trips | none |
+//! | restrictions | all members share memory, and start their operations in the same order ([`Call::together`]) |
+//! | paper | – |
+//!
+//! Reductions combine in order of rank from the left, whatever their length; the fixed order of association is another one.
+
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, Together};
+use crate::{Blocks, Call, Network, Operation};
+
+/// Name in overrides. Any other name that is said about an operation means messages.
+const NAME: &str = "together";
+
+/// Longest block of an alltoall, bytes: longer ones are copied once, straight from process to process.
+const ALLTOALL: u64 = 16 << 10;
+
+/// The only step of an operation in shared memory.
+struct Once(Option<Together>);
+
+impl Plan for Once {
+    fn scratch(&self) -> &[u64] {
+        &[]
+    }
+
+    fn next_step(&mut self) -> Option<Step> {
+        let action = Action::Together(self.0.take()?);
+        Some(Step {
+            action,
+            after: After::NONE,
+        })
+    }
+}
+
+/// The plan of process `me`, if the group shares memory and the operation is quickest there.
+pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<Box<dyn Plan>> {
+    if !call.together || call.fixed {
+        return None;
+    }
+    let block = match (&call.blocks, call.operation) {
+        (_, Operation::Barrier) => 0,
+        (Blocks::Equal(0), _) => return None,
+        (Blocks::Equal(units), _) => *units,
+        _ => return None,
+    };
+    if !network.overrides().is_empty() {
+        let said = network.overrides().about(call.operation, None, call.bytes(block));
+        if said.name.is_some_and(|name| name != NAME) {
+            return None;
+        }
+    }
+    let (give, take) = sides(call, block, network.size(), me)?;
+    Some(Box::new(Once(Some(Together {
+        what: call.operation,
+        root: call.root,
+        block,
+        give,
+        take,
+    }))))
+}
+
+/// What the process gives and takes. `None`: nothing to be done together.
+fn sides(call: &Call, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)> {
+    use Operation as O;
+    let nothing = Slice::NOTHING;
+    let slice = |buffer, first: u64, blocks: u64| Slice {
+        buffer,
+        offset: first * block,
+        length: blocks * block,
+    };
+    let all = u64::from(size);
+    let own = |blocks: u64| slice(Buffer::Send, 0, blocks);
+    let result = |blocks: u64| slice(Buffer::Recv, 0, blocks);
+    let root = me == call.root;
+    Some(match (call.operation, call.in_place) {
+        (O::Barrier, _) => (nothing, nothing),
+        (O::Bcast, _) if root => (result(1), nothing),
+        (O::Bcast, _) => (nothing, result(1)),
+        (O::Reduce, false) => (own(1), if root { result(1) } else { nothing }),
+        (O::Reduce | O::Allreduce, true) => (result(1), result(1)),
+        (O::Allreduce, false) => (own(1), result(1)),
+        (O::Gather, false) => (own(1), if root { result(all) } else { nothing }),
+        (O::Gather | O::Allgather, true) => (slice(Buffer::Recv, u64::from(me), 1), result(all)),
+        (O::Allgather, false) => (own(1), result(all)),
+        (O::Scatter, true) => (own(all), nothing),
+        (O::Scatter, false) => (if root { own(all) } else { nothing }, result(1)),
+        (O::Alltoall, _) if call.bytes(block) > ALLTOALL => return None,
+        (O::Alltoall, false) => (own(all), result(all)),
+        (O::Alltoall, true) => (result(all), result(all)),
+        _ => return None,
+    })
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory in the segment in which groups meet: where things are in it.
+//!
+//! ```text
+//!  offset                       content of a frame
+//!  0           8192 bytes       members that use it | who sleeps | desks of short rounds, desks of long rounds (256 bytes each)
+//!  8192                         cells of short rounds: round 0 member 0, round 0 member 1, ...
+//!  (next multiple of 4096)      cells of long rounds
+//! ```
+//! A cell is 16 bytes (how many bytes its member gives) and what it gives. Desks and short cells have memory from the beginning (of frame 0) or
+//! from when the frame is taken; memory behind a long cell is allocated when it is first used.
+
+use crate::bell::WORDS;
+use crate::desk::{Desk, Sleepers};
+use crate::sync::{AtomicU32, Ordering};
+
+/// Frames of a segment. Frame 0 is that of all processes of the node together.
+pub(crate) const FRAMES: usize = 32;
+/// Short rounds under way.
+pub(crate) const SHORT_ROUNDS: usize = 16;
+/// Long rounds under way.
+pub(crate) const LONG_ROUNDS: usize = 8;
+/// Bytes of a short cell.
+pub(crate) const SHORT_CELL: usize = 512;
+/// What stands before what a member gives.
+pub(crate) const CELL_HEADER: usize = 16;
+const PAGE: usize = 4096;
+/// Bytes before the cells.
+const HEADER_BYTES: usize = 2 * PAGE;
+
+/// Users of a frame that is being made ready.
+const BEING_TAKEN: u32 = u32::MAX;
+
+/// The beginning of a frame.
+#[repr(C)]
+pub(crate) struct FrameHeader {
+    /// Members that use it; 0: free.
+    users: AtomicU32,
+    pub(crate) sleepers: Sleepers,
+    pub(crate) short: [Desk; SHORT_ROUNDS],
+    pub(crate) long: [Desk; LONG_ROUNDS],
+}
+
+const _: () = assert!(size_of::<FrameHeader>() <= HEADER_BYTES && WORDS == 16);
+
+impl FrameHeader {
+    /// Takes the frame if it is free.
+    pub(crate) fn take(&self) -> bool {
+        let taken = self
+            .users
+            .compare_exchange(0, BEING_TAKEN, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok()
+    }
+
+    /// After `take`: a group of so many members uses it from now on.
+    pub(crate) fn open(&self, members: u32) {
+        self.sleepers.reset();
+        self.short.iter().chain(&self.long).for_each(Desk::reset);
+        self.users.store(members, Ordering::Release);
+    }
+
+    /// After `take`: nobody uses it after all.
+    pub(crate) fn close(&self) {
+        self.users.store(0, Ordering::Release);
+    }
+
+    /// A member uses it no longer.
+    pub(crate) fn give_back(&self) {
+        self.users.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Sizes that follow from the number of members of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cells {
+    members: usize,
+    long: usize,
+}
+
+impl Cells {
+    pub(crate) fn of(members: usize) -> Self {
+        // One page more than a power of two: such messages fit, and cells do not all fall on the same lines of caches.
+        let long = match members {
+            0..=16 => 64 << 10,
+            17..=64 => 16 << 10,
+            _ => 4 << 10,
+        };
+        Self {
+            members,
+            long: long + PAGE,
+        }
+    }
+
+    /// Bytes of what a member can give in a short round.
+    pub(crate) fn short_bytes() -> usize {
+        SHORT_CELL - CELL_HEADER
+    }
+
+    /// Bytes of what a member can give in a long round.
+    pub(crate) fn long_bytes(&self) -> usize {
+        self.long - CELL_HEADER
+    }
+
+    /// Bytes of all cells of a round together, if one member uses them as one.
+    pub(crate) fn together(&self, cell_bytes: usize) -> usize {
+        self.members * (cell_bytes + CELL_HEADER) - CELL_HEADER
+    }
+
+    /// Where in the frame a short cell begins.
+    pub(crate) fn short_at(&self, round: usize, cell: usize) -> usize {
+        HEADER_BYTES + (round * self.members + cell) * SHORT_CELL
+    }
+
+    /// Where in the frame a long cell begins.
+    pub(crate) fn long_at(&self, round: usize, cell: usize) -> usize {
+        self.long_start() + (round * self.members + cell) * self.long
+    }
+
+    /// Bytes at the start of a frame that have memory from the beginning.
+    pub(crate) fn long_start(&self) -> usize {
+        self.short_at(SHORT_ROUNDS, 0).next_multiple_of(PAGE)
+    }
+
+    /// Bytes that a frame must have for all groups of up to so many members.
+    pub(crate) fn most_bytes(members: usize) -> usize {
+        let sizes = [16, 64, members].map(|n| Self::of(n.min(members)).frame_bytes());
+        sizes.into_iter().max().unwrap_or(0)
+    }
+
+    /// Bytes of the whole frame.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.long_at(LONG_ROUNDS, 0).next_multiple_of(PAGE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_frame_follow_each_other() {
+        for members in [1, 2, 3, 16, 17, 64, 65, 1024] {
+            let cells = Cells::of(members);
+            assert!(cells.short_at(0, 0) >= size_of::<FrameHeader>());
+            assert!(cells.short_at(SHORT_ROUNDS - 1, members - 1) + SHORT_CELL <= cells.long_at(0, 0));
+            assert!(cells.long_at(LONG_ROUNDS - 1, members - 1) + cells.long_bytes() < cells.frame_bytes());
+            assert_eq!(cells.long_at(0, 1) % PAGE, 0);
+        }
+    }
+
+    #[test]
+    fn a_small_group_fits_where_a_large_one_does() {
+        for most in [1, 2, 16, 17, 64, 65, 100, 1024] {
+            let bytes = Cells::most_bytes(most);
+            assert!((1..=most).all(|n| Cells::of(n).frame_bytes() <= bytes), "{most}");
+        }
+        assert!(Cells::most_bytes(1024) <= 80 << 20);
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where groups of processes meet that share memory: collective operations without messages.
+//!
+//! A group has a *place*: memory in which rounds are held. A *round* has a cell for each member, and is used
+//! like this:
+//!
+//! ```text
+//!  who gives something                            who takes something
+//!  waits until the round is free
+//!  calls `give` and writes its cell
+//!  `arrive`, or `arrive_for_all` if it is alone   waits for `all_arrived`, reads cells
+//!  `leave`                                        `leave`
+//! ```
+//! Every member leaves every round once, so a round is free when all have left the one before in the same memory. Who only takes
+//! need not wait for that: what it waits for cannot have happened before. Rounds are numbered by those who hold them, in each
+//! [`Lane`] from 0 on; a member may be in several at once, in any order.
+//!
+//! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`Meeting::watch`] after [`Transport::arm`](crate::Transport::arm)
+//! and looks once more; whoever makes a round go on after that wakes it.
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+
+use crate::SendError;
+
+/// The memory of a group, as one of its members sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Which of the transport's pieces of memory.
+    pub frame: u32,
+    /// Number of members.
+    pub members: u32,
+    /// Which of them this process is.
+    pub me: u32,
+}
+
+/// Rounds with little memory, of which many can be under way, and others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Small cells.
+    Short,
+    /// Large cells.
+    Long,
+}
+
+/// A round at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Round {
+    /// In which memory.
+    pub lane: Lane,
+    /// Counted from 0 in each lane.
+    pub number: u64,
+}
+
+/// Shared memory of groups. See the module.
+pub trait Meeting {
+    /// Memory for a group all of whose members use this transport with each other, and nobody's until it was given back by so many
+    /// members. `None`: there is none left. One member takes it and tells the others.
+    fn take_frame(&mut self, members: u32) -> Option<u32>;
+
+    /// This process uses the memory no longer.
+    fn give_back_frame(&mut self, frame: u32);
+
+    /// Bytes that a cell of a group of so many members holds, at least 64.
+    fn cell_bytes(&self, members: u32, lane: Lane) -> usize;
+
+    /// Bytes of all cells together, for the only giver of a round: it gives them as cell 0.
+    fn round_bytes(&self, members: u32, lane: Lane) -> usize;
+
+    /// Whether a member may give in this round.
+    fn is_free(&self, place: &Place, round: Round) -> bool;
+
+    /// A cell for `bytes` that this member is about to write, its own or, if it is the only giver, any; fails if there is no
+    /// memory. The value is good until this member has arrived.
+    fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError>;
+
+    /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
+    fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
+
+    /// What this member gives is there.
+    fn arrive(&mut self, place: &Place, round: Round);
+
+    /// What this member gives is there, and nobody else gives anything in this round: all have arrived.
+    fn arrive_for_all(&mut self, place: &Place, round: Round);
+
+    /// Whether all members have arrived.
+    fn all_arrived(&self, place: &Place, round: Round) -> bool;
+
+    /// This member neither reads nor writes the round's memory any more.
+    fn leave(&mut self, place: &Place, round: Round);
+
+    /// From now until [`Transport::disarm`](crate::Transport::disarm) whatever happens at the place wakes this process.
+    fn watch(&mut self, place: &Place);
+}
