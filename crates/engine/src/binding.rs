@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_datatype::{Datatype, Packer, Representation, TypeError, Unpacker};
-use isthmus_schedule::step::Plan;
+use isthmus_schedule::step::{Buffer, Plan, Slice, Together};
 
+use crate::EngineError;
 use crate::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
+use crate::meet::Sides;
 
 /// Applies a reduction operation to whole elements as they lie in memory. Arguments: operand, target, number of elements,
 /// operand is left. Both slices hold all bytes of the elements' data and no others before or behind: they begin at the first byte of
@@ -86,6 +88,38 @@ impl Binding {
     pub fn in_form(mut self, form: Option<Representation>) -> Self {
         self.form = form;
         self
+    }
+
+    /// The user's buffers as a step together needs them.
+    pub(crate) fn sides(&self, step: &Together) -> Result<Sides, EngineError> {
+        let (unit, reducer) = match &self.unit {
+            Unit::Byte => (1, None),
+            Unit::Element { datatype, reducer } => (datatype.size().max(1), Some(reducer.clone())),
+        };
+        let side = |slice: &Slice| {
+            if slice.length == 0 {
+                return Ok(None);
+            }
+            let buffer = match slice.buffer {
+                Buffer::Send => Some(&self.send),
+                Buffer::Recv => Some(&self.receive),
+                Buffer::Scratch(_) => None,
+            };
+            let at = slice.offset.checked_mul(unit);
+            let end = slice.offset.checked_add(slice.length).and_then(|end| end.checked_mul(unit));
+            match (buffer, at, end) {
+                (Some(buffer), Some(at), Some(end)) if end <= buffer.length() => Ok(Some((buffer.clone(), at))),
+                _ => Err(EngineError::Plan {
+                    what: "a step together outside its buffers",
+                }),
+            }
+        };
+        Ok(Sides {
+            give: side(&step.give)?,
+            take: side(&step.take)?,
+            unit,
+            reducer,
+        })
     }
 
     /// Whether elements of reductions lie one behind the other without gaps, and the library alone computes with them: then packed data and

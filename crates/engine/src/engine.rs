@@ -189,6 +189,11 @@ impl Engine {
         self.state.observer.want(kinds);
     }
 
+    /// Whether somebody wants to hear of plans that begin or end.
+    pub fn observes_plans(&self) -> bool {
+        self.state.observer.wants(EventKind::PlanStarted) || self.state.observer.wants(EventKind::PlanEnded)
+    }
+
     /// Takes the queued events.
     pub fn observed(&mut self) -> Observed {
         self.state.observer.take()

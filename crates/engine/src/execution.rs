@@ -335,30 +335,7 @@ impl Execution {
 
     /// The buffers of a step that all members take together.
     pub(crate) fn sides(&self, step: &Together) -> Result<Sides, EngineError> {
-        let side = |slice: &Slice| {
-            if slice.length == 0 {
-                return Ok(None);
-            }
-            let range = self.range(slice).filter(|(at, length)| at.checked_add(*length).is_some());
-            let found = range.and_then(|(at, length)| {
-                let buffer = self.buffer(slice.buffer)?;
-                (at + length <= buffer.length()).then(|| (buffer.clone(), at))
-            });
-            let outside = EngineError::Plan {
-                what: "a step together outside its buffers",
-            };
-            found.map(Some).ok_or(outside)
-        };
-        let (unit, reducer) = match &self.binding.unit {
-            Unit::Byte => (1, None),
-            Unit::Element { datatype, reducer } => (datatype.size().max(1), Some(reducer.clone())),
-        };
-        Ok(Sides {
-            give: side(&step.give)?,
-            take: side(&step.take)?,
-            unit,
-            reducer,
-        })
+        self.binding.sides(step)
     }
 
     pub(crate) fn sending(&mut self, slice: &Slice) -> Result<SendBuffer, EngineError> {

@@ -6,10 +6,10 @@ use isthmus_transport::Peer;
 use isthmus_transport::meeting::{Meeting, Place};
 
 use crate::execution::Execution;
-use crate::meet::{Cut, Meet};
+use crate::meet::{Cut, Meet, Sides};
 use crate::plan::Outcome;
 use crate::requests::Task;
-use crate::{Engine, EngineError};
+use crate::{Binding, Channel, Engine, EngineError, Operation, Request};
 
 /// The rounds that this process has begun at a place, in each lane.
 pub(crate) type Rounds = [u64; 2];
@@ -62,26 +62,60 @@ impl Engine {
         execution: &mut Execution,
         step: &Together,
     ) -> Result<Outcome, EngineError> {
-        let mut meet = self.meet(execution, step)?;
-        if let Some(meeting) = self.meeting() {
-            meet.advance(meeting)?;
+        let sides = execution.sides(step)?;
+        let mut meet = self.meet(&execution.channel, step, sides)?;
+        if !self.try_meet(&mut meet, 1)? {
+            return Ok(Outcome::Started(self.go_on_meeting(meet)));
         }
-        if meet.is_over() {
-            if let Some(mistake) = meet.mistake {
-                self.state.requests.slot_mut(plan).completion.error.get_or_insert(mistake);
-            }
-            return Ok(Outcome::Done);
+        if let Some(mistake) = meet.mistake {
+            self.state.requests.slot_mut(plan).completion.error.get_or_insert(mistake);
         }
-        let index = self.state.requests.insert(Task::Meet(Box::new(meet)));
-        self.state.meets.push(index);
-        Ok(Outcome::Started(index))
+        Ok(Outcome::Done)
     }
 
-    fn meet(&mut self, execution: &mut Execution, step: &Together) -> Result<Meet, EngineError> {
+    /// A blocking operation that is one step together, without plan and, if looking `rounds` times is enough, without a request.
+    pub(crate) fn together(
+        &mut self,
+        channel: &Channel,
+        operation: Operation,
+        step: &Together,
+        binding: &Binding,
+        rounds: u64,
+    ) -> Result<Option<Request>, EngineError> {
+        self.called(operation);
+        self.state.operation = operation;
+        let mut meet = self.meet(channel, step, binding.sides(step)?)?;
+        if !self.try_meet(&mut meet, rounds)? {
+            let index = self.go_on_meeting(meet);
+            return Ok(Some(self.state.requests.name(index)));
+        }
+        meet.mistake.map_or(Ok(None), Err)
+    }
+
+    /// True if it is over.
+    #[inline]
+    fn try_meet(&mut self, meet: &mut Meet, rounds: u64) -> Result<bool, EngineError> {
+        let Some(meeting) = self.meeting() else { return Ok(false) };
+        for _ in 0..rounds {
+            meet.advance(meeting)?;
+            if meet.is_over() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// From now on progress goes on with it.
+    fn go_on_meeting(&mut self, meet: Meet) -> u32 {
+        let index = self.state.requests.insert(Task::Meet(Box::new(meet)));
+        self.state.meets.push(index);
+        index
+    }
+
+    fn meet(&mut self, channel: &Channel, step: &Together, sides: Sides) -> Result<Meet, EngineError> {
         let nowhere = EngineError::Plan {
             what: "a step together in a group that shares no memory",
         };
-        let channel = &execution.channel;
         let members = channel.members.clone();
         if !self.state.reasons.is_empty() {
             let lost = (0..members.count()).map(|rank| members.peer(rank));
@@ -96,7 +130,6 @@ impl Engine {
             members: members.count(),
             me: channel.rank,
         };
-        let sides = execution.sides(step)?;
         let Some(meeting) = self.transports[self.meeting.ok_or(nowhere.clone())?].meeting() else {
             return Err(nowhere);
         };

@@ -106,10 +106,15 @@ impl Observer {
         self.wanted = kinds.iter().fold(0, |bits, kind| bits | kind.bit());
     }
 
+    #[inline]
+    pub(crate) fn wants(&self, kind: EventKind) -> bool {
+        self.wanted & kind.bit() != 0
+    }
+
     /// Notes an event if somebody wants its kind.
     #[inline]
     pub(crate) fn note(&mut self, kind: EventKind, event: impl FnOnce() -> Event) {
-        if self.wanted & kind.bit() != 0 {
+        if self.wants(kind) {
             self.queue(event());
         }
     }

@@ -25,11 +25,12 @@ use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_lock::{Lock, OneAtATime};
+use isthmus_schedule::step::Together;
 use isthmus_transport::wait as sleep_on;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::keeper::Keeper;
-use crate::{Channel, Completion, Direct, Engine, EngineError, Knob, Mode, ReceiveBuffer, Request, SendBuffer, Tuning};
+use crate::{Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request, SendBuffer, Tuning};
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
 const NAP: Duration = Duration::from_secs(1);
@@ -215,6 +216,28 @@ impl Shared {
     ) -> Result<(), EngineError> {
         let mut guard = self.lock();
         match guard.send(channel, to, tag, mode, buffer)? {
+            None => Ok(()),
+            Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
+        }
+    }
+
+    /// A blocking operation that all members of the channel's group do together in memory that they share: a plan of this step, and
+    /// the wait, under one lock.
+    pub fn together(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        step: &Together,
+        binding: &Binding,
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        // With spare cores the others are about to come.
+        let rounds = if self.policy.spare_cores && !self.policy.threads {
+            self.tuning.get(Knob::Polls)
+        } else {
+            1
+        };
+        match guard.together(channel, operation, step, binding, rounds)? {
             None => Ok(()),
             Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
         }

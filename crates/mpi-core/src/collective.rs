@@ -7,7 +7,7 @@ use isthmus_abi::constants as abi;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, Next, Operation, Request};
-use isthmus_schedule::step::Plan;
+use isthmus_schedule::step::{Plan, Together};
 use isthmus_schedule::{self as schedule, Call, CountsPhase, Neighbours, Network, Sides};
 
 use crate::comm::Comm;
@@ -66,6 +66,29 @@ impl Prepared {
         let operation = world.operation(self.call.operation);
         self.in_turn(comm)
             .start_as(world, comm, acting(comm).next_sequence(), operation, None)
+    }
+
+    /// Does this process's part and waits for its end.
+    pub fn run(self, world: &World, comm: &Comm) -> Result<()> {
+        let prepared = self.in_turn(comm);
+        if let Some(step) = prepared.step_together(world, acting(comm)) {
+            acting(comm).next_sequence();
+            let operation = world.operation(prepared.call.operation);
+            let done = world
+                .engine()
+                .together(acting(comm).channel(), operation, &step, &prepared.binding);
+            return done.map_err(|error| (&error).into());
+        }
+        world.wait(prepared.start(world, comm)?).map(drop)
+    }
+
+    /// The one step of an operation in shared memory, unless somebody wants to hear of plans.
+    fn step_together(&self, world: &World, comm: &Comm) -> Option<Together> {
+        if !self.call.together || !matches!(self.role, Role::Member) || comm.common_form(world).is_some() {
+            return None;
+        }
+        let step = schedule::together(&self.call, world.overrides(), comm.size(), comm.rank())?;
+        (!world.engine().lock().observes_plans()).then_some(step)
     }
 
     /// As an operation that all members start in the same order as their others: it may be done in memory that they share.

@@ -57,6 +57,7 @@ pub use inter::{Sides, inter_counts_phase, inter_plan};
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
 pub use network::Network;
 pub use overrides::{OverrideError, Overrides};
+pub use together::together;
 use std::sync::Arc;
 use step::{Plan, Rank};
 

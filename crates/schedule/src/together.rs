@@ -11,7 +11,7 @@
 //! Reductions combine in order of rank from the left, whatever their length; the fixed order of association is another one.
 
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, Together};
-use crate::{Blocks, Call, Network, Operation};
+use crate::{Blocks, Call, Network, Operation, Overrides};
 
 /// Name in overrides. Any other name that is said about an operation means messages.
 const NAME: &str = "together";
@@ -38,6 +38,12 @@ impl Plan for Once {
 
 /// The plan of process `me`, if the group shares memory and the operation is quickest there.
 pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<Box<dyn Plan>> {
+    let step = together(call, network.overrides(), network.size(), me)?;
+    Some(Box::new(Once(Some(step))))
+}
+
+/// The only step of process `me`, one of `size`, in an operation, if the group shares memory and the operation is quickest there.
+pub fn together(call: &Call, overrides: &Overrides, size: u32, me: Rank) -> Option<Together> {
     if !call.together || call.fixed {
         return None;
     }
@@ -47,20 +53,20 @@ pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<Box<dyn P
         (Blocks::Equal(units), _) => *units,
         _ => return None,
     };
-    if !network.overrides().is_empty() {
-        let said = network.overrides().about(call.operation, None, call.bytes(block));
+    if !overrides.is_empty() {
+        let said = overrides.about(call.operation, None, call.bytes(block));
         if said.name.is_some_and(|name| name != NAME) {
             return None;
         }
     }
-    let (give, take) = sides(call, block, network.size(), me)?;
-    Some(Box::new(Once(Some(Together {
+    let (give, take) = sides(call, block, size, me)?;
+    Some(Together {
         what: call.operation,
         root: call.root,
         block,
         give,
         take,
-    }))))
+    })
 }
 
 /// What the process gives and takes. `None`: nothing to be done together.

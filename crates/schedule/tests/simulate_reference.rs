@@ -128,6 +128,7 @@ impl<'a> Reference<'a> {
                 _ => self.posted.push((from, rank, slot, step)),
             },
             Action::Forward { .. } => panic!("no operation here hands on what it does not know"),
+            Action::Together(_) => unreachable!("what is simulated has no shared memory"),
             Action::Copy { to: slice, .. } | Action::Reduce { target: slice, .. } => {
                 let copies = matches!(self.processes[rank as usize].steps[step].action, Action::Copy { .. });
                 let curve = if copies { &self.links.copy } else { &self.links.reduce };

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!  offset                       content of a frame
-//!  0           8192 bytes       members that use it | who sleeps | desks of short rounds, desks of long rounds (256 bytes each)
-//!  8192                         cells of short rounds: round 0 member 0, round 0 member 1, ...
+//!  0           20480 bytes      members that use it | who sleeps | desks of short rounds, desks of long rounds (256 bytes each)
+//!  20480                        cells of short rounds: round 0 member 0, round 0 member 1, ...
 //!  (next multiple of 4096)      cells of long rounds
 //! ```
 //! A cell is 16 bytes (how many bytes its member gives) and what it gives. Desks and short cells have memory from the beginning (of frame 0) or
@@ -17,16 +17,16 @@ use crate::sync::{AtomicU32, Ordering};
 /// Frames of a segment. Frame 0 is that of all processes of the node together.
 pub(crate) const FRAMES: usize = 32;
 /// Short rounds under way.
-pub(crate) const SHORT_ROUNDS: usize = 16;
+pub(crate) const SHORT_ROUNDS: usize = 64;
 /// Long rounds under way.
 pub(crate) const LONG_ROUNDS: usize = 8;
 /// Bytes of a short cell.
-pub(crate) const SHORT_CELL: usize = 512;
+pub(crate) const SHORT_CELL: usize = 128;
 /// What stands before what a member gives.
 pub(crate) const CELL_HEADER: usize = 16;
 const PAGE: usize = 4096;
 /// Bytes before the cells.
-const HEADER_BYTES: usize = 2 * PAGE;
+const HEADER_BYTES: usize = 5 * PAGE;
 
 /// Users of a frame that is being made ready.
 const BEING_TAKEN: u32 = u32::MAX;

@@ -59,7 +59,7 @@ impl ShmTransport {
     /// The word in which a member says how many bytes it gives.
     fn length_word(&self, place: &Place, at: usize) -> &AtomicU64 {
         let word = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER);
-        // SAFETY: inside the mapping, aligned to 512, only touched as an atomic.
+        // SAFETY: inside the mapping, aligned to 128, only touched as an atomic.
         unsafe { &*word.cast::<AtomicU64>() }
     }
 

@@ -142,8 +142,7 @@ impl Place {
 fn blocking(function: &'static str, comm: h::Comm, prepare: impl FnOnce(&Place) -> Result<Prepared>) -> c_int {
     call_on(function, comm, || {
         let place = Place::of(comm)?;
-        let started = prepare(&place)?.start(place.world, place.comm)?;
-        place.world.wait(started).map(drop)
+        prepare(&place)?.run(place.world, place.comm)
     })
 }
 
