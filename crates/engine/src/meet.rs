@@ -151,7 +151,7 @@ impl Meet {
     }
 
     /// Whether anything can be done now.
-    pub(crate) fn can_advance(&self, meeting: &dyn Meeting) -> bool {
+    pub(crate) fn can_advance(&self, meeting: &mut dyn Meeting) -> bool {
         self.may_give(meeting) || self.may_combine(meeting) || self.may_take(meeting)
     }
 
@@ -216,11 +216,11 @@ impl Meet {
         (from, self.cut.piece.min(self.block - from))
     }
 
-    fn may_give(&self, meeting: &dyn Meeting) -> bool {
+    fn may_give(&self, meeting: &mut dyn Meeting) -> bool {
         self.given < self.cut.pieces && self.gives() && meeting.is_free(&self.place, self.round(self.given, false))
     }
 
-    fn may_combine(&self, meeting: &dyn Meeting) -> bool {
+    fn may_combine(&self, meeting: &mut dyn Meeting) -> bool {
         self.cut.twice
             && self.middle < self.given
             && meeting.all_arrived(&self.place, self.round(self.middle, false))

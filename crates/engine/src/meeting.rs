@@ -46,6 +46,9 @@ impl Engine {
             self.state.rounds.resize(frame + 1, Rounds::default());
         }
         self.state.rounds[frame] = Rounds::default();
+        if let Some(meeting) = self.meeting() {
+            meeting.open_frame(frame as u32);
+        }
     }
 
     /// The group's memory is used by this process no longer.

@@ -62,24 +62,23 @@ impl Prepared {
     }
 
     /// Starts this process's part. All members call their collective operations in the same order.
-    pub fn start(self, world: &World, comm: &Comm) -> Result<Request> {
+    pub fn start(mut self, world: &World, comm: &Comm) -> Result<Request> {
+        self.in_turn(comm);
         let operation = world.operation(self.call.operation);
-        self.in_turn(comm)
-            .start_as(world, comm, acting(comm).next_sequence(), operation, None)
+        self.start_as(world, comm, acting(comm).next_sequence(), operation, None)
     }
 
     /// Does this process's part and waits for its end.
-    pub fn run(self, world: &World, comm: &Comm) -> Result<()> {
-        let prepared = self.in_turn(comm);
-        if let Some(step) = prepared.step_together(world, acting(comm)) {
+    pub fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
+        self.in_turn(comm);
+        if let Some(step) = self.step_together(world, acting(comm)) {
             acting(comm).next_sequence();
-            let operation = world.operation(prepared.call.operation);
-            let done = world
-                .engine()
-                .together(acting(comm).channel(), operation, &step, &prepared.binding);
+            let operation = world.operation(self.call.operation);
+            let channel = acting(comm).channel();
+            let done = world.engine().together(channel, operation, &step, &self.binding);
             return done.map_err(|error| (&error).into());
         }
-        world.wait(prepared.start(world, comm)?).map(drop)
+        world.wait(self.start(world, comm)?).map(drop)
     }
 
     /// The one step of an operation in shared memory, unless somebody wants to hear of plans.
@@ -92,9 +91,9 @@ impl Prepared {
     }
 
     /// As an operation that all members start in the same order as their others: it may be done in memory that they share.
-    pub(crate) fn in_turn(mut self, comm: &Comm) -> Self {
+    #[inline]
+    fn in_turn(&mut self, comm: &Comm) {
         self.call.together = acting(comm).channel().frame.is_some() && self.binding.is_dense();
-        self
     }
 
     /// As [`Prepared::start`], counted as another operation than the one that moves the data. `last` is called when an operation

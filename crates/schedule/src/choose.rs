@@ -95,7 +95,8 @@ impl Algorithm {
 
 /// Names of all algorithms.
 pub(crate) fn names() -> Vec<&'static str> {
-    Algorithm::ALL.iter().map(|a| a.name()).collect()
+    let together = std::iter::once(crate::together::NAME);
+    Algorithm::ALL.iter().map(|a| a.name()).chain(together).collect()
 }
 
 /// In which order operands may be combined.

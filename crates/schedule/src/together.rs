@@ -14,7 +14,7 @@ use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, Together};
 use crate::{Blocks, Call, Network, Operation, Overrides};
 
 /// Name in overrides. Any other name that is said about an operation means messages.
-const NAME: &str = "together";
+pub(crate) const NAME: &str = "together";
 
 /// Longest block of an alltoall, bytes: longer ones are copied once, straight from process to process.
 const ALLTOALL: u64 = 16 << 10;

@@ -1,72 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The counters of rounds, and who sleeps at a place.
 //!
-//! A [`Desk`] serves one round after the other; *use* u is the u-th round there, counted from 0. Its counters only grow, and what
-//! they say of a use follows from them, the number of the use and that of the members:
+//! Rounds take turns in memory for a few of them: round n is number n mod R there, in *turn* n / R. Two kinds of words, which only grow, say how
+//! far members are:
 //!
 //! ```text
-//!  arrived    members x (u + 1)   all have arrived in use u     each adds one, or one adds all, with release
-//!  left       members x u         use u is free                 each adds one, with release
+//!  arrived, per round in memory    members x (turn + 1)   all have arrived in this turn    each adds one, or one sets it for all
+//!  left, per member                n                      it has left all rounds before n  it stores it
 //! ```
-//! A counter cannot run ahead of what a member waits for: nobody arrives in use u + 1 before all have left use u.
+//! A round n may be given in when all members have left round n - R and those before it. So *arrived* cannot run ahead of what a member waits for,
+//! and who gives looks at the words of all members once in up to R rounds ([`Turns::is_free`]): a word that others write moves
+//! between cores, and that is what short operations cost.
 //!
-//! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the counters once more
-//! (S3). Whoever changes a counter (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see S1, then C2 comes before S2
+//! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the words once more
+//! (S3). Whoever changes a word (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see S1, then C2 comes before S2
 //! in the order of sequentially consistent fences, and S3 sees C1.
 
 use crate::bell::WORDS;
 use crate::sync::{AtomicU64, Ordering, after_update};
 
-/// A counter with a pair of cache lines of its own.
-#[repr(C, align(128))]
-struct Counter(AtomicU64);
+/// How many members have arrived in the rounds of one place in memory, all turns together.
+#[repr(transparent)]
+pub(crate) struct Arrived(AtomicU64);
 
-/// The counters of one round after the other.
-#[repr(C)]
-pub(crate) struct Desk {
-    arrived: Counter,
-    left: Counter,
-}
-
-impl Desk {
+impl Arrived {
     #[cfg(any(loom, test))]
     pub(crate) fn new() -> Self {
-        let counter = || Counter(AtomicU64::new(0));
-        Self {
-            arrived: counter(),
-            left: counter(),
-        }
+        Self(AtomicU64::new(0))
     }
 
     /// For a new group; nobody uses it.
     pub(crate) fn reset(&self) {
-        for counter in [&self.arrived, &self.left] {
-            counter.0.store(0, Ordering::Relaxed);
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// One of several members that arrive.
+    #[inline]
+    pub(crate) fn one(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        after_update();
+    }
+
+    /// The only member that gives anything: all arrive with it.
+    #[inline]
+    pub(crate) fn all(&self, turn: u64, members: u64) {
+        self.0.swap((turn + 1).wrapping_mul(members), Ordering::AcqRel);
+        after_update();
+    }
+
+    #[inline]
+    pub(crate) fn is_complete(&self, turn: u64, members: u64) -> bool {
+        self.0.load(Ordering::Acquire) >= (turn + 1).wrapping_mul(members)
+    }
+}
+
+/// Up to which round a member has left them. A pair of cache lines of its own.
+#[repr(C, align(128))]
+pub(crate) struct Left([AtomicU64; 2]);
+
+impl Left {
+    #[cfg(any(loom, test))]
+    pub(crate) fn new() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    /// For a new group; nobody uses it.
+    pub(crate) fn reset(&self) {
+        self.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    #[inline]
+    fn store(&self, lane: usize, round: u64) {
+        self.0[lane].swap(round, Ordering::AcqRel);
+        after_update();
+    }
+
+    #[inline]
+    fn load(&self, lane: usize) -> u64 {
+        self.0[lane].load(Ordering::Acquire)
+    }
+}
+
+/// What a member knows of the rounds of a lane.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Turns {
+    /// It has left all rounds before this one.
+    left: u64,
+    /// Bit i: and round `left + i`. At most 64 rounds are under way.
+    beyond: u64,
+    /// All members had left all rounds before this one when they were last asked.
+    all_left: u64,
+}
+
+impl Turns {
+    /// Whether a member may give in a round, where `rounds` take turns.
+    #[inline]
+    pub(crate) fn is_free<'a>(
+        &mut self,
+        round: u64,
+        rounds: u64,
+        lane: usize,
+        members: impl FnOnce() -> &'a [Left],
+    ) -> bool {
+        if round < self.all_left + rounds {
+            return true;
         }
+        self.all_left = members().iter().map(|left| left.load(lane)).min().unwrap_or(0);
+        round < self.all_left + rounds
     }
 
-    /// Have all members left the use before?
+    /// The member leaves a round. `mine`: its own word.
     #[inline]
-    pub(crate) fn is_free(&self, turn: u64, members: u64) -> bool {
-        self.left.0.load(Ordering::Acquire) >= turn.wrapping_mul(members)
-    }
-
-    /// One member arrives, or one for all.
-    #[inline]
-    pub(crate) fn arrive(&self, members: u64) {
-        self.arrived.0.fetch_add(members, Ordering::AcqRel);
-        after_update();
-    }
-
-    #[inline]
-    pub(crate) fn all_arrived(&self, turn: u64, members: u64) -> bool {
-        self.arrived.0.load(Ordering::Acquire) >= (turn + 1).wrapping_mul(members)
-    }
-
-    #[inline]
-    pub(crate) fn leave(&self) {
-        self.left.0.fetch_add(1, Ordering::AcqRel);
-        after_update();
+    pub(crate) fn leave(&mut self, round: u64, lane: usize, mine: &Left) {
+        self.beyond |= 1 << (round.wrapping_sub(self.left) % 64);
+        let done = self.beyond.trailing_ones();
+        if done > 0 {
+            self.left += u64::from(done);
+            self.beyond = self.beyond.checked_shr(done).unwrap_or(0);
+            mine.store(lane, self.left);
+        }
     }
 }
 
@@ -115,18 +167,39 @@ mod tests {
 
     #[cfg(not(loom))]
     #[test]
-    fn uses_follow_each_other() {
-        let desk = Desk::new();
-        for turn in 0..3 {
-            assert!(desk.is_free(turn, 2) && !desk.all_arrived(turn, 2));
-            desk.arrive(1);
-            assert!(!desk.all_arrived(turn, 2));
-            desk.arrive(1);
-            assert!(desk.all_arrived(turn, 2));
-            desk.leave();
-            assert!(!desk.is_free(turn + 1, 2));
-            desk.leave();
+    fn turns_follow_each_other() {
+        let arrived = Arrived::new();
+        for turn in 0..6 {
+            assert!(!arrived.is_complete(turn, 2));
+            if turn % 2 == 0 {
+                arrived.one();
+                assert!(!arrived.is_complete(turn, 2));
+                arrived.one();
+            } else {
+                arrived.all(turn, 2);
+            }
+            assert!(arrived.is_complete(turn, 2));
         }
+    }
+
+    #[cfg(not(loom))]
+    #[test]
+    fn rounds_are_left_in_any_order() {
+        let words = [Left::new(), Left::new()];
+        let mut turns = [Turns::default(); 2];
+        let mut free = |turns: &mut [Turns; 2], round| turns[0].is_free(round, 4, 1, || &words);
+        assert!(free(&mut turns, 3) && !free(&mut turns, 4));
+        for round in [1, 2] {
+            turns[0].leave(round, 1, &words[0]);
+        }
+        turns[1].leave(0, 1, &words[1]);
+        assert!(!free(&mut turns, 4));
+        turns[0].leave(0, 1, &words[0]);
+        assert!(free(&mut turns, 4) && !free(&mut turns, 5));
+        for round in 1..70 {
+            turns[1].leave(round, 1, &words[1]);
+        }
+        assert!(free(&mut turns, 6) && !free(&mut turns, 7));
     }
 
     #[cfg(not(loom))]
@@ -153,16 +226,18 @@ mod tests {
 
         use super::*;
 
-        /// A place with two members, one cell each, one desk, and the sleepers.
+        /// A place with two members, one cell each, one round at a time, and the sleepers.
         struct Hall {
-            desk: Desk,
+            arrived: Arrived,
+            left: [Left; 2],
             sleepers: Sleepers,
             cells: [UnsafeCell<u64>; 2],
         }
 
         fn hall() -> Arc<Hall> {
             Arc::new(Hall {
-                desk: Desk::new(),
+                arrived: Arrived::new(),
+                left: [Left::new(), Left::new()],
                 sleepers: Sleepers::new(),
                 cells: [UnsafeCell::new(0), UnsafeCell::new(0)],
             })
@@ -181,17 +256,18 @@ mod tests {
         }
 
         fn rounds(hall: &Hall, me: usize) {
-            for turn in 0..2 {
-                while !hall.desk.is_free(turn, 2) {
+            let mut turns = Turns::default();
+            for round in 0..2 {
+                while !turns.is_free(round, 1, 0, || &hall.left) {
                     thread::yield_now();
                 }
-                write(hall, me, 10 * (turn + 1) + me as u64);
-                hall.desk.arrive(1);
-                while !hall.desk.all_arrived(turn, 2) {
+                write(hall, me, 10 * (round + 1) + me as u64);
+                hall.arrived.one();
+                while !hall.arrived.is_complete(round, 2) {
                     thread::yield_now();
                 }
-                assert_eq!(read(hall, 1 - me), 10 * (turn + 1) + 1 - me as u64);
-                hall.desk.leave();
+                assert_eq!(read(hall, 1 - me), 10 * (round + 1) + 1 - me as u64);
+                turns.leave(round, 0, &hall.left[me]);
             }
         }
 
@@ -217,46 +293,49 @@ mod tests {
                 let giver = thread::spawn({
                     let hall = Arc::clone(&hall);
                     move || {
+                        let mut turns = Turns::default();
                         write(&hall, 0, 7);
-                        hall.desk.arrive(2);
-                        hall.desk.leave();
-                        while !hall.desk.is_free(1, 2) {
+                        hall.arrived.all(0, 2);
+                        turns.leave(0, 0, &hall.left[0]);
+                        while !turns.is_free(1, 1, 0, || &hall.left) {
                             thread::yield_now();
                         }
                         write(&hall, 0, 8);
                     }
                 });
-                while !hall.desk.all_arrived(0, 2) {
+                while !hall.arrived.is_complete(0, 2) {
                     thread::yield_now();
                 }
                 assert_eq!(read(&hall, 0), 7);
-                hall.desk.leave();
+                Turns::default().leave(0, 0, &hall.left[1]);
                 giver.join().unwrap();
             });
         }
 
         /// `change` makes what the sleeper waits for true.
-        fn sleeper(change: fn(&Desk), waited_for: fn(&Desk) -> bool) {
+        fn sleeper(change: fn(&Hall), waited_for: fn(&Hall) -> bool) {
             let hall = hall();
             let other = thread::spawn({
                 let hall = Arc::clone(&hall);
                 move || {
-                    change(&hall.desk);
+                    change(&hall);
                     let mut woken = false;
                     hall.sleepers.each(2, |slot| woken |= slot == 1);
                     woken
                 }
             });
             hall.sleepers.add(1);
-            let sleeps = !waited_for(&hall.desk);
+            let sleeps = !waited_for(&hall);
             let woken = other.join().unwrap();
             assert!(!sleeps || woken, "a member sleeps and nobody wakes it");
         }
 
         #[test]
         fn no_wake_up_is_lost() {
-            loom::model(|| sleeper(|desk| desk.arrive(1), |desk| desk.all_arrived(0, 1)));
-            loom::model(|| sleeper(Desk::leave, |desk| desk.is_free(1, 1)));
+            loom::model(|| sleeper(|hall| hall.arrived.one(), |hall| hall.arrived.is_complete(0, 1)));
+            loom::model(|| sleeper(|hall| hall.arrived.all(0, 2), |hall| hall.arrived.is_complete(0, 2)));
+            let leave = |hall: &Hall| Turns::default().leave(0, 0, &hall.left[0]);
+            loom::model(move || sleeper(leave, |hall| Turns::default().is_free(1, 1, 0, || &hall.left[..1])));
         }
     }
 }

@@ -3,20 +3,21 @@
 //!
 //! ```text
 //!  offset                       content of a frame
-//!  0           20480 bytes      members that use it | who sleeps | desks of short rounds, desks of long rounds (256 bytes each)
-//!  20480                        cells of short rounds: round 0 member 0, round 0 member 1, ...
+//!  0           4096 bytes       members that use it | who sleeps | who has arrived in each long round
+//!  4096                         how far each member has left rounds, 128 bytes each
+//!                               cells of short rounds: round 0 member 0, round 0 member 1, ...
 //!  (next multiple of 4096)      cells of long rounds
 //! ```
-//! A cell is 16 bytes (how many bytes its member gives) and what it gives. Desks and short cells have memory from the beginning (of frame 0) or
-//! from when the frame is taken; memory behind a long cell is allocated when it is first used.
+//! A cell is 8 bytes that say how many bytes its member gives, 8 bytes (in cell 0 of a short round: who has arrived), and what it gives. All but
+//! long cells has memory from the beginning (frame 0) or from when the frame is taken; memory behind a long cell is allocated when it
+//! is first used.
 
-use crate::bell::WORDS;
-use crate::desk::{Desk, Sleepers};
+use crate::desk::{Arrived, Left, Sleepers};
 use crate::sync::{AtomicU32, Ordering};
 
 /// Frames of a segment. Frame 0 is that of all processes of the node together.
 pub(crate) const FRAMES: usize = 32;
-/// Short rounds under way.
+/// Short rounds under way: at most 64 (`Turns`).
 pub(crate) const SHORT_ROUNDS: usize = 64;
 /// Long rounds under way.
 pub(crate) const LONG_ROUNDS: usize = 8;
@@ -25,8 +26,6 @@ pub(crate) const SHORT_CELL: usize = 128;
 /// What stands before what a member gives.
 pub(crate) const CELL_HEADER: usize = 16;
 const PAGE: usize = 4096;
-/// Bytes before the cells.
-const HEADER_BYTES: usize = 5 * PAGE;
 
 /// Users of a frame that is being made ready.
 const BEING_TAKEN: u32 = u32::MAX;
@@ -37,11 +36,14 @@ pub(crate) struct FrameHeader {
     /// Members that use it; 0: free.
     users: AtomicU32,
     pub(crate) sleepers: Sleepers,
-    pub(crate) short: [Desk; SHORT_ROUNDS],
-    pub(crate) long: [Desk; LONG_ROUNDS],
+    pub(crate) long: [Padded; LONG_ROUNDS],
 }
 
-const _: () = assert!(size_of::<FrameHeader>() <= HEADER_BYTES && WORDS == 16);
+/// A counter with a pair of cache lines of its own.
+#[repr(C, align(128))]
+pub(crate) struct Padded(pub(crate) Arrived);
+
+const _: () = assert!(size_of::<FrameHeader>() <= PAGE && SHORT_ROUNDS <= 64 && LONG_ROUNDS <= 64);
 
 impl FrameHeader {
     /// Takes the frame if it is free.
@@ -52,10 +54,10 @@ impl FrameHeader {
         taken.is_ok()
     }
 
-    /// After `take`: a group of so many members uses it from now on.
+    /// After `take`, when all else is as for a new group: it has so many members.
     pub(crate) fn open(&self, members: u32) {
         self.sleepers.reset();
-        self.short.iter().chain(&self.long).for_each(Desk::reset);
+        self.long.iter().for_each(|padded| padded.0.reset());
         self.users.store(members, Ordering::Release);
     }
 
@@ -78,6 +80,7 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
+    #[inline]
     pub(crate) fn of(members: usize) -> Self {
         // One page more than a power of two: such messages fit, and cells do not all fall on the same lines of caches.
         let long = match members {
@@ -92,31 +95,35 @@ impl Cells {
     }
 
     /// Bytes of what a member can give in a short round.
-    pub(crate) fn short_bytes() -> usize {
-        SHORT_CELL - CELL_HEADER
-    }
+    pub(crate) const SHORT_BYTES: usize = SHORT_CELL - CELL_HEADER;
 
     /// Bytes of what a member can give in a long round.
+    #[inline]
     pub(crate) fn long_bytes(&self) -> usize {
         self.long - CELL_HEADER
     }
 
-    /// Bytes of all cells of a round together, if one member uses them as one.
-    pub(crate) fn together(&self, cell_bytes: usize) -> usize {
-        self.members * (cell_bytes + CELL_HEADER) - CELL_HEADER
+    /// Where in the frame it is said how far members have left rounds.
+    pub(crate) const LEFT_AT: usize = PAGE;
+
+    fn short_start(&self) -> usize {
+        Self::LEFT_AT + self.members * size_of::<Left>()
     }
 
     /// Where in the frame a short cell begins.
+    #[inline]
     pub(crate) fn short_at(&self, round: usize, cell: usize) -> usize {
-        HEADER_BYTES + (round * self.members + cell) * SHORT_CELL
+        self.short_start() + (round * self.members + cell) * SHORT_CELL
     }
 
     /// Where in the frame a long cell begins.
+    #[inline]
     pub(crate) fn long_at(&self, round: usize, cell: usize) -> usize {
         self.long_start() + (round * self.members + cell) * self.long
     }
 
     /// Bytes at the start of a frame that have memory from the beginning.
+    #[inline]
     pub(crate) fn long_start(&self) -> usize {
         self.short_at(SHORT_ROUNDS, 0).next_multiple_of(PAGE)
     }

@@ -6,8 +6,9 @@ use isthmus_transport::SendError;
 use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
 use rustix::io::Errno;
 
-use crate::desk::Desk;
+use crate::desk::{Arrived, Left, Turns};
 use crate::frames::{CELL_HEADER, Cells, FRAMES, FrameHeader, LONG_ROUNDS, SHORT_CELL, SHORT_ROUNDS};
+use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
 
@@ -16,6 +17,8 @@ use crate::transport::ShmTransport;
 pub(crate) struct Frames {
     /// Frames where this process is among those that sleep.
     watched: Vec<usize>,
+    /// Per frame and lane, how far rounds are.
+    turns: Vec<[Turns; 2]>,
     /// Bytes from the start of a long cell that are known to have memory: frame, round, cell; only some of them, the last used.
     backed: Vec<((u32, usize, u32), usize)>,
 }
@@ -24,19 +27,44 @@ pub(crate) struct Frames {
 const REMEMBERED: usize = 4 * LONG_ROUNDS;
 
 impl ShmTransport {
+    /// Who has arrived in a round, and the round's turn.
     #[inline]
-    fn desk(&self, place: &Place, round: Round) -> (&Desk, u64) {
-        let header = self.segment.frame(place.frame as usize);
+    fn arrived(&self, place: &Place, round: Round) -> (&Arrived, u64) {
         match round.lane {
             Lane::Short => {
                 let rounds = SHORT_ROUNDS as u64;
-                (&header.short[(round.number % rounds) as usize], round.number / rounds)
+                let at = Cells::of(place.members as usize).short_at((round.number % rounds) as usize, 0);
+                let word = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER);
+                // SAFETY: inside the mapping, aligned to 8 (cells to 128), only touched as an atomic.
+                (unsafe { &*word.add(8).cast::<Arrived>() }, round.number / rounds)
             }
             Lane::Long => {
                 let rounds = LONG_ROUNDS as u64;
-                (&header.long[(round.number % rounds) as usize], round.number / rounds)
+                let header = self.segment.frame(place.frame as usize);
+                (
+                    &header.long[(round.number % rounds) as usize].0,
+                    round.number / rounds,
+                )
             }
         }
+    }
+
+    /// How far the members of a place have left rounds.
+    #[inline]
+    fn left(segment: &Segment, frame: usize, members: usize) -> &[Left] {
+        let words = segment.frame_memory(frame, Cells::LEFT_AT, members * size_of::<Left>());
+        // SAFETY: inside the mapping, aligned to a page, only touched as atomics.
+        unsafe { std::slice::from_raw_parts(words.cast::<Left>(), members) }
+    }
+
+    /// What this process knows of the rounds of a lane.
+    #[inline]
+    fn turns<'a>(frames: &'a mut Frames, place: &Place, lane: Lane) -> &'a mut Turns {
+        let index = place.frame as usize;
+        if frames.turns.len() <= index {
+            frames.turns.resize(index + 1, [Turns::default(); 2]);
+        }
+        &mut frames.turns[index][lane as usize]
     }
 
     /// Where in the frame a cell begins, and how many bytes it and those behind it have.
@@ -124,31 +152,49 @@ impl Meeting for ShmTransport {
             self.segment.frame(frame).close();
             return None;
         }
-        self.frames.backed.retain(|((f, _, _), _)| *f as usize != frame);
+        let cells = Cells::of(members as usize);
+        Self::left(&self.segment, frame, members as usize).iter().for_each(Left::reset);
+        for round in 0..SHORT_ROUNDS {
+            let word = self.segment.frame_memory(frame, cells.short_at(round, 0), CELL_HEADER);
+            // SAFETY: as in `arrived`.
+            unsafe { &*word.add(8).cast::<Arrived>() }.reset();
+        }
         self.segment.frame(frame).open(members);
         Some(frame as u32)
     }
 
-    fn give_back_frame(&mut self, frame: u32) {
+    fn open_frame(&mut self, frame: u32) {
         self.frames.backed.retain(|((f, _, _), _)| *f != frame);
+        if let Some(turns) = self.frames.turns.get_mut(frame as usize) {
+            *turns = [Turns::default(); 2];
+        }
+    }
+
+    fn give_back_frame(&mut self, frame: u32) {
         self.segment.frame(frame as usize).give_back();
     }
 
     fn cell_bytes(&self, members: u32, lane: Lane) -> usize {
         match lane {
-            Lane::Short => Cells::short_bytes(),
+            Lane::Short => Cells::SHORT_BYTES,
             Lane::Long => Cells::of(members as usize).long_bytes(),
         }
     }
 
     fn round_bytes(&self, members: u32, lane: Lane) -> usize {
-        Cells::of(members as usize).together(self.cell_bytes(members, lane))
+        members as usize * (self.cell_bytes(members, lane) + CELL_HEADER) - CELL_HEADER
     }
 
     #[inline]
-    fn is_free(&self, place: &Place, round: Round) -> bool {
-        let (desk, turn) = self.desk(place, round);
-        desk.is_free(turn, u64::from(place.members))
+    fn is_free(&mut self, place: &Place, round: Round) -> bool {
+        let rounds = match round.lane {
+            Lane::Short => SHORT_ROUNDS,
+            Lane::Long => LONG_ROUNDS,
+        };
+        let segment = &self.segment;
+        let turns = Self::turns(&mut self.frames, place, round.lane);
+        let members = || Self::left(segment, place.frame as usize, place.members as usize);
+        turns.is_free(round.number, rounds as u64, round.lane as usize, members)
     }
 
     fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
@@ -176,25 +222,28 @@ impl Meeting for ShmTransport {
 
     #[inline]
     fn arrive(&mut self, place: &Place, round: Round) {
-        self.desk(place, round).0.arrive(1);
+        self.arrived(place, round).0.one();
         self.announce(place.frame);
     }
 
     #[inline]
     fn arrive_for_all(&mut self, place: &Place, round: Round) {
-        self.desk(place, round).0.arrive(u64::from(place.members));
+        let (arrived, turn) = self.arrived(place, round);
+        arrived.all(turn, u64::from(place.members));
         self.announce(place.frame);
     }
 
     #[inline]
     fn all_arrived(&self, place: &Place, round: Round) -> bool {
-        let (desk, turn) = self.desk(place, round);
-        desk.all_arrived(turn, u64::from(place.members))
+        let (arrived, turn) = self.arrived(place, round);
+        arrived.is_complete(turn, u64::from(place.members))
     }
 
     #[inline]
     fn leave(&mut self, place: &Place, round: Round) {
-        self.desk(place, round).0.leave();
+        let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
+        let turns = Self::turns(&mut self.frames, place, round.lane);
+        turns.leave(round.number, round.lane as usize, &left[place.me as usize]);
         self.announce(place.frame);
     }
 

@@ -45,6 +45,7 @@ const BLOCK_BYTES: usize = 1024;
 pub struct Geometry {
     processes: usize,
     ring_bytes: usize,
+    frame_bytes: usize,
 }
 
 impl Geometry {
@@ -67,6 +68,7 @@ impl Geometry {
         Some(Self {
             processes,
             ring_bytes: kib * 1024,
+            frame_bytes: Cells::most_bytes(processes),
         })
     }
 
@@ -94,7 +96,7 @@ impl Geometry {
     }
 
     fn frame_at(&self, frame: usize) -> usize {
-        self.frames_at() + frame * Cells::most_bytes(self.processes)
+        self.frames_at() + frame * self.frame_bytes
     }
 
     fn rings_at(&self) -> usize {
@@ -270,7 +272,7 @@ impl Segment {
     pub(crate) fn frame_memory(&self, frame: usize, at: usize, length: usize) -> *mut u8 {
         let start = self.geometry.frame_at(frame);
         assert!(
-            frame < FRAMES && start + at + length <= self.geometry.frame_at(frame + 1),
+            frame < FRAMES && at + length <= self.geometry.frame_bytes,
             "outside the frame"
         );
         // SAFETY: inside the mapping, as was just checked.

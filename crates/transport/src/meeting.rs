@@ -57,6 +57,9 @@ pub trait Meeting {
     /// members. `None`: there is none left. One member takes it and tells the others.
     fn take_frame(&mut self, members: u32) -> Option<u32>;
 
+    /// Before this process holds the first round in a frame that was taken for a group that it belongs to.
+    fn open_frame(&mut self, frame: u32);
+
     /// This process uses the memory no longer.
     fn give_back_frame(&mut self, frame: u32);
 
@@ -67,7 +70,7 @@ pub trait Meeting {
     fn round_bytes(&self, members: u32, lane: Lane) -> usize;
 
     /// Whether a member may give in this round.
-    fn is_free(&self, place: &Place, round: Round) -> bool;
+    fn is_free(&mut self, place: &Place, round: Round) -> bool;
 
     /// A cell for `bytes` that this member is about to write, its own or, if it is the only giver, any; fails if there is no
     /// memory. The value is good until this member has arrived.

@@ -225,7 +225,7 @@ fn taken<V: Value>(step: &Together, rank: usize, given: &[Vec<V>], commutative: 
     let part = |values: &Vec<V>, index: usize| values[index * block..(index + 1) * block].to_vec();
     Ok(match step.what {
         O::Bcast if rank != root => given[root].clone(),
-        O::Scatter => part(&given[root], rank),
+        O::Scatter if step.take.length > 0 => part(&given[root], rank),
         O::Allgather => given.concat(),
         O::Gather if rank == root => given.concat(),
         O::Alltoall => given.iter().flat_map(|values| part(values, rank)).collect(),
@@ -238,7 +238,7 @@ fn taken<V: Value>(step: &Together, rank: usize, given: &[Vec<V>], commutative: 
             }
             sum
         }
-        O::Barrier | O::Bcast | O::Gather => Vec::new(),
+        O::Barrier | O::Bcast | O::Gather | O::Scatter => Vec::new(),
         other => return Err(Fault::new(format!("{} is nothing to do together", other.name()))),
     })
 }
