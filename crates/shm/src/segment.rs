@@ -54,7 +54,7 @@ impl Geometry {
     /// A ring as large as a core's second cache is best: data that one core has written leave its cache before the other one
     /// reads them, which is twice as fast as fetching them from there (measured). More processes get smaller rings, so that
     /// together they take no more memory than containers usually have (64 MiB for 16 processes, all pairs busy), and
-    /// that the address space of the segment stays below 17 GiB.
+    /// that the address space of the segment stays below 20 GiB.
     pub fn new(processes: usize) -> Option<Self> {
         let kib = match processes {
             1..=4 => 1024,

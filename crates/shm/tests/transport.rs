@@ -319,7 +319,7 @@ fn the_largest_node() {
     for processes in [1, 2, 64, 65, 256, 257, MAX_PROCESSES] {
         let geometry = Geometry::new(processes).expect("a geometry");
         assert!(geometry.frame_bytes() >= 4096);
-        assert!(geometry.total_bytes() < 18 << 30);
+        assert!(geometry.total_bytes() < 20 << 30);
     }
     let at = directory();
     let peers: Vec<Peer> = (0..MAX_PROCESSES as Peer).collect();
