@@ -17,6 +17,7 @@ use isthmus_wire::grid::{
 };
 use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
 use isthmus_wire::links::Table;
+use isthmus_wire::segment::{self, SEGMENT_BYTES, Segment};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
 /// One parser with good inputs to begin from.
@@ -67,6 +68,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "handshake",
         run: isthmus_net::fuzz_hello,
         corpus: hellos,
+    },
+    Target {
+        name: "channel",
+        run: channel,
+        corpus: channels,
     },
     Target {
         name: "conversion",
@@ -501,6 +507,44 @@ fn hellos() -> Vec<Vec<u8>> {
         }
         .encode()
         .to_vec(),
+    ]
+}
+
+/// What a peer that passed the handshake says on a connection between sites; the first byte says how it comes in pieces.
+fn channel(bytes: &[u8]) {
+    let Some((cut, stream)) = bytes.split_first() else { return };
+    isthmus_net::fuzz_channel(stream, usize::from(*cut));
+    if let Some(segment) = stream.first_chunk::<SEGMENT_BYTES>().and_then(|b| Segment::decode(b).ok()) {
+        assert_eq!(Segment::decode(&segment.encode()), Ok(segment));
+        let hello = segment::Hello::decode(&segment, &stream[SEGMENT_BYTES..]);
+        assert!(hello.is_none_or(|h| h.encode() == stream));
+    }
+}
+
+fn channels() -> Vec<Vec<u8>> {
+    let hello = segment::Hello {
+        below: 9,
+        ranges: vec![(10, 12), (20, 21)],
+    }
+    .encode();
+    let frame = Header::new(Kind::Eager, 1, 2, 3, 5, 0).encode();
+    let segment = |kind: segment::Kind, number: u64, position: u64, body: &[u8]| {
+        let head = Segment {
+            length: body.len() as u32,
+            position,
+            token: u64::from(kind == segment::Kind::Fragment),
+            ..Segment::control(kind, number)
+        };
+        [&head.encode()[..], body].concat()
+    };
+    let ordered = segment(segment::Kind::Ordered, 1, 0, &[&frame[..], b"hello"].concat());
+    let late = segment(segment::Kind::Ordered, 2, 99, b"later");
+    let fragment = segment(segment::Kind::Fragment, 3, 100, &[7; 64]);
+    let ack = segment(segment::Kind::Ack, 2, 0, &[]);
+    vec![
+        [&[5], &hello[..], &ordered, &late, &fragment, &ack].concat(),
+        [&[255], &hello[..], &fragment, &fragment].concat(),
+        [&[1], &hello[..]].concat(),
     ]
 }
 

@@ -346,6 +346,7 @@ fn config(
         identity,
         listener,
         dial_time: Config::DIAL_TIME,
+        away_time: Config::AWAY_TIME,
     })
 }
 

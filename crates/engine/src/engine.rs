@@ -170,6 +170,13 @@ impl Engine {
         self.state.table.export()
     }
 
+    /// Messages with these contexts, on transports that treat some otherwise than others.
+    pub fn tune_traffic(&mut self, contexts: &[u32], tuning: isthmus_transport::Tuning) {
+        for transport in &mut self.transports {
+            transport.tune(contexts, tuning);
+        }
+    }
+
     // ---- tools ----------------------------------------------------------------------------------------------------
 
     /// Lengths of the queues.

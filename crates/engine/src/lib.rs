@@ -45,3 +45,5 @@ pub use observe::{Event, EventKind, Observed, PlanEvent};
 pub use request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent};
 pub use shared::{Guard, Policy, Shared};
 pub use tuning::{Knob, Tuning};
+
+pub use isthmus_transport::{Class as TrafficClass, Tuning as TrafficTuning};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The process's world: who is there, and the engine that reaches them.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use isthmus_engine::{Completion, Operation, Request, Shared};
@@ -31,6 +32,7 @@ pub struct World {
     overrides: OnceLock<Arc<Overrides>>,
     comm_world: OnceLock<Arc<Comm>>,
     comm_self: OnceLock<Arc<Comm>>,
+    traffic_tuned: AtomicBool,
 }
 
 impl World {
@@ -55,6 +57,7 @@ impl World {
             overrides: OnceLock::new(),
             comm_world: OnceLock::new(),
             comm_self: OnceLock::new(),
+            traffic_tuned: AtomicBool::new(false),
         }
     }
 
@@ -104,6 +107,11 @@ impl World {
     #[inline]
     pub fn engine(&self) -> &Shared {
         &self.engine
+    }
+
+    /// Whether any communicator had hints about its traffic.
+    pub(crate) fn traffic_tuned(&self) -> &AtomicBool {
+        &self.traffic_tuned
     }
 
     /// Name of an operation for the counters.

@@ -184,6 +184,7 @@ fn begin(rank: u32, plan: &Plan, port: &Sender<u16>, ports: &Receiver<[u16; 2]>)
         identity: Some(Identity::new("measure", rank, &key, &certificate, plan.authority.certificate()).unwrap()),
         listener,
         dial_time: Config::DIAL_TIME,
+        away_time: Config::AWAY_TIME,
     })
     .unwrap();
     let transport: Box<dyn Transport> = match (transports.tcp, transports.wide) {

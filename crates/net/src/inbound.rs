@@ -9,8 +9,6 @@ use rustc_hash::FxHashMap;
 
 /// Payloads with at least this many bytes still in the socket are asked a place for.
 const PLACE: usize = 4096;
-/// A frame of so many bytes is long.
-const LONG: u64 = 32 << 10;
 /// Longest fragment that is accepted, bytes; ours are shorter.
 const MAX_FRAGMENT: u64 = 4 << 20;
 
@@ -105,14 +103,6 @@ impl Inbound {
                 arrived: 0,
             },
         );
-    }
-
-    /// Whether the stream is inside the payload of a long frame.
-    pub(crate) fn in_long_frame(&self) -> bool {
-        match &self.stage {
-            Stage::Header(_) => false,
-            Stage::Memory { header, .. } | Stage::Collect { header, .. } => header.length >= LONG,
-        }
     }
 
     /// Nothing is half received.

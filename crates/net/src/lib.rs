@@ -6,8 +6,8 @@
 //!   TcpTransport  <- connected sockets --   listens, dials, shakes hands (plain and TLS)
 //!   WideTransport <- arrivals, commands ->  moves, encrypts and decrypts everything between sites
 //! ```
-//! A *channel* is the ordered stream of frames to one peer; a *connection* is a socket that carries it
-//! at the moment. Today a channel has one connection in its life and is lost with it.
+//! A *channel* is what two processes say to each other; a *connection* is a socket that carries it at the moment. Between sites a
+//! channel outlives its connections, and may use several side by side; inside a site it has one in its life.
 //!
 //! * Plain connections belong to whoever waits: once the thread has made one, it hands the socket to
 //!   [`TcpTransport`] and never touches it again. Making connections must not depend on the peer being
@@ -23,26 +23,33 @@
 
 mod addresses;
 mod hello;
+mod compression;
 mod inbound;
 mod link;
 mod listener;
 mod meter;
 mod outbox;
 mod pacing;
+mod pipe;
 mod places;
+mod queues;
 mod reactor;
+mod receiver;
 mod secure;
 mod signals;
 mod socket;
 mod start;
+mod tcpinfo;
 mod tcp;
 mod wide;
+mod writing;
 
 pub use addresses::local_addresses;
 pub use hello::fuzz_hello;
-pub use link::{ArrivalHook, Measurements, Prober};
+pub use link::{ArrivalHook, Measurements, Prober, Traffic};
 pub use listener::{Listener, PortRange};
 pub use meter::Estimate;
+pub use receiver::fuzz_channel;
 pub use reactor::{HANDSHAKE_TIME, MAX_HANDSHAKES, Round};
 pub use signals::spawn_quiet;
 pub use start::{Config, NetError, Reach, Transports, start};

@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_transport::Peer;
+use isthmus_transport::{Peer, Tuning};
 use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
 use crate::meter::Estimate;
-use crate::outbox::Bulk;
+use crate::queues::Long;
 use crate::reactor::{Reactor, Round};
 use crate::signals::spawn_quiet;
 use crate::socket::Bell;
@@ -30,9 +30,15 @@ pub(crate) enum Command {
     /// Make a plain connection to this peer.
     Dial { peer: Peer, early: Arc<Early> },
     /// An encoded frame for a wide-area channel.
-    Frame { flow: Arc<Flow>, bytes: Vec<u8> },
+    Frame {
+        flow: Arc<Flow>,
+        queue: u8,
+        bytes: Vec<u8>,
+    },
     /// Long data for a wide-area channel.
-    Bulk { peer: Peer, bulk: Bulk },
+    Long { peer: Peer, queue: u8, long: Long },
+    /// How a queue of every wide-area channel is treated.
+    Tune { queue: u8, tuning: Tuning },
     /// Where fragments with this token go.
     Expect {
         peer: Peer,
@@ -138,31 +144,52 @@ impl Early {
     }
 }
 
-/// Bytes that wait to be sent to one peer at another site.
+/// Bytes of frames for one peer at another site: those that wait to leave, and those that it has not acknowledged.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) peer: Peer,
-    queued: AtomicUsize,
+    waiting: Level,
+    kept: Level,
     refused: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Level {
+    bytes: AtomicUsize,
     limit: usize,
 }
 
+impl Level {
+    fn new(limit: usize) -> Self {
+        let bytes = AtomicUsize::new(0);
+        Self { bytes, limit }
+    }
+
+    /// Nothing at all leaves room for anything.
+    fn fits(&self, more: usize) -> bool {
+        let bytes = self.bytes.load(Ordering::SeqCst);
+        bytes == 0 || bytes + more <= self.limit
+    }
+
+    fn is_low(&self) -> bool {
+        self.bytes.load(Ordering::SeqCst) <= self.limit / 2
+    }
+}
+
 impl Flow {
-    pub(crate) fn new(peer: Peer, limit: usize) -> Self {
+    /// Bytes that may wait, and that may be unacknowledged (those that wait included).
+    pub(crate) fn new(peer: Peer, waiting: usize, kept: usize) -> Self {
         Self {
             peer,
-            queued: AtomicUsize::new(0),
+            waiting: Level::new(waiting),
+            kept: Level::new(kept),
             refused: AtomicBool::new(false),
-            limit,
         }
     }
 
     /// Main thread: reserves room, or notes that it was refused. An empty queue takes anything.
     pub(crate) fn take(&self, bytes: usize) -> bool {
-        let fits = || {
-            let queued = self.queued.load(Ordering::SeqCst);
-            queued == 0 || queued + bytes <= self.limit
-        };
+        let fits = || self.waiting.fits(bytes) && self.kept.fits(bytes);
         if !fits() {
             self.refused.store(true, Ordering::SeqCst);
             // The thread may have made room between the two: then nobody else would say so.
@@ -171,14 +198,25 @@ impl Flow {
             }
             self.refused.store(false, Ordering::SeqCst);
         }
-        self.queued.fetch_add(bytes, Ordering::SeqCst);
+        self.waiting.bytes.fetch_add(bytes, Ordering::SeqCst);
+        self.kept.bytes.fetch_add(bytes, Ordering::SeqCst);
         true
     }
 
-    /// I/O thread: these bytes are gone. True when a refused sender should hear of it.
-    pub(crate) fn release(&self, bytes: usize) -> bool {
-        let left = self.queued.fetch_sub(bytes, Ordering::SeqCst) - bytes;
-        left <= self.limit / 2 && self.refused.swap(false, Ordering::SeqCst)
+    /// I/O thread: these bytes have left. True when a refused sender should hear of it.
+    pub(crate) fn left(&self, bytes: usize) -> bool {
+        self.waiting.bytes.fetch_sub(bytes, Ordering::SeqCst);
+        self.ask_again()
+    }
+
+    /// I/O thread: these bytes were acknowledged. True when a refused sender should hear of it.
+    pub(crate) fn acknowledged(&self, bytes: usize) -> bool {
+        self.kept.bytes.fetch_sub(bytes, Ordering::SeqCst);
+        self.ask_again()
+    }
+
+    fn ask_again(&self) -> bool {
+        self.waiting.is_low() && self.kept.is_low() && self.refused.swap(false, Ordering::SeqCst)
     }
 }
 
@@ -189,6 +227,31 @@ pub struct Measurements {
     pub estimates: FxHashMap<Peer, Estimate>,
     /// All rates that were to be measured have been, as far as that was possible.
     pub rounds_over: bool,
+}
+
+/// What has passed on the channel to one peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes given to TLS.
+    pub sent: u64,
+    /// Encrypted bytes that arrived.
+    pub received: u64,
+    /// Bytes of segments, as they were sent, that the peer has acknowledged.
+    pub acknowledged: u64,
+    /// Bytes that TCP sent again.
+    pub retransmitted: u64,
+    /// Segments that were sent again because their connection broke.
+    pub resent: u64,
+    /// Segments that came more than once.
+    pub duplicates: u64,
+    /// How often all connections were lost and the channel went on.
+    pub cuts: u64,
+    /// How long it was without a connection, in all.
+    pub away: Duration,
+    /// Most connections side by side.
+    pub streams: u64,
+    /// Bytes that were compressed before they were sent, and what they had been.
+    pub compressed: (u64, u64),
 }
 
 /// Measures wide-area connections and tells what is known of them.
@@ -244,6 +307,7 @@ pub(crate) struct Link {
     /// Rung by every change of the measurements.
     news: Condvar,
     connections: Mutex<Vec<String>>,
+    traffic: Mutex<FxHashMap<Peer, Traffic>>,
 }
 
 impl std::fmt::Debug for Link {
@@ -277,6 +341,7 @@ impl Link {
             measurements: Mutex::default(),
             news: Condvar::new(),
             connections: Mutex::default(),
+            traffic: Mutex::default(),
         })
     }
 
@@ -287,6 +352,14 @@ impl Link {
 
     pub(crate) fn note_connection(&self, text: String) {
         lock(&self.connections).push(text);
+    }
+
+    pub(crate) fn note_traffic(&self, peer: Peer, traffic: Traffic) {
+        lock(&self.traffic).insert(peer, traffic);
+    }
+
+    pub(crate) fn traffic(&self) -> Vec<(Peer, Traffic)> {
+        lock(&self.traffic).iter().map(|(p, t)| (*p, t.clone())).collect()
     }
 
     // Main thread.
@@ -452,14 +525,16 @@ mod tests {
 
     #[test]
     fn a_refused_sender_hears_of_room() {
-        let flow = Flow::new(1, 100);
+        let flow = Flow::new(1, 100, 300);
         assert!(flow.take(500), "an empty queue takes anything");
         assert!(!flow.take(1));
-        assert!(!flow.release(440), "60 are left, above half");
-        assert!(flow.release(60));
+        assert!(!flow.left(440), "60 are left, above half");
+        assert!(!flow.left(60), "not acknowledged");
+        assert!(!flow.take(1));
+        assert!(flow.acknowledged(500));
         assert!(flow.take(60) && flow.take(40) && !flow.take(1));
-        assert!(flow.release(100));
-        assert!(!flow.release(0), "told once");
+        assert!(flow.left(100));
+        assert!(!flow.left(0), "told once");
     }
 
     #[test]

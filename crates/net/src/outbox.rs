@@ -21,9 +21,6 @@ pub(crate) struct Outbox {
     waiting: usize,
     bulks: VecDeque<Bulk>,
     fragment: usize,
-    /// Frames of the transport itself, which nobody has to account for, and how many bytes of them are gone.
-    own: Vec<u8>,
-    own_gone: usize,
 }
 
 /// A long message on its way.
@@ -109,24 +106,11 @@ impl Outbox {
             waiting: 0,
             bulks: VecDeque::new(),
             fragment,
-            own: Vec::new(),
-            own_gone: 0,
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.frames.is_empty() && self.bulks.is_empty() && self.own.is_empty()
-    }
-
-    /// Whether the transport's own frames come next: between two others, or when they have begun.
-    fn own_next(&self) -> bool {
-        let between = self.gone == 0 && self.bulks.front().is_none_or(|b| b.state.size == 0);
-        !self.own.is_empty() && (self.own_gone > 0 || between)
-    }
-
-    /// Takes an encoded frame of the transport itself, which goes before all that has not begun to leave.
-    pub(crate) fn push_own(&mut self, bytes: &[u8]) {
-        self.own.extend_from_slice(bytes);
+        self.frames.is_empty() && self.bulks.is_empty()
     }
 
     /// Bytes of copied frames that wait.
@@ -151,12 +135,6 @@ impl Outbox {
         self.frames.push_back(piece);
     }
 
-    /// Takes encoded frames as they are.
-    pub(crate) fn push_piece(&mut self, bytes: Vec<u8>) {
-        self.waiting += bytes.len();
-        self.frames.push_back(bytes);
-    }
-
     /// Takes encoded frames that come before all that wait already; nothing has been sent yet.
     pub(crate) fn push_first(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
@@ -178,9 +156,6 @@ impl Outbox {
 
     /// What to send next, in one call if possible. Both empty: nothing to send.
     pub(crate) fn next(&mut self) -> (&[u8], &[u8]) {
-        if self.own_next() {
-            return (&self.own[self.own_gone..], &[]);
-        }
         let inside = self.bulks.front().is_some_and(|b| b.state.size > 0);
         if !inside && !self.frames.is_empty() {
             let second = self.frames.get(1).map_or(&[][..], Vec::as_slice);
@@ -199,14 +174,6 @@ impl Outbox {
 
     /// `n` bytes of what [`Outbox::next`] gave are gone. Returns the `sent_token` of a bulk that is complete.
     pub(crate) fn consume(&mut self, mut n: usize) -> Option<u64> {
-        if self.own_next() {
-            self.own_gone += n;
-            if self.own_gone == self.own.len() {
-                self.own.clear();
-                self.own_gone = 0;
-            }
-            return None;
-        }
         if let Some(bulk) = self.bulks.front_mut().filter(|b| b.state.size > 0) {
             let complete = bulk.consume(n) && bulk.state.offset == bulk.length;
             return if complete {
@@ -277,33 +244,13 @@ mod tests {
             let (mut outbox, mut sent) = (Outbox::new(300), Vec::new());
             outbox.push(&header, b"hello", 0);
             outbox.push_bulk(Bulk::new(8, memory, 1000, 77));
-            outbox.push_piece([&header[..], b"world"].concat());
+            outbox.push(&header, b"world", 0);
             results.push(drain(&mut outbox, step, &mut sent));
             assert_eq!(sent, [77]);
             assert!(outbox.is_empty() && outbox.waiting() == 0);
         }
         assert_eq!(results[0].len(), 2 * 37 + 4 * HEADER_BYTES + 1000);
         assert!(results.windows(2).all(|w| w[0] == w[1]));
-    }
-
-    #[test]
-    fn own_frames_go_between_others_and_need_no_room() {
-        let data = [0u8; 64];
-        // SAFETY: as above.
-        let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, 64) };
-        let frame = Header::new(Kind::Eager, 1, 2, 3, 5, 0).encode();
-        for step in [1, 7, 33, 1000] {
-            let mut outbox = Outbox::new(32);
-            outbox.push(&frame, b"hello", 0);
-            let _ = outbox.next();
-            outbox.consume(1);
-            outbox.push_own(b"own");
-            outbox.push_bulk(Bulk::new(8, memory, 64, 1));
-            assert_eq!(outbox.waiting(), 36);
-            let rest = drain(&mut outbox, step, &mut Vec::new());
-            assert_eq!(&rest[36..39], b"own");
-            assert_eq!(rest.len(), 36 + 3 + 2 * HEADER_BYTES + 64);
-        }
     }
 
     #[test]

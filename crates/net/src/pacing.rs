@@ -19,10 +19,15 @@ unsafe extern "C" {
 }
 
 /// A terabyte per second; kernels before 4.20 read the lower half: 4 GB/s.
-static LIMIT: u64 = (1 << 40) | 0xffff_fffe;
+const LIMIT: u64 = (1 << 40) | 0xffff_fffe;
 
 /// Paces what the socket sends; false where the kernel cannot.
 pub(crate) fn pace(socket: &OwnedFd) -> bool {
+    limit(socket, LIMIT)
+}
+
+/// As [`pace`], at no more than so many bytes per second.
+pub(crate) fn limit(socket: &OwnedFd, rate: u64) -> bool {
     // SOL_SOCKET and SO_MAX_PACING_RATE; a few architectures have numbers of their own.
     let (level, name) = match cfg!(any(target_arch = "mips", target_arch = "sparc64")) {
         true => return false,
@@ -34,7 +39,7 @@ pub(crate) fn pace(socket: &OwnedFd) -> bool {
             socket.as_raw_fd(),
             level,
             name,
-            (&raw const LIMIT).cast(),
+            (&raw const rate).cast(),
             size_of::<u64>() as u32,
         )
     };

@@ -259,13 +259,6 @@ impl Secure {
         self.transmit(&output[..n])
     }
 
-    /// Says the last word of TLS. Nothing can be written after it.
-    pub(crate) fn close_notify(&mut self) -> Result<(), Broken> {
-        let mut output = [0; 512];
-        let n = self.with_traffic(&mut output, &mut |w, out| w.close_notify(out))?;
-        self.transmit(&output[..n])
-    }
-
     fn encrypt(&mut self, plain: &[u8], output: &mut [u8]) -> Result<usize, Broken> {
         if plain.is_empty() {
             return Ok(0);
@@ -324,15 +317,11 @@ type Work<'a> = dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptEr
 
 trait Writes {
     fn encrypt(&mut self, plain: &[u8], out: &mut [u8]) -> Result<usize, EncryptError>;
-    fn close_notify(&mut self, out: &mut [u8]) -> Result<usize, EncryptError>;
 }
 
 impl<D> Writes for rustls::unbuffered::WriteTraffic<'_, D> {
     fn encrypt(&mut self, plain: &[u8], out: &mut [u8]) -> Result<usize, EncryptError> {
         self.encrypt(plain, out)
-    }
-    fn close_notify(&mut self, out: &mut [u8]) -> Result<usize, EncryptError> {
-        self.queue_close_notify(out)
     }
 }
 
@@ -494,7 +483,7 @@ mod tests {
             }
             assert_eq!(got, vec![n as u8; n]);
         }
-        a.close_notify().unwrap();
+        socket::shut(&a.socket);
         while !b.ended {
             b.read(&mut scratch, &mut |_| {}).unwrap();
         }

@@ -44,11 +44,15 @@ pub struct Config {
     pub listener: Listener,
     /// How long to try to reach a peer before it counts as lost. Default [`Config::DIAL_TIME`].
     pub dial_time: Duration,
+    /// How long a peer at another site may stay away, once it was reached, before it counts as lost. Default [`Config::AWAY_TIME`].
+    pub away_time: Duration,
 }
 
 impl Config {
     /// Default of [`Config::dial_time`]: long enough for lost packets of the first handshake to be sent three times.
     pub const DIAL_TIME: Duration = Duration::from_secs(10);
+    /// Default of [`Config::away_time`]: routers restart and routes change in less.
+    pub const AWAY_TIME: Duration = Duration::from_secs(60);
 }
 
 impl std::fmt::Debug for Config {

@@ -7,22 +7,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
-use isthmus_wire::frame::{HEADER_BYTES, Header};
+use isthmus_transport::{Limits, Peer, SendError, Sink, Transport, Tuning};
+use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use rustc_hash::FxHashMap;
 
-use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle, Prober};
-use crate::outbox::{self, Bulk};
+use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle, Prober, Traffic};
+use crate::outbox;
 use crate::places::Places;
+use crate::queues::Long;
 
 /// Longest payload of a frame, and the eager limit: a rendezvous costs a round trip of tens of milliseconds, in which
 /// a good line carries about a megabyte.
 pub(crate) const FRAME: usize = 1 << 20;
-/// Bytes of user data per Data frame: a short message waits for at most one of them.
-pub(crate) const FRAGMENT: usize = 256 << 10;
-/// Bytes of frames that may be queued for one peer: two of the longest. What is queued counts against the receiver's credit, and must leave
+/// Bytes of frames that may wait for one peer: two of the longest. What waits counts against the receiver's credit, and must leave
 /// most of it for what is on its way.
 const QUEUE: usize = 2 << 20;
+/// Bytes of frames to one peer that may be unacknowledged: three round trips' worth at 500 Mbit/s and 75 ms, for lost
+/// packets hold up the acknowledgement of what came after them.
+const KEPT: usize = 16 << 20;
 
 /// TLS between sites (`tls`).
 #[derive(Debug)]
@@ -31,6 +33,11 @@ pub struct WideTransport {
     places: Arc<Places>,
     flows: FxHashMap<Peer, Arc<Flow>>,
     lost: FxHashMap<Peer, String>,
+    /// Queues of contexts that want a treatment of their own.
+    queues: FxHashMap<u32, u8>,
+    last_queue: u8,
+    /// Queues of messages that were announced, by the sender's request.
+    announced: FxHashMap<u64, u8>,
     spare: VecDeque<Arrival>,
     closing: bool,
 }
@@ -48,6 +55,9 @@ impl WideTransport {
             places,
             flows: FxHashMap::default(),
             lost: FxHashMap::default(),
+            queues: FxHashMap::default(),
+            last_queue: 0,
+            announced: FxHashMap::default(),
             spare: VecDeque::new(),
             closing: false,
         }
@@ -68,6 +78,23 @@ impl WideTransport {
         self.handle.link.connections()
     }
 
+    /// What has passed on every channel until the last look of the thread.
+    pub fn traffic(&self) -> Vec<(Peer, Traffic)> {
+        self.handle.link.traffic()
+    }
+
+    /// The queue of a frame. Frames that name requests only have no order and no context.
+    fn queue(&mut self, header: &Header) -> u8 {
+        if self.queues.is_empty() || !matches!(header.kind, Kind::Eager | Kind::EagerSync | Kind::Rts) {
+            return 0;
+        }
+        let queue = self.queues.get(&header.context).copied().unwrap_or(0);
+        if header.kind == Kind::Rts && queue != 0 {
+            self.announced.insert(header.token, queue);
+        }
+        queue
+    }
+
     fn check(&self, peer: Peer) -> Result<(), SendError> {
         if let Some(reason) = self.lost.get(&peer) {
             return Err(SendError::Lost(reason.clone()));
@@ -84,7 +111,7 @@ impl WideTransport {
     fn flow(&mut self, peer: Peer) -> &Arc<Flow> {
         self.flows
             .entry(peer)
-            .or_insert_with(|| Arc::new(Flow::new(peer, QUEUE)))
+            .or_insert_with(|| Arc::new(Flow::new(peer, QUEUE, KEPT)))
     }
 
     fn arrival(&mut self, arrival: Arrival, sink: &mut dyn Sink) {
@@ -115,6 +142,15 @@ impl Transport for WideTransport {
         }
     }
 
+    fn tune(&mut self, contexts: &[u32], tuning: Tuning) {
+        // Beyond so many they share one: what the last one asked for.
+        let known = contexts.iter().find_map(|c| self.queues.get(c)).copied();
+        let queue = known.unwrap_or(self.last_queue.saturating_add(1));
+        self.last_queue = self.last_queue.max(queue);
+        self.queues.extend(contexts.iter().map(|c| (*c, queue)));
+        self.handle.link.command(Command::Tune { queue, tuning });
+    }
+
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
         outbox::check(peer, header, payload);
         self.check(peer)?;
@@ -123,8 +159,10 @@ impl Transport for WideTransport {
             return Err(SendError::WouldBlock);
         }
         let flow = flow.clone();
+        let queue = self.queue(header);
         self.handle.link.command(Command::Frame {
             flow,
+            queue,
             bytes: outbox::encode(header, payload),
         });
         Ok(())
@@ -139,8 +177,14 @@ impl Transport for WideTransport {
         sent_token: u64,
     ) -> Result<(), SendError> {
         self.check(peer)?;
-        let bulk = Bulk::new(token, memory, length, sent_token);
-        self.handle.link.command(Command::Bulk { peer, bulk });
+        let queue = self.announced.remove(&sent_token).unwrap_or(0);
+        let long = Long {
+            token,
+            memory,
+            length,
+            sent_token,
+        };
+        self.handle.link.command(Command::Long { peer, queue, long });
         Ok(())
     }
 

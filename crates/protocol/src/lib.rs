@@ -3,9 +3,11 @@
 //!
 //! * [`matching`]: posted receives meet arriving messages, in MPI's order.
 //! * [`credit`]: how much a sender may send unasked, so that unexpected messages take bounded memory.
+//! * [`channel`]: numbered segments that survive the connections that carry them.
 //! * [`choice`]: which protocol a message uses.
 #![forbid(unsafe_code)]
 
+pub mod channel;
 pub mod choice;
 pub mod credit;
 mod links;

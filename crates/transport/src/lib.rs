@@ -53,6 +53,31 @@ pub struct Limits {
     pub bulk: bool,
 }
 
+/// Which traffic goes first where a link is the bottleneck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Before all others, on a connection of its own.
+    Latency,
+    /// As it comes.
+    #[default]
+    Normal,
+    /// After all others, and so that queues in the network stay short.
+    Bulk,
+}
+
+/// What the messages of a communicator ask of a transport between sites.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tuning {
+    /// Which goes first.
+    pub class: Class,
+    /// Bytes per second to each peer at most.
+    pub rate: Option<u64>,
+    /// Connections to a peer that are used side by side; `None`: as many as fill the link.
+    pub streams: Option<u16>,
+    /// Whether messages may be compressed where it pays; `None`: yes.
+    pub compress: Option<bool>,
+}
+
 /// Where the payload of an arriving frame shall go (streaming transports ask before they read it).
 #[derive(Debug)]
 pub enum Placement {
@@ -87,6 +112,9 @@ pub trait Transport: Send {
 
     /// What works towards this peer.
     fn limits(&self, peer: Peer) -> Limits;
+
+    /// Frames with these contexts, and the data of their messages, are treated so from now on. Transports that treat all alike do nothing.
+    fn tune(&mut self, _contexts: &[u32], _tuning: Tuning) {}
 
     /// Takes a frame whole or not at all. The payload may be reused when this returns `Ok`.
     /// `payload.len()` is [`Header::payload_bytes`], at most [`Limits::frame`].

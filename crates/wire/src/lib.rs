@@ -4,6 +4,7 @@
 //! * [`frame`]: the 32-byte header in front of every message between two MPI processes.
 //! * [`partitioned`]: how partitioned communication begins.
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
+//! * [`segment`]: what is on a connection between sites.
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
 //! * [`guard`]: what an agent and the guards of processes of a machine's own MPI say to each other.
@@ -23,4 +24,5 @@ pub mod hello;
 pub mod links;
 pub mod partitioned;
 pub mod place;
+pub mod segment;
 pub mod service;

@@ -3,11 +3,12 @@
 
 use std::sync::PoisonError;
 
-use super::Comm;
+use super::{Comm, traffic};
 use crate::info::Info;
+use crate::world::World;
 
 /// Hints that are kept, with their defaults; others are ignored, as the standard asks.
-const KNOWN: [(&str, Option<&str>); 7] = [
+const KNOWN: [(&str, Option<&str>); 11] = [
     ("mpi_assert_no_any_tag", Some("false")),
     ("mpi_assert_no_any_source", Some("false")),
     ("mpi_assert_exact_length", Some("false")),
@@ -19,6 +20,11 @@ const KNOWN: [(&str, Option<&str>); 7] = [
     (PLACEMENT_HINT, Some("false")),
     // Set by MPI_Comm_split_type: what the processes share.
     (RESOURCE_HINT, None),
+    // How messages are treated between sites.
+    (traffic::KEYS[0], Some("normal")),
+    (traffic::KEYS[1], None),
+    (traffic::KEYS[2], None),
+    (traffic::KEYS[3], Some("true")),
 ];
 
 /// Key that tells what kind of resource the processes of a communicator share.
@@ -37,7 +43,11 @@ pub fn kept(given: &Info) -> Info {
     let mut kept = Info::default();
     for (key, default) in KNOWN {
         let Ok(Some(value)) = given.get(key) else { continue };
-        if default.is_none() || value == "true" || value == "false" {
+        let sensible = match key {
+            key if traffic::KEYS.contains(&key) => traffic::makes_sense(key, value),
+            _ => default.is_none() || value == "true" || value == "false",
+        };
+        if sensible {
             // The same key and value were accepted before.
             let _ = kept.set(key, value);
         }
@@ -53,9 +63,12 @@ impl Comm {
     }
 
     /// MPI_Comm_set_info.
-    pub fn set_hints(&self, given: &Info) {
-        let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
-        hints.extend(&kept(given));
+    pub fn set_hints(&self, world: &World, given: &Info) {
+        self.hints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(&kept(given));
+        self.tune_traffic(world);
     }
 
     /// MPI_Comm_get_info: what is in use, defaults included.

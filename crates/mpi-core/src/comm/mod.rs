@@ -24,6 +24,7 @@ use crate::world::World;
 pub(crate) mod create;
 mod hints;
 mod split_type;
+mod traffic;
 
 pub(crate) use hints::asks_for_placement;
 pub use hints::kept;
@@ -121,6 +122,7 @@ impl Blueprint {
     pub(crate) fn build_and_hear(self, world: &World, numbers: Numbers) -> Result<Arc<Comm>> {
         let (numbers, news) = context::without_news(numbers);
         let comm = self.build(context::granted(numbers)?);
+        comm.tune_traffic(world);
         if news {
             comm.hear_links(world)?;
         }

@@ -125,7 +125,7 @@ extern "C" fn isthmus_MPI_Comm_create_from_group(
             }
             let comm = Comm::from_group(process::world()?, &group, &tag)?;
             comm.set_error_handler(handler);
-            comm.set_hints(&hints);
+            comm.set_hints(process::world()?, &hints);
             Ok(Some(comm))
         })
     })

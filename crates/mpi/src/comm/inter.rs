@@ -93,7 +93,7 @@ extern "C" fn isthmus_MPI_Intercomm_create_from_groups(
             let remote = || Ok((group::find(remote)?, remote_leader));
             let made = Comm::intercomm_from_groups(process::world()?, &local, local_leader, remote, &tag)?;
             made.set_error_handler(handler);
-            made.set_hints(&hints);
+            made.set_hints(process::world()?, &hints);
             Ok(Some(made))
         })
     })

@@ -269,7 +269,7 @@ extern "C" fn isthmus_MPI_Comm_get_name(comm: h::Comm, name: Out<c_char>, length
 extern "C" fn isthmus_MPI_Comm_set_info(comm: h::Comm, info: h::Info) -> c_int {
     call_on("MPI_Comm_set_info", comm, || {
         let (comm, given) = (find(comm)?, crate::info::find(info)?);
-        comm.set_hints(&given);
+        comm.set_hints(process::world()?, &given);
         // The call is collective over the communicator.
         match links::asks_for_refresh(&given) {
             true => comm.refresh_links(process::world()?),

@@ -2,12 +2,13 @@
 //! Reaching a peer: all its addresses, staggered, until a handshake on one of them is complete.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 
+use super::channels::Channel;
 use super::handshake::Handshake;
 use super::{Reactor, Task};
 use crate::link::PlainEvent;
@@ -19,6 +20,21 @@ const STAGGER: Duration = Duration::from_millis(200);
 /// Wait before an address is tried again, doubled each time up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// Refusals, within about 1.5 s, that tell that a process is gone and not only its connections.
+const REFUSALS: u32 = 5;
+/// The same, within about 15 s, for a process that we never reached but that reached us, and closed the connection: it may be behind a
+/// firewall that refuses, but then it would have called again by now.
+const MORE_REFUSALS: u32 = 12;
+
+/// Where a peer was when the connection broke.
+pub(super) enum LastSeen {
+    Nowhere,
+    /// It answered there.
+    Listening(SocketAddr),
+    /// It called from there.
+    Calling(IpAddr),
+}
 
 /// A peer that is being dialled.
 pub(super) struct Dial {
@@ -64,6 +80,22 @@ impl Dial {
         if let Some(next) = self.candidates.iter_mut().find(|c| c.tries == 0 && c.attempt.is_none()) {
             next.try_at = next.try_at.min(now);
         }
+    }
+
+    /// Where the peer listened, nobody does any more.
+    fn is_refused(&self, last: &LastSeen) -> bool {
+        let (there, refusals): (&dyn Fn(&&Candidate) -> bool, u32) = match last {
+            LastSeen::Nowhere => return false,
+            LastSeen::Listening(address) => (&|c| c.address == *address, REFUSALS),
+            LastSeen::Calling(ip) => (&|c| c.address.ip().to_canonical() == *ip, MORE_REFUSALS),
+        };
+        let refused = |c: &Candidate| c.tries >= refusals && c.outcome.contains("refused");
+        self.purpose == Purpose::Resume && self.candidates.iter().find(there).is_some_and(refused)
+    }
+
+    /// For people: what was tried, and what might help.
+    pub(super) fn explain(&self) -> String {
+        format!("Tried {}. {}", self.report(), self.cure())
     }
 
     fn next_time(&self) -> Option<Instant> {
@@ -195,6 +227,13 @@ impl Reactor {
         if let Some(next) = dial.next_time() {
             self.alarm(next);
         }
+        let Some(last) = self.channels.get(&peer).map(Channel::last_seen) else {
+            return;
+        };
+        if let Some(dial) = self.dials.get(&peer).filter(|d| d.is_refused(&last)) {
+            let report = dial.explain();
+            self.still_away(peer, &report, true);
+        }
     }
 
     /// The peer has a connection, or is not wanted any more.
@@ -217,7 +256,7 @@ impl Reactor {
         );
         let way = dial.way;
         self.give_up_dial(peer);
-        if way == Reach::Tls && self.still_away(peer, &reason) {
+        if way == Reach::Tls && self.still_away(peer, &reason, false) {
             return;
         }
         if way == Reach::Tls && self.forget_unused(peer) {

@@ -6,6 +6,9 @@ mod channels;
 mod dial;
 mod early;
 mod handshake;
+mod lane;
+mod lanes;
+mod moving;
 mod probe;
 mod slots;
 
@@ -14,7 +17,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use isthmus_identity::Identity;
-use isthmus_transport::Peer;
+use isthmus_protocol::channel::Lane;
+use isthmus_transport::{Peer, Tuning};
 use isthmus_wire::hello::Purpose;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::io::Errno;
@@ -58,8 +62,8 @@ type ReachOf = Arc<dyn Fn(Peer) -> Reach + Send + Sync>;
 /// What a descriptor belongs to.
 enum Task {
     Handshake(Handshake),
-    /// The connection of a wide-area channel.
-    Wide(Peer),
+    /// A connection of a wide-area channel.
+    Wide(Peer, Lane),
     /// A plain connection on which the first frames are sent before the main thread gets it.
     Handing(Handing),
 }
@@ -71,6 +75,10 @@ pub(crate) struct Reactor {
     prover: Prover,
     identity: Option<Identity>,
     dial_time: Duration,
+    /// How long a peer may stay away.
+    away_time: Duration,
+    /// All times of channels are since then.
+    began: Instant,
     door: Door,
     link: Arc<Link>,
     poller: Poller,
@@ -81,6 +89,8 @@ pub(crate) struct Reactor {
     /// First frames of plain channels that are being dialled.
     early: FxHashMap<Peer, Arc<Early>>,
     channels: FxHashMap<Peer, Channel>,
+    /// By queue.
+    tunings: FxHashMap<u8, Tuning>,
     rounds: Rounds,
     /// Channels with something to send.
     busy: Vec<Peer>,
@@ -105,6 +115,8 @@ impl Reactor {
             prover: Prover::new(&config.secret, &config.job),
             identity: config.identity,
             dial_time: config.dial_time,
+            away_time: config.away_time,
+            began: Instant::now(),
             door: Door::new(config.listener),
             link,
             poller,
@@ -113,6 +125,7 @@ impl Reactor {
             taken: FxHashSet::default(),
             early: FxHashMap::default(),
             channels: FxHashMap::default(),
+            tunings: FxHashMap::default(),
             rounds: Rounds::default(),
             busy: Vec::new(),
             scratch: Scratch::new(),
@@ -153,10 +166,10 @@ impl Reactor {
             LISTENER => self.accept(),
             number => match self.slots.get(number) {
                 Some(Task::Handshake(_)) => self.handshake(number),
-                Some(Task::Wide(peer)) => {
-                    let peer = *peer;
+                Some(Task::Wide(peer, lane)) => {
+                    let (peer, lane) = (*peer, *lane);
                     if event.read {
-                        self.receive(peer);
+                        self.receive(peer, lane);
                     }
                     if event.write {
                         self.send(peer);
@@ -175,8 +188,9 @@ impl Reactor {
         for command in commands.drain(..) {
             match command {
                 Command::Dial { peer, early } => self.dial_plain(peer, early),
-                Command::Frame { flow, bytes } => self.frame(flow, bytes),
-                Command::Bulk { peer, bulk } => self.bulk(peer, bulk),
+                Command::Frame { flow, queue, bytes } => self.frame(flow, queue, bytes),
+                Command::Long { peer, queue, long } => self.long(peer, queue, long),
+                Command::Tune { queue, tuning } => self.tune(queue, tuning),
                 Command::Expect {
                     peer,
                     token,
@@ -222,10 +236,11 @@ impl Reactor {
 
     fn timers(&mut self) {
         let now = Instant::now();
-        if self.timer.is_none_or(|t| t > now) {
+        let Some(due) = self.timer.filter(|t| *t <= now) else {
             return;
-        }
+        };
         self.timer = None;
+        self.upkeep(now - due);
         self.open_door(now);
         self.expire_handshakes(now);
         self.dial_timers(now);
@@ -262,12 +277,13 @@ impl Reactor {
         let Some(Task::Handshake(handshake)) = self.slots.get_mut(number) else {
             return;
         };
-        let (taken, channels, me) = (&self.taken, &self.channels, self.me);
+        let (taken, channels, me, now) = (&self.taken, &self.channels, self.me, self.began.elapsed());
         let admits = |peer: Peer, purpose: Purpose| match (purpose, channels.get(&peer)) {
             (Purpose::First, _) => !taken.contains(&peer),
-            (_, None) => false,
+            (Purpose::Resume, None) => !taken.contains(&peer),
+            (Purpose::More, None) => false,
             (Purpose::More, Some(channel)) => channel.admits_more(),
-            (Purpose::Resume, Some(channel)) => channel.admits_resumption(me < peer),
+            (Purpose::Resume, Some(channel)) => channel.admits_resumption(me < peer, now),
         };
         let mut context = Context {
             me,
@@ -288,8 +304,8 @@ impl Reactor {
             }
             Outcome::Failed(reason) => self.handshake_ended(number, &reason),
             Outcome::Proven(peer, proven) => {
-                self.forget(number);
-                self.adopt(peer, proven);
+                let dialled = self.forget(number).is_some();
+                self.adopt(peer, proven, dialled);
             }
         }
     }
@@ -318,7 +334,7 @@ impl Reactor {
 
     /// This connection carries the channel from now on; all other attempts are given up. However it came about, here what makes
     /// connections ends and the channel begins.
-    fn adopt(&mut self, peer: Peer, proven: Proven) {
+    fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool) {
         if !matches!(
             &proven,
             Proven::Wide {
@@ -345,7 +361,7 @@ impl Reactor {
             }
             Proven::Wide { secure, early, purpose } => {
                 self.poller.remove(&secure.socket);
-                self.open_lane(peer, *secure, &early, purpose);
+                self.open_lane(peer, (*secure, dialled), &early, purpose);
             }
         }
     }

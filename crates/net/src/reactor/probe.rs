@@ -164,7 +164,7 @@ impl Reactor {
 
     /// The channel is used: from time to time a round trip.
     pub(super) fn measure_used(&mut self, peer: Peer, now: Instant) {
-        let idle = |c: &Channel| c.state == State::Open && c.outbox.is_empty() && c.gauge.is_due(now);
+        let idle = |c: &Channel| c.state == State::Open && c.queues.is_empty() && c.gauge.is_due(now);
         if self.channels.get(&peer).is_some_and(idle) && !self.closing {
             self.ask(peer);
         }
@@ -186,7 +186,7 @@ impl Reactor {
     fn say(&mut self, peer: Peer, what: Probe, number: u64) {
         let channel = self.channel(peer);
         if channel.state == State::Open {
-            channel.outbox.push_own(&Header::probe(what, 0, number).encode());
+            channel.push_loose(&Header::probe(what, 0, number).encode());
             self.want_to_send(peer);
         }
     }

@@ -73,6 +73,7 @@ pub(crate) fn config(
         identity: Some(identity(authority, rank)),
         listener,
         dial_time: Config::DIAL_TIME,
+        away_time: Config::AWAY_TIME,
     }
 }
 

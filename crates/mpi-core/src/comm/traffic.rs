@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the messages of a communicator are treated between sites: info hints that say so.
+//!
+//! | key | value | meaning |
+//! |---|---|---|
+//! | `isthmus_class` | `latency`, `normal`, `bulk` | which goes first where a link is the bottleneck |
+//! | `isthmus_rate` | bytes per second, with K, M or G; or bits with `kbit`, `mbit`, `gbit` | each process sends no faster to each peer |
+//! | `isthmus_streams` | 1 to 64 | connections side by side |
+//! | `isthmus_compress` | `true`, `false` | whether messages may be compressed where it pays |
+
+use std::sync::atomic::Ordering;
+
+use isthmus_engine::{TrafficClass, TrafficTuning};
+
+use super::Comm;
+use crate::info::Info;
+use crate::world::World;
+
+/// Keys of these hints.
+pub(super) const KEYS: [&str; 4] = ["isthmus_class", "isthmus_rate", "isthmus_streams", "isthmus_compress"];
+
+const MAX_STREAMS: u16 = 64;
+
+/// Whether the value makes sense for one of [`KEYS`].
+pub(super) fn makes_sense(key: &str, value: &str) -> bool {
+    match key {
+        "isthmus_class" => class(value).is_some(),
+        "isthmus_rate" => rate(value).is_some(),
+        "isthmus_streams" => streams(value).is_some(),
+        _ => matches!(value, "true" | "false"),
+    }
+}
+
+fn class(text: &str) -> Option<TrafficClass> {
+    Some(match text {
+        "latency" => TrafficClass::Latency,
+        "normal" => TrafficClass::Normal,
+        "bulk" => TrafficClass::Bulk,
+        _ => return None,
+    })
+}
+
+/// Bytes per second.
+fn rate(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let (factor, divisor) = match unit {
+        "" => (1, 1),
+        "K" => (1_000, 1),
+        "M" => (1_000_000, 1),
+        "G" => (1_000_000_000, 1),
+        "kbit" => (1_000, 8),
+        "mbit" => (1_000_000, 8),
+        "gbit" => (1_000_000_000, 8),
+        _ => return None,
+    };
+    let rate = number.parse::<u64>().ok()?.checked_mul(factor)? / divisor;
+    // Less than a frame per second would be a standstill.
+    (rate >= 1000).then_some(rate)
+}
+
+fn streams(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|n| (1..=MAX_STREAMS).contains(n))
+}
+
+fn tuning(hints: &Info) -> TrafficTuning {
+    let value = |key: &str| hints.get(key).ok().flatten();
+    TrafficTuning {
+        class: value(KEYS[0]).and_then(class).unwrap_or_default(),
+        rate: value(KEYS[1]).and_then(rate),
+        streams: value(KEYS[2]).and_then(streams),
+        compress: value(KEYS[3]).map(|text| text == "true"),
+    }
+}
+
+impl Comm {
+    /// The hints take effect on messages that are sent from now on.
+    pub(super) fn tune_traffic(&self, world: &World) {
+        let tuning = tuning(&self.hints());
+        // A context may have belonged to a communicator that was freed; as long as there was no hint it does not matter.
+        if tuning != TrafficTuning::default() {
+            world.traffic_tuned().store(true, Ordering::Relaxed);
+        } else if !world.traffic_tuned().load(Ordering::Relaxed) {
+            return;
+        }
+        let context = self.context();
+        world.engine().lock().tune_traffic(&[context, context + 1], tuning);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_make_sense() {
+        for (key, value) in [
+            ("isthmus_class", "latency"),
+            ("isthmus_rate", "2000"),
+            ("isthmus_rate", "80mbit"),
+            ("isthmus_streams", "64"),
+            ("isthmus_compress", "false"),
+        ] {
+            assert!(makes_sense(key, value), "{key} {value}");
+        }
+        for (key, value) in [
+            ("isthmus_class", "fast"),
+            ("isthmus_rate", "10"),
+            ("isthmus_rate", "-5M"),
+            ("isthmus_rate", "99999999999999999999"),
+            ("isthmus_rate", "5 M"),
+            ("isthmus_streams", "0"),
+            ("isthmus_streams", "65"),
+            ("isthmus_compress", "perhaps"),
+        ] {
+            assert!(!makes_sense(key, value), "{key} {value}");
+        }
+        assert_eq!((rate("80mbit"), rate("3M")), (Some(10_000_000), Some(3_000_000)));
+    }
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What waits to be sent on one channel: per queue copied frames and user memory. Knows no clock.
+//!
+//! Every communicator that asks for a treatment of its own has a queue of its own; the others share the first one. Of several queues the one of
+//! the better class goes first; of several of one class each has its turn. Within a queue frames go before long messages, which
+//! are cut into fragments, so that a short message waits for one fragment at most.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use isthmus_datatype::raw::ReadMemory;
+use isthmus_protocol::channel::Place;
+use isthmus_transport::{Class, Tuning};
+
+/// Bytes of a segment: the unit in which work is spread over connections. Its header and TLS add 0.1 %.
+pub(crate) const SEGMENT: usize = 64 << 10;
+/// Frames shorter than this are collected into one segment.
+const SHORT: usize = 8 << 10;
+/// Every so many turns a queue that was passed over goes first, lest it waits for ever.
+const PATIENCE: u32 = 16;
+/// Time that a queue with a limited rate may save up: pieces leave late when the thread has other work.
+const SAVED: Duration = Duration::from_millis(20);
+
+/// Bytes of a segment, until it is acknowledged.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Owned(Arc<Vec<u8>>, Range<usize>),
+    /// Of the user; lives until its message was reported as sent.
+    Memory(ReadMemory, u64, usize),
+}
+
+impl Body {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Owned(_, range) => range.len(),
+            Self::Memory(_, _, length) => *length,
+        }
+    }
+
+    /// From this byte on.
+    pub(crate) fn slice(&self, from: usize) -> &[u8] {
+        match self {
+            Self::Owned(bytes, range) => &bytes[range.start + from..range.end],
+            Self::Memory(memory, offset, length) => memory.slice(*offset as isize + from as isize, length - from),
+        }
+    }
+}
+
+/// What is kept of a segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) body: Body,
+    /// Of the segment's header.
+    pub(crate) flags: u8,
+    /// Bytes without compression.
+    pub(crate) plain: usize,
+    /// The long message that it is a part of; `None`: frames.
+    pub(crate) long: Option<u64>,
+    /// The user has its memory back.
+    pub(crate) copied: bool,
+    pub(crate) class: Class,
+}
+
+impl Held {
+    /// Bytes of frames that the main thread accounts for.
+    pub(crate) fn frames(&self) -> usize {
+        if self.long.is_none() { self.plain } else { 0 }
+    }
+}
+
+/// A long message on its way.
+#[derive(Debug)]
+pub(crate) struct Long {
+    /// Receiver's request.
+    pub(crate) token: u64,
+    /// From its origin.
+    pub(crate) memory: ReadMemory,
+    /// Bytes.
+    pub(crate) length: u64,
+    /// Reported when the memory is not needed any more.
+    pub(crate) sent_token: u64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    tuning: Tuning,
+    frames: VecDeque<Arc<Vec<u8>>>,
+    /// Bytes of the first frame that are gone.
+    gone: usize,
+    /// Of the next byte in the stream of frames.
+    position: u64,
+    longs: VecDeque<(u64, Long, u64)>,
+    /// With a limited rate: when the next segment may leave.
+    free_at: Duration,
+    passed_over: u32,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.frames.is_empty() && self.longs.is_empty()
+    }
+
+    /// Bytes of the next segment at most.
+    fn piece(&self) -> usize {
+        // Twenty pieces per second, as long as they are worth it.
+        self.tuning
+            .rate
+            .map_or(SEGMENT, |rate| ((rate / 20) as usize).clamp(4096, SEGMENT))
+    }
+
+    /// The next segment, and the long message that it ends.
+    fn take(&mut self, id: u8, limit: usize) -> Option<(Place, Held, Option<u64>)> {
+        if self.frames.is_empty() {
+            return self.fragment(limit);
+        }
+        let (body, position) = (self.frame_bytes(limit)?, self.position);
+        let length = body.len();
+        self.position += length as u64;
+        let held = Held {
+            body,
+            flags: 0,
+            plain: length,
+            long: None,
+            copied: false,
+            class: self.tuning.class,
+        };
+        Some((Place::Ordered { queue: id, position }, held, None))
+    }
+
+    /// The next bytes of the stream of frames: a part of a long frame, or many short ones.
+    fn frame_bytes(&mut self, limit: usize) -> Option<Body> {
+        let first = self.frames.front()?;
+        let left = first.len() - self.gone;
+        if left > SHORT || self.frames.len() == 1 {
+            let range = self.gone..self.gone + left.min(limit);
+            let bytes = first.clone();
+            self.gone = range.end;
+            if self.gone == bytes.len() {
+                self.frames.pop_front();
+                self.gone = 0;
+            }
+            return Some(Body::Owned(bytes, range));
+        }
+        let mut out = Vec::with_capacity(limit.min(SEGMENT));
+        while let Some(first) = self.frames.front() {
+            let rest = &first[self.gone..];
+            if !out.is_empty() && out.len() + rest.len() > limit {
+                break;
+            }
+            out.extend_from_slice(rest);
+            self.frames.pop_front();
+            self.gone = 0;
+        }
+        let range = 0..out.len();
+        Some(Body::Owned(Arc::new(out), range))
+    }
+
+    fn fragment(&mut self, limit: usize) -> Option<(Place, Held, Option<u64>)> {
+        let (id, long, offset) = self.longs.front_mut()?;
+        let length = usize::try_from(long.length - *offset).map_or(limit, |left| left.min(limit));
+        let held = Held {
+            body: Body::Memory(long.memory, *offset, length),
+            flags: 0,
+            plain: length,
+            long: Some(*id),
+            copied: false,
+            class: self.tuning.class,
+        };
+        let place = Place::Fragment {
+            token: long.token,
+            offset: *offset,
+        };
+        *offset += length as u64;
+        let over = (*offset == long.length).then_some(*id);
+        if over.is_some() {
+            self.longs.pop_front();
+        }
+        Some((place, held, over))
+    }
+
+    fn charge(&mut self, bytes: usize, now: Duration) {
+        if let Some(rate) = self.tuning.rate {
+            let time = Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
+            self.free_at = self.free_at.max(now.saturating_sub(SAVED)) + time;
+        }
+    }
+}
+
+/// Which segments a connection takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    All,
+    /// It is kept free for those.
+    LatencyOnly,
+    /// Another one is kept free for those.
+    AllButLatency,
+}
+
+impl Takes {
+    pub(crate) fn takes(self, class: Class) -> bool {
+        match self {
+            Self::All => true,
+            Self::LatencyOnly => class == Class::Latency,
+            Self::AllButLatency => class != Class::Latency,
+        }
+    }
+}
+
+/// All queues of a channel.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    all: BTreeMap<u8, Queue>,
+    /// Bytes of frames that wait.
+    waiting: usize,
+    longs: u64,
+    last: u8,
+    /// Long messages all of which has left.
+    pub(crate) over: Vec<u64>,
+}
+
+impl Queues {
+    pub(crate) fn tune(&mut self, id: u8, tuning: Tuning) {
+        self.all.entry(id).or_default().tuning = tuning;
+    }
+
+    /// Of the queue of the last segment.
+    pub(crate) fn last_tuning(&self) -> Tuning {
+        self.all.get(&self.last).map_or_else(Tuning::default, |q| q.tuning)
+    }
+
+    /// Connections that the communicators ask for: the most of them.
+    pub(crate) fn streams(&self) -> Option<u16> {
+        self.all.values().filter_map(|q| q.tuning.streams).max()
+    }
+
+    pub(crate) fn push_frame(&mut self, id: u8, bytes: Vec<u8>) {
+        self.waiting += bytes.len();
+        self.all.entry(id).or_default().frames.push_back(Arc::new(bytes));
+    }
+
+    /// Gives the number by which [`Held::long`] names it.
+    pub(crate) fn push_long(&mut self, id: u8, long: Long) -> u64 {
+        self.longs += 1;
+        self.all.entry(id).or_default().longs.push_back((self.longs, long, 0));
+        self.longs
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.values().all(Queue::is_empty)
+    }
+
+    /// Bytes of frames that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether any communicator makes way for others.
+    pub(crate) fn any_bulk(&self) -> bool {
+        self.all.values().any(|q| q.tuning.class == Class::Bulk)
+    }
+
+    /// Whether any communicator is of the class that is not to wait.
+    pub(crate) fn any_latency(&self) -> bool {
+        self.all.values().any(|q| q.tuning.class == Class::Latency)
+    }
+
+    /// Whether something may leave now; else when.
+    pub(crate) fn next_at(&self, now: Duration) -> Option<Duration> {
+        let waiting = self.all.values().filter(|q| !q.is_empty());
+        waiting.map(|q| if q.tuning.rate.is_some() { q.free_at } else { now }).min()
+    }
+
+    /// The next segment.
+    pub(crate) fn take(&mut self, takes: Takes, now: Duration) -> Option<(Place, Held)> {
+        let (last, mut best) = (self.last, None);
+        for (id, queue) in &mut self.all {
+            let ready = !queue.is_empty() && (queue.tuning.rate.is_none() || queue.free_at <= now);
+            if !ready || !takes.takes(queue.tuning.class) {
+                continue;
+            }
+            let class = if queue.passed_over >= PATIENCE {
+                Class::Latency
+            } else {
+                queue.tuning.class
+            };
+            queue.passed_over += 1;
+            // Frames before fragments; in turns.
+            let rank = (class, queue.frames.is_empty(), *id <= last, *id);
+            if best.is_none_or(|b| rank < b) {
+                best = Some(rank);
+            }
+        }
+        let (.., id) = best?;
+        self.last = id;
+        let queue = self.all.get_mut(&id)?;
+        queue.passed_over = 0;
+        let (place, held, over) = queue.take(id, queue.piece())?;
+        queue.charge(held.body.len(), now);
+        self.waiting -= held.frames();
+        self.over.extend(over);
+        Some((place, held))
+    }
+
+    /// Forgets everything but the tuning; the memory of the user is not touched again.
+    pub(crate) fn clear(&mut self) {
+        self.waiting = 0;
+        for queue in self.all.values_mut() {
+            queue.frames.clear();
+            queue.longs.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuned(class: Class, rate: Option<u64>) -> Tuning {
+        Tuning {
+            class,
+            rate,
+            ..Tuning::default()
+        }
+    }
+
+    fn sizes(queues: &mut Queues, count: usize) -> Vec<(Place, usize)> {
+        let one = |_| queues.take(Takes::All, Duration::ZERO).map(|(p, h)| (p, h.body.len()));
+        (0..count).map_while(one).collect()
+    }
+
+    fn ordered(queue: u8, position: u64) -> Place {
+        Place::Ordered { queue, position }
+    }
+
+    #[test]
+    fn short_frames_leave_together_and_long_ones_in_parts() {
+        let mut queues = Queues::default();
+        (0..3).for_each(|_| queues.push_frame(0, vec![1; 100]));
+        queues.push_frame(0, vec![2; SEGMENT + 5]);
+        queues.push_frame(0, vec![3; 7]);
+        assert_eq!(queues.waiting(), 312 + SEGMENT);
+        let first = sizes(&mut queues, 1);
+        assert_eq!(first, [(ordered(0, 0), 300)]);
+        assert_eq!(sizes(&mut queues, 9), [(ordered(0, 300), SEGMENT), (ordered(0, 300 + SEGMENT as u64), 12)]);
+        assert!(queues.is_empty() && queues.waiting() == 0);
+    }
+
+    #[test]
+    fn the_better_class_goes_first_and_nobody_waits_for_ever() {
+        let mut queues = Queues::default();
+        queues.tune(1, tuned(Class::Latency, None));
+        queues.tune(2, tuned(Class::Bulk, None));
+        (0..40).for_each(|_| queues.push_frame(2, vec![0; SHORT + 1]));
+        (0..40).for_each(|_| queues.push_frame(0, vec![0; SHORT + 1]));
+        queues.push_frame(1, vec![0; 10]);
+        let order: Vec<u8> = sizes(&mut queues, 40)
+            .iter()
+            .filter_map(|(p, _)| match p {
+                Place::Ordered { queue, .. } => Some(*queue),
+                Place::Fragment { .. } => None,
+            })
+            .collect();
+        assert_eq!(order[0], 1);
+        assert_eq!(order[1..].iter().filter(|q| **q == 2).count(), 2);
+    }
+
+    #[test]
+    fn a_limited_rate_is_kept() {
+        let mut queues = Queues::default();
+        queues.tune(3, tuned(Class::Normal, Some(1_000_000)));
+        queues.push_frame(3, vec![0; 2_000_000]);
+        let (mut now, mut bytes) = (Duration::from_secs(5), 0);
+        let end = now + Duration::from_secs(1);
+        while now < end {
+            while let Some((_, held)) = queues.take(Takes::All, now) {
+                bytes += held.body.len();
+            }
+            now = queues.next_at(now).unwrap();
+        }
+        assert!((990_000..1_080_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn long_messages_are_cut_and_named() {
+        let data = vec![7; 3 * SEGMENT / 2];
+        let length = data.len();
+        // SAFETY: `data` outlives every use below and is not written.
+        let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, length as isize) };
+        let mut queues = Queues::default();
+        let long = Long {
+            token: 8,
+            memory,
+            length: length as u64,
+            sent_token: 77,
+        };
+        let id = queues.push_long(0, long);
+        queues.push_frame(0, vec![1; 10]);
+        assert_eq!(sizes(&mut queues, 1), [(ordered(0, 0), 10)]);
+        let (place, held) = queues.take(Takes::AllButLatency, Duration::ZERO).unwrap();
+        assert_eq!((place, held.long), (Place::Fragment { token: 8, offset: 0 }, Some(id)));
+        assert_eq!(held.body.slice(SEGMENT - 1), [7]);
+        assert!(queues.take(Takes::LatencyOnly, Duration::ZERO).is_none());
+        let offset = SEGMENT as u64;
+        assert_eq!(sizes(&mut queues, 9), [(Place::Fragment { token: 8, offset }, SEGMENT / 2)]);
+        assert!(queues.is_empty());
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection of a channel.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use isthmus_protocol::channel::Vigil;
+
+use crate::receiver::Reading;
+use crate::secure::Secure;
+use crate::socket::Interest;
+use crate::writing::Writing;
+
+pub(super) struct Connection {
+    pub(super) secure: Secure,
+    /// Of its slot.
+    pub(super) number: u64,
+    /// What the poller watches for; `None` when it does not.
+    pub(super) watched: Option<Interest>,
+    pub(super) reading: Reading,
+    pub(super) writing: Writing,
+    pub(super) vigil: Vigil,
+    pub(super) opened: Duration,
+    /// The peer has said what it has, or never had anything.
+    pub(super) ready: bool,
+    /// The farewell was said on it.
+    pub(super) farewell: bool,
+}
+
+impl Connection {
+    pub(super) fn new(secure: Secure, number: u64, now: Duration, ready: bool) -> Self {
+        Self {
+            secure,
+            number,
+            watched: None,
+            reading: Reading::new(),
+            writing: Writing::default(),
+            vigil: Vigil::new(now),
+            opened: now,
+            ready,
+            farewell: false,
+        }
+    }
+
+    /// Whether everything it was given is with the kernel.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.writing.is_between() && !self.secure.full()
+    }
+
+    /// Of the other end, or of what stands for it.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        let address = socket2::SockRef::from(&self.secure.socket).peer_addr().ok()?;
+        address.as_socket()
+    }
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connections of channels come and go; silence; how long a peer may stay away.
+
+use std::time::{Duration, Instant};
+
+use isthmus_protocol::channel::{Duty, Lane};
+use isthmus_transport::Peer;
+use isthmus_wire::hello::Purpose;
+use isthmus_wire::segment::{Kind, Segment};
+
+use super::channels::{Away, Channel, State};
+use super::handshake::Handshake;
+use super::lane::Connection;
+use super::{Reactor, Task};
+use crate::pacing;
+use crate::pipe::Look;
+use crate::secure::Secure;
+use crate::socket::{self, Interest};
+use crate::start::Reach;
+use crate::tcpinfo::{TcpInfo, tcp_info};
+
+/// Most connections of one channel.
+pub(super) const MAX_STREAMS: usize = 64;
+/// A connection this young is not replaced by one that the other end began at the same time.
+const YOUNG: Duration = Duration::from_secs(1);
+/// Why a connection was given up.
+const SILENT: &str = "nothing was heard on it for 3 s";
+/// Waking up so late, the process had been stopped: nobody can be blamed for silence.
+const STOPPED: Duration = Duration::from_secs(2);
+
+impl Channel {
+    /// Whether one more stream is welcome.
+    pub(super) fn admits_more(&self) -> bool {
+        self.state == State::Open && self.connections.len() < MAX_STREAMS
+    }
+
+    /// Whether a connection that replaces all others is welcome. `deciding`: this end decides which one is used.
+    pub(super) fn admits_resumption(&self, deciding: bool, now: Duration) -> bool {
+        let young = |c: &Connection| now.saturating_sub(c.opened) < YOUNG;
+        self.state != State::Ended && !(deciding && self.connections.values().any(young))
+    }
+}
+
+impl Channel {
+    /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
+    fn be_polite(&mut self, look: &Look) {
+        let kept_free = self.queues.any_latency() && self.connections.len() > 1;
+        if !kept_free && !self.queues.any_bulk() {
+            return;
+        }
+        let Some(rate) = self.pipe.polite(look) else { return };
+        let pacing = self.connections.values().skip(usize::from(kept_free));
+        let share = rate / pacing.clone().count().max(1) as f64;
+        for connection in pacing {
+            pacing::limit(&connection.secure.socket, share as u64);
+        }
+    }
+}
+
+impl Reactor {
+    /// Since the thread began.
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// As `alarm`, for times since the thread began.
+    pub(super) fn alarm_at(&mut self, at: Duration) {
+        if let Some(at) = self.began.checked_add(at) {
+            self.alarm(at);
+        }
+    }
+
+    /// A connection that is proven to be the peer's, and whether we dialled it. `early`: what the peer sent right behind its part of the handshake.
+    pub(super) fn open_lane(&mut self, peer: Peer, (secure, dialled): (Secure, bool), early: &[u8], purpose: Purpose) {
+        let now = self.now();
+        if self.channel(peer).state == State::Ended {
+            return;
+        }
+        if purpose == Purpose::Resume {
+            let old: Vec<Lane> = self.channel(peer).connections.keys().copied().collect();
+            old.into_iter().for_each(|lane| self.drop_lane(peer, lane));
+        }
+        let channel = self.channel(peer);
+        let lane = channel.next_lane;
+        channel.next_lane += 1;
+        let ready = purpose == Purpose::First;
+        let number = self.slots.insert(Task::Wide(peer, lane));
+        let channel = self.channel(peer);
+        let mut connection = Connection::new(secure, number, now, ready);
+        connection.writing.control(&channel.receiver.incoming.hello().encode());
+        if purpose == Purpose::More {
+            channel.coming = channel.coming.saturating_sub(usize::from(dialled));
+        } else {
+            let address = connection.address();
+            channel.address = address.filter(|_| dialled);
+            channel.caller = address.map(|a| a.ip().to_canonical()).filter(|_| !dialled);
+        }
+        channel.out.open(lane);
+        channel.connections.insert(lane, connection);
+        channel.traffic.streams = channel.traffic.streams.max(channel.connections.len() as u64);
+        if channel.state != State::Farewell {
+            channel.state = State::Open;
+        }
+        let back = channel.away.take();
+        if let Some(away) = &back {
+            let time = now.saturating_sub(away.since);
+            channel.traffic.cuts += 1;
+            channel.traffic.away += time;
+        }
+        let farewell = channel.state == State::Farewell;
+        if farewell {
+            self.say_farewell(peer);
+        }
+        self.watch(peer);
+        self.busy.push(peer);
+        if purpose == Purpose::First {
+            self.measure_new(peer);
+        }
+        self.fed_early(peer, lane, early);
+        self.alarm_at(now + Duration::from_millis(100));
+    }
+
+    fn fed_early(&mut self, peer: Peer, lane: Lane, early: &[u8]) {
+        use crate::receiver::Takers;
+        let now = self.now();
+        let Some(channel) = self.channels.get_mut(&peer) else {
+            return;
+        };
+        let Channel {
+            connections, receiver, ..
+        } = channel;
+        let Some(connection) = connections.get_mut(&lane) else {
+            return;
+        };
+        let mut to = Takers {
+            peer,
+            now,
+            arrivals: &mut self.arrivals,
+            told: Vec::new(),
+            probes: Vec::new(),
+        };
+        let fed = connection.reading.feed(early, receiver, &mut to);
+        let (told, probes) = (to.told, to.probes);
+        let at = Instant::now();
+        probes.iter().for_each(|header| self.probed(peer, header, at));
+        for one in told {
+            self.told(peer, lane, one);
+        }
+        if let Err(fault) = fed {
+            self.broken_rules(peer, &fault);
+        }
+        self.deliver();
+    }
+
+    /// One more stream that we dialled came to nothing.
+    pub(super) fn one_more_failed(&mut self, peer: Peer) {
+        let channel = self.channel(peer);
+        channel.coming = channel.coming.saturating_sub(1);
+    }
+
+    /// The peer would like so many connections in all, and cannot dial, as it was dialled.
+    pub(super) fn streams_wanted(&mut self, peer: Peer, count: u64) {
+        self.dial_more(peer, usize::try_from(count).unwrap_or(MAX_STREAMS).min(MAX_STREAMS));
+    }
+
+    /// Makes connections beside the present ones, the same way, until there are so many.
+    fn dial_more(&mut self, peer: Peer, count: usize) {
+        let deadline = Instant::now() + self.dial_time;
+        loop {
+            let channel = self.channel(peer);
+            let Some(address) = channel.address else { return };
+            if channel.state != State::Open || channel.connections.len() + channel.coming >= count {
+                return;
+            }
+            let Ok(socket) = socket::connect(address) else { return };
+            let handshake = Handshake::dial(socket, deadline, (peer, 0), Reach::Tls, Purpose::More);
+            let number = self.slots.insert(Task::Handshake(handshake));
+            let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
+                return;
+            };
+            let added = handshake.socket().map(|s| self.poller.add(s, number, Interest::WRITE));
+            if !matches!(added, Some(Ok(()))) {
+                self.slots.remove(number);
+                return;
+            }
+            self.channel(peer).coming += 1;
+            self.alarm(deadline);
+        }
+    }
+
+    /// Looks whether the link is full.
+    fn look(&mut self, peer: Peer, now: Duration) {
+        let channel = self.channel(peer);
+        if now < channel.look_at || channel.connections.is_empty() {
+            return;
+        }
+        let infos: Vec<TcpInfo> = channel.connections.values().filter_map(|c| tcp_info(&c.secure.socket)).collect();
+        let wanted = channel.queues.streams().map(usize::from);
+        let look = Look {
+            acknowledged: channel.traffic.acknowledged,
+            backlog: !std::mem::take(&mut channel.ran_dry) && !channel.queues.is_empty(),
+            round_trip: infos.iter().map(|i| i.round_trip).max().unwrap_or_default(),
+            shortest: infos.iter().map(|i| i.shortest).filter(|t| !t.is_zero()).min().unwrap_or_default(),
+            streams: channel.connections.len() + channel.coming,
+            most: MAX_STREAMS,
+        };
+        let resent: u64 = infos.iter().map(|i| i.resent).sum();
+        channel.traffic.retransmitted = channel.traffic.retransmitted.max(resent);
+        channel.look_at = now + look.shortest.max(Duration::from_millis(50));
+        let again = channel.look_at;
+        let busy = !channel.is_idle();
+        let mut more = channel.pipe.look(now, &look);
+        channel.be_polite(&look);
+        // With a class that is not to wait there is one more, for it alone.
+        let extra = usize::from(channel.queues.any_latency());
+        if wanted.is_some() || extra > 0 {
+            let fixed = wanted.unwrap_or(look.streams.max(1 + extra)).min(MAX_STREAMS);
+            more = Some(wanted.map_or(more.unwrap_or(0).max(fixed), |w| w + extra)).filter(|n| *n > look.streams);
+        }
+        if let Some(count) = more {
+            self.want_streams(peer, count);
+        }
+        if busy {
+            self.alarm_at(again);
+        }
+        self.note_traffic(peer);
+    }
+
+    fn want_streams(&mut self, peer: Peer, count: usize) {
+        let channel = self.channel(peer);
+        if channel.address.is_some() {
+            return self.dial_more(peer, count);
+        }
+        if let Some(connection) = channel.connections.values_mut().find(|c| c.is_flushed()) {
+            let ask = Segment::control(Kind::Streams, count as u64);
+            connection.writing.control(&ask.encode());
+            self.want_to_send(peer);
+        }
+    }
+
+    fn drop_lane(&mut self, peer: Peer, lane: Lane) {
+        let Some(channel) = self.channels.get_mut(&peer) else {
+            return;
+        };
+        channel.out.lost(lane);
+        if let Some(connection) = channel.connections.remove(&lane) {
+            self.slots.remove(connection.number);
+            self.poller.remove(&connection.secure.socket);
+        }
+    }
+
+    /// A connection is dead.
+    pub(super) fn lane_down(&mut self, peer: Peer, lane: Lane, why: &str) {
+        if !self.channel(peer).connections.contains_key(&lane) {
+            return;
+        }
+        self.drop_lane(peer, lane);
+        let (now, closing) = (self.now(), self.closing);
+        let channel = self.channel(peer);
+        if channel.state == State::Ended {
+            return;
+        }
+        if !channel.connections.is_empty() {
+            return self.want_to_send(peer);
+        }
+        let over = channel.is_idle() && (channel.receiver.farewell || closing);
+        if over {
+            // The peer went first, having heard all there was to hear.
+            self.end(peer);
+            return;
+        }
+        channel.away = Some(Away {
+            since: now,
+            why: why.to_owned(),
+            closed: why != SILENT,
+        });
+        self.taken.remove(&peer);
+        self.link.note_connection(format!("the connection to {} broke: {why}", self.places.name(peer)));
+        self.dial(peer, Reach::Tls, Purpose::Resume);
+        let end = now + self.away_time;
+        self.alarm_at(end);
+    }
+
+    /// Dialling has come to nothing for this time. True: the channel goes on waiting, or was given up.
+    pub(super) fn still_away(&mut self, peer: Peer, report: &str, refused: bool) -> bool {
+        let (now, limit) = (self.now(), self.away_time);
+        let Some(away) = &self.channel(peer).away else {
+            return false;
+        };
+        let (time, why) = (now.saturating_sub(away.since), away.why.clone());
+        self.give_up_dial(peer);
+        if time < limit && !refused {
+            self.dial(peer, Reach::Tls, Purpose::Resume);
+            return true;
+        }
+        let end = if refused {
+            "nobody listens there any more: the process has probably ended or was killed".to_owned()
+        } else {
+            format!(
+                "the link has been down for {} s, longer than ISTHMUS_AWAY allows ({} s)",
+                time.as_secs(),
+                limit.as_secs()
+            )
+        };
+        let reason = format!("lost {}: {why}, and {end}. {report}", self.places.name(peer));
+        self.lose(peer, reason);
+        self.deliver();
+        true
+    }
+
+    /// Acknowledgements that are due, silence, peers that stay away.
+    pub(super) fn upkeep(&mut self, late: Duration) {
+        let now = self.now();
+        let peers: Vec<Peer> = self.channels.keys().copied().collect();
+        for peer in peers {
+            self.upkeep_of(peer, now, late > STOPPED);
+        }
+    }
+
+    fn upkeep_of(&mut self, peer: Peer, now: Duration, stopped: bool) {
+        let paused = self.paused;
+        let Some(channel) = self.channels.get_mut(&peer) else {
+            return;
+        };
+        if let Some(away) = &mut channel.away {
+            if stopped {
+                away.since = now;
+            }
+            let end = away.since + self.away_time;
+            if now >= end {
+                let report = self.dials.get(&peer).map(super::dial::Dial::explain).unwrap_or_default();
+                self.still_away(peer, &report, false);
+            } else {
+                self.alarm_at(end);
+            }
+            return;
+        }
+        let (mut next, mut dead, mut say) = (Duration::MAX, Vec::new(), false);
+        let Channel { connections, out, .. } = channel;
+        for (first, (lane, connection)) in connections.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
+            if paused {
+                // The peer must not think that nobody is there.
+                connection.reading.receipts.heard(now);
+            }
+            if paused || stopped {
+                connection.vigil.heard(now);
+            }
+            say |= connection.reading.receipts.is_due(now);
+            let busy = out.in_flight(*lane) > 0 || !connection.is_flushed();
+            match connection.vigil.duty(now, busy, first) {
+                Duty::Wait(until) => next = next.min(until),
+                Duty::Ask => {
+                    connection.vigil.asked(now);
+                    if connection.is_flushed() {
+                        connection.writing.control(&Segment::control(Kind::Ask, 0).encode());
+                        say = true;
+                    }
+                    next = next.min(now + Duration::from_secs(1));
+                }
+                Duty::GiveUp => dead.push(*lane),
+            }
+            next = next.min(connection.reading.receipts.due_at().unwrap_or(Duration::MAX));
+        }
+        if !channel.is_idle() {
+            next = next.min(channel.look_at.max(now + Duration::from_millis(1)));
+        }
+        if say || channel.queues.next_at(now).is_some_and(|at| at <= now) {
+            self.send(peer);
+        }
+        for lane in dead {
+            self.lane_down(peer, lane, SILENT);
+        }
+        self.look(peer, now);
+        if next < Duration::MAX {
+            self.alarm_at(next.max(now + Duration::from_millis(1)));
+        }
+    }
+
+    /// Lets the main thread see what has passed.
+    pub(super) fn note_traffic(&mut self, peer: Peer) {
+        let channel = self.channel(peer);
+        channel.traffic.resent = channel.out.resent();
+        channel.traffic.duplicates = channel.receiver.incoming.duplicates();
+        let traffic = channel.traffic.clone();
+        self.link.note_traffic(peer, traffic);
+    }
+}

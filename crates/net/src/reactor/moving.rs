@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bytes between the connections of a channel and its queues.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use isthmus_protocol::channel::{Lane, Place, Violation};
+use isthmus_transport::{Peer, Tuning};
+use isthmus_wire::frame::Header;
+use isthmus_wire::segment::COMPRESSED;
+use rustc_hash::FxHashMap;
+
+use super::Reactor;
+use super::channels::{Channel, State};
+use crate::compression::Adaptive;
+use crate::link::{Arrival, Traffic};
+use crate::queues::{Body, Held, SEGMENT, Takes};
+use crate::receiver::{Fault, Takers, Told};
+use crate::secure::{BATCH, Scratch};
+use crate::socket::Interest;
+use crate::writing::Feed;
+
+/// Bytes sent to one peer before others get their turn.
+const TURN: usize = 1 << 20;
+/// Reads from one connection before others get their turn.
+const READS: usize = 4;
+/// Most bytes of one channel that are copied so that the user has its memory back before they are acknowledged: what
+/// is under way on a good line.
+const COPIES: usize = 16 << 20;
+
+/// What became of one reading.
+enum Read {
+    /// So many encrypted bytes.
+    Some(usize, Vec<Told>, Vec<Header>, (bool, bool)),
+    Nothing,
+    /// No more will come.
+    End(String),
+    Fault(Fault),
+}
+
+impl Reactor {
+    pub(super) fn receive(&mut self, peer: Peer, lane: Lane) {
+        let mut used = None;
+        for _ in 0..READS {
+            if self.paused {
+                break;
+            }
+            match self.read(peer, lane) {
+                Read::Nothing => break,
+                Read::Some(bytes, told, probes, inside) => {
+                    self.metered(peer, bytes, inside, &probes, *used.insert(Instant::now()));
+                    for one in told {
+                        self.told(peer, lane, one);
+                    }
+                }
+                Read::End(why) => {
+                    self.lane_down(peer, lane, &why);
+                    break;
+                }
+                Read::Fault(fault) => return self.broken_rules(peer, &fault),
+            }
+            self.deliver();
+        }
+        if let Some(now) = used {
+            self.measure_used(peer, now);
+        }
+        self.after_receiving(peer, lane);
+    }
+
+    fn read(&mut self, peer: Peer, lane: Lane) -> Read {
+        let now = self.now();
+        let Some(channel) = self.channels.get_mut(&peer) else {
+            return Read::Nothing;
+        };
+        let before = channel.connections.values().any(|c| c.reading.in_long());
+        let Channel {
+            connections, receiver, ..
+        } = channel;
+        let Some(connection) = connections.get_mut(&lane) else {
+            return Read::Nothing;
+        };
+        let mut to = Takers {
+            peer,
+            now,
+            arrivals: &mut self.arrivals,
+            told: Vec::new(),
+            probes: Vec::new(),
+        };
+        let mut fed = Ok(());
+        let reading = &mut connection.reading;
+        let read = connection.secure.read(&mut self.scratch, &mut |bytes| {
+            if fed.is_ok() {
+                fed = reading.feed(bytes, receiver, &mut to);
+            }
+        });
+        let (told, probes) = (to.told, to.probes);
+        let ended = connection.secure.ended;
+        match (fed, read) {
+            (Err(fault), _) => Read::Fault(fault),
+            (_, Ok(0)) => Read::Nothing,
+            (_, Ok(n)) if !ended => {
+                connection.vigil.heard(now);
+                channel.traffic.received += n as u64;
+                let after = channel.connections.values().any(|c| c.reading.in_long());
+                Read::Some(n, told, probes, (before, after))
+            }
+            (_, Ok(_)) => Read::End("it was closed by the other end".into()),
+            (_, Err(e)) => Read::End(e.to_string()),
+        }
+    }
+
+    /// Says what is due and looks at deadlines again.
+    fn after_receiving(&mut self, peer: Peer, lane: Lane) {
+        let now = self.now();
+        let Some(channel) = self.channels.get(&peer) else {
+            return;
+        };
+        let Some(connection) = channel.connections.get(&lane) else {
+            return;
+        };
+        let receipts = &connection.reading.receipts;
+        let due = receipts.due_at();
+        if receipts.is_due(now) || self.closing {
+            self.send(peer);
+        } else if let Some(at) = due {
+            self.alarm_at(at);
+        }
+        self.watch(peer);
+    }
+
+    pub(super) fn told(&mut self, peer: Peer, lane: Lane, told: Told) {
+        let Self { channels, arrivals, .. } = self;
+        let Some(channel) = channels.get_mut(&peer) else {
+            return;
+        };
+        match told {
+            Told::Hello(hello) => {
+                let known = channel.out.arrived(&hello);
+                channel.arrived(peer, known, arrivals);
+                if let Some(connection) = channel.connections.get_mut(&lane) {
+                    connection.ready = true;
+                }
+                self.want_to_send(peer);
+            }
+            Told::Ack(count) => {
+                // The memory of what is half sent is still being read.
+                let inside = channel.connections.get(&lane).is_some_and(|c| c.writing.is_inside());
+                let whole = channel.out.sent(lane) - u64::from(inside);
+                if count > whole {
+                    let fault = Violation::Acknowledged { count, sent: whole };
+                    return self.broken_rules(peer, &Fault::Channel(fault));
+                }
+                let pieces: Vec<_> = channel.out.acknowledged(lane, count).map_or_else(|_| Vec::new(), Iterator::collect);
+                channel.arrived(peer, pieces, arrivals);
+            }
+            Told::Streams(count) => self.streams_wanted(peer, count),
+            Told::Farewell => {}
+        }
+    }
+
+    /// So many encrypted bytes were read, and these frames that measure were in them.
+    fn metered(&mut self, peer: Peer, bytes: usize, (before, after): (bool, bool), probes: &[Header], now: Instant) {
+        if self.channel(peer).gauge.meter.read(now, bytes as u64, before, after) {
+            self.publish(peer);
+        }
+        probes.iter().for_each(|header| self.probed(peer, header, now));
+    }
+
+    /// Sends what can be sent, for one turn.
+    pub(super) fn send(&mut self, peer: Peer) {
+        let now = self.now();
+        let mut turn = TURN;
+        let mut broken = Vec::new();
+        if let Some(channel) = self.channels.get_mut(&peer) {
+            let before = channel.queues.waiting();
+            while turn > 0 {
+                let sent = channel.send_round(&mut self.scratch, now, &mut broken);
+                turn = turn.saturating_sub(sent);
+                if sent == 0 {
+                    break;
+                }
+            }
+            let left = before - channel.queues.waiting();
+            channel.left(peer, left, &mut self.arrivals);
+            channel.give_back(peer, &mut self.arrivals);
+            if turn == 0 && channel.state != State::Ended {
+                self.busy.push(peer);
+            }
+            if let Some(at) = channel.queues.next_at(now).filter(|at| *at > now) {
+                self.alarm_at(at);
+            }
+        }
+        for (lane, why) in broken {
+            self.lane_down(peer, lane, &why);
+        }
+        self.finish(peer);
+        self.watch(peer);
+    }
+
+    /// Watches for what matters now. A connection that is neither read nor written is not watched at all, for
+    /// a hang-up would be reported for ever.
+    pub(super) fn watch(&mut self, peer: Peer) {
+        let Some(channel) = self.channels.get_mut(&peer) else {
+            return;
+        };
+        for connection in channel.connections.values_mut() {
+            let secure = &connection.secure;
+            let interest = Interest {
+                read: !self.paused && !secure.ended,
+                write: secure.full(),
+            };
+            let wanted = (interest.read || interest.write).then_some(interest);
+            if wanted == connection.watched {
+                continue;
+            }
+            match (connection.watched, wanted) {
+                (None, Some(interest)) => {
+                    let _ = self.poller.add(&secure.socket, connection.number, interest);
+                }
+                (Some(_), Some(interest)) => {
+                    let _ = self.poller.change(&secure.socket, connection.number, interest);
+                }
+                (_, None) => self.poller.remove(&secure.socket),
+            }
+            connection.watched = wanted;
+        }
+    }
+
+    pub(super) fn watch_all(&mut self) {
+        let peers: Vec<Peer> = self.channels.keys().copied().collect();
+        for peer in peers {
+            self.watch(peer);
+        }
+    }
+}
+
+/// Makes a segment smaller if that pays.
+fn press(
+    presses: &mut FxHashMap<(u8, bool), Adaptive>,
+    traffic: &mut Traffic,
+    link: Option<f64>,
+    (place, tuning): (&Place, Tuning),
+    held: Held,
+) -> Held {
+    let Some(link) = link.filter(|_| tuning.compress != Some(false)) else {
+        return held;
+    };
+    let key = match place {
+        Place::Ordered { queue, .. } => (*queue, false),
+        Place::Fragment { .. } => (0, true),
+    };
+    // A limit that the user set is as slow as a link.
+    let link = tuning.rate.map_or(link, |rate| link.min(rate as f64));
+    let Some(bytes) = presses.entry(key).or_default().press(held.body.slice(0), held.long, link) else {
+        return held;
+    };
+    traffic.compressed.0 += bytes.len() as u64;
+    traffic.compressed.1 += held.plain as u64;
+    let range = 0..bytes.len();
+    Held {
+        body: Body::Owned(Arc::new(bytes), range),
+        flags: COMPRESSED,
+        ..held
+    }
+}
+
+impl Channel {
+    /// Every connection that has room takes something. How many bytes in all.
+    fn send_round(&mut self, scratch: &mut Scratch, now: std::time::Duration, broken: &mut Vec<(Lane, String)>) -> usize {
+        let mut sent = 0;
+        let many = self.connections.len() > 1;
+        let kept_free = many && self.queues.any_latency();
+        if self.loose.is_empty() && self.queues.is_empty() {
+            if let Some(piece) = self.gauge.next_piece() {
+                self.push_loose(&piece);
+            }
+        }
+        let Self {
+            connections,
+            out,
+            queues,
+            loose,
+            traffic,
+            presses,
+            pipe,
+            ..
+        } = self;
+        let link = pipe.rate().or(self.gauge.meter.estimate().rate.map(|r| r as f64));
+        for (first, (lane, connection)) in connections.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
+            match connection.secure.flush() {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(e) => {
+                    broken.push((*lane, e.to_string()));
+                    continue;
+                }
+            }
+            let takes = match (kept_free, first) {
+                (false, _) => Takes::All,
+                (true, true) => Takes::LatencyOnly,
+                (true, false) => Takes::AllButLatency,
+            };
+            let mut feed = Feed {
+                lane: *lane,
+                now,
+                takes,
+                ready: connection.ready,
+                writing: &mut connection.writing,
+                receipts: &mut connection.reading.receipts,
+                out: &mut *out,
+                queues: &mut *queues,
+                loose: &mut *loose,
+                allowance: if many { SEGMENT } else { BATCH },
+                press: &mut |place, tuning, held| press(presses, traffic, link, (place, tuning), held),
+            };
+            match connection.secure.write(scratch, &mut feed) {
+                Ok(n) => sent += n,
+                Err(e) => broken.push((*lane, e.to_string())),
+            }
+        }
+        traffic.sent += sent as u64;
+        self.ran_dry |= self.queues.is_empty() && !self.out.waits_again();
+        if broken.is_empty() { sent } else { 0 }
+    }
+
+    /// Copies what is under way of long messages all of which has left, so that their senders can go on.
+    fn give_back(&mut self, peer: Peer, arrivals: &mut Vec<Arrival>) {
+        for id in std::mem::take(&mut self.queues.over) {
+            let Some(unsent) = self.longs.get(&id) else { continue };
+            let bytes = unsent.bytes as usize;
+            if self.copied + bytes > COPIES {
+                continue;
+            }
+            let copy = |body: &Body| match body {
+                Body::Memory(..) => Body::Owned(Arc::new(body.slice(0).to_vec()), 0..body.len()),
+                Body::Owned(..) => body.clone(),
+            };
+            for piece in self.out.kept().filter(|p| p.payload.long == Some(id)) {
+                piece.payload.body = copy(&piece.payload.body);
+                piece.payload.copied = true;
+                self.copied += piece.payload.plain;
+            }
+            for connection in self.connections.values_mut() {
+                connection.writing.replace(id, &copy);
+            }
+            if let Some(unsent) = self.longs.remove(&id) {
+                let token = unsent.token;
+                arrivals.push(Arrival::Sent { peer, token });
+            }
+        }
+    }
+}

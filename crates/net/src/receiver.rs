@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the bytes of a channel's connections to frames and to the memory of the user. Knows no clock and no socket.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_protocol::channel::{self, Deframer, Incoming, Part, Receipts};
+use isthmus_transport::{Peer, Placement};
+use isthmus_wire::frame::{Header, Kind as FrameKind};
+use isthmus_wire::segment::{COMPRESSED, Hello, Kind, Segment};
+use rustc_hash::FxHashMap;
+
+use crate::compression;
+use crate::inbound::{self, Deliver, Inbound};
+use crate::link::Arrival;
+use crate::wide::FRAME;
+
+/// The peer does not speak our protocol.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    Channel(channel::Violation),
+    Frames(inbound::Violation),
+    Compression(compression::Corrupt),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Channel(e) => e.fmt(f),
+            Self::Frames(e) => e.fmt(f),
+            Self::Compression(e) => e.fmt(f),
+        }
+    }
+}
+
+impl From<channel::Violation> for Fault {
+    fn from(violation: channel::Violation) -> Self {
+        Self::Channel(violation)
+    }
+}
+
+/// What a peer says about the channel itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Hello(Hello),
+    Ack(u64),
+    Streams(u64),
+    Farewell,
+}
+
+/// Who gets what arrives.
+pub(crate) struct Takers<'a> {
+    pub(crate) peer: Peer,
+    pub(crate) now: Duration,
+    pub(crate) arrivals: &'a mut Vec<Arrival>,
+    pub(crate) told: Vec<Told>,
+    /// Frames that measure.
+    pub(crate) probes: Vec<Header>,
+}
+
+#[derive(Debug)]
+struct Expectation {
+    memory: WriteMemory,
+    length: u64,
+    arrived: u64,
+}
+
+/// The receiving half of a channel, for all its connections.
+#[derive(Debug, Default)]
+pub(crate) struct Receiver {
+    pub(crate) incoming: Incoming,
+    streams: BTreeMap<u8, Inbound>,
+    expected: FxHashMap<u64, Expectation>,
+    /// The peer has said farewell.
+    pub(crate) farewell: bool,
+    /// Bytes that arrived compressed, and what they were.
+    pub(crate) compressed: (u64, u64),
+}
+
+impl Receiver {
+    /// Data with this token go to `memory`.
+    pub(crate) fn expect(&mut self, token: u64, memory: WriteMemory, length: u64) {
+        let arrived = 0;
+        self.expected.insert(
+            token,
+            Expectation {
+                memory,
+                length,
+                arrived,
+            },
+        );
+    }
+
+    /// Where these bytes of a message go; `None`: it was not announced.
+    fn place(&self, token: u64, offset: u64, bytes: u64) -> Result<Option<WriteMemory>, Fault> {
+        let Some(expectation) = self.expected.get(&token) else {
+            return Ok(None);
+        };
+        let length = expectation.length;
+        if offset.checked_add(bytes).is_none_or(|end| end > length) {
+            let outside = inbound::Violation::Outside { offset, bytes, length };
+            return Err(Fault::Frames(outside));
+        }
+        Ok(Some(expectation.memory))
+    }
+
+    /// So many bytes of a message are in their place. True when it is complete.
+    fn placed(&mut self, token: u64, bytes: u64, peer: Peer, arrivals: &mut Vec<Arrival>) -> bool {
+        let Some(expectation) = self.expected.get_mut(&token) else {
+            return false;
+        };
+        expectation.arrived += bytes;
+        let complete = expectation.arrived >= expectation.length;
+        if complete {
+            self.expected.remove(&token);
+            arrivals.push(Arrival::Received { peer, token });
+        }
+        complete
+    }
+
+    /// A segment of frames is complete.
+    fn ordered(&mut self, segment: &Segment, bytes: Vec<u8>, to: &mut Takers<'_>) -> Result<(), Fault> {
+        let mut stream = self
+            .streams
+            .remove(&segment.queue)
+            .unwrap_or_else(|| Inbound::new(FRAME));
+        let mut whole = Whole::default();
+        let mut fed = Ok(());
+        let mut feed = |bytes: &[u8]| {
+            if fed.is_ok() {
+                fed = stream.feed(bytes, &mut whole);
+            }
+        };
+        let at = (segment.number, segment.position);
+        self.incoming.ordered(segment.queue, at, bytes, &mut feed)?;
+        fed.map_err(Fault::Frames)?;
+        self.streams.insert(segment.queue, stream);
+        for (header, payload) in whole.0 {
+            self.frame(header, payload, to)?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, header: Header, payload: Vec<u8>, to: &mut Takers<'_>) -> Result<(), Fault> {
+        let peer = to.peer;
+        match header.kind {
+            FrameKind::Probe => to.probes.push(header),
+            FrameKind::Data => {
+                let (offset, bytes) = (header.auxiliary(), header.length);
+                match self.place(header.token, offset, bytes)? {
+                    Some(mut memory) => {
+                        memory.slice(offset as isize, payload.len()).copy_from_slice(&payload);
+                        self.placed(header.token, bytes, peer, to.arrivals);
+                    }
+                    None => to.arrivals.push(Arrival::Frame { peer, header, payload }),
+                }
+            }
+            _ => to.arrivals.push(Arrival::Frame { peer, header, payload }),
+        }
+        Ok(())
+    }
+}
+
+/// Frames as they are complete.
+#[derive(Default)]
+struct Whole(Vec<(Header, Vec<u8>)>);
+
+impl Deliver for Whole {
+    fn frame(&mut self, header: &Header, payload: &[u8]) {
+        self.0.push((*header, payload.to_vec()));
+    }
+    fn collected(&mut self, header: &Header, payload: Vec<u8>) {
+        self.0.push((*header, payload));
+    }
+    fn place(&mut self, _: &Header) -> Placement {
+        // Only the engine knows, and it is not here.
+        Placement::Collect
+    }
+    fn placed(&mut self, _: &Header) {}
+    fn received(&mut self, _: u64) {}
+}
+
+#[derive(Debug)]
+enum Stage {
+    Between,
+    Collect(Segment, Vec<u8>),
+    /// A fragment goes straight to its place.
+    Into(Segment, WriteMemory, usize),
+    /// It has arrived already.
+    Skip(Segment),
+}
+
+/// The receiving half of one connection.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    deframer: Deframer,
+    stage: Stage,
+    greeted: bool,
+    pub(crate) receipts: Receipts,
+}
+
+impl Reading {
+    pub(crate) fn new() -> Self {
+        Self {
+            deframer: Deframer::default(),
+            stage: Stage::Between,
+            greeted: false,
+            receipts: Receipts::default(),
+        }
+    }
+
+    /// Whether it is inside a long segment.
+    pub(crate) fn in_long(&self) -> bool {
+        match &self.stage {
+            Stage::Between => false,
+            Stage::Collect(s, _) | Stage::Into(s, ..) | Stage::Skip(s) => s.length as usize >= 32 << 10,
+        }
+    }
+
+    /// Takes all of these bytes.
+    pub(crate) fn feed(&mut self, bytes: &[u8], receiver: &mut Receiver, to: &mut Takers<'_>) -> Result<(), Fault> {
+        let Self {
+            deframer,
+            stage,
+            greeted,
+            receipts,
+        } = self;
+        deframer.feed(bytes, &mut |part| match part {
+            Part::Head(segment) => {
+                if !std::mem::replace(greeted, true) && segment.kind != Kind::Hello {
+                    return Err(channel::Violation::Hello.into());
+                }
+                *stage = Stage::begin(segment, receiver)?;
+                Ok(())
+            }
+            Part::Bytes(bytes) => {
+                if stage.is_numbered() {
+                    receipts.heard(to.now);
+                }
+                stage.bytes(bytes, receiver);
+                Ok(())
+            }
+            Part::End => std::mem::replace(stage, Stage::Between).end(receiver, receipts, to),
+        })
+    }
+}
+
+impl Stage {
+    fn begin(segment: Segment, receiver: &Receiver) -> Result<Self, Fault> {
+        if !segment.is_numbered() {
+            return Ok(Self::Collect(segment, Vec::new()));
+        }
+        if receiver.farewell {
+            return Err(channel::Violation::AfterFarewell.into());
+        }
+        if !receiver.incoming.is_new(segment.number) {
+            return Ok(Self::Skip(segment));
+        }
+        if segment.kind == Kind::Fragment && segment.flags & COMPRESSED == 0 {
+            let bytes = u64::from(segment.length);
+            if let Some(memory) = receiver.place(segment.token, segment.position, bytes)? {
+                return Ok(Self::Into(segment, memory, 0));
+            }
+        }
+        Ok(Self::Collect(segment, Vec::with_capacity(segment.length as usize)))
+    }
+
+    fn is_numbered(&self) -> bool {
+        match self {
+            Self::Between => false,
+            Self::Collect(s, _) | Self::Into(s, ..) | Self::Skip(s) => s.is_numbered(),
+        }
+    }
+
+    fn bytes(&mut self, bytes: &[u8], receiver: &Receiver) {
+        match self {
+            Self::Between | Self::Skip(_) => {}
+            Self::Collect(_, all) => all.extend_from_slice(bytes),
+            Self::Into(segment, memory, done) => {
+                // It may have come on another connection meanwhile; then the memory may be the user's again.
+                if !receiver.incoming.is_new(segment.number) {
+                    *self = Self::Skip(*segment);
+                    return;
+                }
+                let at = segment.position as isize + *done as isize;
+                memory.slice(at, bytes.len()).copy_from_slice(bytes);
+                *done += bytes.len();
+            }
+        }
+    }
+
+    fn end(self, receiver: &mut Receiver, receipts: &mut Receipts, to: &mut Takers<'_>) -> Result<(), Fault> {
+        let (segment, bytes) = match self {
+            Self::Between => return Ok(()),
+            Self::Skip(segment) => {
+                receiver.incoming.arrived(segment.number)?;
+                // Whoever sends again has waited long enough.
+                receipts.arrived(to.now, segment.length as usize, true);
+                return Ok(());
+            }
+            Self::Into(segment, ..) => {
+                let new = receiver.incoming.arrived(segment.number)?;
+                let bytes = u64::from(segment.length);
+                let last = new && receiver.placed(segment.token, bytes, to.peer, to.arrivals);
+                receipts.arrived(to.now, segment.length as usize, last);
+                return Ok(());
+            }
+            Self::Collect(segment, bytes) => (segment, bytes),
+        };
+        match segment.kind {
+            Kind::Hello => {
+                let hello = Hello::decode(&segment, &bytes).ok_or(channel::Violation::Hello)?;
+                to.told.push(Told::Hello(hello));
+            }
+            Kind::Ack => to.told.push(Told::Ack(segment.number)),
+            Kind::Ask => receipts.asked(),
+            Kind::Streams => to.told.push(Told::Streams(segment.number)),
+            Kind::Farewell => {
+                receiver.farewell = true;
+                to.told.push(Told::Farewell);
+            }
+            Kind::Loose => loose(&bytes, to)?,
+            Kind::Ordered | Kind::Fragment => {
+                let size = bytes.len();
+                let bytes = unpacked(&segment, bytes, receiver)?;
+                let last = match segment.kind {
+                    Kind::Ordered => receiver.ordered(&segment, bytes, to).map(|()| false)?,
+                    _ => fragment(&segment, &bytes, receiver, to)?,
+                };
+                receipts.arrived(to.now, size, last);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unpacked(segment: &Segment, bytes: Vec<u8>, receiver: &mut Receiver) -> Result<Vec<u8>, Fault> {
+    if segment.flags & COMPRESSED == 0 {
+        return Ok(bytes);
+    }
+    let plain = compression::unpack(&bytes).map_err(Fault::Compression)?;
+    receiver.compressed.0 += bytes.len() as u64;
+    receiver.compressed.1 += plain.len() as u64;
+    Ok(plain)
+}
+
+/// A fragment that did not go straight to its place. True when its message is complete.
+fn fragment(segment: &Segment, bytes: &[u8], receiver: &mut Receiver, to: &mut Takers<'_>) -> Result<bool, Fault> {
+    let length = bytes.len() as u64;
+    let place = receiver.place(segment.token, segment.position, length)?;
+    if !receiver.incoming.arrived(segment.number)? {
+        return Ok(false);
+    }
+    if let Some(mut memory) = place {
+        memory
+            .slice(segment.position as isize, bytes.len())
+            .copy_from_slice(bytes);
+        return Ok(receiver.placed(segment.token, length, to.peer, to.arrivals));
+    }
+    let header = Header::control(FrameKind::Data, segment.token, segment.position, length);
+    to.arrivals.push(Arrival::Frame {
+        peer: to.peer,
+        header,
+        payload: bytes.to_vec(),
+    });
+    Ok(false)
+}
+
+/// One frame that measures.
+fn loose(bytes: &[u8], to: &mut Takers<'_>) -> Result<(), Fault> {
+    let mut whole = Whole::default();
+    Inbound::new(FRAME).feed(bytes, &mut whole).map_err(Fault::Frames)?;
+    let probes = whole.0.iter().filter(|(h, _)| h.kind == FrameKind::Probe);
+    to.probes.extend(probes.map(|(header, _)| *header));
+    Ok(())
+}
+
+/// For fuzzing: bytes of a peer that passed the handshake. What came of them in order.
+#[doc(hidden)]
+pub fn fuzz_channel(bytes: &[u8], cut: usize) -> usize {
+    let (mut receiver, mut reading, mut arrivals) = (Receiver::default(), Reading::new(), Vec::new());
+    let mut target = vec![0; 4096];
+    // SAFETY: `target` outlives the receiver and is not touched otherwise.
+    let memory = unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 4096) };
+    receiver.expect(1, memory, 4096);
+    for piece in bytes.chunks(cut.max(1)) {
+        let mut to = Takers {
+            peer: 1,
+            now: Duration::ZERO,
+            arrivals: &mut arrivals,
+            told: Vec::new(),
+            probes: Vec::new(),
+        };
+        if reading.feed(piece, &mut receiver, &mut to).is_err() {
+            break;
+        }
+    }
+    arrivals.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use isthmus_wire::frame::HEADER_BYTES;
+
+    use super::*;
+    use crate::outbox::encode;
+
+    fn hello() -> Vec<u8> {
+        Hello {
+            below: 1,
+            ranges: vec![],
+        }
+        .encode()
+    }
+
+    fn fragment(number: u64, offset: u64, bytes: &[u8]) -> Vec<u8> {
+        let segment = Segment {
+            length: bytes.len() as u32,
+            position: offset,
+            token: 7,
+            ..Segment::control(Kind::Fragment, number)
+        };
+        [&segment.encode()[..], bytes].concat()
+    }
+
+    fn take(reading: &mut Reading, receiver: &mut Receiver, bytes: &[u8]) -> Result<(usize, Vec<Told>), Fault> {
+        let mut arrivals = Vec::new();
+        let mut to = Takers {
+            peer: 1,
+            now: Duration::ZERO,
+            arrivals: &mut arrivals,
+            told: Vec::new(),
+            probes: Vec::new(),
+        };
+        reading.feed(bytes, receiver, &mut to)?;
+        let told = to.told;
+        Ok((arrivals.len(), told))
+    }
+
+    #[test]
+    fn a_fragment_that_comes_twice_does_not_touch_memory_again() {
+        let mut target = vec![0u8; 8];
+        // SAFETY: below `target` is only looked at.
+        let memory = unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 8) };
+        let mut receiver = Receiver::default();
+        receiver.expect(7, memory, 8);
+        let (mut old, mut new) = (Reading::new(), Reading::new());
+        let whole = fragment(1, 0, &[5; 8]);
+        let begun = [hello(), whole[..SEGMENT_HEAD + 4].to_vec()].concat();
+        assert_eq!(take(&mut old, &mut receiver, &begun).unwrap().0, 0);
+        let other = [hello(), fragment(1, 0, &[6; 8])].concat();
+        assert_eq!(take(&mut new, &mut receiver, &other).unwrap().0, 1, "received");
+        take(&mut old, &mut receiver, &whole[SEGMENT_HEAD + 4..]).unwrap();
+        assert_eq!(target, [6; 8]);
+        assert_eq!(old.receipts.say(), 1, "acknowledged all the same");
+        let outside = fragment(2, 8, &[1]);
+        receiver.expect(7, memory, 8);
+        assert!(take(&mut new, &mut receiver, &outside).is_err());
+    }
+
+    const SEGMENT_HEAD: usize = isthmus_wire::segment::SEGMENT_BYTES;
+
+    #[test]
+    fn frames_come_in_order_from_two_connections() {
+        let frame = encode(&Header::new(FrameKind::Eager, 0, 0, 5, 10, 0), &[1; 10]);
+        let two = [frame.clone(), frame].concat();
+        assert_eq!(two.len(), 2 * (HEADER_BYTES + 10));
+        let part = |number: u64, from: usize, to: usize| {
+            let segment = Segment {
+                length: (to - from) as u32,
+                position: from as u64,
+                ..Segment::control(Kind::Ordered, number)
+            };
+            [&segment.encode()[..], &two[from..to]].concat()
+        };
+        let (mut a, mut b, mut receiver) = (Reading::new(), Reading::new(), Receiver::default());
+        let late = [hello(), part(2, 20, 84)].concat();
+        assert_eq!(take(&mut a, &mut receiver, &late).unwrap(), (0, vec![Told::Hello(Hello { below: 1, ranges: vec![] })]));
+        let early = [hello(), part(1, 0, 20)].concat();
+        assert_eq!(take(&mut b, &mut receiver, &early).unwrap().0, 2);
+        assert!(take(&mut Reading::new(), &mut receiver, &part(3, 84, 84 - 1 + 1)).is_err(), "no hello");
+    }
+}

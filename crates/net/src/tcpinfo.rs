@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the kernel knows of a TCP connection.
+
+use std::ffi::{c_int, c_void};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+unsafe extern "C" {
+    fn getsockopt(socket: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut u32) -> c_int;
+}
+
+const IPPROTO_TCP: c_int = 6;
+const TCP_INFO: c_int = 11;
+/// Bytes of `struct tcp_info` that are looked at.
+const SIZE: usize = 216;
+
+/// The part that matters here. What an older kernel does not tell is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TcpInfo {
+    /// Smoothed round trip of packets, queues included.
+    pub(crate) round_trip: Duration,
+    /// Shortest one of late.
+    pub(crate) shortest: Duration,
+    /// Bytes that TCP sent again.
+    pub(crate) resent: u64,
+}
+
+/// Asks the kernel; `None` where it does not tell.
+pub(crate) fn tcp_info(socket: &OwnedFd) -> Option<TcpInfo> {
+    let mut bytes = [0u8; SIZE];
+    let mut length = SIZE as u32;
+    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes to `bytes`, and how many to `length`.
+    let result = unsafe {
+        getsockopt(
+            socket.as_raw_fd(),
+            IPPROTO_TCP,
+            TCP_INFO,
+            bytes.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 {
+        return None;
+    }
+    let u32_at = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let mut resent = [0; 8];
+    resent.copy_from_slice(&bytes[208..216]);
+    Some(TcpInfo {
+        round_trip: Duration::from_micros(u64::from(u32_at(68))),
+        shortest: Duration::from_micros(u64::from(u32_at(148))),
+        resent: u64::from_ne_bytes(resent),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_was_used_has_a_round_trip() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut b = listener.accept().unwrap().0;
+        a.write_all(b"x").unwrap();
+        b.read_exact(&mut [0]).unwrap();
+        let info = tcp_info(&a.into()).unwrap();
+        assert!(info.round_trip < Duration::from_secs(10) && info.resent < 1000, "{info:?}");
+        assert_eq!(tcp_info(&std::fs::File::open("/dev/null").unwrap().into()), None);
+    }
+}

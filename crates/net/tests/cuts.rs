@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connections between sites break and the channels over them do not.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::*;
+use isthmus_identity::Authority;
+use isthmus_net::{Config, Listener, Reach, start};
+use isthmus_wire::frame::{Header, Kind};
+
+/// What stands between two processes and can do harm.
+#[derive(Clone)]
+struct Middle {
+    port: u16,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+    silent: Arc<AtomicBool>,
+}
+
+impl Middle {
+    fn new(to: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let middle = Self {
+            port: listener.local_addr().unwrap().port(),
+            streams: Arc::default(),
+            silent: Arc::default(),
+        };
+        let this = middle.clone();
+        std::thread::spawn(move || {
+            for a in listener.incoming().map_while(Result::ok) {
+                let Ok(b) = TcpStream::connect(("127.0.0.1", to)) else { continue };
+                // What was connected while the line was silent stays silent.
+                let silent = this.silent.load(Ordering::SeqCst);
+                for (from, to) in [(&a, &b), (&b, &a)] {
+                    this.streams.lock().unwrap().push(from.try_clone().unwrap());
+                    this.clone().carry(from.try_clone().unwrap(), to.try_clone().unwrap(), silent);
+                }
+            }
+        });
+        middle
+    }
+
+    fn carry(self, mut from: TcpStream, mut to: TcpStream, mut silent: bool) {
+        std::thread::spawn(move || {
+            let mut buffer = [0; 5000];
+            loop {
+                let n = match from.read(&mut buffer) {
+                    Ok(0) | Err(_) => break,
+                    Ok(n) => n,
+                };
+                silent |= self.silent.load(Ordering::SeqCst);
+                if silent {
+                    continue;
+                }
+                if to.write_all(&buffer[..n]).is_err() {
+                    break;
+                }
+            }
+            let _ = to.shutdown(Shutdown::Both);
+        });
+    }
+
+    fn reset(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Two processes; rank 1 listens behind what stands between, and nobody can dial rank 0.
+fn pair(away_time: Duration) -> (Vec<Process>, Middle) {
+    let listeners = [Listener::bind(None).unwrap(), Listener::bind(None).unwrap()];
+    let middle = Middle::new(listeners[1].port());
+    let table = Arc::new(places(&[1, middle.port], &["127.0.0.1"]));
+    let authority = Authority::new(JOB).unwrap();
+    let each = |(rank, listener)| {
+        let config = config(rank as u32, &table, Reach::Tls, &authority, listener);
+        Process::of(start(Config { away_time, ..config }).unwrap())
+    };
+    (listeners.into_iter().enumerate().map(each).collect(), middle)
+}
+
+/// Short and long messages both ways, while `harm` happens now and then.
+fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
+    let long = 700_000;
+    let data = [pattern(long, 1), pattern(long, 2)];
+    let mut places = [vec![0; long], vec![0; long]];
+    for round in 0..rounds {
+        let token = round as u64 + 1;
+        for me in 0..2 {
+            let place = writing(&mut places[me]);
+            assert!(all[me].transport.expect(1 - me as u32, token, place, long as u64));
+            all[me].send(1 - me as u32, b"clear", -1);
+        }
+        // As in a rendezvous: the other end knows where before it is told that it may send.
+        until(all, "clearance", |all| all.iter().all(|p| p.sink.frames.len() == 1));
+        for me in 0..2 {
+            let peer = 1 - me as u32;
+            all[me].sink.frames.clear();
+            all[me].transport.send_bulk(peer, token, reading(&data[me]), long as u64, token).unwrap();
+            for i in 0..20 {
+                all[me].send(peer, &pattern(i * i * 37, i as u32), (round * 20 + i) as i32);
+            }
+        }
+        harm(round);
+        until(all, "a round", |all| {
+            all.iter().all(|p| p.sink.received.len() > round && p.sink.sent.len() > round && p.sink.frames.len() >= 20)
+        });
+        for (me, process) in all.iter_mut().enumerate() {
+            for i in 0..20 {
+                let (_, header, payload) = process.sink.frames.pop_front().unwrap();
+                assert_eq!(header.tag, (round * 20 + i) as i32);
+                assert_eq!(payload, pattern(i * i * 37, i as u32));
+            }
+            assert!(process.sink.frames.is_empty() && process.sink.lost.is_empty());
+            assert!(places[me] == data[1 - me], "round {round}");
+        }
+        places.iter_mut().for_each(|p| p.fill(0));
+    }
+}
+
+#[test]
+fn resets_lose_nothing() {
+    let (mut all, middle) = pair(Config::AWAY_TIME);
+    exchange(&mut all, 12, |round| {
+        // Somewhere in the middle of the round's bytes.
+        std::thread::sleep(Duration::from_millis((round as u64 * 7) % 40));
+        middle.reset();
+    });
+    close(all);
+}
+
+#[test]
+fn silence_is_noticed_and_survived() {
+    let (mut all, middle) = pair(Config::AWAY_TIME);
+    exchange(&mut all, 3, |round| {
+        if round == 1 {
+            middle.silent.store(true, Ordering::SeqCst);
+            let restored = middle.clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(4500));
+                restored.silent.store(false, Ordering::SeqCst);
+            });
+        }
+    });
+    close(all);
+}
+
+#[test]
+fn who_stays_away_is_lost_and_named() {
+    let (mut all, middle) = pair(Duration::from_secs(2));
+    exchange(&mut all, 1, |_| {});
+    middle.silent.store(true, Ordering::SeqCst);
+    middle.reset();
+    until(&mut all, "both are told", |all| all.iter().all(|p| p.sink.lost.len() == 1));
+    for process in &all {
+        let (_, reason) = &process.sink.lost[0];
+        assert!(reason.contains("ISTHMUS_AWAY") && reason.contains("site-"), "{reason}");
+    }
+}
+
+#[test]
+fn a_process_that_has_ended_is_lost_at_once() {
+    let mut all = job(2, Reach::Tls);
+    exchange(&mut all, 1, |_| {});
+    drop(all.remove(1));
+    let header = Header::new(Kind::Eager, 0, 0, 0, 0, 0);
+    let _ = all[0].transport.send(1, &header, &[]);
+    let before = std::time::Instant::now();
+    until(&mut all, "told", |all| all[0].sink.lost.len() == 1);
+    assert!(before.elapsed() < Config::AWAY_TIME / 2);
+    let reason = &all[0].sink.lost[0].1;
+    assert!(reason.contains("has probably ended"), "{reason}");
+}
