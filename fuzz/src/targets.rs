@@ -17,8 +17,8 @@ use isthmus_wire::grid::{
 };
 use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
 use isthmus_wire::links::Table;
-use isthmus_wire::segment::{self, SEGMENT_BYTES, Segment};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use isthmus_wire::segment::{self, SEGMENT_BYTES, Segment};
 
 /// One parser with good inputs to begin from.
 pub(crate) struct Target {
@@ -512,9 +512,14 @@ fn hellos() -> Vec<Vec<u8>> {
 
 /// What a peer that passed the handshake says on a connection between sites; the first byte says how it comes in pieces.
 fn channel(bytes: &[u8]) {
-    let Some((cut, stream)) = bytes.split_first() else { return };
+    let Some((cut, stream)) = bytes.split_first() else {
+        return;
+    };
     isthmus_net::fuzz_channel(stream, usize::from(*cut));
-    if let Some(segment) = stream.first_chunk::<SEGMENT_BYTES>().and_then(|b| Segment::decode(b).ok()) {
+    if let Some(segment) = stream
+        .first_chunk::<SEGMENT_BYTES>()
+        .and_then(|b| Segment::decode(b).ok())
+    {
         assert_eq!(Segment::decode(&segment.encode()), Ok(segment));
         let hello = segment::Hello::decode(&segment, &stream[SEGMENT_BYTES..]);
         assert!(hello.is_none_or(|h| h.encode() == stream));

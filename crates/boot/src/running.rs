@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use isthmus_core::links::Measuring;
 use isthmus_core::world::World;
@@ -346,7 +347,20 @@ fn config(
         identity,
         listener,
         dial_time: Config::DIAL_TIME,
-        away_time: Config::AWAY_TIME,
+        away_time: away_time()?,
+    })
+}
+
+/// How long a process at another site may stay away.
+fn away_time() -> Result<Duration, BootError> {
+    let Ok(text) = std::env::var("ISTHMUS_AWAY") else {
+        return Ok(Config::AWAY_TIME);
+    };
+    let seconds = text.parse::<f64>().ok().filter(|s| (1.0..=1e6).contains(s));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        BootError::Environment(format!(
+            "ISTHMUS_AWAY is `{text}`; it must be a number of seconds from 1 to 1000000"
+        ))
     })
 }
 

@@ -22,8 +22,8 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod addresses;
-mod hello;
 mod compression;
+mod hello;
 mod inbound;
 mod link;
 mod listener;
@@ -39,8 +39,8 @@ mod secure;
 mod signals;
 mod socket;
 mod start;
-mod tcpinfo;
 mod tcp;
+mod tcpinfo;
 mod wide;
 mod writing;
 
@@ -49,8 +49,8 @@ pub use hello::fuzz_hello;
 pub use link::{ArrivalHook, Measurements, Prober, Traffic};
 pub use listener::{Listener, PortRange};
 pub use meter::Estimate;
-pub use receiver::fuzz_channel;
 pub use reactor::{HANDSHAKE_TIME, MAX_HANDSHAKES, Round};
+pub use receiver::fuzz_channel;
 pub use signals::spawn_quiet;
 pub use start::{Config, NetError, Reach, Transports, start};
 pub use tcp::TcpTransport;

@@ -30,11 +30,7 @@ pub(crate) enum Command {
     /// Make a plain connection to this peer.
     Dial { peer: Peer, early: Arc<Early> },
     /// An encoded frame for a wide-area channel.
-    Frame {
-        flow: Arc<Flow>,
-        queue: u8,
-        bytes: Vec<u8>,
-    },
+    Frame { flow: Arc<Flow>, queue: u8, bytes: Vec<u8> },
     /// Long data for a wide-area channel.
     Long { peer: Peer, queue: u8, long: Long },
     /// How a queue of every wide-area channel is treated.

@@ -190,7 +190,11 @@ mod tests {
             seen.push((queue, rate));
         }
         let late = &seen[1000..];
-        assert!(late.iter().all(|(q, _)| *q < 8e-3), "{:?}", late.iter().map(|s| s.0).fold(0.0, f64::max));
+        assert!(
+            late.iter().all(|(q, _)| *q < 8e-3),
+            "{:?}",
+            late.iter().map(|s| s.0).fold(0.0, f64::max)
+        );
         let mean = late.iter().map(|(_, r)| r).sum::<f64>() / late.len() as f64;
         assert!(mean > 12e6, "{mean}");
     }

@@ -269,7 +269,9 @@ impl Queues {
     /// Whether something may leave now; else when.
     pub(crate) fn next_at(&self, now: Duration) -> Option<Duration> {
         let waiting = self.all.values().filter(|q| !q.is_empty());
-        waiting.map(|q| if q.tuning.rate.is_some() { q.free_at } else { now }).min()
+        waiting
+            .map(|q| if q.tuning.rate.is_some() { q.free_at } else { now })
+            .min()
     }
 
     /// The next segment.
@@ -343,7 +345,10 @@ mod tests {
         assert_eq!(queues.waiting(), 312 + SEGMENT);
         let first = sizes(&mut queues, 1);
         assert_eq!(first, [(ordered(0, 0), 300)]);
-        assert_eq!(sizes(&mut queues, 9), [(ordered(0, 300), SEGMENT), (ordered(0, 300 + SEGMENT as u64), 12)]);
+        assert_eq!(
+            sizes(&mut queues, 9),
+            [(ordered(0, 300), SEGMENT), (ordered(0, 300 + SEGMENT as u64), 12)]
+        );
         assert!(queues.is_empty() && queues.waiting() == 0);
     }
 
@@ -403,7 +408,10 @@ mod tests {
         assert_eq!(held.body.slice(SEGMENT - 1), [7]);
         assert!(queues.take(Takes::LatencyOnly, Duration::ZERO).is_none());
         let offset = SEGMENT as u64;
-        assert_eq!(sizes(&mut queues, 9), [(Place::Fragment { token: 8, offset }, SEGMENT / 2)]);
+        assert_eq!(
+            sizes(&mut queues, 9),
+            [(Place::Fragment { token: 8, offset }, SEGMENT / 2)]
+        );
         assert!(queues.is_empty());
     }
 }

@@ -476,9 +476,21 @@ mod tests {
         };
         let (mut a, mut b, mut receiver) = (Reading::new(), Reading::new(), Receiver::default());
         let late = [hello(), part(2, 20, 84)].concat();
-        assert_eq!(take(&mut a, &mut receiver, &late).unwrap(), (0, vec![Told::Hello(Hello { below: 1, ranges: vec![] })]));
+        assert_eq!(
+            take(&mut a, &mut receiver, &late).unwrap(),
+            (
+                0,
+                vec![Told::Hello(Hello {
+                    below: 1,
+                    ranges: vec![]
+                })]
+            )
+        );
         let early = [hello(), part(1, 0, 20)].concat();
         assert_eq!(take(&mut b, &mut receiver, &early).unwrap().0, 2);
-        assert!(take(&mut Reading::new(), &mut receiver, &part(3, 84, 84 - 1 + 1)).is_err(), "no hello");
+        assert!(
+            take(&mut Reading::new(), &mut receiver, &part(3, 84, 84 - 1 + 1)).is_err(),
+            "no hello"
+        );
     }
 }

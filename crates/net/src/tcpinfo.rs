@@ -67,7 +67,10 @@ mod tests {
         a.write_all(b"x").unwrap();
         b.read_exact(&mut [0]).unwrap();
         let info = tcp_info(&a.into()).unwrap();
-        assert!(info.round_trip < Duration::from_secs(10) && info.resent < 1000, "{info:?}");
+        assert!(
+            info.round_trip < Duration::from_secs(10) && info.resent < 1000,
+            "{info:?}"
+        );
         assert_eq!(tcp_info(&std::fs::File::open("/dev/null").unwrap().into()), None);
     }
 }

@@ -103,7 +103,10 @@ impl Feed<'_> {
     }
 
     fn next_segment(&mut self) -> bool {
-        let again = self.out.first_again().is_some_and(|p| self.takes.takes(p.payload.class));
+        let again = self
+            .out
+            .first_again()
+            .is_some_and(|p| self.takes.takes(p.payload.class));
         let piece = if again {
             self.out.send_again(self.lane)
         } else {

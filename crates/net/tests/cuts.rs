@@ -34,12 +34,15 @@ impl Middle {
         let this = middle.clone();
         std::thread::spawn(move || {
             for a in listener.incoming().map_while(Result::ok) {
-                let Ok(b) = TcpStream::connect(("127.0.0.1", to)) else { continue };
+                let Ok(b) = TcpStream::connect(("127.0.0.1", to)) else {
+                    continue;
+                };
                 // What was connected while the line was silent stays silent.
                 let silent = this.silent.load(Ordering::SeqCst);
                 for (from, to) in [(&a, &b), (&b, &a)] {
                     this.streams.lock().unwrap().push(from.try_clone().unwrap());
-                    this.clone().carry(from.try_clone().unwrap(), to.try_clone().unwrap(), silent);
+                    this.clone()
+                        .carry(from.try_clone().unwrap(), to.try_clone().unwrap(), silent);
                 }
             }
         });
@@ -103,14 +106,18 @@ fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
         for me in 0..2 {
             let peer = 1 - me as u32;
             all[me].sink.frames.clear();
-            all[me].transport.send_bulk(peer, token, reading(&data[me]), long as u64, token).unwrap();
+            all[me]
+                .transport
+                .send_bulk(peer, token, reading(&data[me]), long as u64, token)
+                .unwrap();
             for i in 0..20 {
                 all[me].send(peer, &pattern(i * i * 37, i as u32), (round * 20 + i) as i32);
             }
         }
         harm(round);
         until(all, "a round", |all| {
-            all.iter().all(|p| p.sink.received.len() > round && p.sink.sent.len() > round && p.sink.frames.len() >= 20)
+            all.iter()
+                .all(|p| p.sink.received.len() > round && p.sink.sent.len() > round && p.sink.frames.len() >= 20)
         });
         for (me, process) in all.iter_mut().enumerate() {
             for i in 0..20 {
@@ -158,7 +165,9 @@ fn who_stays_away_is_lost_and_named() {
     exchange(&mut all, 1, |_| {});
     middle.silent.store(true, Ordering::SeqCst);
     middle.reset();
-    until(&mut all, "both are told", |all| all.iter().all(|p| p.sink.lost.len() == 1));
+    until(&mut all, "both are told", |all| {
+        all.iter().all(|p| p.sink.lost.len() == 1)
+    });
     for process in &all {
         let (_, reason) = &process.sink.lost[0];
         assert!(reason.contains("ISTHMUS_AWAY") && reason.contains("site-"), "{reason}");

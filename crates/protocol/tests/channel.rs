@@ -52,7 +52,10 @@ impl End {
                 let position = positions.entry(*queue).or_default();
                 *position += *size as u64;
                 let position = *position - *size as u64;
-                Place::Ordered { queue: *queue, position }
+                Place::Ordered {
+                    queue: *queue,
+                    position,
+                }
             };
             waiting.push_back((place, bytes));
         }
@@ -181,7 +184,9 @@ enum Event {
     /// Both ends are told at once.
     Reset,
     /// Nobody is told; bytes under way are lost but for the first few.
-    Silence { keep: usize },
+    Silence {
+        keep: usize,
+    },
 }
 
 struct Network {

@@ -218,7 +218,11 @@ impl Hello {
 
     /// From a header of kind [`Kind::Hello`] and its body; `None` when the two, or the ranges, make no sense.
     pub fn decode(head: &Segment, body: &[u8]) -> Option<Self> {
-        if head.kind != Kind::Hello || head.token != VERSION || head.length as usize != body.len() || body.len() % 16 != 0 {
+        if head.kind != Kind::Hello
+            || head.token != VERSION
+            || head.length as usize != body.len()
+            || body.len() % 16 != 0
+        {
             return None;
         }
         let mut ranges = Vec::with_capacity(body.len() / 16);
@@ -232,7 +236,10 @@ impl Hello {
             last = to;
             ranges.push((from, to));
         }
-        Some(Self { below: head.number, ranges })
+        Some(Self {
+            below: head.number,
+            ranges,
+        })
     }
 
     /// Whether this number has arrived.

@@ -14,6 +14,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "1 prints, when the job ends, messages and bytes per level of the network and per collective",
     },
     Setting {
+        name: "ISTHMUS_AWAY",
+        unit: "seconds",
+        default: "60",
+        reason: "routers restart and routes change in less; a process that waits in vain is told in about a minute",
+        scope: "job",
+        help: "how long a process at another site may be out of reach before it counts as lost",
+    },
+    Setting {
         name: "ISTHMUS_CC",
         unit: "command",
         default: "cc",

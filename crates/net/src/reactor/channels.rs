@@ -176,7 +176,9 @@ impl Reactor {
         let tunings = &self.tunings;
         self.channels.entry(peer).or_insert_with(|| {
             let mut channel = Channel::new();
-            tunings.iter().for_each(|(id, tuning)| channel.queues.tune(*id, *tuning));
+            tunings
+                .iter()
+                .for_each(|(id, tuning)| channel.queues.tune(*id, *tuning));
             channel
         })
     }

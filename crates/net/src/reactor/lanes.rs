@@ -194,13 +194,22 @@ impl Reactor {
         if now < channel.look_at || channel.connections.is_empty() {
             return;
         }
-        let infos: Vec<TcpInfo> = channel.connections.values().filter_map(|c| tcp_info(&c.secure.socket)).collect();
+        let infos: Vec<TcpInfo> = channel
+            .connections
+            .values()
+            .filter_map(|c| tcp_info(&c.secure.socket))
+            .collect();
         let wanted = channel.queues.streams().map(usize::from);
         let look = Look {
             acknowledged: channel.traffic.acknowledged,
             backlog: !std::mem::take(&mut channel.ran_dry) && !channel.queues.is_empty(),
             round_trip: infos.iter().map(|i| i.round_trip).max().unwrap_or_default(),
-            shortest: infos.iter().map(|i| i.shortest).filter(|t| !t.is_zero()).min().unwrap_or_default(),
+            shortest: infos
+                .iter()
+                .map(|i| i.shortest)
+                .filter(|t| !t.is_zero())
+                .min()
+                .unwrap_or_default(),
             streams: channel.connections.len() + channel.coming,
             most: MAX_STREAMS,
         };
@@ -275,7 +284,8 @@ impl Reactor {
             closed: why != SILENT,
         });
         self.taken.remove(&peer);
-        self.link.note_connection(format!("the connection to {} broke: {why}", self.places.name(peer)));
+        self.link
+            .note_connection(format!("the connection to {} broke: {why}", self.places.name(peer)));
         self.dial(peer, Reach::Tls, Purpose::Resume);
         let end = now + self.away_time;
         self.alarm_at(end);
@@ -328,7 +338,11 @@ impl Reactor {
             }
             let end = away.since + self.away_time;
             if now >= end {
-                let report = self.dials.get(&peer).map(super::dial::Dial::explain).unwrap_or_default();
+                let report = self
+                    .dials
+                    .get(&peer)
+                    .map(super::dial::Dial::explain)
+                    .unwrap_or_default();
                 self.still_away(peer, &report, false);
             } else {
                 self.alarm_at(end);

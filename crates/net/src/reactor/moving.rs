@@ -150,7 +150,10 @@ impl Reactor {
                     let fault = Violation::Acknowledged { count, sent: whole };
                     return self.broken_rules(peer, &Fault::Channel(fault));
                 }
-                let pieces: Vec<_> = channel.out.acknowledged(lane, count).map_or_else(|_| Vec::new(), Iterator::collect);
+                let pieces: Vec<_> = channel
+                    .out
+                    .acknowledged(lane, count)
+                    .map_or_else(|_| Vec::new(), Iterator::collect);
                 channel.arrived(peer, pieces, arrivals);
             }
             Told::Streams(count) => self.streams_wanted(peer, count),
@@ -251,7 +254,11 @@ fn press(
     };
     // A limit that the user set is as slow as a link.
     let link = tuning.rate.map_or(link, |rate| link.min(rate as f64));
-    let Some(bytes) = presses.entry(key).or_default().press(held.body.slice(0), held.long, link) else {
+    let Some(bytes) = presses
+        .entry(key)
+        .or_default()
+        .press(held.body.slice(0), held.long, link)
+    else {
         return held;
     };
     traffic.compressed.0 += bytes.len() as u64;
@@ -266,7 +273,12 @@ fn press(
 
 impl Channel {
     /// Every connection that has room takes something. How many bytes in all.
-    fn send_round(&mut self, scratch: &mut Scratch, now: std::time::Duration, broken: &mut Vec<(Lane, String)>) -> usize {
+    fn send_round(
+        &mut self,
+        scratch: &mut Scratch,
+        now: std::time::Duration,
+        broken: &mut Vec<(Lane, String)>,
+    ) -> usize {
         let mut sent = 0;
         let many = self.connections.len() > 1;
         let kept_free = many && self.queues.any_latency();

@@ -55,7 +55,12 @@ impl Seen {
             self.below = end;
             return Ok(true);
         }
-        match self.above.range_mut(..number).next_back().filter(|(_, e)| **e == number) {
+        match self
+            .above
+            .range_mut(..number)
+            .next_back()
+            .filter(|(_, e)| **e == number)
+        {
             Some((_, before)) => *before = end,
             None => {
                 self.above.insert(number, end);
@@ -82,7 +87,12 @@ mod tests {
 
     #[test]
     fn numbers_in_any_order_make_one_stretch() {
-        for order in [[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1], [2, 4, 6, 5, 3, 1], [3, 1, 6, 4, 2, 5]] {
+        for order in [
+            [1, 2, 3, 4, 5, 6],
+            [6, 5, 4, 3, 2, 1],
+            [2, 4, 6, 5, 3, 1],
+            [3, 1, 6, 4, 2, 5],
+        ] {
             let mut seen = Seen::default();
             for n in order {
                 assert!(!seen.contains(n));
@@ -91,7 +101,13 @@ mod tests {
                 let hello = seen.hello();
                 assert!((1..10).all(|n| hello.has(n) == seen.contains(n)));
             }
-            assert_eq!(seen.hello(), Hello { below: 7, ranges: vec![] });
+            assert_eq!(
+                seen.hello(),
+                Hello {
+                    below: 7,
+                    ranges: vec![]
+                }
+            );
         }
         assert!(Seen::default().insert(0).is_err() && Seen::default().insert(u64::MAX).is_err());
     }

@@ -158,7 +158,11 @@ mod tests {
     #[test]
     fn a_busy_connection_is_given_up_after_three_silent_seconds() {
         let mut vigil = Vigil::new(ms(0));
-        assert_eq!(vigil.duty(ms(9_000), true, false), Duty::Wait(ms(10_000)), "it was idle till now");
+        assert_eq!(
+            vigil.duty(ms(9_000), true, false),
+            Duty::Wait(ms(10_000)),
+            "it was idle till now"
+        );
         assert_eq!(vigil.duty(ms(10_000), true, false), Duty::Ask);
         vigil.asked(ms(10_000));
         assert_eq!(vigil.duty(ms(10_500), true, false), Duty::Wait(ms(11_000)));
