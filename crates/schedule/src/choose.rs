@@ -235,6 +235,11 @@ impl Strategy {
         }
     }
 
+    /// Whether the trees of all tiers from one inwards are flat, so that each block crosses a tier at most once.
+    pub(crate) fn is_flat(&self, from: usize) -> bool {
+        self.forms.iter().skip(from).all(|form| matches!(form, Form::Flat))
+    }
+
     /// How the largest of several blocks that are shares is cut.
     pub(crate) fn cut_of_blocks(&self, call: &Call, largest: u64) -> Cut {
         let one = Self {

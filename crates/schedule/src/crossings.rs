@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many messages cross each level: what algorithms state, for the checker to compare with what it counts.
+//! How many messages and bytes cross each level: what algorithms state, for the checker to compare with what it counts.
 
 use crate::Network;
 use crate::choose::Algorithm;
+use crate::row::Row;
 use crate::tree::{Council, Move};
-use isthmus_topology::Level;
+use isthmus_topology::{Level, Rank};
 use std::sync::Arc;
 
 /// Messages of all members together, by level.
@@ -69,6 +70,49 @@ impl Messages {
     /// The same so many times.
     pub(crate) fn times(mut self, times: u64) -> Self {
         self.by_level.iter_mut().for_each(|count| *count *= times);
+        self
+    }
+}
+
+/// Bytes of all messages together, by level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// Index [`Level::index`].
+    pub by_level: [u64; Level::COUNT],
+}
+
+impl Bytes {
+    /// Messages of so many bytes each.
+    pub(crate) fn of(messages: Messages, each: u64) -> Self {
+        Self {
+            by_level: messages.by_level.map(|count| count.saturating_mul(each)),
+        }
+    }
+
+    /// Blocks along flat trees from a tier inwards, in one direction: those of a part cross where it is not that of the leader. `row` has
+    /// their sizes, in units of so many bytes.
+    pub(crate) fn of_blocks(network: &Network, from: usize, root: Rank, (row, unit): (&Row, u64)) -> Self {
+        let mut bytes = Self::default();
+        for tier in from..network.tiers() {
+            for cluster in 0..network.clusters(tier) {
+                let leader = network.leader(tier, cluster, network.position_of(root));
+                let own = network.span(tier + 1, network.cluster_of(tier + 1, leader));
+                let crossing = row.length(network.span(tier, cluster)) - row.length(own);
+                bytes = bytes.and(network.level(tier), crossing.saturating_mul(unit));
+            }
+        }
+        bytes
+    }
+
+    /// With some more at a level.
+    pub(crate) fn and(mut self, level: Level, bytes: u64) -> Self {
+        self.by_level[level.index()] += bytes;
+        self
+    }
+
+    /// Both.
+    pub(crate) fn plus(mut self, other: Self) -> Self {
+        self.by_level.iter_mut().zip(other.by_level).for_each(|(a, b)| *a += b);
         self
     }
 }

@@ -51,7 +51,7 @@ mod scatter;
 
 pub use call::{Blocks, Call, Operation};
 pub use cost::{Cost, Factor};
-pub use crossings::Messages;
+pub use crossings::{Bytes, Messages};
 pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
@@ -117,6 +117,25 @@ pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
         O::Alltoall => alltoall::messages(call, network),
         O::Scan | O::Exscan => scan::messages(call, network),
         O::ReduceScatter | O::ReduceScatterBlock => reduce_scatter::messages(call, network),
+        _ => None,
+    }
+}
+
+/// How many bytes the data of a call send over each level, as the cost card of the chosen algorithm states. `None` where that depends on
+/// more than shape and sizes: on trees that hand blocks on, on ways through other sites, on who has what.
+pub fn bytes(call: &Call, network: &Arc<Network>) -> Option<Bytes> {
+    use Operation as O;
+    let network = in_order(call, network);
+    match call.operation {
+        O::Barrier => Some(Bytes::default()),
+        O::Bcast => bcast::bytes(call, network),
+        O::Reduce => reduce::bytes(call, network),
+        O::Allreduce => allreduce::bytes(call, network),
+        O::Gather => gather::bytes(call, network),
+        O::Scatter => scatter::bytes(call, network),
+        O::Allgather | O::Allgatherv => allgather::bytes(call, network),
+        O::Alltoall => alltoall::bytes(call, network),
+        O::ReduceScatter | O::ReduceScatterBlock => reduce_scatter::bytes(call, network),
         _ => None,
     }
 }

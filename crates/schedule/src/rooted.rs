@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The choice for gather and scatter, which differ in the direction only.
 
-use crate::Network;
 use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
 use crate::cost::{Cost, Council, Way};
 use crate::form::Form;
+use crate::row::Row;
 use crate::shares::Sharing;
+use crate::{Blocks, Bytes, Call, Messages, Network, choose};
 use std::sync::Arc;
 
 /// The way of gather and scatter: a tree whose messages hold the blocks of subtrees.
@@ -23,6 +24,23 @@ pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strate
         sharing: (Sharing::Whole, 1),
     };
     trees.strategy(&|_| Vec::new())
+}
+
+/// One message for each subtree. Long unequal blocks are not handed on, and not all know which are.
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let straight = |strategy: &Strategy| matches!(strategy.forms.first(), None | Some(Form::Flat));
+    match call.blocks {
+        Blocks::Equal(0) => Some(Messages::default()),
+        Blocks::Equal(_) => Some(Messages::of_trees(network, 0)),
+        _ => straight(&choose::strategy(call, network)).then(|| Messages::of_trees(network, 0)),
+    }
+}
+
+/// Every block once per tier that it crosses, where nobody hands it on within a tier.
+pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
+    let flat = choose::strategy(call, network).is_flat(0);
+    let row = Row::new(&call.blocks, network, 0);
+    flat.then(|| Bytes::of_blocks(network, 0, call.root, (&row, call.unit_bytes)))
 }
 
 /// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on for nothing, but for

@@ -13,7 +13,7 @@ use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Messages, Network};
+use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -63,4 +63,13 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         }
         _ => None,
     }
+}
+
+pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
+    let strategy = choose::strategy(call, network);
+    let meets = matches!(
+        strategy.algorithm,
+        Algorithm::Flat | Algorithm::Routed | Algorithm::Bruck
+    );
+    (meets && strategy.is_flat(1)).then(|| tree::bytes(call, network))
 }

@@ -19,7 +19,8 @@ use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family, Move};
-use crate::{Call, Messages, Operation};
+use crate::{Bytes, Call, Messages, Operation};
+use isthmus_topology::Level;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -112,6 +113,25 @@ pub(crate) fn messages_of(network: &Network, bytes: u64) -> Messages {
         true => once.plus(Messages::of_trees(network, 1).times(u64::from(network.clusters(1)) - 1)),
         false => once,
     }
+}
+
+/// Where leaders meet: blocks go up, each leader gets those of other sites once, and everybody else gets all.
+pub(super) fn bytes(call: &Call, network: &Network) -> Bytes {
+    let row = Row::new(&call.blocks, network, 0);
+    let all = call.bytes(row.at(network.size()));
+    let leaders = if network.tiers() == 0 {
+        1
+    } else {
+        u64::from(network.clusters(1))
+    };
+    let up = Bytes::of_blocks(network, 1, 0, (&row, call.unit_bytes));
+    let down = Bytes::of(Messages::of_trees(network, 1), all);
+    let level = if network.tiers() == 0 {
+        Level::Node
+    } else {
+        network.level(0)
+    };
+    up.plus(down).and(level, all.saturating_mul(leaders - 1))
 }
 
 fn up(script: &mut Script, family: &Family, own: Slice, at: impl Fn(Range<u32>) -> Slice) {

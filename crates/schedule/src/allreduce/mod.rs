@@ -17,7 +17,7 @@ use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Messages, Network};
+use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -75,6 +75,24 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         A::Fixed | A::FixedFlat | A::FixedRouted => Some(tree::messages(call, network, &strategy)),
         A::Tree | A::Flat | A::Routed | A::Doubling | A::Split | A::Shared if in_order => {
             Some(tree::messages(call, network, &strategy))
+        }
+        _ => None,
+    }
+}
+
+/// Whole messages in all, in however many pieces; shares in the meeting of those who split them.
+pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
+    use Algorithm as A;
+    let strategy = choose::strategy(call, network);
+    let each = call.bytes(call.blocks.size(0));
+    match strategy.algorithm {
+        A::Tree | A::Flat | A::Routed | A::Doubling | A::Shared if call.commutative || network.in_rank_order() => {
+            Some(Bytes::of(tree::once(network, &strategy), each))
+        }
+        A::Split if call.commutative || network.in_rank_order() => {
+            let others = 2 * (u64::from(network.clusters(1)) - 1);
+            let inside = Bytes::of(Messages::of_trees(network, 1).times(2), each);
+            Some(inside.and(network.level(0), others.saturating_mul(each)))
         }
         _ => None,
     }

@@ -87,13 +87,17 @@ fn meet(
 }
 
 pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
-    let once = match strategy.algorithm {
+    once(network, strategy).times(strategy.cut(call, call.blocks.size(0)).pieces())
+}
+
+/// Messages of one piece.
+pub(super) fn once(network: &Network, strategy: &Strategy) -> Messages {
+    match strategy.algorithm {
         Algorithm::Flat | Algorithm::Routed | Algorithm::FixedFlat | Algorithm::FixedRouted => {
             Messages::of_meeting(network, Messages::each_to_each)
         }
         Algorithm::Doubling => Messages::of_meeting(network, doubling::messages),
         Algorithm::Split => Messages::of_meeting(network, |k| 2 * Messages::each_to_each(k)),
         _ => Messages::of_trees(network, 0).times(2),
-    };
-    once.times(strategy.cut(call, call.blocks.size(0)).pieces())
+    }
 }

@@ -25,7 +25,7 @@ use crate::script::{Kind, Piece, Script};
 use crate::shares::Sharing;
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
-use crate::{Call, Messages, Network, scatter};
+use crate::{Bytes, Call, Messages, Network, scatter};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -285,4 +285,13 @@ impl<'a> Leader<'a> {
 
 pub(super) fn messages(network: &Network) -> Messages {
     Messages::of_meeting(network, Messages::each_to_each)
+}
+
+/// Straight from leader to leader: every block once over the outermost level; inside, every row up and down.
+pub(super) fn bytes(network: &Network, block: u64) -> Bytes {
+    let row = block.saturating_mul(u64::from(network.size()));
+    let rows = Bytes::of_blocks(network, 1, 0, (&Row::equal(row), 2));
+    let outer = network.level(0);
+    let between = Messages::of_pairs(network).by_level[outer.index()];
+    rows.and(outer, between.saturating_mul(block))
 }

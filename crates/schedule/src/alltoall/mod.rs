@@ -13,7 +13,7 @@ pub(crate) use pairwise::plan as straight;
 use crate::choose::{self, Algorithm, Question, Strategy};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::{Blocks, Call, Messages, Network, Operation};
+use crate::{Blocks, Bytes, Call, Messages, Network, Operation};
 use isthmus_topology::Level;
 use std::sync::Arc;
 
@@ -63,6 +63,17 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         (Blocks::Equal(_), Algorithm::Leaders | Algorithm::LeadersRouted) => Some(leaders::messages(network)),
         (Blocks::Equal(_), Algorithm::Partners) => Some(partners::messages(network)),
         (Blocks::Equal(_), Algorithm::Pairwise) => Some(pairwise::messages(network)),
+        _ => None,
+    }
+}
+
+pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
+    let Blocks::Equal(block) = call.blocks else { return None };
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        Algorithm::Pairwise => Some(Bytes::of(pairwise::messages(network), call.bytes(block))),
+        Algorithm::Partners => Some(Bytes::of(partners::messages(network), call.bytes(block))),
+        Algorithm::Leaders if strategy.is_flat(1) => Some(leaders::bytes(network, call.bytes(block))),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use crate::cost::Way;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Messages, Network};
+use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -41,4 +41,10 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         (_, Algorithm::Tree | Algorithm::Shared) => Some(tree::messages(call, network, &strategy)),
         _ => None,
     }
+}
+
+/// Whole messages in all, in however many pieces.
+pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
+    let each = call.bytes(call.blocks.size(0));
+    Some(Bytes::of(Messages::of_trees(network, 0), each))
 }

@@ -6,7 +6,7 @@ use super::token::Token;
 use super::world::{Manner, Outcome, World};
 use super::{Crossings, Fault, Report};
 use crate::step::{Rank, WINDOW};
-use crate::{Blocks, Call, Network, Operation, counts_phase, messages, plan};
+use crate::{Blocks, Call, Network, Operation, bytes, counts_phase, messages, plan};
 use std::sync::Arc;
 
 /// Sizes of blocks, in units.
@@ -81,8 +81,14 @@ impl Case {
         Ok(Report { data, counts, trips })
     }
 
-    /// Over each level go as many messages as the cost card says.
+    /// Over each level go as many messages and bytes as the cost card says.
     fn crossings(&self, call: &Call, counted: &Crossings) -> Result<(), Fault> {
+        if let Some(stated) = bytes(call, &self.network).filter(|stated| stated.by_level != counted.bytes) {
+            return Err(Fault::new(format!(
+                "bytes by level: {:?}, and stated were {:?}",
+                counted.bytes, stated.by_level
+            )));
+        }
         match messages(call, &self.network) {
             Some(stated) if stated.by_level != counted.messages => Err(Fault::new(format!(
                 "messages by level: {:?}, and stated were {:?}",

@@ -7,14 +7,14 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::bring;
 
-use crate::choose::{self, Question, Strategy};
+use crate::choose::{Question, Strategy};
 use crate::cost::Way;
-use crate::form::Form;
 use crate::rooted;
+pub(crate) use crate::rooted::{bytes, messages};
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Blocks, Call, Messages, Network, Operation};
+use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -44,14 +44,4 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
     vec![rooted::blocks(question, network, Way::Up)]
-}
-
-pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
-    let straight = |strategy: &Strategy| matches!(strategy.forms.first(), None | Some(Form::Flat));
-    match call.operation {
-        Operation::Gather if call.blocks == Blocks::Equal(0) => Some(Messages::default()),
-        Operation::Gather => Some(tree::messages(network)),
-        // Long blocks are not handed on, and not all know which are.
-        _ => straight(&choose::strategy(call, network)).then(|| tree::messages(network)),
-    }
 }

@@ -10,7 +10,6 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Gather); pacx-mpi-optimized-algorithms (one message per machine) |
 
 use super::own_block;
-use crate::Messages;
 use crate::choose::{self, Order, Question};
 use crate::row::{Row, is_run};
 use crate::script::{Kind, Piece, Script};
@@ -176,8 +175,4 @@ fn receive_part(
     script.receive(from, row.slice(buffer, 0, positions.clone()), slot);
     let to = (Buffer::Recv, &call.blocks);
     row.permute(script, network, positions, (buffer, 0), to, true);
-}
-
-pub(super) fn messages(network: &Network) -> Messages {
-    Messages::of_trees(network, 0)
 }

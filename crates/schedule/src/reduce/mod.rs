@@ -11,7 +11,7 @@ use crate::cost::Way;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Messages, Network};
+use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -58,6 +58,17 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         Algorithm::Fixed => Some(tree::messages(call, network, &strategy)),
         Algorithm::Tree | Algorithm::Shared if call.commutative || network.in_rank_order() => {
             Some(tree::messages(call, network, &strategy))
+        }
+        _ => None,
+    }
+}
+
+/// Whole messages in all, in however many pieces.
+pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
+    let each = call.bytes(call.blocks.size(0));
+    match choose::strategy(call, network).algorithm {
+        Algorithm::Tree | Algorithm::Shared if call.commutative || network.in_rank_order() => {
+            Some(Bytes::of(Messages::of_trees(network, 0), each))
         }
         _ => None,
     }

@@ -10,7 +10,7 @@ use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
-use crate::{Call, Messages, Network};
+use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -63,6 +63,16 @@ pub(crate) fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> 
         A::Tree | A::Flat | A::Routed if call.commutative || network.in_rank_order() => {
             Some(tree::messages(network, &strategy))
         }
+        _ => None,
+    }
+}
+
+pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
+    let strategy = choose::strategy(call, network);
+    let free = !call.fixed && (call.commutative || network.in_rank_order());
+    match strategy.algorithm {
+        Algorithm::Tree if free && strategy.is_flat(0) => Some(tree::bytes(call, network, 0)),
+        Algorithm::Flat if free && strategy.is_flat(1) => Some(tree::bytes(call, network, 1)),
         _ => None,
     }
 }

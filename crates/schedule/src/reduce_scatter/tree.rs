@@ -21,7 +21,7 @@ use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::tree::{Council, Family};
-use crate::{Call, Messages, scatter};
+use crate::{Bytes, Call, Messages, scatter};
 use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
@@ -186,5 +186,17 @@ pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
     match strategy.algorithm {
         Algorithm::Tree => Messages::of_trees(network, 0).times(2),
         _ => Messages::of_meeting(network, Messages::each_to_each),
+    }
+}
+
+/// All blocks go up the trees from a tier inwards, and each its own way down; between leaders who meet each site gets its blocks from all others.
+pub(super) fn bytes(call: &Call, network: &Network, from: usize) -> Bytes {
+    let row = Row::new(&call.blocks, network, 0);
+    let all = call.bytes(row.at(network.size()));
+    let up = Bytes::of(Messages::of_trees(network, from), all);
+    let inside = up.plus(Bytes::of_blocks(network, from, 0, (&row, call.unit_bytes)));
+    match from {
+        0 => inside,
+        _ => inside.and(network.level(0), all.saturating_mul(u64::from(network.clusters(1)) - 1)),
     }
 }

@@ -9,7 +9,6 @@
 //! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat, or routed |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Scatter) |
 
-use crate::Messages;
 use crate::row::{Row, is_run};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -161,8 +160,4 @@ fn send_part(
     let from = (Buffer::Send, &call.blocks);
     row.permute(script, network, positions.clone(), (buffer, 0), from, false);
     script.send(to, row.slice(buffer, 0, positions), slot);
-}
-
-pub(super) fn messages(network: &Network) -> Messages {
-    Messages::of_trees(network, 0)
 }
