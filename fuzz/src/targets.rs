@@ -370,7 +370,11 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
         directory: "/tmp".to_owned(),
         directory_optional: true,
         library: "/lib".to_owned(),
-        input: false,
+        input: isthmus_wire::grid::Input::One(7),
+        stdin: "/in".into(),
+        stdout: String::new(),
+        stderr: "/err".into(),
+        silence: 9,
         reach: Reach::Wide,
         allocation: Some(Allocation {
             directives: vec!["--exclusive".to_owned()],
@@ -403,6 +407,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
         }],
     };
     let commit = Commit {
+        subjob: 1,
         secret: [7; 32],
         authority: vec![0x30; 9],
         certificates: vec![vec![0x30; 9], vec![]],

@@ -20,6 +20,7 @@ pub(crate) use nodes::StagedFile;
 use crate::event::Event;
 use crate::link::Outbox;
 use crate::program::Refusal;
+use crate::sink::{self, Sink};
 use isthmus_sched::{Adaptor, JobId, KILLED, State};
 use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
@@ -60,6 +61,8 @@ pub(crate) enum FromNode {
     Unfit(String),
     /// Its agent says.
     Said(FromAgent),
+    /// Its agent says nothing.
+    Silent,
     /// The connection is closed.
     Lost,
 }
@@ -81,6 +84,8 @@ pub(crate) struct Batch {
     /// How often it was seen waiting.
     waits: u32,
     running_since: Option<Instant>,
+    /// The scheduler has stopped it for a while.
+    suspended: bool,
     /// Nodes by index; all of them once `started`.
     parts: Vec<Part>,
     distributed: bool,
@@ -89,6 +94,13 @@ pub(crate) struct Batch {
     /// Failures that wait for what the scheduler says.
     held: Vec<FromAgent>,
     lost: Option<String>,
+    /// A node that says nothing, while the scheduler is asked.
+    silent: Option<u32>,
+    /// Bytes of input that each node has taken, and what the coordinator knows of it.
+    taken: Vec<u64>,
+    given: u64,
+    /// Files that get the output of all nodes.
+    sinks: Option<(Sink, Sink)>,
     judging: bool,
     /// What is judged looks like the work of the scheduler.
     suspected: bool,
@@ -113,6 +125,7 @@ impl Batch {
         let secret = isthmus_stage::guarded::random::<32>().map_err(cannot)?;
         let listener = listen::listen(secret, binary.to_owned(), Arc::new(files), events.clone()).map_err(cannot)?;
         let adaptor = isthmus_sched::adaptor(allocation.scheduler);
+        let sinks = sinks(start, outbox)?;
         let submission = watch::Submission {
             adaptor,
             allocation,
@@ -137,6 +150,11 @@ impl Batch {
             why: None,
             waits: 0,
             running_since: None,
+            suspended: false,
+            silent: None,
+            taken: Vec::new(),
+            given: 0,
+            sinks,
             parts: Vec::new(),
             distributed: false,
             started: false,
@@ -167,6 +185,7 @@ impl Batch {
             BatchEvent::Node(_, FromNode::Ready(ready)) => self.take_node(*ready),
             BatchEvent::Node(_, FromNode::Unfit(why)) => self.refuse(Refusal::new(why, "")),
             BatchEvent::Node(node, FromNode::Said(message)) => self.handle_node(node, message),
+            BatchEvent::Node(node, FromNode::Silent) => self.miss(node),
             BatchEvent::Node(node, FromNode::Lost) => self.lose(node),
         }
     }
@@ -180,9 +199,8 @@ impl Batch {
                 }
             }
             ToAgent::Input(bytes) => {
-                if let Some(first) = self.parts.first() {
-                    first.send(&ToAgent::Input(bytes));
-                }
+                let readers = self.parts.iter().filter(|p| p.reads(self.start.input));
+                readers.for_each(|part| part.send(&ToAgent::Input(bytes.clone())));
             }
             message @ (ToAgent::Dismiss | ToAgent::Abort { .. } | ToAgent::Signal(_)) => self.send_all(&message),
             // The rest is handled by the agent itself.
@@ -219,7 +237,9 @@ impl Batch {
     }
 
     fn handle_state(&mut self, state: State) {
+        self.tell_suspended(state == State::Suspended);
         match state {
+            State::Suspended => {}
             State::Queued(why) => {
                 self.waits += 1;
                 if self.waits >= WORTH_TELLING && self.why.as_ref() != Some(&why) {
@@ -235,6 +255,12 @@ impl Batch {
             State::Ending(why) | State::Ended(why) if why.is_empty() => self.ask(true),
             State::Ending(why) | State::Ended(why) => self.end_of_job(&why),
             State::Unknown => self.end_of_job(""),
+        }
+    }
+
+    fn tell_suspended(&mut self, suspended: bool) {
+        if std::mem::replace(&mut self.suspended, suspended) != suspended {
+            self.outbox.send(&FromAgent::Suspended(suspended));
         }
     }
 
@@ -311,7 +337,11 @@ impl Batch {
             // A scheduler that runs the script twice: the first one counts.
             return;
         }
-        self.parts.push(Part::new(ready, self.outbox.clone()));
+        let sinks = self.sinks.clone().unwrap_or_else(|| {
+            let coordinator = Sink::Coordinator(self.outbox.clone());
+            (coordinator.clone(), coordinator)
+        });
+        self.parts.push(Part::new(ready, self.outbox.clone(), sinks));
         if self.parts.len() as u64 == u64::from(all) {
             self.distribute();
         }
@@ -355,11 +385,32 @@ impl Batch {
             }
             message @ FromAgent::Aborted { .. } => self.hold(message),
             FromAgent::Gone => part.gone = true,
-            message @ (FromAgent::Arrived(_) | FromAgent::InputCredit(_) | FromAgent::Finished { .. }) => {
-                self.outbox.send(&message);
-            }
+            FromAgent::InputCredit(bytes) => self.take_credit(node, bytes),
+            message @ (FromAgent::Arrived(_) | FromAgent::Finished { .. }) => self.outbox.send(&message),
             // Answers to what was asked before; nothing else is asked.
-            FromAgent::Hello(_) | FromAgent::File { .. } | FromAgent::Pong(_) | FromAgent::Queued { .. } => {}
+            FromAgent::Hello(_)
+            | FromAgent::File { .. }
+            | FromAgent::Pong(_)
+            | FromAgent::Queued { .. }
+            | FromAgent::Suspended(_) => {}
+        }
+    }
+
+    /// What the slowest node has taken of the input counts.
+    fn take_credit(&mut self, node: u32, bytes: u32) {
+        self.taken.resize(self.parts.len(), 0);
+        let readers = self.parts.iter().map(|p| p.reads(self.start.input));
+        let mut slowest = u64::MAX;
+        for ((part, reads), taken) in self.parts.iter().zip(readers).zip(&mut self.taken) {
+            *taken += if part.node == node { u64::from(bytes) } else { 0 };
+            if reads {
+                slowest = slowest.min(*taken);
+            }
+        }
+        let more = u32::try_from(slowest.saturating_sub(self.given)).unwrap_or(0);
+        if more > 0 {
+            self.given += u64::from(more);
+            self.outbox.send(&FromAgent::InputCredit(more));
         }
     }
 
@@ -376,6 +427,14 @@ impl Batch {
     fn hold(&mut self, failure: FromAgent) {
         self.held.push(failure);
         self.ask(false);
+    }
+
+    /// A node says nothing: one that the scheduler has stopped cannot.
+    fn miss(&mut self, node: u32) {
+        if !self.suspended {
+            self.silent = Some(node);
+            self.ask(true);
+        }
     }
 
     fn lose(&mut self, node: u32) {
@@ -400,6 +459,15 @@ impl Batch {
 
     fn judge(&mut self, state: Option<State>) {
         self.judging = false;
+        if let Some(state) = &state {
+            self.tell_suspended(*state == State::Suspended);
+        }
+        if let (Some(node), false) = (self.silent.take(), self.suspended) {
+            if let Some(part) = self.parts.iter_mut().find(|p| p.node == node && !p.gone) {
+                part.gone = true;
+                self.lost.get_or_insert_with(|| part.hello.host.clone());
+            }
+        }
         match state {
             Some(State::Ending(why) | State::Ended(why)) if !why.is_empty() || self.suspected => self.end_of_job(&why),
             Some(State::Unknown) => self.end_of_job(""),
@@ -414,6 +482,15 @@ impl Batch {
             self.outbox.send(&message);
         }
     }
+}
+
+/// The files that get the output of all nodes, when any are named.
+fn sinks(start: &Start, outbox: &Outbox) -> Result<Option<(Sink, Sink)>, Refusal> {
+    if start.stdout.is_empty() && start.stderr.is_empty() {
+        return Ok(None);
+    }
+    let directory = crate::program::directory(start)?;
+    sink::open(start, &directory, outbox).map(Some)
 }
 
 /// Signals with which schedulers end jobs.

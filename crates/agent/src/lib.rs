@@ -17,6 +17,7 @@ mod processes;
 mod program;
 mod rendezvous;
 mod secure;
+mod sink;
 mod subjob;
 mod vendor;
 
@@ -39,12 +40,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// An agent that has heard nothing from its coordinator for so long ends the job at its machine.
-pub const SILENCE: Duration = Duration::from_secs(60);
+/// An agent that has heard nothing from its coordinator for so long leaves; once it starts processes the coordinator says how long.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Silence is counted in steps that this process has lived through, not by the clock: when the whole machine stood still
 /// (suspended, overloaded), what arrived meanwhile is looked at before the job is given up.
-const STEP: Duration = Duration::from_secs(2);
+const STEP: Duration = Duration::from_millis(500);
 
 /// Events that may wait; whoever makes more of them waits too.
 const QUEUE: usize = 256;
@@ -115,6 +116,7 @@ where
         files: Vec::new(),
         subjob: None,
         batch: None,
+        silence: SILENCE,
     };
     let end = agent.work().await;
     leave::leave(agent, end, writing).await;
@@ -152,6 +154,8 @@ struct Agent {
     subjob: Option<Subjob>,
     /// In place of it, when the machine's scheduler starts the processes.
     batch: Option<Batch>,
+    /// How long the coordinator may be silent.
+    silence: Duration,
 }
 
 impl Agent {
@@ -161,7 +165,7 @@ impl Agent {
             if counted.elapsed() >= STEP {
                 (silent, counted) = (silent + STEP, Instant::now());
             }
-            if silent > SILENCE {
+            if silent > self.silence {
                 return End::Lost;
             }
             let event = match self.events.try_recv() {
@@ -239,6 +243,9 @@ impl Agent {
     }
 
     fn start(&mut self, start: &Start) -> Result<(), Refusal> {
+        if start.silence > 0 {
+            self.silence = Duration::from_secs(u64::from(start.silence));
+        }
         if start.allocation.is_some() {
             let files = self.files.clone();
             self.batch = Some(Batch::start(start, &self.binary, files, &self.outbox, &self.sender)?);

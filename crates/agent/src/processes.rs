@@ -2,16 +2,18 @@
 //! The processes of a subjob: started, read, fed, watched.
 
 use crate::event::{Event, ToProcess};
-use crate::link::Outbox;
-use isthmus_sched::fork::{self, Template};
+use crate::sink::Sink;
+use isthmus_sched::fork::{self, StandardInput, Template};
 use isthmus_stage::content::hex;
 use isthmus_stage::lines::LineBuffer;
-use isthmus_wire::grid::{Exit, FromAgent, Stream};
+use isthmus_wire::grid::{Exit, Stream};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::unix::pipe;
@@ -96,27 +98,64 @@ impl Process {
     }
 }
 
-/// Starts process `index`; `input` is where its standard input will come from.
-pub(crate) fn start(
-    template: &Template,
-    rendezvous: &Path,
-    index: u32,
-    input: Option<mpsc::UnboundedReceiver<Vec<u8>>>,
-    outbox: &Outbox,
-    events: &mpsc::Sender<Event>,
-) -> io::Result<Process> {
+/// What all processes of a subjob are started with.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) template: &'a Template,
+    pub(crate) rendezvous: &'a Path,
+    pub(crate) output: Sink,
+    pub(crate) error: Sink,
+    pub(crate) events: &'a mpsc::Sender<Event>,
+}
+
+/// Standard input on its way to those who get it.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    bytes: Vec<u8>,
+    /// Who has yet to take it.
+    readers: AtomicUsize,
+}
+
+impl Piece {
+    pub(crate) fn new(bytes: Vec<u8>, readers: usize) -> Arc<Self> {
+        Arc::new(Self {
+            bytes,
+            readers: AtomicUsize::new(readers),
+        })
+    }
+}
+
+/// Where the standard input of a process comes from.
+pub(crate) enum Source {
+    Nowhere,
+    File(PathBuf),
+    Coordinator(mpsc::UnboundedReceiver<Arc<Piece>>),
+}
+
+/// Starts process `index`.
+pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::Result<Process> {
+    let Surroundings {
+        template,
+        rendezvous,
+        events,
+        ..
+    } = with;
     let token = isthmus_stage::guarded::random::<16>()?;
     let own = [
         ("ISTHMUS_RENDEZVOUS", rendezvous.to_string_lossy().into_owned()),
         ("ISTHMUS_TOKEN", hex(&token)),
         ("ISTHMUS_INDEX", index.to_string()),
     ];
-    let mut child = fork::spawn(template, &own, input.is_some())?;
+    let (from, queue) = match input {
+        Source::Nowhere => (StandardInput::Empty, None),
+        Source::File(path) => (StandardInput::File(path), None),
+        Source::Coordinator(queue) => (StandardInput::Piped, Some(queue)),
+    };
+    let mut child = fork::spawn(template, &own, &from)?;
     let pid = child
         .id()
         .ok_or_else(|| io::Error::other("the process ended before it began"))?;
-    if let (Some(pipe), Some(queue)) = (child.stdin.take(), input) {
-        tokio::spawn(feed(pipe, queue, events.clone()));
+    if let (Some(pipe), Some(queue)) = (child.stdin.take(), queue) {
+        tokio::spawn(feed(pipe, queue, (*events).clone()));
     }
     let (ended, watch_end) = watch::channel(false);
     let mut readers = Vec::with_capacity(2);
@@ -125,7 +164,7 @@ pub(crate) fn start(
             pipe,
             index,
             Stream::Output,
-            outbox.clone(),
+            with.output.clone(),
             watch_end.clone(),
         )));
     }
@@ -134,11 +173,11 @@ pub(crate) fn start(
             pipe,
             index,
             Stream::Error,
-            outbox.clone(),
+            with.error.clone(),
             watch_end,
         )));
     }
-    tokio::spawn(watch_child(child, pid, index, ended, events.clone()));
+    tokio::spawn(watch_child(child, pid, index, ended, (*events).clone()));
     Ok(Process {
         pid,
         token: Some(token),
@@ -176,19 +215,22 @@ pub(crate) fn attend(
     index: u32,
     pipes: Pipes,
     (exit, noted): (oneshot::Receiver<Exit>, oneshot::Sender<()>),
-    input: Option<mpsc::UnboundedReceiver<Vec<u8>>>,
-    outbox: &Outbox,
+    input: Option<mpsc::UnboundedReceiver<Arc<Piece>>>,
+    (output, error): &(Sink, Sink),
     events: &mpsc::Sender<Event>,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let (ended, watch_end) = watch::channel(false);
     let mut readers = Vec::with_capacity(2);
-    for (pipe, stream) in [(pipes.output, Stream::Output), (pipes.error, Stream::Error)] {
+    for (pipe, stream, sink) in [
+        (pipes.output, Stream::Output, output),
+        (pipes.error, Stream::Error, error),
+    ] {
         let pipe = pipe::Receiver::from_owned_fd(pipe)?;
         readers.push(tokio::spawn(forward(
             pipe,
             index,
             stream,
-            outbox.clone(),
+            sink.clone(),
             watch_end.clone(),
         )));
     }
@@ -217,7 +259,7 @@ async fn forward<R: AsyncRead + Unpin>(
     mut pipe: R,
     index: u32,
     stream: Stream,
-    outbox: Outbox,
+    sink: Sink,
     mut ended: watch::Receiver<bool>,
 ) {
     let mut lines = LineBuffer::default();
@@ -234,11 +276,7 @@ async fn forward<R: AsyncRead + Unpin>(
             lines.feed(&buffer[..n])
         };
         if let Some(bytes) = piece {
-            let length = bytes.len();
-            if !outbox
-                .send_output(&FromAgent::Output { index, stream, bytes }, length)
-                .await
-            {
+            if !sink.write(index, stream, bytes).await {
                 return;
             }
         }
@@ -255,15 +293,24 @@ async fn lingers(ended: &mut watch::Receiver<bool>) {
 }
 
 /// Feeds standard input; an empty piece is its end. A process that does not read it loses it.
-async fn feed(pipe: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, events: mpsc::Sender<Event>) {
+async fn feed(
+    pipe: impl AsyncWrite + Unpin,
+    mut queue: mpsc::UnboundedReceiver<Arc<Piece>>,
+    events: mpsc::Sender<Event>,
+) {
     let mut pipe = Some(pipe);
-    while let Some(bytes) = queue.recv().await {
+    while let Some(piece) = queue.recv().await {
+        let bytes = &piece.bytes;
         let failed = match &mut pipe {
-            Some(open) if !bytes.is_empty() => open.write_all(&bytes).await.is_err(),
+            Some(open) if !bytes.is_empty() => open.write_all(bytes).await.is_err(),
             _ => true,
         };
         if failed {
             pipe = None;
+        }
+        if piece.readers.fetch_sub(1, Ordering::AcqRel) > 1 {
+            // Others are slower: what the slowest has taken counts.
+            continue;
         }
         let taken = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         if events.send(Event::InputTaken(taken)).await.is_err() {

@@ -4,13 +4,15 @@
 use crate::directories::Directories;
 use crate::event::{Event, ToProcess, World};
 use crate::link::Outbox;
-use crate::processes::{self, Process};
+use crate::processes::{self, Piece, Process, Source, Surroundings};
 use crate::program::{self, Refusal};
 use crate::rendezvous;
+use crate::sink::{self, Sink};
 use crate::vendor::{self, Launcher, Tools};
 use isthmus_sched::fork::Template;
 use isthmus_wire::boot::{self, Hello, Message};
-use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Reach, Start, ToAgent};
+use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, Reach, Start, ToAgent};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,16 +40,17 @@ const HIDDEN: [&str; 8] = [
 #[derive(Debug)]
 pub(crate) struct Subjob {
     job: String,
-    number: u32,
     /// Index within the subjob of our first process.
     first: u32,
     directories: Directories,
     /// By index.
     pub(crate) processes: Vec<Process>,
-    /// The `mpiexec` of the machine's own MPI, if that starts the processes, and input for the one that takes it.
+    /// The `mpiexec` of the machine's own MPI, if that starts the processes, input for those who take it, and where output goes.
     launcher: Option<Launcher>,
-    waiting_input: Option<mpsc::UnboundedReceiver<Vec<u8>>>,
-    input: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    waiting_input: HashMap<u32, mpsc::UnboundedReceiver<Arc<Piece>>>,
+    sinks: (Sink, Sink),
+    /// Those who get the coordinator's input.
+    input: Vec<mpsc::UnboundedSender<Arc<Piece>>>,
     arrivals: Vec<Arrival>,
     exits: Vec<(u32, Exit)>,
 }
@@ -71,32 +74,55 @@ impl Subjob {
         let shared = variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from);
         let directories = Directories::create(shared).map_err(cannot)?;
         rendezvous::listen(&directories.rendezvous(), events.clone()).map_err(cannot)?;
-        let mut input = None;
+        let directory = &template.directory;
+        let stdin = (!start.stdin.is_empty()).then(|| directory.join(&start.stdin));
+        if let Some(path) = &stdin {
+            std::fs::File::open(path).map_err(|error| {
+                let reason = format!("cannot read the input file '{}': {error}", path.display());
+                Refusal::new(reason, "the path is one at that machine")
+            })?;
+        }
+        let (output, error) = sink::open(start, directory, outbox)?;
         let mut subjob = Self {
             job: start.job.clone(),
-            number: start.subjob,
             first: start.first,
             directories,
             processes: Vec::with_capacity(start.count as usize),
             launcher: None,
-            waiting_input: None,
-            input: None,
+            waiting_input: HashMap::new(),
+            sinks: (output.clone(), error.clone()),
+            input: Vec::new(),
             arrivals: Vec::new(),
             exits: Vec::new(),
         };
-        if start.input {
-            let (sender, receiver) = mpsc::unbounded_channel();
-            subjob.input = Some(sender);
-            input = Some(receiver);
-        }
         if !start.vendor.is_empty() {
-            subjob.waiting_input = input;
+            if stdin.is_some() {
+                let reason = "processes on the machine's own MPI cannot have a file as standard input";
+                return Err(Refusal::new(reason, "give it to isthmus run as its standard input"));
+            }
+            subjob.prepare_input(start);
             subjob.start_launcher(start, &template, events)?;
             return Ok(subjob);
         }
-        let rendezvous = subjob.directories.rendezvous();
+        let with = Surroundings {
+            template: &template,
+            rendezvous: &subjob.directories.rendezvous(),
+            output,
+            error,
+            events,
+        };
         for index in 0..start.count {
-            match processes::start(&template, &rendezvous, index, input.take(), outbox, events) {
+            let gets_input = start.input == Input::All || start.input == Input::One(index);
+            let source = match &stdin {
+                Some(path) => Source::File(path.clone()),
+                None if gets_input => {
+                    let (sender, receiver) = mpsc::unbounded_channel();
+                    subjob.input.push(sender);
+                    Source::Coordinator(receiver)
+                }
+                None => Source::Nowhere,
+            };
+            match processes::start(&with, index, source) {
                 Ok(process) => subjob.processes.push(process),
                 Err(error) => {
                     subjob.signal(9);
@@ -109,6 +135,17 @@ impl Subjob {
             }
         }
         Ok(subjob)
+    }
+
+    /// Keeps the coordinator's input for processes that somebody else starts.
+    fn prepare_input(&mut self, start: &Start) {
+        for index in 0..start.count {
+            if start.input == Input::All || start.input == Input::One(index) {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                self.input.push(sender);
+                self.waiting_input.insert(index, receiver);
+            }
+        }
     }
 
     /// The machine's own MPI starts the processes.
@@ -186,8 +223,8 @@ impl Subjob {
                 exit,
                 noted,
             } => {
-                let input = if index == 0 { self.waiting_input.take() } else { None };
-                match processes::attend(pid, index, pipes, (exit, noted), input, outbox, events) {
+                let input = self.waiting_input.remove(&index);
+                match processes::attend(pid, index, pipes, (exit, noted), input, &self.sinks, events) {
                     Ok(readers) => self.process(index).adopt(pid, readers),
                     Err(error) => outbox.send(&FromAgent::Refused {
                         reason: format!("cannot read the output of process {index}: {error}"),
@@ -217,8 +254,9 @@ impl Subjob {
             }
             ToAgent::Signal(signal) => self.signal(signal),
             ToAgent::Input(bytes) => {
-                if let Some(input) = &self.input {
-                    let _ = input.send(bytes);
+                let piece = Piece::new(bytes, self.input.len());
+                for reader in &self.input {
+                    let _ = reader.send(Arc::clone(&piece));
                 }
             }
             // The rest is handled by the agent itself.
@@ -278,7 +316,7 @@ impl Subjob {
     }
 
     fn commit(&self, commit: Commit) {
-        let Some(own) = commit.places.subjobs.get(self.number as usize) else {
+        let Some(own) = commit.places.subjobs.get(commit.subjob as usize) else {
             return;
         };
         let world = Arc::new(World {

@@ -6,7 +6,7 @@ use crate::guard::{self, GUARD};
 use crate::processes::{self, Pipes};
 use crate::program::Refusal;
 use isthmus_sched::fork::{self, Template};
-use isthmus_wire::grid::Exit;
+use isthmus_wire::grid::{Exit, Input};
 use isthmus_wire::guard::{ENDED_BYTES, MOST_DESCRIPTORS, Orders, decode_ended};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::ffi::{OsStr, OsString};
@@ -75,7 +75,7 @@ impl Tools {
         template: &Template,
         directory: &Path,
         tokens: Vec<[u8; 16]>,
-        input: bool,
+        input: Input,
         events: &mpsc::Sender<Event>,
     ) -> io::Result<Launcher> {
         let listener = UnixListener::bind(directory.join(guard::SOCKET))?;
@@ -85,11 +85,11 @@ impl Tools {
             .enumerate()
             .map(|(rank, token)| Orders {
                 token,
-                input: input && rank == 0,
+                input: input == Input::All || input == Input::One(u32::try_from(rank).unwrap_or(u32::MAX)),
             })
             .collect();
         tokio::spawn(welcome(listener, orders.into(), events.clone()));
-        let child = fork::spawn(&self.command(template, directory, count), &[], false)?;
+        let child = fork::spawn(&self.command(template, directory, count), &[], &fork::StandardInput::Empty)?;
         let pid = child
             .id()
             .ok_or_else(|| io::Error::other("mpiexec ended before it began"))?;

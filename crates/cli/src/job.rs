@@ -318,16 +318,18 @@ fn attributes() -> String {
             "for the scheduler that the contact names, as HOST/jobmanager-slurm does; kept without one",
             1,
         ),
-        ("kept and passed on, without effect except where it says nothing", 2),
-        ("refused", 3),
+        ("for the launcher", 2),
+        ("kept and passed on, without effect except where it says nothing", 3),
+        ("refused", 4),
     ] {
         text.push_str(&format!("{title}\n"));
         for attribute in ATTRIBUTES {
             let (number, what) = match attribute.fate {
                 Fate::Understood(field) => (0, field),
                 Fate::Scheduled(field) => (1, field),
-                Fate::Kept(why) => (2, why),
-                Fate::Refused(hint) => (3, hint),
+                Fate::Obeyed(what) => (2, what),
+                Fate::Kept(why) => (3, why),
+                Fate::Refused(hint) => (4, hint),
             };
             if number == wanted {
                 text.push_str(format!("  {:<24}{what}", attribute.name).trim_end());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod adaptor;
+mod background;
 mod compiler;
 mod diagnostic;
 mod info;
@@ -14,6 +15,7 @@ mod job;
 mod links;
 mod reach;
 mod run;
+mod sessions;
 mod simulate;
 mod sites;
 mod terminal;
@@ -32,6 +34,12 @@ enum Verb {
     Job(job::JobCommand),
     Info(info::Info),
     Links(links::Links),
+    Ps(sessions::Ps),
+    Attach(sessions::Attach),
+    Logs(sessions::Logs),
+    Signal(sessions::Signal),
+    Kill(sessions::Kill),
+    Edit(sessions::EditCommand),
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
     Adaptor(adaptor::Adaptor),
@@ -51,6 +59,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    background::leave_terminal();
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
     let called = Path::new(&name)
@@ -105,6 +114,12 @@ fn isthmus() -> ExitCode {
         Verb::Info(arguments) => info::info(&arguments),
         Verb::Links(arguments) => links::links(&arguments),
         Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
+        Verb::Ps(arguments) => sessions::ps(&arguments),
+        Verb::Attach(arguments) => sessions::attach(&arguments),
+        Verb::Logs(arguments) => sessions::logs(&arguments),
+        Verb::Signal(arguments) => sessions::signal(&arguments),
+        Verb::Kill(arguments) => sessions::kill(&arguments),
+        Verb::Edit(arguments) => sessions::edit(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Sites(arguments) => sites::sites(&arguments),

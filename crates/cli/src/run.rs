@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus run`, `mpiexec`, `mpirun`: from words to a job to an exit status.
 
+use crate::background;
 use crate::diagnostic::{note, refuse};
 use crate::job::{self, Source};
 use crate::reach;
-use crate::terminal::Terminal;
+use crate::terminal::{Show, Terminal};
 use clap::Args;
 use isthmus_job::form::{Described, Form};
 use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::transfer::{Input, Pattern, Transfers};
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec};
-use isthmus_launch::{Options, Outcome};
+use isthmus_launch::session::Log;
+use isthmus_launch::{Console, InputTo, Options, Outcome, OutputPattern, Session};
 use isthmus_schedule::Overrides;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +23,15 @@ pub(crate) const STATUS_USAGE: u8 = 2;
 /// Seconds without anything happening before a start is given up.
 const START_TIMEOUT: u64 = 300;
 /// Variables of this launcher that processes do not get.
-const INTERNAL: [&str; 4] = ["ISTHMUS_RENDEZVOUS", "ISTHMUS_TOKEN", "ISTHMUS_INDEX", "ISTHMUS_SSH"];
+const INTERNAL: [&str; 5] = [
+    "ISTHMUS_RENDEZVOUS",
+    "ISTHMUS_TOKEN",
+    "ISTHMUS_INDEX",
+    "ISTHMUS_SSH",
+    background::VARIABLE,
+];
+/// Seconds after which a silent site is taken for lost: a little longer than TCP needs to get over a cut of 5 s.
+const LOST_AFTER: u64 = 9;
 
 /// Run a program on one or several sites as one MPI job
 #[derive(Args, Debug)]
@@ -74,6 +84,27 @@ struct Launch {
     /// Begin each line of output with its rank
     #[arg(short, long)]
     label: bool,
+    /// One file for each process: DIRECTORY/rank-N.out and .err
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "outfile_pattern")]
+    output_dir: Option<String>,
+    /// The same with a name of your own: %r is the rank, %s the site, %t out or err, %j the job
+    #[arg(long, value_name = "PATTERN")]
+    outfile_pattern: Option<String>,
+    /// Who gets the standard input: a rank, all or none [default: 0]
+    #[arg(long, value_name = "RANK")]
+    stdin: Option<String>,
+    /// How long the processes may run: 90s, 30min, 2h
+    #[arg(long, value_name = "LIMIT")]
+    time: Option<String>,
+    /// Write what happens to the job into FILE, or - for standard output, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    events: Option<String>,
+    /// How the states of subjobs are shown: as a table on a terminal, as lines, or not
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    progress: Show,
+    /// Run in the background: print the name of the job and return; see isthmus ps, attach, logs, kill
+    #[arg(long)]
+    detach: bool,
     /// Do not stage the program: run what each site has under that name
     #[arg(long)]
     no_stage: bool,
@@ -141,6 +172,7 @@ fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
         Ok(())
     } else {
         return match job::runnable(&described.job) {
+            Ok(()) if how.detach && !background::is() => background::start(),
             Ok(()) => launch(described.job, how),
             Err(errors) => refuse(&errors),
         };
@@ -255,12 +287,26 @@ fn variable(text: &str) -> Result<(String, String), JobError> {
 fn launch(job: Job, launch: &Launch) -> ExitCode {
     let prepared =
         options(launch).and_then(|options| Ok((options, crate::links::pinned(job, launch.links.as_deref())?)));
-    let (options, job) = match prepared {
+    let prepared = prepared.and_then(|(options, job)| {
+        let session = session(&job)?;
+        let place = session.as_ref().map(|s| s.path().to_owned());
+        let terminal = Terminal::new(launch.label, launch.progress, place.clone());
+        let terminal = terminal.with_events(launch.events.as_deref()).map_err(|error| {
+            let file = launch.events.as_deref().unwrap_or_default();
+            JobError::new(format!("cannot write the events file '{file}': {error}"))
+        })?;
+        Ok((Options { session, ..options }, job, place, terminal))
+    });
+    let (options, job, place, mut terminal) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return refuse(&error),
     };
+    if background::is() {
+        terminal.hang_up();
+        background::say_ready(options.session.as_ref().map_or("", Session::name));
+    }
     let statistics = std::env::var("ISTHMUS_STATS").is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "no"));
-    let outcome = isthmus_launch::run(job, options, Terminal::new(launch.label));
+    let outcome = isthmus_launch::run(job, options, terminal);
     if statistics && !outcome.statistics.is_empty() {
         crate::complain(&outcome.statistics.to_string());
         if !outcome.links.is_empty() {
@@ -270,15 +316,44 @@ fn launch(job: Job, launch: &Launch) -> ExitCode {
     if let Some(notice) = &outcome.notice {
         crate::complain(&format!("isthmus: {notice}"));
     }
+    // The logs of a job in the background say how it ended.
+    if let Some(place) = place.filter(|p| p.join("outcome").exists()) {
+        if let Ok(mut log) = Log::open(&place, "errors") {
+            let _ = log.write(told(&outcome).as_bytes());
+        }
+    }
     report(&outcome)
 }
 
-fn report(outcome: &Outcome) -> ExitCode {
+/// Where the job has its place on this machine. One in the foreground does without if it must.
+fn session(job: &Job) -> Result<Option<Session>, JobError> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match Session::create(&words, job.processes(), background::is()) {
+        Ok(session) => Ok(Some(session)),
+        Err(_) if !background::is() => Ok(None),
+        Err(error) => Err(
+            JobError::new(format!("there is no place for the logs of the job: {error}"))
+                .hint("check the space and rights in ~/.cache/isthmus"),
+        ),
+    }
+}
+
+/// What went wrong, and what to do about it.
+fn told(outcome: &Outcome) -> String {
+    let mut text = String::new();
     if let Some(problem) = &outcome.problem {
-        crate::complain(&format!("isthmus: error: {problem}"));
+        text.push_str(&format!("isthmus: error: {problem}\n"));
         if !outcome.hint.is_empty() {
-            crate::complain(&format!("  hint: {}", outcome.hint));
+            text.push_str(&format!("  hint: {}\n", outcome.hint));
         }
+    }
+    text
+}
+
+fn report(outcome: &Outcome) -> ExitCode {
+    let text = told(outcome);
+    if !text.is_empty() {
+        crate::complain(text.trim_end());
     }
     // A status that a shell cannot show must not look like success.
     let shown = (outcome.status & 0xff) as u8;
@@ -295,25 +370,56 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         library: library(&binary),
         binary,
         ssh: reach::ssh_command(launch.ssh.as_deref()),
-        interactive: std::fs::File::open("/dev/tty").is_ok(),
+        terminal: std::fs::File::open("/dev/tty").is_ok(),
         stage: !launch.no_stage,
-        patience: start_timeout()?,
+        patience: seconds("ISTHMUS_START_TIMEOUT", START_TIMEOUT, 1_000_000)?,
         environment: settings(),
         directory,
-        input: true,
+        input: input(launch)?,
+        output: output(launch)?,
+        limit: launch.time.as_deref().map(limit).transpose()?,
+        silence: seconds("ISTHMUS_LOST_AFTER", LOST_AFTER, 1000)?,
+        session: None,
         links: crate::links::options()?,
         catalogue: reach::catalogue().unwrap_or_default(),
     })
 }
 
-fn start_timeout() -> Result<Duration, JobError> {
-    let Ok(text) = std::env::var("ISTHMUS_START_TIMEOUT") else {
-        return Ok(Duration::from_secs(START_TIMEOUT));
+/// A setting of the environment in seconds.
+fn seconds(variable: &str, default: u64, most: u64) -> Result<Duration, JobError> {
+    let Ok(text) = std::env::var(variable) else {
+        return Ok(Duration::from_secs(default));
     };
     match text.parse() {
-        Ok(seconds @ 1..=1_000_000) => Ok(Duration::from_secs(seconds)),
-        _ => Err(JobError::new(format!("ISTHMUS_START_TIMEOUT is '{text}'"))
-            .hint("give a number of seconds from 1 to 1000000")),
+        Ok(seconds) if (1..=most).contains(&seconds) => Ok(Duration::from_secs(seconds)),
+        _ => {
+            Err(JobError::new(format!("{variable} is '{text}'"))
+                .hint(format!("give a number of seconds from 1 to {most}")))
+        }
+    }
+}
+
+fn limit(text: &str) -> Result<Duration, JobError> {
+    isthmus_job::allocation::limit(text).map(|seconds| Duration::from_secs(u64::from(seconds)))
+}
+
+fn input(launch: &Launch) -> Result<InputTo, JobError> {
+    match launch.stdin.as_deref() {
+        None => Ok(InputTo::First),
+        Some("all") => Ok(InputTo::All),
+        Some("none") => Ok(InputTo::Nobody),
+        Some(rank) => rank
+            .parse()
+            .map(InputTo::Rank)
+            .map_err(|_| JobError::new(format!("--stdin {rank}: that is no rank")).hint("give a rank, all or none")),
+    }
+}
+
+fn output(launch: &Launch) -> Result<Option<OutputPattern>, JobError> {
+    match (&launch.output_dir, &launch.outfile_pattern) {
+        (Some(directory), _) => Ok(Some(OutputPattern::in_directory(directory))),
+        (None, Some(pattern)) => OutputPattern::parse(pattern).map(Some),
+        (None, None) => Ok(None),
     }
 }
 

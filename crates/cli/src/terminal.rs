@@ -1,22 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The user's terminal: output of the ranks, notices, progress of the start.
+//! The user's terminal, or the logs of a job without one: output of the processes, notices, states, events.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use isthmus_launch::{Console, State, Stream};
+use isthmus_launch::session::Log;
+use isthmus_launch::{Console, Progress, State, Stream};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A start that is faster than this shows no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// What writing to a terminal that is gone gives.
+const EIO: i32 = 5;
 
-/// Prints to standard output and standard error.
+/// How the states of subjobs are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Show {
+    /// As a table on a terminal, else not.
+    #[default]
+    Auto,
+    /// A line for every change.
+    Lines,
+    /// Not.
+    None,
+}
+
+/// Prints to standard output and standard error, or into the logs of a session.
+#[derive(Default)]
 pub(crate) struct Terminal {
     label: bool,
-    began: Instant,
+    show: Show,
+    began: Option<Instant>,
     display: Option<Display>,
     /// Rank whose line stands unfinished on a stream.
     unfinished: [Option<u32>; 2],
+    /// Where events go.
+    events: Option<Events>,
+    /// Place for logs when the terminal is gone.
+    session: Option<PathBuf>,
+    logs: Option<Logs>,
+    shown: Vec<(State, String)>,
 }
+
+enum Events {
+    Output,
+    File(File),
+}
+
+/// Output, errors, events.
+struct Logs([Option<Log>; 3]);
 
 struct Display {
     all: MultiProgress,
@@ -25,13 +58,24 @@ struct Display {
 
 impl Terminal {
     /// With `label`, every line begins with its rank.
-    pub(crate) fn new(label: bool) -> Self {
+    pub(crate) fn new(label: bool, show: Show, session: Option<PathBuf>) -> Self {
         Self {
             label,
-            began: Instant::now(),
-            display: None,
-            unfinished: [None; 2],
+            show,
+            session,
+            began: Some(Instant::now()),
+            ..Self::default()
         }
+    }
+
+    /// Events go into a file, or to standard output when that is `-`.
+    pub(crate) fn with_events(mut self, file: Option<&str>) -> io::Result<Self> {
+        self.events = match file {
+            None => None,
+            Some("-") => Some(Events::Output),
+            Some(path) => Some(Events::File(File::create(path)?)),
+        };
+        Ok(self)
     }
 
     fn text(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> Vec<u8> {
@@ -54,39 +98,113 @@ impl Terminal {
         *unfinished = (bytes.last() != Some(&b'\n')).then_some(rank);
         text
     }
+
+    fn take_down(&mut self) {
+        if let Some(display) = self.display.take() {
+            display.clear();
+        }
+    }
+
+    fn print(&mut self, stream: Stream, text: &[u8]) -> io::Result<()> {
+        if let Some(logs) = &mut self.logs {
+            return logs.write(usize::from(stream == Stream::Error), text);
+        }
+        let written = match stream {
+            Stream::Output => write(&mut io::stdout().lock(), text),
+            Stream::Error => write(&mut io::stderr().lock(), text),
+        };
+        match written {
+            Err(error) if error.raw_os_error() == Some(EIO) && self.session.is_some() => {
+                self.hang_up();
+                self.print(stream, text)
+            }
+            other => other,
+        }
+    }
+
+    fn show_lines(&mut self, subjobs: &[Progress]) {
+        let nothing = (State::Unsubmitted, String::new());
+        self.shown.resize(subjobs.len(), nothing);
+        let mut text = String::new();
+        for (shown, now) in self.shown.iter_mut().zip(subjobs) {
+            if *shown != (now.state, now.detail.clone()) {
+                *shown = (now.state, now.detail.clone());
+                let detail = if now.detail.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", now.detail)
+                };
+                text.push_str(&format!("isthmus: site '{}': {}{detail}\n", now.site, now.state));
+            }
+        }
+        // Nobody is left to be told when standard error is gone.
+        let _ = self.print(Stream::Error, text.as_bytes());
+    }
+}
+
+impl Logs {
+    fn write(&mut self, which: usize, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.0[which] {
+            Some(log) => log.write(bytes),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Console for Terminal {
     fn output(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> io::Result<()> {
-        if let Some(display) = self.display.take() {
-            display.clear();
-        }
+        self.take_down();
         let text = self.text(rank, stream, bytes);
-        match stream {
-            Stream::Output => write(&mut io::stdout().lock(), &text),
-            Stream::Error => write(&mut io::stderr().lock(), &text),
-        }
+        self.print(stream, &text)
     }
 
     fn notice(&mut self, text: &str) {
         let lines: String = text.lines().map(|line| format!("isthmus: {line}\n")).collect();
-        let print = || write(&mut io::stderr().lock(), lines.as_bytes());
         // Nobody is left to be told when standard error is gone.
         let _ = match &self.display {
-            Some(display) => display.all.suspend(print),
-            None => print(),
+            Some(display) => display
+                .all
+                .suspend(|| write(&mut io::stderr().lock(), lines.as_bytes())),
+            None => self.print(Stream::Error, lines.as_bytes()),
         };
     }
 
-    fn progress(&mut self, sites: &[(String, State)]) {
-        if sites.is_empty() {
-            if let Some(display) = self.display.take() {
-                display.clear();
-            }
-        } else if self.began.elapsed() > PATIENCE && io::stderr().is_terminal() {
+    fn progress(&mut self, subjobs: &[Progress]) {
+        let slow = self.began.is_some_and(|began| began.elapsed() > PATIENCE);
+        if subjobs.is_empty() {
+            self.take_down();
+        } else if self.show == Show::Auto && self.logs.is_none() && slow && io::stderr().is_terminal() {
             self.display
-                .get_or_insert_with(|| Display::new(sites.len()))
-                .show(sites);
+                .get_or_insert_with(|| Display::new(subjobs.len()))
+                .show(subjobs);
+        }
+    }
+
+    fn states(&mut self, subjobs: &[Progress]) {
+        if self.show == Show::Lines {
+            self.show_lines(subjobs);
+        }
+    }
+
+    fn event(&mut self, line: &str) {
+        let line = format!("{line}\n");
+        // Nobody is left to be told when they have no place.
+        if let Some(logs) = &mut self.logs {
+            let _ = logs.write(2, line.as_bytes());
+        }
+        let _ = match &mut self.events {
+            Some(Events::File(file)) => file.write_all(line.as_bytes()),
+            Some(Events::Output) => self.print(Stream::Output, line.as_bytes()),
+            None => Ok(()),
+        };
+    }
+
+    fn hang_up(&mut self) {
+        self.take_down();
+        if let (Some(session), None) = (&self.session, &self.logs) {
+            self.logs = Some(Logs(
+                ["output", "errors", "events"].map(|log| Log::open(session, log).ok()),
+            ));
         }
     }
 }
@@ -107,11 +225,12 @@ impl Display {
         }
     }
 
-    fn show(&self, sites: &[(String, State)]) {
-        let width = sites.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        for (line, (name, state)) in self.lines.iter().zip(sites) {
+    fn show(&self, subjobs: &[Progress]) {
+        let width = subjobs.iter().map(|p| p.site.chars().count()).max().unwrap_or(0);
+        for (line, now) in self.lines.iter().zip(subjobs) {
+            let (name, state) = (&now.site, now.state.to_string());
             line.set_prefix(format!("{name:width$}"));
-            line.set_message(state.to_string());
+            line.set_message(format!("{state:<12}{}", now.detail));
             line.tick();
         }
     }
@@ -145,12 +264,15 @@ mod tests {
 
     #[test]
     fn labels_stand_at_line_starts_only() {
-        let mut terminal = Terminal::new(true);
+        let mut terminal = Terminal::new(true, Show::None, None);
         assert_eq!(terminal.text(3, Stream::Output, b"a\nb\n"), b"[3] a\n[3] b\n");
         assert_eq!(terminal.text(3, Stream::Output, b"long"), b"[3] long");
         assert_eq!(terminal.text(3, Stream::Output, b"er\n"), b"er\n");
         assert_eq!(terminal.text(1, Stream::Output, b"x"), b"[1] x");
         assert_eq!(terminal.text(2, Stream::Output, b"y\n"), b"\n[2] y\n");
-        assert_eq!(Terminal::new(false).text(2, Stream::Output, b"\xff\0"), b"\xff\0");
+        assert_eq!(
+            Terminal::new(false, Show::None, None).text(2, Stream::Output, b"\xff\0"),
+            b"\xff\0"
+        );
     }
 }

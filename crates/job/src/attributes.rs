@@ -37,6 +37,8 @@ pub enum Fate {
     Scheduled(&'static str),
     /// It is checked, kept and passed on; what the user should know when the job runs, if anything.
     Kept(&'static str),
+    /// It is kept, and the launcher does it: what.
+    Obeyed(&'static str),
     /// It cannot be asked for; what to do instead.
     Refused(&'static str),
 }
@@ -174,10 +176,8 @@ impl Request {
 
     /// Why it has no effect, if that is worth telling.
     pub(crate) fn unheeded(&self) -> Option<&'static str> {
-        let usual = ["strict-barrier", "blocking-join"];
-        let as_usual = self.values.iter().any(|v| v.text().is_some_and(|t| usual.contains(&t)));
         match self.attribute.fate {
-            Fate::Kept(why) if !why.is_empty() && !as_usual => Some(why),
+            Fate::Kept(why) if !why.is_empty() => Some(why),
             Fate::Scheduled(_) => Some("its contact names no scheduler, as HOST/jobmanager-slurm does"),
             _ => None,
         }

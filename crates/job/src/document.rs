@@ -29,6 +29,13 @@
 //! directives = ["--constraint=fast"]
 //! mpi = "mpiexec.mpich"             # on top of the machine's own MPI, by its mpiexec or mpicc; "" for whatever it is called there
 //! stage = false                     # the site has the program; otherwise it gets it from here
+//! start = "strict"                  # or loose, none: whether the job begins without it when it is late
+//! need = "required"                 # or interactive, optional: what its failure before the start means
+//! start_timeout = "2h"              # being later is a failure
+//! substitutes = ["lab2", "lab3/jobmanager-slurm"]   # tried in turn when it fails before the start
+//! world = "joint"                   # or own: whether its processes are in the MPI_COMM_WORLD of the job
+//! stdin = "/site/in"                # a file of the site that its processes read
+//! stdout = "/site/out"              # a file of the site, or file:///PATH here, that it writes; stderr too
 //! requests = ["min_memory >= 512"]  # what RSL can ask for beside all this, kept for whoever can give it
 //!
 //! [[link]]                          # what is known for sure, and not to be measured: see the module `links`
@@ -38,12 +45,13 @@
 //! ```
 
 use crate::allocation;
-use crate::attributes::{self, Fate, Request};
+use crate::attributes::{self, Content, Datum, Fate, Request, Shape};
 use crate::error::{JobError, JobErrors, nearest};
 use crate::model::{Contact, Job, Program, Subjob, check_count};
 use crate::rsl;
 use crate::rsl::syntax::{Operator, Spec};
 use crate::sites;
+use crate::terms;
 use crate::transfer::{Input, Pattern, Transfers};
 use isthmus_wire::grid::Allocation;
 use std::ops::Range;
@@ -52,13 +60,14 @@ use toml_edit::{ImDocument, Item, TableLike, Value};
 /// Largest job file, bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
-const TOP_KEYS: [&str; 14] = [
+const TOP_KEYS: [&str; 22] = [
     "arguments",
     "directory",
     "environment",
     "inputs",
     "level",
     "link",
+    "need",
     "outputs",
     "process",
     "program",
@@ -66,9 +75,16 @@ const TOP_KEYS: [&str; 14] = [
     "results",
     "setup",
     "stage",
+    "start",
+    "start_timeout",
+    "stderr",
+    "stdin",
+    "stdout",
     "subjob",
+    "substitutes",
+    "world",
 ];
-const SUBJOB_KEYS: [&str; 23] = [
+const SUBJOB_KEYS: [&str; 31] = [
     "account",
     "appnum",
     "arguments",
@@ -82,6 +98,7 @@ const SUBJOB_KEYS: [&str; 23] = [
     "lan",
     "limit",
     "mpi",
+    "need",
     "nodes",
     "outputs",
     "program",
@@ -92,6 +109,13 @@ const SUBJOB_KEYS: [&str; 23] = [
     "setup",
     "site",
     "stage",
+    "start",
+    "start_timeout",
+    "stderr",
+    "stdin",
+    "stdout",
+    "substitutes",
+    "world",
 ];
 
 /// Reads a job file; `file` is its name for messages.
@@ -269,6 +293,9 @@ impl<'a> Document<'a> {
             environment.extend(errors.take(self.texts_by_name(item, "environment")).unwrap_or_default());
         }
         let mut requests = errors.take(self.requests(table)).unwrap_or_default();
+        for (key, _) in terms::KEYS {
+            requests.extend(errors.take(self.term(table, key)).flatten());
+        }
         let own: Vec<_> = requests.iter().map(|r| (r.attribute.name, r.operator)).collect();
         let others = above.requests.into_iter();
         requests.extend(others.filter(|r| !own.contains(&(r.attribute.name, r.operator))));
@@ -351,6 +378,9 @@ impl<'a> Document<'a> {
         if let Fate::Refused(hint) = attribute.fate {
             return Err(wrong("cannot be met").hint(hint));
         }
+        if matches!(attribute.fate, Fate::Obeyed(_)) && relation.operator != Operator::Equal {
+            return Err(wrong("can only be set with '='"));
+        }
         let request = attribute
             .request(relation.operator, &relation.values)
             .map_err(|(_, problem, _)| wrong(&format!("is wrong: {problem}")))?;
@@ -359,6 +389,31 @@ impl<'a> Document<'a> {
             return Err(wrong("is the name of the site").hint(format!("write site = \"{label}\", and contact")));
         }
         Ok(request)
+    }
+
+    /// A key that stands for an attribute of RSL.
+    fn term(&self, table: &dyn TableLike, key: &str) -> Result<Option<Request>, JobError> {
+        let (Some(item), Some(attribute)) = (table.get(key), terms::attribute(key)) else {
+            return Ok(None);
+        };
+        let span = item.span().unwrap_or(0..0);
+        let texts = match attribute.shape {
+            Shape::Texts => self.texts(table, key)?,
+            _ => self.text(table, key)?.map(|text| vec![text]),
+        };
+        let datum = |text: &String| {
+            Ok(Datum {
+                content: Content::Text(terms::value_of_attribute(key, text)?),
+                span: span.clone(),
+            })
+        };
+        let values: Result<Vec<Datum>, JobError> = texts.iter().flatten().map(datum).collect();
+        let values = self.point(values, table, key)?;
+        let request = attribute.request(Operator::Equal, &values);
+        request.map(Some).map_err(|(_, problem, hint)| {
+            let error = JobError::new(problem.replace(attribute.name, key));
+            self.at(if hint.is_empty() { error } else { error.hint(hint) }, span)
+        })
     }
 
     fn appnum(&self, table: &dyn TableLike) -> Result<Option<u32>, JobError> {

@@ -13,6 +13,7 @@
 //! * [`cache`]: what earlier jobs measured of links.
 //! * [`quantity`]: sizes, times and rates.
 //! * [`allocation`]: what a subjob may ask of a scheduler.
+//! * [`terms`]: on which terms a subjob takes part in a job.
 //! * [`coallocation`]: the life of a job over all its sites.
 //! * [`numbering`]: ranks and the place table.
 #![forbid(unsafe_code)]
@@ -35,11 +36,13 @@ pub mod numbering;
 pub mod quantity;
 pub mod rsl;
 pub mod sites;
+pub mod terms;
 pub mod transfer;
 
 pub use error::{JobError, JobErrors, Location, Paint};
 pub use isthmus_wire::grid::{Allocation, Scheduler};
 pub use model::{Contact, Job, Program, Subjob};
+pub use terms::{Need, StartType, Substitute, Terms};
 
 struct Nothing;
 

@@ -5,6 +5,7 @@ use crate::attributes::{Request, Setting};
 use crate::error::JobError;
 use crate::links::Pins;
 use crate::rsl::syntax::Operator;
+use crate::terms::Terms;
 use crate::transfer::{MAX_TRANSFERS, Transfers};
 use isthmus_wire::grid::Allocation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,6 +224,13 @@ impl Subjob {
         wanted.then(|| self.request("mpiexec").unwrap_or("mpiexec"))
     }
 
+    /// All texts of a kept attribute, by its name in RSL.
+    pub fn request_texts(&self, name: &str) -> Vec<&str> {
+        let named = |r: &&Request| r.attribute.name == name && r.operator == Operator::Equal;
+        let values = self.requests.iter().filter(named).flat_map(|r| &r.values);
+        values.filter_map(Setting::text).collect()
+    }
+
     /// Of the variables of one name the last counts.
     fn keep_last_variables(&mut self) {
         let mut seen = BTreeSet::new();
@@ -251,6 +259,7 @@ impl Subjob {
             return Err(JobError::new(problem).hint("ask for nodes=1, or for jobType=multiple"));
         }
         check_name("site", &self.site)?;
+        Terms::of(self)?;
         check_name("lan", &self.lan)?;
         if let Contact::Ssh(destination) = &self.contact {
             check_destination(destination)?;

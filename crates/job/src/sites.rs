@@ -3,9 +3,11 @@
 //! `lab:16,scheduler=slurm,queue=debug,nodes=2,limit=1h,account=p1,exclusive,directive=--constraint=fast`.
 
 use crate::allocation;
-use crate::attributes::{self, Request};
+use crate::attributes::{self, Content, Datum, Request, Shape};
 use crate::error::JobError;
 use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count};
+use crate::rsl::syntax::Operator;
+use crate::terms;
 use crate::transfer::Transfers;
 use isthmus_wire::grid::{Allocation, Scheduler};
 use std::collections::BTreeMap;
@@ -21,8 +23,8 @@ pub struct SiteSpec {
     pub count: Option<u32>,
     /// What to ask of its scheduler, when one is named.
     pub allocation: Option<Allocation>,
-    /// Command of the machine's own MPI that is to start the processes (empty: whatever it is called there), if that is wanted.
-    pub mpi: Option<String>,
+    /// On which terms it takes part, and on which MPI.
+    pub requests: Vec<Request>,
 }
 
 impl SiteSpec {
@@ -46,11 +48,12 @@ impl SiteSpec {
         if let Some(count) = count {
             check_count(&name, count)?;
         }
-        let (allocation, mpi) = options.map_or(Ok((None, None)), |o| options_of(&name, o, known(contact)))?;
+        let (allocation, requests) =
+            options.map_or(Ok((None, Vec::new())), |o| options_of(&name, o, known(contact)))?;
         Ok(Self {
             contact: Contact::parse(contact)?,
             allocation,
-            mpi,
+            requests,
             name,
             count,
         })
@@ -90,9 +93,9 @@ pub fn job_of_sites(sites: &[SiteSpec], total: Option<u32>, template: &Subjob) -
 
 fn requests(site: &SiteSpec, template: &Subjob) -> Vec<Request> {
     let mut requests = template.requests.clone();
-    if let Some(mpiexec) = &site.mpi {
-        attributes::ask_vendor(&mut requests, mpiexec);
-    }
+    requests.retain(|r| site.requests.iter().all(|own| own.attribute != r.attribute));
+    requests.extend(site.requests.iter().cloned());
+    attributes::sort(&mut requests);
     requests
 }
 
@@ -133,11 +136,20 @@ fn options_of(
     site: &str,
     options: &str,
     known: Option<Scheduler>,
-) -> Result<(Option<Allocation>, Option<String>), JobError> {
+) -> Result<(Option<Allocation>, Vec<Request>), JobError> {
+    let mut requests: Vec<Request> = Vec::new();
     let mut asked = Allocation::new(Scheduler::Slurm);
-    let (mut scheduler, mut others, mut mpi) = (known, false, None);
+    let (mut scheduler, mut others) = (known, false);
     for option in options.split(',') {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        if let Some(request) = term(key, value)? {
+            match requests.iter_mut().find(|r| r.attribute == request.attribute) {
+                Some(known) if known.attribute.shape == Shape::Texts => known.values.extend(request.values),
+                Some(known) => *known = request,
+                None => requests.push(request),
+            }
+            continue;
+        }
         others |= !matches!(key, "scheduler" | "mpi");
         match key {
             "scheduler" => scheduler = allocation::scheduler(value)?,
@@ -146,21 +158,45 @@ fn options_of(
             "limit" => asked.limit = allocation::limit(value)?,
             "nodes" => asked.nodes = parse_count(value)?,
             "exclusive" if value.is_empty() => asked.exclusive = true,
-            "mpi" => mpi = Some(value.to_owned()),
+            "mpi" => attributes::ask_vendor(&mut requests, value),
             "directive" => asked.directives.push(value.to_owned()),
             _ => {
                 let problem = format!("'{option}' is no option of site '{site}'");
-                return Err(JobError::new(problem)
-                    .hint("options are scheduler=, queue=, account=, limit=, nodes=, exclusive, directive=, mpi"));
+                return Err(JobError::new(problem).hint(OPTIONS));
             }
         }
     }
+    attributes::sort(&mut requests);
     match scheduler {
-        Some(scheduler) => Ok((Some(Allocation { scheduler, ..asked }), mpi)),
+        Some(scheduler) => Ok((Some(Allocation { scheduler, ..asked }), requests)),
         None if others => Err(needs_scheduler(site)),
-        None => Ok((None, mpi)),
+        None => Ok((None, requests)),
     }
 }
+
+/// An option that says on which terms the subjob takes part; `substitute` is repeated for each.
+fn term(key: &str, value: &str) -> Result<Option<Request>, JobError> {
+    let key = match key {
+        "substitute" => "substitutes",
+        "start-timeout" => "start_timeout",
+        "substitutes" => return Ok(None),
+        other => other,
+    };
+    let Some(attribute) = terms::attribute(key) else {
+        return Ok(None);
+    };
+    let datum = Datum {
+        content: Content::Text(terms::value_of_attribute(key, value)?),
+        span: 0..0,
+    };
+    let request = attribute.request(Operator::Equal, &[datum]);
+    request
+        .map(Some)
+        .map_err(|(_, problem, _)| JobError::new(problem.replace(attribute.name, key)))
+}
+
+const OPTIONS: &str = "options are scheduler=, queue=, account=, limit=, nodes=, exclusive, directive=, start=, need=, \
+    start_timeout=, substitute=, world=, stdin=, stdout=, stderr=, mpi";
 
 /// Somebody asks for a queue of nobody.
 pub(crate) fn needs_scheduler(site: &str) -> JobError {
@@ -239,7 +275,7 @@ mod tests {
                 contact: Contact::Home,
                 count: Some(4),
                 allocation: None,
-                mpi: None,
+                requests: Vec::new(),
             }
         );
         assert_eq!(
@@ -249,7 +285,7 @@ mod tests {
                 contact: Contact::Home,
                 count: Some(2),
                 allocation: None,
-                mpi: None,
+                requests: Vec::new(),
             }
         );
         let lab = SiteSpec {
@@ -257,7 +293,7 @@ mod tests {
             contact: Contact::Ssh("me@lab".into()),
             count: None,
             allocation: None,
-            mpi: None,
+            requests: Vec::new(),
         };
         assert_eq!(spec("lab=me@lab"), lab);
         assert_eq!(spec("[::1]").count, None);

@@ -2,49 +2,79 @@
 //! The way to the user: a thread of its own, because a terminal may block.
 
 use crate::coordinator::Event;
+use crate::output::Files;
 use isthmus_job::coallocation::State;
 use isthmus_wire::grid::Stream;
 use std::io;
 use std::sync::mpsc as blocking;
 use tokio::sync::mpsc;
 
-/// Where output, notices and the progress of the start go. Called from one thread, may block.
+/// Where output, notices and the progress of the job go. Called from one thread, may block.
 pub trait Console: Send + 'static {
-    /// Whole lines of a rank, or its last partial line.
+    /// Whole lines of a process, or its last partial line. `rank` is its rank in the world of the job; processes of other worlds have
+    /// numbers behind those.
     fn output(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> io::Result<()>;
     /// Something the user should know.
     fn notice(&mut self, text: &str);
-    /// Where the sites stand. Called on each change and twice a second while a site is not yet there;
+    /// Where the subjobs stand. Called on each change and twice a second while one is not yet there;
     /// an empty list means that there is nothing to show any more.
-    fn progress(&mut self, sites: &[(String, State)]);
+    fn progress(&mut self, subjobs: &[Progress]);
+    /// Where the subjobs stand now that this has changed.
+    fn states(&mut self, subjobs: &[Progress]);
+    /// Something happened, as a line of JSON.
+    fn event(&mut self, line: &str);
+    /// The terminal is gone: everything goes elsewhere from here.
+    fn hang_up(&mut self);
+}
+
+/// Where a subjob stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Its name.
+    pub site: String,
+    /// Its state.
+    pub state: State,
+    /// What else there is to say; may be empty.
+    pub detail: String,
 }
 
 /// What goes to the console.
+#[derive(Debug)]
 pub(crate) enum Print {
     Output {
+        connection: usize,
         site: usize,
         rank: u32,
         stream: Stream,
         bytes: Vec<u8>,
     },
     Notice(String),
-    Progress(Vec<(String, State)>),
+    Progress(Vec<Progress>),
+    States(Vec<Progress>),
+    Event(String),
+    HangUp,
+    /// Say when everything before this is printed.
+    Mark,
 }
 
 /// The console's thread. Output is bounded by the credit of the agents, so the queue needs no bound.
 pub(crate) struct Printer {
     queue: Option<blocking::Sender<Print>>,
-    shown: Vec<(String, State)>,
+    shown: Vec<Progress>,
     done: tokio::sync::oneshot::Receiver<()>,
 }
 
 impl Printer {
-    pub(crate) fn start(mut console: Box<dyn Console>, events: mpsc::UnboundedSender<Event>) -> io::Result<Self> {
+    pub(crate) fn start(
+        mut console: Box<dyn Console>,
+        mut files: Files,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> io::Result<Self> {
         let (queue, prints) = blocking::channel();
         let (finished, done) = tokio::sync::oneshot::channel();
         std::thread::Builder::new().name("console".to_owned()).spawn(move || {
             while let Ok(print) = prints.recv() {
-                perform(console.as_mut(), print, &events);
+                perform(console.as_mut(), &mut files, print, &events);
             }
             console.progress(&[]);
             let _ = finished.send(());
@@ -63,11 +93,11 @@ impl Printer {
         }
     }
 
-    /// Shows where the sites stand; nothing once there is nothing to show.
-    pub(crate) fn print_progress(&mut self, sites: Vec<(String, State)>) {
-        if !(sites.is_empty() && self.shown.is_empty()) {
-            self.shown.clone_from(&sites);
-            self.print(Print::Progress(sites));
+    /// Shows where the subjobs stand; nothing once there is nothing to show.
+    pub(crate) fn print_progress(&mut self, subjobs: Vec<Progress>) {
+        if !(subjobs.is_empty() && self.shown.is_empty()) {
+            self.shown.clone_from(&subjobs);
+            self.print(Print::Progress(subjobs));
         }
     }
 
@@ -81,24 +111,36 @@ impl Printer {
     }
 }
 
-fn perform(console: &mut dyn Console, print: Print, events: &mpsc::UnboundedSender<Event>) {
+fn perform(console: &mut dyn Console, files: &mut Files, print: Print, events: &mpsc::UnboundedSender<Event>) {
     match print {
         Print::Output {
+            connection,
             site,
             rank,
             stream,
             bytes,
         } => {
-            let event = match console.output(rank, stream, &bytes) {
+            let (to_file, result) = match files.write(site, rank, stream, &bytes) {
+                Some(result) => (true, result),
+                None => (false, console.output(rank, stream, &bytes)),
+            };
+            let event = match result {
                 Ok(()) => Event::Printed {
-                    site,
+                    connection,
                     bytes: bytes.len(),
                 },
+                Err(error) if to_file => Event::FileFailed(error.to_string()),
                 Err(_) => Event::PrintFailed,
             };
             let _ = events.send(event);
         }
         Print::Notice(text) => console.notice(&text),
-        Print::Progress(sites) => console.progress(&sites),
+        Print::Progress(subjobs) => console.progress(&subjobs),
+        Print::States(subjobs) => console.states(&subjobs),
+        Print::Event(line) => console.event(&line),
+        Print::HangUp => console.hang_up(),
+        Print::Mark => {
+            let _ = events.send(Event::Marked);
+        }
     }
 }

@@ -2,111 +2,140 @@
 //! The coordinator's loop: events in, co-allocation decides, commands out.
 
 use crate::connection::Failure;
-use crate::console::{Console, Print, Printer};
+use crate::connections::{Connections, ticks};
+use crate::console::{Console, Print, Printer, Progress};
+use crate::control;
 use crate::credentials::{self, Credentials};
+use crate::events::JobEvent;
 use crate::files::Directories;
+use crate::input::{InputTo, Source};
 use crate::links::{JobLinks, LinkOptions};
+use crate::output::{Files, Place};
+use crate::question::{self, Questions};
+use crate::session::Session;
 use crate::sharing::Access;
-use crate::site::{Shared, Site, SiteEvent};
-use crate::{Options, Outcome, Statistics, input};
+use crate::site::{Shared, SiteEvent};
+use crate::worlds::{self, World};
+use crate::{Options, Outcome, Statistics};
 use isthmus_job::Job;
-use isthmus_job::coallocation::{Action, Coallocation, State};
-use isthmus_job::numbering::{self, Machine};
-use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, INPUT_WINDOW, Reach, Scheduler, ToAgent};
+use isthmus_job::coallocation::{Action, Answer, Coallocation, State, Watch};
+use isthmus_job::numbering::Machine;
+use isthmus_job::{Subjob, Substitute};
+use isthmus_wire::control::{Edit, Reply, Request, Standing};
+use isthmus_wire::grid::{Arrival, Exit, FromAgent, Input, Reach, Scheduler, Stream, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How often agents are asked whether they are there, and the progress display is looked after.
+/// How often agents are asked whether they are there, and the progress display is looked after. Silence is counted in ticks that this
+/// process has lived through, not by the clock: when the whole machine stood still (suspended, overloaded), what arrived meanwhile is
+/// looked at before anybody is given up.
 const TICK: Duration = Duration::from_millis(500);
-/// Every how many ticks a `Ping` goes out.
-const PING_TICKS: u64 = 10;
-/// A site from which nothing was heard for so long is lost.
-const SILENCE: Duration = Duration::from_secs(60);
-/// The same in ticks. Silence is counted in ticks that this process has lived through, not by the clock: when the whole machine
-/// stood still (suspended, overloaded), what arrived meanwhile is looked at before anybody is given up.
-const SILENT_TICKS: u32 = (SILENCE.as_millis() / TICK.as_millis()) as u32;
+/// A site that is being made ready and from which nothing was heard for so long is lost.
+const STAGING_SILENCE: Duration = Duration::from_secs(60);
+/// How long connections that were replaced may take to close once the job is over.
+const DEPARTING: Duration = Duration::from_secs(3);
 /// Exit status when the reader of our output is gone, as a shell tells it of SIGPIPE.
 const SIGPIPE: u32 = 13;
 
 /// What happens to a coordinator.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// At a site.
+    /// On a connection.
     Site(usize, SiteEvent),
     /// Output has been printed.
-    Printed { site: usize, bytes: usize },
+    Printed { connection: usize, bytes: usize },
     /// Output can no longer be printed.
     PrintFailed,
+    /// Output can no longer be written into its file, for this reason.
+    FileFailed(String),
+    /// Everything before a mark has been printed.
+    Marked,
+    /// Standard input has been read.
+    Input { source: usize, bytes: Vec<u8> },
     /// The user (or the system) asks for the end.
     Interrupt(u32),
+    /// The terminal is gone.
+    HangUp,
+    /// The user typed an answer.
+    Typed(String),
+    /// Another command asks.
+    Control {
+        request: Request,
+        reply: oneshot::Sender<Reply>,
+    },
 }
 
 /// Runs a job.
-pub(crate) async fn run(job: Job, options: Options, console: Box<dyn Console>) -> Outcome {
+pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console>) -> Outcome {
     let (sender, mut events) = mpsc::unbounded_channel();
-    let prepared = prepare(&job, &sender, console);
-    let (printer, credentials, name) = match prepared {
+    let mut session = options.session.take();
+    let (printer, credentials, name) = match prepare(&job, &options, session.as_mut(), &sender, console) {
         Ok(parts) => parts,
         Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
     };
-    let (leaving, leaving_seen) = watch::channel(false);
-    let shared = Arc::new(Shared {
-        reach: reach(&job),
-        job: name,
-        access: Access::new(&options.binary, &options.ssh, options.interactive),
-        directories: Directories::default(),
-        options,
-    });
-    let links = start_sites(&job, &shared, &sender, &leaving_seen);
-    let link_options = shared.options.links.clone();
-    let mut coordinator = Coordinator {
-        link_options,
-        hosts: vec![String::new(); job.subjobs().len()],
-        details: vec![String::new(); job.subjobs().len()],
-        known_links: None,
-        machine: Coallocation::new(&job, shared.options.patience),
-        first_ranks: job.first_ranks(),
-        arrivals: job.subjobs().iter().map(|_| Machine::unknown()).collect(),
-        job,
-        links,
-        leaving,
-        printer,
-        credentials,
-        began: Instant::now(),
-        input: None,
-        input_wanted: shared.options.input,
-        input_credit: INPUT_WINDOW as usize,
-        statistics: Statistics::default(),
-        unread: false,
-        ticks: 0,
-    };
+    let mut coordinator = Coordinator::new(job, options, session, name, printer, credentials, sender);
+    coordinator.start();
     coordinator.work(&mut events).await;
-    coordinator.stage_out(&shared, &mut events).await;
+    coordinator.stage_out(&mut events).await;
     coordinator.finish(&mut events).await
 }
 
 type Parts = (Printer, Credentials, String);
 
-fn prepare(job: &Job, events: &mpsc::UnboundedSender<Event>, console: Box<dyn Console>) -> std::io::Result<Parts> {
+fn prepare(
+    job: &Job,
+    options: &Options,
+    session: Option<&mut Session>,
+    events: &mpsc::UnboundedSender<Event>,
+    console: Box<dyn Console>,
+) -> std::io::Result<Parts> {
     for (kind, number) in [
         (SignalKind::interrupt(), 2),
         (SignalKind::terminate(), 15),
         (SignalKind::hangup(), 1),
     ] {
+        if number == 1 && ignores_hang_up() {
+            continue;
+        }
         let mut signals = signal(kind)?;
         let events = events.clone();
+        // A job outlives its terminal where its output has another place to go.
+        let hangs_up = number == 1 && session.is_some();
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
-                let _ = events.send(Event::Interrupt(number));
+                let event = if hangs_up {
+                    Event::HangUp
+                } else {
+                    Event::Interrupt(number)
+                };
+                let _ = events.send(event);
             }
         });
     }
-    let name = format!("isthmus-{}", isthmus_stage::content::hex(&credentials::random::<6>()?));
+    let number = match session {
+        Some(session) => {
+            if let Some(listener) = session.take_listener() {
+                control::serve(listener, events.clone())?;
+            }
+            session.name().to_owned()
+        }
+        None => isthmus_stage::content::hex(&credentials::random::<4>()?),
+    };
+    let name = format!("isthmus-{number}");
     let credentials = Credentials::new(&name, job.spans_wide_area())?;
-    Ok((Printer::start(console, events.clone())?, credentials, name))
+    let files = Files::new(&number, &options.directory, options.output.clone(), job.subjobs());
+    Ok((Printer::start(console, files, events.clone())?, credentials, name))
+}
+
+/// Whether somebody (nohup) wants the job to take no notice of it.
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).map(str::trim);
+    mask.and_then(|m| u64::from_str_radix(m, 16).ok())
+        .is_some_and(|mask| mask & 1 != 0)
 }
 
 fn reach(job: &Job) -> Reach {
@@ -119,87 +148,167 @@ fn reach(job: &Job) -> Reach {
     }
 }
 
-fn start_sites(
-    job: &Job,
-    shared: &Arc<Shared>,
-    events: &mpsc::UnboundedSender<Event>,
-    leaving: &watch::Receiver<bool>,
-) -> Vec<Link> {
-    let sites = job.subjobs().iter().enumerate().map(|(number, subjob)| {
-        let (commands, queue) = mpsc::unbounded_channel();
-        let site = Site {
-            number,
-            subjob: subjob.clone(),
-            shared: Arc::clone(shared),
-            events: events.clone(),
-            leaving: leaving.clone(),
-        };
-        tokio::spawn(site.run(queue));
-        Link {
-            commands,
-            open: true,
-            silent: None,
-        }
-    });
-    sites.collect()
-}
-
-/// The coordinator's end of a site's task.
-struct Link {
-    commands: mpsc::UnboundedSender<Vec<u8>>,
-    open: bool,
-    /// Ticks since the agent was last heard, once it runs.
-    silent: Option<u32>,
+/// What is known of a subjob beside its state.
+struct Known {
+    machine: Machine,
+    /// What there is to say of its state.
+    detail: String,
+    told: Option<(State, String)>,
 }
 
 struct Coordinator {
+    name: String,
     job: Job,
+    /// The subjobs as they are placed now.
+    subjobs: Vec<Subjob>,
     link_options: LinkOptions,
-    /// Where the agents are, by subjob.
-    hosts: Vec<String>,
-    /// How far files of the subjobs are on their way.
-    details: Vec<String>,
+    silence: Duration,
+    terminal: bool,
+    interactive_input: InputTo,
     /// Once the processes begin.
     known_links: Option<JobLinks>,
     machine: Coallocation,
-    first_ranks: Vec<u32>,
-    arrivals: Vec<Machine>,
-    links: Vec<Link>,
-    leaving: watch::Sender<bool>,
+    known: Vec<Known>,
+    connections: Connections,
     printer: Printer,
     credentials: Credentials,
+    session: Option<Session>,
+    questions: Questions,
+    events: mpsc::UnboundedSender<Event>,
+    shared: Arc<Shared>,
     began: Instant,
-    input: Option<mpsc::Receiver<Vec<u8>>>,
-    input_wanted: bool,
-    input_credit: usize,
+    sources: Vec<Source>,
     statistics: Statistics,
     /// Output can no longer be printed.
     unread: bool,
+    /// Why output could not be written into its file.
+    unwritten: Option<String>,
+    leaving: bool,
     ticks: u64,
 }
 
 impl Coordinator {
+    fn new(
+        job: Job,
+        options: Options,
+        session: Option<Session>,
+        name: String,
+        printer: Printer,
+        credentials: Credentials,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> Self {
+        let watch = Watch {
+            patience: options.patience,
+            limit: options.limit,
+            answers: options.terminal || session.as_ref().is_some_and(Session::is_kept),
+        };
+        let known = job.subjobs().iter().map(|_| Known {
+            machine: Machine::unknown(),
+            detail: String::new(),
+            told: None,
+        });
+        let shared = Arc::new(Shared {
+            reach: reach(&job),
+            job: name.clone(),
+            access: Access::new(&options.binary, &options.ssh, options.terminal),
+            directories: Directories::default(),
+            options,
+        });
+        let options = &shared.options;
+        Self {
+            name,
+            link_options: options.links.clone(),
+            silence: options.silence,
+            terminal: options.terminal,
+            interactive_input: options.input,
+            known_links: None,
+            machine: Coallocation::new(&job, watch),
+            known: known.collect(),
+            subjobs: job.subjobs().to_vec(),
+            job,
+            connections: Connections::new(Arc::clone(&shared), events.clone()),
+            printer,
+            credentials,
+            session,
+            questions: Questions::default(),
+            events,
+            shared,
+            began: Instant::now(),
+            sources: Vec::new(),
+            statistics: Statistics::default(),
+            unread: false,
+            unwritten: None,
+            leaving: false,
+            ticks: 0,
+        }
+    }
+
+    /// Decides who gets which input and begins to reach all sites.
+    fn start(&mut self) {
+        let names: Vec<&str> = self.subjobs.iter().map(|s| s.site.as_str()).collect();
+        self.tell(&JobEvent::begin(&self.name, self.job.processes(), &names));
+        let inputs = self.inputs();
+        for (number, input) in inputs.into_iter().enumerate() {
+            self.connections.start(number, self.subjobs[number].clone(), input);
+        }
+        self.tell_states();
+        self.show_progress();
+    }
+
+    /// The input of each subjob: its own file, or a share of ours.
+    fn inputs(&mut self) -> Vec<Input> {
+        let places: Vec<Place> = self.subjobs.iter().map(|s| Place::of(s, "stdin")).collect();
+        let firsts: Vec<u32> = self.machine.first_numbers().collect();
+        let wanted = self.interactive_input;
+        let mut inputs = Vec::with_capacity(places.len());
+        let mut ours = Vec::new();
+        for (site, place) in places.into_iter().enumerate() {
+            let count = self.subjobs[site].count;
+            let index = |rank: u32| rank.checked_sub(firsts[site]).filter(|index| *index < count);
+            let input = match (&place, wanted) {
+                (Place::There(_), _) | (Place::Here, InputTo::Nobody) => Input::Nobody,
+                (Place::File(_), _) | (Place::Here, InputTo::All) => Input::All,
+                (Place::Here, InputTo::First) => index(0).map_or(Input::Nobody, Input::One),
+                (Place::Here, InputTo::Rank(rank)) => index(rank).map_or(Input::Nobody, Input::One),
+            };
+            match place {
+                Place::File(path) => self.sources.push(Source::new(Some(path), [site])),
+                _ if input != Input::Nobody => ours.push(site),
+                _ => {}
+            }
+            inputs.push(input);
+        }
+        self.sources.push(Source::new(None, ours));
+        inputs
+    }
+
     async fn work(&mut self, events: &mut mpsc::UnboundedReceiver<Event>) {
         let mut ticker = tokio::time::interval(TICK);
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        self.show_progress();
-        while !self.machine.is_over() {
+        let mut over: Option<Instant> = None;
+        loop {
+            if self.machine.is_over() {
+                let since = *over.get_or_insert_with(Instant::now);
+                if !self.connections.some_depart() || since.elapsed() > DEPARTING {
+                    return;
+                }
+            }
             let deadline = self.machine.deadline().map(|d| self.began + d);
-            let may_read = self.input_credit >= input::PIECE;
             tokio::select! {
                 Some(event) = events.recv() => self.handle(event),
-                Some(bytes) = next_input(&mut self.input, may_read) => self.pass_input(bytes),
                 () = until(deadline) => self.machine.handle_time(self.began.elapsed()),
                 _ = ticker.tick() => self.tick(),
             }
             while let Some(action) = self.machine.poll_action() {
                 self.act(action);
             }
+            self.tell_states();
         }
     }
 
     /// Fetches what the subjobs give back. An interrupt ends it; the directories end with their connections.
-    async fn stage_out(&self, shared: &Shared, events: &mut mpsc::UnboundedReceiver<Event>) {
+    async fn stage_out(&mut self, events: &mut mpsc::UnboundedReceiver<Event>) {
+        let shared = Arc::clone(&self.shared);
         let emptying = shared
             .directories
             .empty(&shared.access, &shared.options.directory, &|_| {});
@@ -207,16 +316,40 @@ impl Coordinator {
         loop {
             tokio::select! {
                 problems = &mut emptying => {
-                    problems.into_iter().for_each(|problem| self.printer.print(Print::Notice(problem)));
-                    return;
+                    problems.into_iter().for_each(|problem| self.notice(problem));
+                    break;
                 }
-                Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PrintFailed = event { return },
+                Some(event) = events.recv() => match event {
+                    Event::Interrupt(_) | Event::PrintFailed => break,
+                    event @ Event::FileFailed(_) => self.handle(event),
+                    _ => {}
+                },
             }
         }
+        self.machine.handle_staged_out();
+        self.tell_states();
     }
 
     /// Prints what is left and says how it went. Only a further interrupt stops the printing.
     async fn finish(mut self, events: &mut mpsc::UnboundedReceiver<Event>) -> Outcome {
+        let mut verdict = self.machine.verdict();
+        self.printer.print(Print::Mark);
+        loop {
+            match events.recv().await {
+                Some(event @ Event::FileFailed(_)) => self.handle(event),
+                Some(Event::Interrupt(_) | Event::PrintFailed | Event::Marked) | None => break,
+                Some(_) => {}
+            }
+        }
+        // A job that is leaving takes no further verdict; one that lost output has not ended well.
+        if let (0, Some(problem)) = (verdict.status, self.unwritten.take()) {
+            (verdict.status, verdict.problem) = (1, Some(problem));
+        }
+        self.tell(&JobEvent::end(
+            verdict.status,
+            verdict.problem.as_deref(),
+            &verdict.hint,
+        ));
         self.printer.close();
         loop {
             tokio::select! {
@@ -224,7 +357,9 @@ impl Coordinator {
                 Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PrintFailed = event { break },
             }
         }
-        let verdict = self.machine.verdict();
+        if let Some(session) = self.session {
+            session.close(verdict.status, verdict.problem.as_deref(), &verdict.hint);
+        }
         let links = self.known_links.as_ref();
         Outcome {
             notice: links.and_then(JobLinks::keep),
@@ -239,9 +374,10 @@ impl Coordinator {
     fn handle(&mut self, event: Event) {
         let now = self.began.elapsed();
         match event {
-            Event::Site(site, event) => self.handle_site(site, event, now),
-            Event::Printed { site, bytes } => {
-                self.send(site, &ToAgent::OutputCredit(u32::try_from(bytes).unwrap_or(u32::MAX)));
+            Event::Site(connection, event) => self.handle_site(connection, event, now),
+            Event::Printed { connection, bytes } => {
+                let credit = ToAgent::OutputCredit(u32::try_from(bytes).unwrap_or(u32::MAX));
+                self.connections.send_on(connection, &credit);
             }
             Event::PrintFailed => {
                 // Each further piece of output fails too; only the first is news.
@@ -249,61 +385,88 @@ impl Coordinator {
                     self.machine.handle_interrupt(SIGPIPE, now);
                 }
             }
+            Event::FileFailed(why) => {
+                let problem = format!("output cannot be written: {why}");
+                self.machine.handle_failed(&problem, now);
+                self.unwritten.get_or_insert(problem);
+            }
+            Event::Marked => {}
+            Event::Input { source, bytes } => self.pass_input(source, bytes),
             Event::Interrupt(signal) => self.machine.handle_interrupt(signal, now),
+            Event::HangUp => self.hang_up(),
+            Event::Typed(line) => self.take_answer(&line, now),
+            Event::Control { request, reply } => {
+                // Who asked may be gone.
+                let _ = reply.send(self.answer(request, now));
+            }
         }
     }
 
-    fn handle_site(&mut self, site: usize, event: SiteEvent, now: Duration) {
+    fn handle_site(&mut self, connection: usize, event: SiteEvent, now: Duration) {
+        self.connections.hear(connection);
+        let Some(site) = self.connections.subjob(connection) else {
+            return self.handle_former(connection, event);
+        };
         match event {
             SiteEvent::Progress => self.machine.handle_staging(site, now),
             SiteEvent::Staging(how) => {
-                self.details[site] = how;
+                self.known[site].detail = how;
                 self.machine.handle_staging(site, now);
             }
             SiteEvent::Hello(host) => {
-                self.links[site].silent = Some(0);
-                self.hosts[site] = host;
-                self.details[site].clear();
+                self.connections.set_host(connection, host);
+                self.known[site].detail.clear();
                 self.machine.handle_staging(site, now);
             }
-            SiteEvent::Message(message) => {
-                self.links[site].silent = Some(0);
-                self.handle_message(site, message, now);
-            }
-            SiteEvent::Notice(text) => {
-                let name = &self.job.subjobs()[site].site;
-                self.printer.print(Print::Notice(format!("site '{name}': {text}")));
-            }
+            SiteEvent::Serving => self.connections.set_serving(connection),
+            SiteEvent::Message(message) => self.handle_message(connection, site, message, now),
+            SiteEvent::Notice(text) => self.notice_of(site, &text),
             SiteEvent::Closed(Failure { problem, hint, .. }) => {
-                self.links[site].open = false;
+                self.connections.close(connection);
                 self.machine.handle_closed(site, &problem, &hint, now);
             }
         }
         self.show_progress();
     }
 
-    fn handle_message(&mut self, site: usize, message: FromAgent, now: Duration) {
+    /// On a connection that was replaced.
+    fn handle_former(&mut self, connection: usize, event: SiteEvent) {
+        match event {
+            SiteEvent::Closed(_) => self.connections.close(connection),
+            SiteEvent::Notice(text) => self.notice_of(self.connections.former_subjob(connection), &text),
+            _ => {}
+        }
+    }
+
+    fn notice_of(&self, site: usize, text: &str) {
+        self.notice(format!("site '{}': {text}", self.subjobs[site].site));
+    }
+
+    fn notice(&self, text: String) {
+        self.tell(&JobEvent::notice(&text));
+        self.printer.print(Print::Notice(text));
+    }
+
+    fn tell(&self, event: &JobEvent) {
+        self.printer.print(Print::Event(event.line()));
+    }
+
+    fn handle_message(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
         match message {
             FromAgent::Queued { scheduler, id, why } => self.take_queued(site, scheduler, &id, &why, now),
+            FromAgent::Suspended(stopped) => self.machine.handle_suspended(site, stopped),
             FromAgent::Started(parts) => {
-                self.arrivals[site].parts = parts;
+                self.known[site].machine.parts = parts;
                 self.machine.handle_started(site, now);
-                if site == 0 && self.input_wanted {
-                    self.input = Some(input::start());
-                }
+                self.start_input(site);
             }
             FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
             FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),
-            FromAgent::Output { index, stream, bytes } => {
-                let rank = self.first_ranks[site].saturating_add(index);
-                self.printer.print(Print::Output {
-                    site,
-                    rank,
-                    stream,
-                    bytes,
-                });
+            FromAgent::Output { index, stream, bytes } => self.print(connection, site, index, stream, bytes),
+            FromAgent::InputCredit(bytes) => {
+                let sources = self.sources.iter_mut().filter(|s| s.is_for(site));
+                sources.for_each(|s| s.add_credit(site, bytes as usize));
             }
-            FromAgent::InputCredit(bytes) => self.input_credit += bytes as usize,
             FromAgent::Exited(list) => {
                 for (index, exit) in list {
                     self.take_exit(site, index, exit, now);
@@ -317,7 +480,7 @@ impl Coordinator {
                 self.machine.handle_finished(site, index);
             }
             FromAgent::Aborted { index, code, reason } => {
-                if index < self.job.subjobs()[site].count {
+                if index < self.subjobs[site].count {
                     self.machine.handle_aborted(site, index, code, &reason, now);
                 }
             }
@@ -326,107 +489,181 @@ impl Coordinator {
         }
     }
 
+    /// Number of a process: its rank, in the world of the job.
+    fn number(&self, site: usize, index: u32) -> u32 {
+        self.machine
+            .first_numbers()
+            .nth(site)
+            .unwrap_or(0)
+            .saturating_add(index)
+    }
+
+    fn print(&self, connection: usize, site: usize, index: u32, stream: Stream, bytes: Vec<u8>) {
+        self.printer.print(Print::Output {
+            connection,
+            site,
+            rank: self.number(site, index),
+            stream,
+            bytes,
+        });
+    }
+
     fn take_arrivals(&mut self, site: usize, arrivals: Vec<Arrival>, now: Duration) {
         for arrival in arrivals {
             // First into the list: the last arrival commits.
             let index = arrival.index;
-            self.arrivals[site].arrivals.push(arrival);
+            self.known[site].machine.arrivals.push(arrival);
             if !self.machine.handle_arrived(site, index, now) {
-                self.arrivals[site].arrivals.pop();
+                self.known[site].machine.arrivals.pop();
             }
         }
     }
 
     fn take_queued(&mut self, site: usize, scheduler: Scheduler, id: &str, why: &str, now: Duration) {
         self.machine.handle_queued(site, now);
+        self.known[site].detail = match why {
+            "" => format!("{scheduler} job {id}"),
+            why => format!("{scheduler} job {id}, {why}"),
+        };
         if !why.is_empty() {
-            let name = &self.job.subjobs()[site].site;
-            let text = format!("site '{name}': {scheduler} job {id} waits in the queue ({why})");
-            self.printer.print(Print::Notice(text));
+            self.notice_of(site, &format!("{scheduler} job {id} waits in the queue ({why})"));
         }
     }
 
     fn take_exit(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
+        let name = &self.subjobs[site].site;
+        self.tell(&JobEvent::exit(self.number(site, index), name, exit));
         self.machine.handle_exited(site, index, exit, now);
     }
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Commit => self.commit(),
-            Action::Dismiss => self.send_all(&ToAgent::Dismiss),
-            Action::Abort { code, reason } => self.send_all(&ToAgent::Abort { code, reason }),
-            Action::Signal(signal) => self.send_all(&ToAgent::Signal(signal)),
-            Action::Leave => {
-                self.send_all(&ToAgent::End);
-                // Sites that are not there yet are given up.
-                self.leaving.send_replace(true);
-            }
-        }
-    }
-
-    fn commit(&mut self) {
-        match self.commitments() {
-            Ok(commits) => {
-                for (site, commit) in commits.into_iter().enumerate() {
-                    self.send(site, &ToAgent::Commit(Box::new(commit)));
+            Action::Commit(sites) => self.commit(&sites),
+            Action::Dismiss(sites) => {
+                for site in sites {
+                    self.connections.send(site, &ToAgent::Dismiss);
                 }
             }
-            Err(problem) => {
-                self.machine
-                    .handle_site_failed(0, &problem, "please report this", self.began.elapsed());
+            Action::Drop { site, problem } => self.drop_site(site, &problem),
+            Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
+            Action::Ask { site, problem, hint } => self.ask(site, &problem, &hint),
+            Action::Settled { site } => self.settle(site, "is there now"),
+            Action::Abort { code, reason } => self.connections.send_all(&ToAgent::Abort { code, reason }),
+            Action::Signal(signal) => self.connections.send_all(&ToAgent::Signal(signal)),
+            Action::Leave => {
+                self.leaving = true;
+                self.connections.end_all();
             }
         }
     }
 
-    fn commitments(&mut self) -> Result<Vec<Commit>, String> {
-        let places = numbering::place_table(&self.job, &self.arrivals).ok_or("the place table is incomplete")?;
-        let authority = self.credentials.authority();
-        let (links, problem) = JobLinks::new(&self.job, &self.hosts, &self.link_options);
-        if let Some(problem) = problem {
-            self.printer.print(Print::Notice(problem));
+    fn commit(&mut self, sites: &[usize]) {
+        match self.world(sites) {
+            Ok(world) => {
+                for (&site, commit) in sites.iter().zip(world.commits) {
+                    self.connections.send(site, &ToAgent::Commit(Box::new(commit)));
+                }
+                if self.known_links.is_none() {
+                    self.known_links = Some(world.links);
+                }
+                if let Some(notice) = world.notice {
+                    self.notice(notice);
+                }
+                let names: Vec<&str> = sites.iter().map(|&s| self.subjobs[s].site.as_str()).collect();
+                let processes = sites.iter().map(|&s| self.subjobs[s].count).sum();
+                self.tell(&JobEvent::start(&names, processes));
+            }
+            Err(problem) => {
+                let problem = format!("{problem}; please report this");
+                self.machine.handle_failed(&problem, self.began.elapsed());
+            }
         }
-        let table = links.table();
-        self.known_links = Some(links);
-        let mut commits = Vec::with_capacity(self.arrivals.len());
-        for (machine, first_rank) in self.arrivals.iter_mut().zip(&self.first_ranks) {
-            machine.arrivals.sort_by_key(|a| a.index);
-            let certificates = machine
-                .arrivals
-                .iter()
-                .map(|a| self.credentials.certificate(first_rank + a.index, a));
-            commits.push(Commit {
-                secret: self.credentials.secret,
-                authority: authority.clone(),
-                certificates: certificates.collect::<Result<_, _>>()?,
-                places: places.clone(),
-                links: table.clone(),
-            });
-        }
-        Ok(commits)
     }
 
-    fn pass_input(&mut self, bytes: Vec<u8>) {
-        self.input_credit = self.input_credit.saturating_sub(bytes.len());
-        if bytes.is_empty() {
-            self.input = None;
+    fn world(&mut self, sites: &[usize]) -> Result<World, String> {
+        let part = sites.iter().map(|&site| self.subjobs[site].clone()).collect();
+        let job = Job::new(part).map_err(|error| error.to_string())?;
+        let job = job.with_links(self.job.links().clone());
+        let machines = sites.iter().map(|&site| {
+            let unknown = Machine::unknown();
+            std::mem::replace(&mut self.known[site].machine, unknown)
+        });
+        let machines = machines.collect();
+        let hosts: Vec<String> = sites.iter().map(|&s| self.connections.host(s).to_owned()).collect();
+        // Worlds have nothing to say to each other: each has an authority of its own.
+        let further;
+        let credentials = if self.known_links.is_none() {
+            &self.credentials
+        } else {
+            further = Credentials::new(&self.name, self.job.spans_wide_area()).map_err(|e| e.to_string())?;
+            &further
+        };
+        worlds::world(&job, machines, &hosts, credentials, &self.link_options)
+    }
+
+    fn drop_site(&mut self, site: usize, problem: &str) {
+        self.connections.end_subjob(site);
+        self.questions_settled(site);
+        let name = &self.subjobs[site].site;
+        self.tell(&JobEvent::drop(name, problem));
+        let mut text = format!("{problem}; the job goes on without it");
+        if self.sources.iter().any(|s| s.readers().eq([site])) {
+            text.push_str(", and nobody reads the standard input that was for it");
         }
-        self.send(0, &ToAgent::Input(bytes));
+        self.notice(text);
+        self.sources.iter_mut().for_each(|s| s.remove(site));
+    }
+
+    fn substitute(&mut self, site: usize, place: Option<&Substitute>, problem: &str) {
+        if let Some(place) = place {
+            self.subjobs[site] = place.apply(&self.subjobs[site]);
+        }
+        self.questions_settled(site);
+        self.known[site].machine = Machine::unknown();
+        self.known[site].detail = place.map(|p| format!("at {p}")).unwrap_or_default();
+        let subjob = self.subjobs[site].clone();
+        let now_at = place.map_or_else(|| subjob.contact.to_string(), Substitute::to_string);
+        self.tell(&JobEvent::substitute(&subjob.site, &now_at, problem));
+        self.notice(format!("{problem}; trying '{now_at}'"));
+        let firsts: Vec<u32> = self.machine.first_numbers().collect();
+        let reads = self.sources.iter().any(|s| s.is_for(site));
+        let input = match self.interactive_input {
+            _ if !reads => Input::Nobody,
+            InputTo::Rank(rank) => Input::One(rank.saturating_sub(firsts[site])),
+            InputTo::First => Input::One(0),
+            InputTo::All | InputTo::Nobody => Input::All,
+        };
+        self.connections.start(site, subjob, input);
+    }
+
+    fn pass_input(&mut self, source: usize, bytes: Vec<u8>) {
+        let source = &mut self.sources[source];
+        let readers: Vec<usize> = source.readers().collect();
+        source.take(bytes.len());
+        let message = ToAgent::Input(bytes);
+        for site in readers {
+            self.connections.send(site, &message);
+        }
+    }
+
+    /// A subjob runs: its input may begin once all who share it run.
+    fn start_input(&mut self, site: usize) {
+        for (number, source) in self.sources.iter_mut().enumerate() {
+            let known = &self.known;
+            if source.is_for(site) && source.readers().all(|s| !known[s].machine.parts.is_empty()) {
+                source.start(number, &self.events);
+            }
+        }
     }
 
     fn tick(&mut self) {
         self.ticks += 1;
-        if self.ticks % PING_TICKS == 0 {
-            self.send_all(&ToAgent::Ping(self.ticks));
-        }
+        self.connections.send_all(&ToAgent::Ping(self.ticks));
         let now = self.began.elapsed();
-        for site in 0..self.links.len() {
-            let link = &mut self.links[site];
-            if let Some(ticks) = &mut link.silent {
-                *ticks += 1;
-            }
-            if link.open && link.silent.is_some_and(|ticks| ticks > SILENT_TICKS) {
-                let problem = format!("nothing was heard from its agent for {} s", SILENCE.as_secs());
-                self.links[site].open = false;
+        let (serving, staging) = (ticks(self.silence, TICK), ticks(STAGING_SILENCE, TICK));
+        for connection in self.connections.tick(serving, staging) {
+            if let Some(site) = self.connections.subjob(connection) {
+                let problem = format!("nothing was heard from its agent for {} s", self.silence.as_secs());
                 self.machine
                     .handle_closed(site, &problem, "check the network to the site", now);
             }
@@ -434,37 +671,151 @@ impl Coordinator {
         self.show_progress();
     }
 
+    fn progress(&self) -> Vec<Progress> {
+        let states = self.machine.states().zip(&self.known);
+        let shown = states.map(|((site, state), known)| Progress {
+            site: site.to_owned(),
+            state,
+            detail: match state {
+                State::Pending | State::Suspended | State::Unsubmitted | State::StageIn => known.detail.clone(),
+                _ => String::new(),
+            },
+        });
+        shown.collect()
+    }
+
     /// Progress is of interest as long as some site is not there.
     fn show_progress(&mut self) {
-        let states = self.machine.states().zip(&self.details);
-        let states: Vec<(String, State)> = states
-            .map(|((name, s), how)| (format!("{name} {how}").trim_end().to_owned(), s))
-            .collect();
-        let starting = states
-            .iter()
-            .any(|(_, s)| matches!(s, State::Unsubmitted | State::StageIn));
-        let shown = if starting && !*self.leaving.borrow() {
-            states
-        } else {
-            Vec::new()
+        let all = self.progress();
+        let waits = |p: &Progress| match p.state {
+            State::Unsubmitted | State::StageIn | State::Suspended => true,
+            State::Pending => !p.detail.is_empty() && self.machine.deadline().is_none(),
+            _ => false,
         };
-        self.printer.print_progress(shown);
+        let shown = !self.leaving && all.iter().any(waits);
+        self.printer.print_progress(if shown { all } else { Vec::new() });
     }
 
-    fn send(&self, site: usize, message: &ToAgent) {
-        // A closed link has been or will be told by its task.
-        let _ = self.links[site].commands.send(message.encode());
-    }
-
-    fn send_all(&self, message: &ToAgent) {
-        (0..self.links.len()).for_each(|site| self.send(site, message));
+    /// Changes of states, as events.
+    fn tell_states(&mut self) {
+        let progress = self.progress();
+        let mut changed = false;
+        for (known, now) in self.known.iter_mut().zip(&progress) {
+            let stands = (now.state, now.detail.clone());
+            if known.told.as_ref() != Some(&stands) {
+                let event = JobEvent::state(&now.site, &stands.0.to_string(), &stands.1);
+                self.printer.print(Print::Event(event.line()));
+                known.told = Some(stands);
+                changed = true;
+            }
+        }
+        if changed {
+            self.printer.print(Print::States(progress));
+        }
     }
 }
 
-async fn next_input(input: &mut Option<mpsc::Receiver<Vec<u8>>>, may_read: bool) -> Option<Vec<u8>> {
-    match input {
-        Some(input) if may_read => input.recv().await,
-        _ => std::future::pending().await,
+/// What people and other commands want.
+impl Coordinator {
+    /// The terminal is gone. The job is not.
+    fn hang_up(&mut self) {
+        self.terminal = false;
+        if let Some(session) = &mut self.session {
+            session.keep();
+        }
+        self.printer.print(Print::HangUp);
+    }
+
+    fn ask(&mut self, site: usize, problem: &str, hint: &str) {
+        self.tell(&JobEvent::question(&self.subjobs[site].site, problem));
+        self.known[site].detail = problem.to_owned();
+        let mut text = problem.to_owned();
+        if !hint.is_empty() {
+            text.push_str(&format!("\n  hint: {hint}"));
+        }
+        self.notice(text);
+        if self.questions.ask(site, self.terminal, &self.events) {
+            self.prompt(site);
+        }
+    }
+
+    fn prompt(&self, site: usize) {
+        let name = &self.subjobs[site].site;
+        let how = match (self.terminal, &self.session) {
+            (true, _) => question::CHOICES.to_owned(),
+            (false, Some(session)) => format!("isthmus edit {} {name} drop|retry|use CONTACT|abort", session.name()),
+            (false, None) => String::new(),
+        };
+        self.printer
+            .print(Print::Notice(format!("what shall be done about '{name}'? {how}")));
+    }
+
+    fn settle(&mut self, site: usize, how: &str) {
+        self.notice_of(site, how);
+        self.questions_settled(site);
+    }
+
+    fn questions_settled(&mut self, site: usize) {
+        if let Some(next) = self.questions.close(site) {
+            self.prompt(next);
+        }
+    }
+
+    /// Something was typed.
+    fn take_answer(&mut self, line: &str, now: Duration) {
+        let Some(site) = self.questions.now() else { return };
+        let done = question::parse(line).and_then(|answer| self.machine.answer(site, answer, now));
+        match done {
+            Ok(()) => self.questions_settled(site),
+            Err(why) => self.notice(why),
+        }
+    }
+
+    fn answer(&mut self, request: Request, now: Duration) -> Reply {
+        match request {
+            Request::Status => Reply::Status {
+                committed: self.machine.is_committed(),
+                subjobs: self.standings(),
+            },
+            Request::Signal(signal @ 1..=64) => {
+                self.connections.send_all(&ToAgent::Signal(signal));
+                Reply::Done
+            }
+            Request::Signal(other) => Reply::Refused(format!("there is no signal {other}")),
+            Request::End => {
+                self.machine.handle_interrupt(15, now);
+                Reply::Done
+            }
+            Request::Edit { site, edit } => match self.edit(&site, edit, now) {
+                Ok(()) => Reply::Done,
+                Err(why) => Reply::Refused(why),
+            },
+        }
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        let progress = self.progress().into_iter().zip(&self.subjobs);
+        let standing = progress.map(|(p, subjob)| Standing {
+            name: p.site,
+            state: p.state.to_string(),
+            detail: p.detail,
+            processes: subjob.count,
+        });
+        standing.collect()
+    }
+
+    fn edit(&mut self, name: &str, edit: Edit, now: Duration) -> Result<(), String> {
+        let site = self.subjobs.iter().position(|s| s.site == name);
+        let site = site.ok_or_else(|| format!("the job has no subjob '{name}'"))?;
+        let answer = match edit {
+            Edit::Drop => Answer::Drop,
+            Edit::Retry => Answer::Retry,
+            Edit::Abort => Answer::Abort,
+            Edit::Substitute(contact) => Answer::Substitute(Substitute::parse(&contact).map_err(|e| e.to_string())?),
+        };
+        self.machine.answer(site, answer, now)?;
+        self.questions_settled(site);
+        Ok(())
     }
 }
 

@@ -1,36 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Standard input for rank 0, read in a thread of its own.
+//! Standard input on its way to the processes: read in threads of its own, only as fast as those who get it take it.
 
+use crate::coordinator::Event;
+use isthmus_wire::grid::INPUT_WINDOW;
 use std::io::Read;
+use std::path::PathBuf;
+use std::sync::mpsc as blocking;
 use tokio::sync::mpsc;
 
 /// Bytes read at once.
-pub(crate) const PIECE: usize = 32 << 10;
+const PIECE: usize = 32 << 10;
 
-/// Starts to read; pieces arrive one at a time, an empty one is the end.
-pub(crate) fn start() -> mpsc::Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel(1);
-    if is_in_background() {
-        // Reading would stop us: a job in the background gets no input, as if it were empty.
-        let _ = sender.try_send(Vec::new());
-        return receiver;
-    }
-    let thread = std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-        let mut input = std::io::stdin().lock();
-        let mut buffer = vec![0; PIECE];
-        loop {
-            let n = match input.read(&mut buffer) {
-                Ok(n) => n,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(_) => 0,
-            };
-            if sender.blocking_send(buffer[..n].to_vec()).is_err() || n == 0 {
-                return;
-            }
+/// Who gets our standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputTo {
+    /// Nobody: it is not read.
+    Nobody,
+    /// The process with this rank.
+    Rank(u32),
+    /// All processes, each all of it.
+    All,
+    /// Rank 0.
+    #[default]
+    First,
+}
+
+/// One stream of input and the subjobs that get it.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// File to read; without one it is our own standard input.
+    file: Option<PathBuf>,
+    /// Subjobs, and how many bytes each may be sent.
+    readers: Vec<(usize, usize)>,
+    permits: Option<blocking::Sender<()>>,
+    /// A piece has been asked for and has not come.
+    reading: bool,
+    ended: bool,
+}
+
+impl Source {
+    pub(crate) fn new(file: Option<PathBuf>, readers: impl IntoIterator<Item = usize>) -> Self {
+        let readers = readers.into_iter().map(|site| (site, INPUT_WINDOW as usize));
+        Self {
+            file,
+            readers: readers.collect(),
+            permits: None,
+            reading: false,
+            ended: false,
         }
-    });
-    drop(thread);
-    receiver
+    }
+
+    pub(crate) fn readers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.readers.iter().map(|(site, _)| *site)
+    }
+
+    pub(crate) fn is_for(&self, site: usize) -> bool {
+        self.readers().any(|reader| reader == site)
+    }
+
+    /// Starts to read, once.
+    pub(crate) fn start(&mut self, number: usize, events: &mpsc::UnboundedSender<Event>) {
+        if self.permits.is_none() && !self.readers.is_empty() {
+            let (permits, wanted) = blocking::channel();
+            self.permits = Some(permits);
+            let (file, events) = (self.file.clone(), events.clone());
+            let tell = move |bytes| events.send(Event::Input { source: number, bytes }).is_ok();
+            // Without a thread there is no input, as if it were empty.
+            let _ = std::thread::Builder::new()
+                .name("input".to_owned())
+                .spawn(move || read(file, &wanted, tell));
+        }
+        self.ask();
+    }
+
+    /// A piece has been read; an empty one is the end.
+    pub(crate) fn take(&mut self, bytes: usize) {
+        self.reading = false;
+        self.ended |= bytes == 0;
+        for (_, credit) in &mut self.readers {
+            *credit = credit.saturating_sub(bytes);
+        }
+        self.ask();
+    }
+
+    /// A subjob has taken so many bytes.
+    pub(crate) fn add_credit(&mut self, site: usize, bytes: usize) {
+        for (_, credit) in self.readers.iter_mut().filter(|(reader, _)| *reader == site) {
+            *credit = (*credit + bytes).min(INPUT_WINDOW as usize);
+        }
+        self.ask();
+    }
+
+    /// A subjob is no longer there.
+    pub(crate) fn remove(&mut self, site: usize) {
+        self.readers.retain(|(reader, _)| *reader != site);
+        self.ask();
+    }
+
+    /// Lets the next piece be read when everybody has room for it.
+    fn ask(&mut self) {
+        let room = !self.readers.is_empty() && self.readers.iter().all(|(_, credit)| *credit >= PIECE);
+        if let (Some(permits), true, false, false) = (&self.permits, room, self.reading, self.ended) {
+            self.reading = permits.send(()).is_ok();
+        }
+    }
+}
+
+fn read(file: Option<PathBuf>, wanted: &blocking::Receiver<()>, tell: impl Fn(Vec<u8>) -> bool) {
+    let mut input: Box<dyn Read> = match file {
+        Some(path) => match std::fs::File::open(path) {
+            Ok(file) => Box::new(file),
+            Err(_) => Box::new(std::io::empty()),
+        },
+        // Reading would stop us: a job in the background gets no input, as if it were empty.
+        None if is_in_background() => Box::new(std::io::empty()),
+        None => Box::new(std::io::stdin().lock()),
+    };
+    let mut buffer = vec![0; PIECE];
+    while wanted.recv().is_ok() {
+        let n = loop {
+            match input.read(&mut buffer) {
+                Ok(n) => break n,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break 0,
+            }
+        };
+        if !tell(buffer[..n].to_vec()) || n == 0 {
+            return;
+        }
+    }
 }
 
 fn is_in_background() -> bool {

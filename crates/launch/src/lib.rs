@@ -13,27 +13,38 @@
 
 mod bootstrap;
 mod connection;
+mod connections;
 mod console;
+mod control;
 mod coordinator;
 mod credentials;
+mod events;
 mod fetch;
 mod files;
 mod input;
 mod links;
+mod output;
+mod question;
 mod remote;
 mod service;
+pub mod session;
 mod sharing;
 mod site;
 mod staging;
 mod statistics;
 mod transfer;
+mod worlds;
 
 pub use connection::Failure;
-pub use console::Console;
+pub use console::{Console, Progress};
+pub use control::request;
+pub use input::InputTo;
 pub use isthmus_job::coallocation::State;
 pub use isthmus_wire::grid::Stream;
 pub use links::{LinkOptions, LinkReport, cache_file, now, read_cache, write_cache};
+pub use output::OutputPattern;
 pub use remote::{Remote, Seen, Tally};
+pub use session::Session;
 pub use sharing::Access;
 pub use statistics::Statistics;
 
@@ -43,7 +54,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// What the coordinator must know beside the job.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// The `isthmus` binary itself: agent at home, staged to sites.
     pub binary: PathBuf,
@@ -51,8 +62,8 @@ pub struct Options {
     pub library: Option<PathBuf>,
     /// Command of the ssh client, split into words by the shell.
     pub ssh: String,
-    /// Whether somebody can answer questions of the ssh client at a terminal.
-    pub interactive: bool,
+    /// Whether somebody can answer questions at a terminal, those of the ssh client too.
+    pub terminal: bool,
     /// Whether programs are staged; otherwise they are looked for at each site.
     pub stage: bool,
     /// How long to wait for something to happen before the job is complete.
@@ -61,8 +72,16 @@ pub struct Options {
     pub environment: Vec<(String, String)>,
     /// Working directory of the user.
     pub directory: PathBuf,
-    /// Whether rank 0 gets our standard input.
-    pub input: bool,
+    /// Who gets our standard input.
+    pub input: InputTo,
+    /// Files for the output of the processes; otherwise it goes to the console.
+    pub output: Option<OutputPattern>,
+    /// How long the processes may run.
+    pub limit: Option<Duration>,
+    /// How long a site may be silent before it is taken for lost.
+    pub silence: Duration,
+    /// The place of the job on this machine, if it has one.
+    pub session: Option<Session>,
     /// How links between sites are remembered and measured.
     pub links: LinkOptions,
     /// What is known of sites whose files the job names.

@@ -5,11 +5,12 @@ use crate::Options;
 use crate::connection::{Client, Connection, Failure, Verb};
 use crate::coordinator::Event;
 use crate::files::{Directories, Filling};
+use crate::output::Place;
 use crate::sharing::Access;
 use crate::staging::{self, Staged};
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::grid::{FileState, FromAgent, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
+use isthmus_wire::grid::{FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -35,6 +36,8 @@ pub(crate) enum SiteEvent {
     Staging(String),
     /// The agent runs, on this host.
     Hello(String),
+    /// It has been told to start.
+    Serving,
     /// The agent says.
     Message(FromAgent),
     /// The client behind the connection says.
@@ -46,7 +49,10 @@ pub(crate) enum SiteEvent {
 /// One subjob's task.
 pub(crate) struct Site {
     pub(crate) number: usize,
+    /// Number of the connection.
+    pub(crate) connection: usize,
     pub(crate) subjob: Subjob,
+    pub(crate) input: Input,
     pub(crate) shared: Arc<Shared>,
     pub(crate) events: mpsc::UnboundedSender<Event>,
     pub(crate) leaving: watch::Receiver<bool>,
@@ -61,14 +67,17 @@ impl Site {
             _ = leaving.wait_for(|l| *l) => Err(Failure::new("the job ended before the site was there", "")),
         };
         let failure = match opened {
-            Ok((mut link, client)) => self.carry(&mut link, client, commands).await,
+            Ok((mut link, client)) => {
+                self.tell(SiteEvent::Serving);
+                self.carry(&mut link, client, commands).await
+            }
             Err(failure) => failure,
         };
         self.tell(SiteEvent::Closed(failure));
     }
 
     fn tell(&self, event: SiteEvent) {
-        let _ = self.events.send(Event::Site(self.number, event));
+        let _ = self.events.send(Event::Site(self.connection, event));
     }
 
     async fn open(&self) -> Result<(Link, Client), Failure> {
@@ -168,7 +177,11 @@ impl Site {
             directory: self.subjob.directory.clone().or(files).or(own).unwrap_or_default(),
             library,
             reach: self.shared.reach,
-            input: self.number == 0 && options.input,
+            input: self.input,
+            stdin: Place::of(&self.subjob, "stdin").there(),
+            stdout: Place::of(&self.subjob, "stdout").there(),
+            stderr: Place::of(&self.subjob, "stderr").there(),
+            silence: u32::try_from(options.silence.as_secs()).unwrap_or(u32::MAX),
             allocation: self.subjob.allocation.clone(),
             vendor: self.subjob.vendor().unwrap_or_default().to_owned(),
         }

@@ -83,6 +83,8 @@ pub enum State {
     Queued(String),
     /// It has its nodes.
     Running,
+    /// It has its nodes and is stopped for a while.
+    Suspended,
     /// The scheduler is about to end it, for this reason (may be empty).
     Ending(String),
     /// It has ended, in this way; empty when there is nothing to say.

@@ -40,9 +40,20 @@ pub struct Template {
     pub directory: PathBuf,
 }
 
+/// Where the standard input of a process comes from.
+#[derive(Clone, Debug)]
+pub enum StandardInput {
+    /// Nowhere: it is empty.
+    Empty,
+    /// The caller, who writes it.
+    Piped,
+    /// This file.
+    File(PathBuf),
+}
+
 /// Starts one process with its own variables. Must be called on a thread that lives as long as the process:
 /// the kernel kills the process when that thread ends.
-pub fn spawn(template: &Template, own: &[(&str, String)], input: bool) -> io::Result<Child> {
+pub fn spawn(template: &Template, own: &[(&str, String)], input: &StandardInput) -> io::Result<Child> {
     let mut command = std::process::Command::new(&template.trampoline);
     command
         .arg(TRAMPOLINE)
@@ -58,7 +69,11 @@ pub fn spawn(template: &Template, own: &[(&str, String)], input: bool) -> io::Re
     command.envs(template.environment.iter().map(|(n, v)| (n, v)));
     command.envs(own.iter().map(|(n, v)| (n, v)));
     let mut command = Command::from(command);
-    command.stdin(if input { Stdio::piped() } else { Stdio::null() });
+    command.stdin(match input {
+        StandardInput::Empty => Stdio::null(),
+        StandardInput::Piped => Stdio::piped(),
+        StandardInput::File(path) => std::fs::File::open(path)?.into(),
+    });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn()
 }

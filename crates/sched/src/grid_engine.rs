@@ -147,6 +147,8 @@ fn state_of(code: &str) -> State {
         c if c.contains('d') => State::Ending(String::new()),
         c if c.contains('E') => State::Ended(format!("it is in the error state {}, for qstat -j says why", words(c))),
         c if c.contains('q') || c.contains('w') => State::Queued(words(c)),
+        // Stopped by its user, its queue or a threshold.
+        c if c.contains(['s', 'S', 'T']) => State::Suspended,
         _ => State::Running,
     }
 }

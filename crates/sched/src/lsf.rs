@@ -96,6 +96,7 @@ impl Adaptor for Lsf {
             "EXIT" if !reason.is_empty() => State::Ended(words(reason)),
             "EXIT" => State::Ended(format!("its script ended with status {}", words(code))),
             "ZOMBI" | "UNKWN" => State::Ended("LSF lost its node".to_owned()),
+            "USUSP" | "SSUSP" => State::Suspended,
             _ => State::Running,
         })
     }

@@ -94,6 +94,7 @@ impl Adaptor for Pbs {
             Some("Q" | "H" | "W" | "T" | "M") => State::Queued(comment()),
             Some("E") => State::Ending(String::new()),
             Some("F" | "X" | "C") => State::Ended(ending(&said.output)),
+            Some("S" | "U") => State::Suspended,
             Some(_) => State::Running,
         })
     }

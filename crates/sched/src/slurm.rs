@@ -114,7 +114,8 @@ fn state_of(state: &str, reason: &str) -> State {
         "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
             State::Queued(words(reason))
         }
-        "RUNNING" | "SUSPENDED" | "STOPPED" | "RESIZING" | "SIGNALING" | "STAGE_OUT" => State::Running,
+        "RUNNING" | "RESIZING" | "SIGNALING" | "STAGE_OUT" => State::Running,
+        "SUSPENDED" | "STOPPED" => State::Suspended,
         "COMPLETING" => State::Ending(cause(reason)),
         "COMPLETED" => State::Ended(String::new()),
         _ => State::Ended(match cause(state) {

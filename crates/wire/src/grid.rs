@@ -25,8 +25,8 @@
 //! |---|---|---|
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
-//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8, allocated u8 and then an allocation ([`Allocation`]), vendor text |
-//! | `Commit` | 4 | secret 32, authority bytes, certificates \[bytes\], places, links |
+//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text |
+//! | `Commit` | 4 | subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
 //! | `Dismiss` | 7 | |
@@ -50,6 +50,7 @@
 //! | `Pong` | 75 | number u64 |
 //! | `Gone` | 76 | |
 //! | `Queued` | 77 | scheduler u8, id text, why text |
+//! | `Suspended` | 78 | u8 (1 stopped, 0 goes on) |
 
 mod allocation;
 
@@ -61,12 +62,12 @@ use crate::links::Table;
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
 
-/// Bytes of standard input that the coordinator may have sent and rank 0 not yet taken.
+/// Bytes of standard input that the coordinator may have sent and those who read it not yet taken.
 pub const INPUT_WINDOW: u32 = 256 << 10;
 
 /// Longest `Chunk`, `Output` and `Input`, bytes.
@@ -113,14 +114,33 @@ pub struct Start {
     pub directory_optional: bool,
     /// Directory of the MPI library for LD_LIBRARY_PATH; empty for none.
     pub library: String,
-    /// Whether standard input will come for process 0.
-    pub input: bool,
+    /// Who gets the standard input that will come.
+    pub input: Input,
+    /// File that is the standard input of the processes; empty for none.
+    pub stdin: String,
+    /// File that gets their standard output; empty: it goes to the coordinator.
+    pub stdout: String,
+    /// The same for standard error; both may be one file.
+    pub stderr: String,
+    /// The agent ends the job at its machine when it has heard nothing for so long, seconds.
+    pub silence: u32,
     /// How far messages of the job go.
     pub reach: Reach,
     /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
     pub allocation: Option<Allocation>,
     /// The command of the machine's own MPI that starts parallel programs (`mpiexec`); the processes become a job of that MPI. Empty: none.
     pub vendor: String,
+}
+
+/// Which processes of a subjob get the standard input that the coordinator sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// None.
+    Nobody,
+    /// The one with this index.
+    One(u32),
+    /// Each gets all of it.
+    All,
 }
 
 /// How far messages of a job go; processes learn it as `ISTHMUS_REACH`.
@@ -154,6 +174,8 @@ pub struct Arrival {
 /// The world, once for all processes of a subjob.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Commit {
+    /// Place of the agent's subjob among those of [`Self::places`].
+    pub subjob: u32,
     /// Secret of the job.
     pub secret: [u8; 32],
     /// Certificate of the job's authority (DER) or empty.
@@ -231,7 +253,7 @@ pub enum ToAgent {
     Start(Box<Start>),
     /// Open the barrier.
     Commit(Box<Commit>),
-    /// Standard input for process 0; empty at its end.
+    /// Standard input; empty at its end.
     Input(Vec<u8>),
     /// So many bytes of output have been printed.
     OutputCredit(u32),
@@ -293,7 +315,7 @@ pub enum FromAgent {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// So many bytes of input have been taken by process 0.
+    /// So many bytes of input have been taken by all who get it.
     InputCredit(u32),
     /// Processes that ended.
     Exited(Vec<(u32, Exit)>),
@@ -313,6 +335,8 @@ pub enum FromAgent {
         /// For people.
         reason: String,
     },
+    /// The machine's scheduler has stopped the subjob, or lets it go on.
+    Suspended(bool),
     /// Answer to `Ping`.
     Pong(u64),
     /// Nothing of the job is left at this machine.
@@ -409,7 +433,16 @@ impl Start {
         w.text(&self.directory)
             .u8(self.directory_optional.into())
             .text(&self.library);
-        w.u8(self.reach as u8).u8(self.input.into());
+        w.u8(self.reach as u8);
+        match self.input {
+            Input::Nobody => w.u8(0).u32(0),
+            Input::One(index) => w.u8(1).u32(index),
+            Input::All => w.u8(2).u32(0),
+        };
+        w.text(&self.stdin)
+            .text(&self.stdout)
+            .text(&self.stderr)
+            .u32(self.silence);
         w.u8(self.allocation.is_some().into());
         if let Some(allocation) = &self.allocation {
             allocation.write(w);
@@ -430,7 +463,11 @@ impl Start {
             directory_optional: flag(r, "directory optional")?,
             library: r.text("library")?,
             reach: read_reach(r)?,
-            input: flag(r, "input")?,
+            input: read_input(r)?,
+            stdin: r.text("stdin")?,
+            stdout: r.text("stdout")?,
+            stderr: r.text("stderr")?,
+            silence: r.u32("silence")?,
             allocation: flag(r, "allocated")?.then(|| Allocation::read(r)).transpose()?,
             vendor: r.text("command of the machine's own MPI")?,
         })
@@ -439,7 +476,7 @@ impl Start {
 
 impl Commit {
     fn write(&self, w: &mut Writer) {
-        fixed(w, &self.secret).bytes(&self.authority);
+        fixed(w.u32(self.subjob), &self.secret).bytes(&self.authority);
         w.list(&self.certificates, |w, c| {
             w.bytes(c);
         });
@@ -449,6 +486,7 @@ impl Commit {
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
+            subjob: r.u32("subjob")?,
             secret: r.fixed("secret")?,
             authority: r.bytes("authority")?,
             certificates: r.list("certificates", |r| r.bytes("certificate"))?,
@@ -498,6 +536,9 @@ impl FromAgent {
             Self::Queued { scheduler, id, why } => {
                 w.u8(*scheduler as u8).text(id).text(why);
             }
+            Self::Suspended(stopped) => {
+                w.u8((*stopped).into());
+            }
             Self::Gone => {}
         }
         w.into_framed()
@@ -518,6 +559,7 @@ impl FromAgent {
             Self::Pong(_) => 75,
             Self::Gone => 76,
             Self::Queued { .. } => 77,
+            Self::Suspended(_) => 78,
         }
     }
 
@@ -559,6 +601,7 @@ impl FromAgent {
                 id: r.text("id")?,
                 why: r.text("why")?,
             },
+            78 => Self::Suspended(flag(&mut r, "stopped")?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -669,6 +712,19 @@ fn write_exit(w: &mut Writer, (index, exit): &(u32, Exit)) {
         Exit::Status(n) => w.u8(0).u32(*n),
         Exit::Signal(n) => w.u8(1).u32(*n),
     };
+}
+
+fn read_input(r: &mut Reader<'_>) -> Result<Input, DecodeError> {
+    let (kind, index) = (r.u8("input")?, r.u32("index")?);
+    match (kind, index) {
+        (0, 0) => Ok(Input::Nobody),
+        (1, index) => Ok(Input::One(index)),
+        (2, 0) => Ok(Input::All),
+        (other, _) => Err(DecodeError::Invalid {
+            field: "input",
+            value: u64::from(other),
+        }),
+    }
 }
 
 fn read_reach(r: &mut Reader<'_>) -> Result<Reach, DecodeError> {

@@ -8,6 +8,7 @@
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
 //! * [`guard`]: what an agent and the guards of processes of a machine's own MPI say to each other.
+//! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
 //! * [`links`]: what messages cost.
 //! * [`codec`]: the bounded reader and writer that all of them use.
 //!
@@ -17,6 +18,7 @@
 
 pub mod boot;
 pub mod codec;
+pub mod control;
 pub mod frame;
 pub mod grid;
 pub mod guard;

@@ -13,9 +13,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
 /// How often a node hears of us when there is nothing to say.
-const PING: Duration = Duration::from_secs(10);
-/// A node from which nothing is heard for so long is lost: it answers pings.
+const PING: Duration = Duration::from_secs(1);
+/// A node from which nothing is heard for so long while it is made ready is lost.
 const SILENCE: Duration = Duration::from_secs(60);
+/// A node that is ready answers pings; when it does not for so long, the scheduler is asked about it.
+const MISSING: Duration = Duration::from_secs(7);
 
 /// A file that was staged to the submitting machine.
 #[derive(Clone, Debug)]
@@ -76,8 +78,13 @@ pub(super) async fn serve(plain: DuplexStream, deframer: Deframer, who: &NodeHel
         mut deframer,
     } = link;
     let writing = tokio::spawn(write(writer, queue));
-    while let Ok(Ok(message)) = tokio::time::timeout(SILENCE, next(&mut reader, &mut deframer)).await {
-        if tell(FromNode::Said(message)).await.is_err() {
+    loop {
+        let event = match tokio::time::timeout(MISSING, next(&mut reader, &mut deframer)).await {
+            Ok(Ok(message)) => FromNode::Said(message),
+            Ok(Err(_)) => break,
+            Err(_) => FromNode::Silent,
+        };
+        if tell(event).await.is_err() {
             break;
         }
     }

@@ -3,7 +3,8 @@
 
 use super::nodes::Ready;
 use crate::link::Outbox;
-use isthmus_wire::grid::{self, AgentHello, Commit, FromAgent, Start, ToAgent};
+use crate::sink::Sink;
+use isthmus_wire::grid::{self, AgentHello, Commit, FromAgent, Input, Start, Stream, ToAgent};
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -31,10 +32,10 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(ready: Ready, outbox: Outbox) -> Self {
+    pub(super) fn new(ready: Ready, outbox: Outbox, sinks: (Sink, Sink)) -> Self {
         // Bounded by the credit that the node has.
         let (queue, prints) = mpsc::unbounded_channel();
-        let printing = tokio::spawn(print(prints, outbox, ready.sender.clone()));
+        let printing = tokio::spawn(print(prints, outbox, sinks, ready.sender.clone()));
         Self {
             node: ready.node,
             nodes: ready.nodes,
@@ -97,9 +98,28 @@ impl Part {
             count: self.count,
             program: there(Path::new(&whole.program)).unwrap_or_else(|| whole.program.clone()),
             library: libraries.join(":"),
-            input: whole.input && self.first == 0,
+            input: match whole.input {
+                Input::One(index) if self.holds(index) => Input::One(index - self.first),
+                Input::One(_) => Input::Nobody,
+                other => other,
+            },
+            stdout: String::new(),
+            stderr: String::new(),
             allocation: None,
             ..whole.clone()
+        }
+    }
+
+    fn holds(&self, index: u32) -> bool {
+        (self.first..self.first + self.count).contains(&index)
+    }
+
+    /// Whether processes here get the coordinator's input.
+    pub(super) fn reads(&self, input: Input) -> bool {
+        match input {
+            Input::Nobody => false,
+            Input::One(index) => self.holds(index),
+            Input::All => self.count > 0,
         }
     }
 
@@ -173,14 +193,23 @@ impl Part {
 }
 
 /// Passes output on as fast as the coordinator prints it, and gives the node credit for it.
-async fn print(mut queue: mpsc::UnboundedReceiver<FromAgent>, outbox: Outbox, node: mpsc::UnboundedSender<Vec<u8>>) {
+async fn print(
+    mut queue: mpsc::UnboundedReceiver<FromAgent>,
+    outbox: Outbox,
+    (output, error): (Sink, Sink),
+    node: mpsc::UnboundedSender<Vec<u8>>,
+) {
     while let Some(message) = queue.recv().await {
-        let FromAgent::Output { bytes, .. } = &message else {
+        let FromAgent::Output { index, stream, bytes } = message else {
             outbox.send(&message);
             continue;
         };
         let length = bytes.len();
-        if !outbox.send_output(&message, length).await {
+        let sink = match stream {
+            Stream::Output => &output,
+            Stream::Error => &error,
+        };
+        if !sink.write(index, stream, bytes).await {
             return;
         }
         let credit = ToAgent::OutputCredit(u32::try_from(length).unwrap_or(u32::MAX));

@@ -71,6 +71,7 @@ impl Bench {
         command
             .current_dir(self.root.join("work"))
             .env("XDG_RUNTIME_DIR", self.root.join("runtime"))
+            .env("XDG_CACHE_HOME", self.root.join("cache"))
             .env("ISTHMUS_SHM_DIRECTORY", self.root.join("shm"))
             .env("ISTHMUS_SSH", self.root.join("ssh"))
             .env("BENCH_ROOT", &self.root)

@@ -3,9 +3,12 @@
 //! ssh client that runs everything on this machine in a clean home directory.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod background;
 mod bench;
+mod coallocation;
 mod descriptions;
 mod endings;
 mod refusals;
 mod runs;
 mod schedulers;
+mod streams;

@@ -39,7 +39,7 @@ SLURM_NODEID=0 "$@" & SLURM_NODEID=1 "$@" &
 wait
 "#;
 
-fn bench(name: &str) -> Bench {
+pub(crate) fn bench(name: &str) -> Bench {
     let bench = Bench::new(name);
     std::fs::create_dir_all(bench.root.join("bin")).unwrap();
     for (name, script) in [
@@ -53,7 +53,7 @@ fn bench(name: &str) -> Bench {
     bench
 }
 
-fn command(bench: &Bench, line: &str) -> Command {
+pub(crate) fn command(bench: &Bench, line: &str) -> Command {
     let mut command = bench.command(line);
     let path = format!(
         "{}:{}",
@@ -67,7 +67,7 @@ fn command(bench: &Bench, line: &str) -> Command {
 }
 
 /// Nothing runs, the submission's directory is gone and the scheduler was told that the job is over.
-fn assert_over(bench: &Bench) {
+pub(crate) fn assert_over(bench: &Bench) {
     bench.assert_clean();
     let jobs = bench.root.join("cache/isthmus/jobs");
     assert_eq!(std::fs::read_dir(jobs).map_or(0, Iterator::count), 0);

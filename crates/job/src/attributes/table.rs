@@ -2,7 +2,7 @@
 //! All attributes and what becomes of them.
 
 use super::Attribute;
-use super::Fate::{self, Kept, Refused, Scheduled, Understood};
+use super::Fate::{self, Kept, Obeyed, Refused, Scheduled, Understood};
 use super::Shape::{self, Number, Pairs, Places, Text, Texts, Word, YesNo};
 
 const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
@@ -12,7 +12,6 @@ const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
 const NO_LIMIT: &str = "limits are not enforced yet";
 const NO_STAGING: &str = "only programs are staged yet, other files are not";
 const GLOBUS: &str = "it concerns Globus' job manager and changes nothing here";
-const STREAMS: &str = "input comes from this terminal and output goes to it";
 
 /// All attributes of RSL 1.0, of its co-allocator and of GRAM, and one of ours (`mpiexec`), and what becomes of them.
 pub static ATTRIBUTES: &[Attribute] = &[
@@ -31,12 +30,27 @@ pub static ATTRIBUTES: &[Attribute] = &[
     row(
         "subjobStartType",
         Word(&["strict-barrier", "loose-barrier", "no-barrier"]),
-        Kept("every subjob must arrive before the job begins (strict-barrier)"),
+        Obeyed("whether the job begins without the subjob when it is late"),
     ),
     row(
         "subjobCommsType",
         Word(&["blocking-join", "independent"]),
-        Kept("all processes are in MPI_COMM_WORLD (blocking-join)"),
+        Obeyed("whether its processes are in the MPI_COMM_WORLD of the job"),
+    ),
+    row(
+        "subjobNeed",
+        Word(&["required", "interactive", "optional"]),
+        Obeyed("whether its failure before the start ends the job, is asked about, or is passed over"),
+    ),
+    row(
+        "subjobStartTimeout",
+        Number(1),
+        Obeyed("seconds that it may take to be there; later is a failure"),
+    ),
+    row(
+        "subjobSubstitutes",
+        Texts,
+        Obeyed("contacts that are tried in turn when it fails before the start"),
     ),
     row("hostCount", Number(1), Scheduled("nodes")),
     row("queue", Text, Scheduled("queue")),
@@ -56,9 +70,17 @@ pub static ATTRIBUTES: &[Attribute] = &[
     row("maxCpuTime", Number(1), Kept(NO_LIMIT)),
     row("minMemory", Number(0), Kept(NO_LIMIT)),
     row("maxMemory", Number(0), Kept(NO_LIMIT)),
-    row("stdin", Text, Kept(STREAMS)),
-    row("stdout", Places, Kept(STREAMS)),
-    row("stderr", Places, Kept(STREAMS)),
+    row("stdin", Text, Obeyed("a file of the site that its processes read")),
+    row(
+        "stdout",
+        Places,
+        Obeyed("a file of the site, or file:///PATH here, that it writes"),
+    ),
+    row(
+        "stderr",
+        Places,
+        Obeyed("a file of the site, or file:///PATH here, that it writes"),
+    ),
     row("fileStageIn", Pairs, Kept(NO_STAGING)),
     row("fileStageInShared", Pairs, Kept(NO_STAGING)),
     row("fileStageOut", Pairs, Kept(NO_STAGING)),

@@ -4,6 +4,11 @@ use crate::model::tests::subjob;
 
 const T0: Duration = Duration::ZERO;
 const PATIENCE: Duration = Duration::from_secs(60);
+const WATCH: Watch = Watch {
+    patience: PATIENCE,
+    limit: None,
+    answers: false,
+};
 
 fn machine(counts: &[u32]) -> Coallocation {
     let subjobs = counts
@@ -11,7 +16,7 @@ fn machine(counts: &[u32]) -> Coallocation {
         .enumerate()
         .map(|(i, n)| subjob(&format!("s{i}"), *n))
         .collect();
-    let mut machine = Coallocation::new(&Job::new(subjobs).unwrap(), PATIENCE);
+    let mut machine = Coallocation::new(&Job::new(subjobs).unwrap(), WATCH);
     for site in 0..counts.len() {
         machine.handle_staging(site, T0);
         machine.handle_started(site, T0);
@@ -29,12 +34,12 @@ fn all_arrive(m: &mut Coallocation, counts: &[u32]) {
 fn an_mpi_job_runs_to_its_end() {
     let mut m = machine(&[2, 1]);
     all_arrive(&mut m, &[2, 1]);
-    assert_eq!(m.poll_action(), Some(Action::Commit));
+    assert_eq!(m.poll_action(), Some(Action::Commit(vec![0, 1])));
     for (site, index) in [(0, 0), (0, 1), (1, 0)] {
         assert_eq!(m.poll_action(), None);
         m.handle_finished(site, index);
     }
-    assert_eq!(m.poll_action(), Some(Action::Dismiss));
+    assert_eq!(m.poll_action(), Some(Action::Dismiss(vec![0, 1])));
     for (site, index) in [(0, 0), (1, 0), (0, 1)] {
         m.handle_exited(site, index, Exit::Status(0), T0);
     }
@@ -159,7 +164,7 @@ fn a_late_failure_lets_the_others_end_by_themselves() {
     m.handle_finished(0, 1);
     m.handle_exited(0, 1, Exit::Status(5), T0);
     let actions: Vec<_> = std::iter::from_fn(|| m.poll_action()).collect();
-    assert_eq!(actions, [Action::Commit, Action::Dismiss]);
+    assert_eq!(actions, [Action::Commit(vec![0]), Action::Dismiss(vec![0])]);
     m.handle_exited(0, 0, Exit::Status(0), T0);
     assert_eq!((m.poll_action(), m.verdict().status), (Some(Action::Leave), 5));
 }
@@ -178,7 +183,7 @@ fn ranks_are_listed_in_ranges() {
 
 #[test]
 fn a_queue_may_take_hours() {
-    let mut m = Coallocation::new(&Job::new(vec![subjob("a", 1), subjob("b", 1)]).unwrap(), PATIENCE);
+    let mut m = Coallocation::new(&Job::new(vec![subjob("a", 1), subjob("b", 1)]).unwrap(), WATCH);
     let hours = Duration::from_secs(7200);
     m.handle_staging(0, T0);
     m.handle_started(0, T0);
@@ -191,16 +196,218 @@ fn a_queue_may_take_hours() {
     m.handle_started(1, hours);
     assert_eq!(m.deadline(), Some(hours + PATIENCE));
     m.handle_arrived(1, 0, hours);
-    assert_eq!(m.poll_action(), Some(Action::Commit));
+    assert_eq!(m.poll_action(), Some(Action::Commit(vec![0, 1])));
 }
 
 #[test]
 fn what_a_scheduler_refuses_ends_the_job() {
-    let mut m = Coallocation::new(&Job::new(vec![subjob("a", 1), subjob("b", 1)]).unwrap(), PATIENCE);
+    let mut m = Coallocation::new(&Job::new(vec![subjob("a", 1), subjob("b", 1)]).unwrap(), WATCH);
     m.handle_staging(0, T0);
     m.handle_queued(0, T0);
     m.handle_site_failed(0, "Slurm ended job 7", "", T0);
     assert_eq!(m.verdict().problem.as_deref(), Some("site 'a': Slurm ended job 7"));
     let actions: Vec<_> = std::iter::from_fn(|| m.poll_action()).collect();
     assert_eq!(actions.last(), Some(&Action::Leave));
+}
+
+/// A job of subjobs with two processes each, on these terms (options of `--site`).
+fn on_terms(terms: &[&str], watch: Watch) -> Coallocation {
+    let subjobs = terms.iter().enumerate().map(|(number, terms)| {
+        let name = format!("s{number}");
+        let mut subjob = subjob(&name, 2);
+        if !terms.is_empty() {
+            subjob.requests = crate::sites::SiteSpec::parse(&format!("{name},{terms}"))
+                .unwrap()
+                .requests;
+        }
+        subjob
+    });
+    Coallocation::new(&Job::new(subjobs.collect()).unwrap(), watch)
+}
+
+fn arrive(m: &mut Coallocation, site: usize, now: Duration) {
+    m.handle_started(site, now);
+    (0..2).for_each(|index| assert!(m.handle_arrived(site, index, now)));
+}
+
+fn actions(m: &mut Coallocation) -> Vec<Action> {
+    std::iter::from_fn(|| m.poll_action()).collect()
+}
+
+const S: fn(u64) -> Duration = Duration::from_secs;
+
+#[test]
+fn an_optional_subjob_that_is_late_is_dropped_and_the_ranks_move_up() {
+    let mut m = on_terms(&["", "need=optional,start_timeout=20s", ""], WATCH);
+    m.handle_queued(1, T0);
+    arrive(&mut m, 0, S(1));
+    arrive(&mut m, 2, S(2));
+    assert_eq!((m.poll_action(), m.deadline()), (None, Some(S(20))));
+    m.handle_time(S(19));
+    assert_eq!(m.poll_action(), None);
+    m.handle_time(S(20));
+    let done = actions(&mut m);
+    assert!(
+        matches!(&done[0], Action::Drop { site: 1, problem } if problem.contains("20 s") && problem.contains("queue"))
+    );
+    assert_eq!(done[1..], [Action::Commit(vec![0, 2])]);
+    assert_eq!(m.who(2, 1), "rank 3 (site 's2')");
+    assert!(!m.handle_arrived(1, 0, S(21)), "it comes too late");
+}
+
+#[test]
+fn a_required_subjob_that_is_late_ends_the_job() {
+    let mut m = on_terms(&["", "start_timeout=20s"], WATCH);
+    m.handle_queued(1, T0);
+    arrive(&mut m, 0, T0);
+    m.handle_time(S(20));
+    assert!(matches!(&actions(&mut m)[..], [Action::Abort { code: 1, reason }] if reason.starts_with("site 's1'")));
+}
+
+#[test]
+fn substitutes_are_tried_in_turn() {
+    let mut m = on_terms(&["", "substitute=x,substitute=home,need=optional"], WATCH);
+    arrive(&mut m, 0, T0);
+    for place in ["x", "home"] {
+        m.handle_closed(1, "no way", "", S(1));
+        let done = actions(&mut m);
+        assert!(
+            matches!(&done[..], [Action::Substitute { site: 1, place: Some(p), problem }]
+                if p.to_string() == place && problem == "site 's1': no way"),
+            "{done:?}"
+        );
+    }
+    arrive(&mut m, 1, S(2));
+    assert_eq!(actions(&mut m), [Action::Commit(vec![0, 1])]);
+    m.handle_closed(1, "gone", "", S(3));
+    assert!(
+        matches!(&actions(&mut m)[..], [Action::Abort { .. }]),
+        "after the start no substitute helps"
+    );
+}
+
+#[test]
+fn the_user_is_asked_about_an_interactive_subjob() {
+    let asking = Watch { answers: true, ..WATCH };
+    let failed = || {
+        let mut m = on_terms(&["", "need=interactive"], asking);
+        arrive(&mut m, 0, T0);
+        m.handle_site_failed(1, "no way", "", T0);
+        assert!(matches!(&actions(&mut m)[..], [Action::Ask { site: 1, .. }]));
+        assert_eq!(m.deadline(), None, "people take their time");
+        m
+    };
+    let mut m = failed();
+    assert_eq!(m.answer(1, Answer::Drop, S(9)), Ok(()));
+    assert!(matches!(&actions(&mut m)[..], [Action::Drop { site: 1, .. }, Action::Commit(world)] if *world == [0]));
+    assert!(m.answer(1, Answer::Retry, S(9)).is_err() && m.answer(0, Answer::Drop, S(9)).is_err());
+    let mut m = failed();
+    assert_eq!(m.answer(1, Answer::Retry, S(9)), Ok(()));
+    assert!(matches!(
+        &actions(&mut m)[..],
+        [Action::Substitute {
+            site: 1,
+            place: None,
+            ..
+        }]
+    ));
+    let mut m = failed();
+    assert_eq!(m.answer(1, Answer::Abort, S(9)), Ok(()));
+    assert!(matches!(&actions(&mut m)[..], [Action::Abort { .. }]));
+    let mut unasked = on_terms(&["", "need=interactive"], WATCH);
+    unasked.handle_site_failed(1, "no way", "", T0);
+    assert!(matches!(
+        actions(&mut unasked)[..],
+        [Action::Abort { .. }, Action::Leave]
+    ));
+}
+
+#[test]
+fn a_question_about_a_late_subjob_is_settled_when_it_comes() {
+    let watch = Watch { answers: true, ..WATCH };
+    let mut m = on_terms(&["", "need=interactive,start_timeout=5s"], watch);
+    arrive(&mut m, 0, T0);
+    m.handle_time(S(5));
+    assert!(matches!(&actions(&mut m)[..], [Action::Ask { site: 1, .. }]));
+    arrive(&mut m, 1, S(7));
+    assert_eq!(
+        actions(&mut m),
+        [Action::Settled { site: 1 }, Action::Commit(vec![0, 1])]
+    );
+}
+
+#[test]
+fn start_types() {
+    let mut m = on_terms(&["", "start=loose", "start=none", "world=own", "start=loose"], WATCH);
+    arrive(&mut m, 2, T0);
+    assert_eq!(actions(&mut m), [Action::Commit(vec![2])], "it waits for nobody");
+    arrive(&mut m, 1, T0);
+    arrive(&mut m, 3, T0);
+    assert_eq!(actions(&mut m), []);
+    arrive(&mut m, 0, T0);
+    assert_eq!(actions(&mut m), [Action::Commit(vec![0, 1]), Action::Commit(vec![3])]);
+    assert_eq!(m.first_numbers().collect::<Vec<_>>(), [0, 2, 6, 8, 4]);
+    arrive(&mut m, 4, S(100));
+    assert_eq!(
+        actions(&mut m),
+        [Action::Commit(vec![4])],
+        "late, in a world of its own"
+    );
+    assert_eq!(
+        (m.who(1, 0), m.who(4, 1)),
+        ("rank 2 (site 's1')".to_owned(), "rank 1 of site 's4'".to_owned())
+    );
+    m.handle_closed(4, "lost", "", S(101));
+    assert!(
+        matches!(&actions(&mut m)[..], [Action::Drop { site: 4, .. }]),
+        "it is optional"
+    );
+    for index in 0..2 {
+        m.handle_finished(2, index);
+    }
+    assert_eq!(actions(&mut m), [Action::Dismiss(vec![2])]);
+}
+
+#[test]
+fn a_job_ends_at_its_limit() {
+    let limited = Watch {
+        limit: Some(S(10)),
+        ..WATCH
+    };
+    let mut m = on_terms(&["", ""], limited);
+    m.handle_queued(1, T0);
+    arrive(&mut m, 0, S(1));
+    assert_eq!(m.deadline(), None, "a queue takes nothing off the limit");
+    arrive(&mut m, 1, S(4000));
+    actions(&mut m);
+    assert_eq!(m.deadline(), Some(S(4010)));
+    m.handle_time(S(4010));
+    assert_eq!(actions(&mut m), [Action::Signal(15)]);
+    assert_eq!(m.verdict().status, STATUS_LIMIT);
+}
+
+#[test]
+fn a_scheduler_may_stop_a_subjob_for_a_while() {
+    let mut m = on_terms(&["", ""], WATCH);
+    arrive(&mut m, 0, T0);
+    arrive(&mut m, 1, T0);
+    m.handle_suspended(1, true);
+    assert_eq!(
+        m.states().map(|(_, s)| s).collect::<Vec<_>>(),
+        [State::Active, State::Suspended]
+    );
+    m.handle_suspended(1, false);
+    assert_eq!(m.states().map(|(_, s)| s).collect::<Vec<_>>(), [State::Active; 2]);
+}
+
+#[test]
+fn what_a_subjob_gives_back_is_fetched_before_it_is_done() {
+    let mut one = subjob("a", 1);
+    one.files.outputs = vec![crate::transfer::Pattern::parse("*.out").unwrap()];
+    let mut m = Coallocation::new(&Job::new(vec![one]).unwrap(), WATCH);
+    m.handle_started(0, T0);
+    m.handle_exited(0, 0, Exit::Status(0), T0);
+    assert!(m.states().eq([("a", State::StageOut)]));
+    m.handle_staged_out();
+    assert!(m.states().eq([("a", State::Done)]));
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Jobs as job files. What all subjobs share stands once, at the top.
 
+use crate::attributes::{Request, Shape};
 use crate::model::{Job, Program, Subjob};
+use crate::rsl::syntax::Operator;
+use crate::terms;
 use isthmus_wire::grid::Allocation;
 use toml_edit::Key;
 
@@ -49,11 +52,32 @@ fn common(subjob: &Subjob) -> Vec<String> {
         }
     }
     lines.extend(subjob.files.results.iter().map(|r| format!("results = {}", text(r))));
-    if !subjob.requests.is_empty() {
-        let requests: Vec<String> = subjob.requests.iter().map(crate::attributes::Request::text).collect();
+    let mut requests = Vec::new();
+    for request in &subjob.requests {
+        match term(request) {
+            Some(line) => lines.push(line),
+            None => requests.push(request.text()),
+        }
+    }
+    if !requests.is_empty() {
         lines.push(format!("requests = {}", texts(&requests)));
     }
     lines
+}
+
+/// An attribute that has a key.
+fn term(request: &Request) -> Option<String> {
+    let key = terms::key(request.attribute.name).filter(|_| request.operator == Operator::Equal)?;
+    let values: Vec<String> = request
+        .values
+        .iter()
+        .map(|v| v.text().map(|text| terms::value_of_key(key, text)))
+        .collect::<Option<_>>()?;
+    match (request.attribute.shape, values.as_slice()) {
+        (Shape::Texts, values) => Some(format!("{key} = {}", texts(values))),
+        (_, [value]) => Some(format!("{key} = {}", text(value))),
+        _ => None,
+    }
 }
 
 fn program(program: &Program) -> Vec<String> {

@@ -126,7 +126,9 @@ fn choose<'s>(compound: &'s Compound<Datum>, report: &mut Report<'_>) -> Vec<&'s
 fn usable(relation: &Relation<Datum>) -> bool {
     find(&relation.attribute).is_some_and(|attribute| match attribute.fate {
         Fate::Refused(_) => false,
-        Fate::Understood(_) => relation.operator == Operator::Equal && attribute.check(&relation.values).is_ok(),
+        Fate::Understood(_) | Fate::Obeyed(_) => {
+            relation.operator == Operator::Equal && attribute.check(&relation.values).is_ok()
+        }
         Fate::Kept(_) | Fate::Scheduled(_) => attribute.check(&relation.values).is_ok(),
     })
 }
@@ -240,13 +242,15 @@ impl Mapper<'_, '_> {
                 let problem = format!("'{}' cannot be asked for", attribute.name);
                 self.report.error(relation.span.clone(), problem, hint);
             }
-            Fate::Kept(_) | Fate::Scheduled(_) => match attribute.request(relation.operator, &relation.values) {
-                Ok(request) => draft.subjob.requests.push(request),
-                Err(fault) => self.report.fault(fault),
-            },
-            Fate::Understood(_) if relation.operator != Operator::Equal => {
+            Fate::Understood(_) | Fate::Obeyed(_) if relation.operator != Operator::Equal => {
                 let problem = format!("'{}' can only be set with '='", attribute.name);
                 self.report.error(relation.span.clone(), problem, "");
+            }
+            Fate::Kept(_) | Fate::Obeyed(_) | Fate::Scheduled(_) => {
+                match attribute.request(relation.operator, &relation.values) {
+                    Ok(request) => draft.subjob.requests.push(request),
+                    Err(fault) => self.report.fault(fault),
+                }
             }
             Fate::Understood(_) => self.understand(attribute, relation, draft),
         }

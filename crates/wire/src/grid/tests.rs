@@ -42,7 +42,11 @@ fn messages_to_an_agent_survive_the_wire() {
         directory: "/tmp".into(),
         directory_optional: true,
         library: "/l".into(),
-        input: false,
+        input: Input::One(7),
+        stdin: "/in".into(),
+        stdout: String::new(),
+        stderr: "/err".into(),
+        silence: 9,
         reach: Reach::Wide,
         allocation: Some(Allocation {
             queue: "debug".into(),
@@ -56,6 +60,7 @@ fn messages_to_an_agent_survive_the_wire() {
         vendor: "mpiexec".into(),
     };
     let commit = Commit {
+        subjob: 1,
         secret: [7; 32],
         authority: vec![1],
         certificates: vec![vec![2, 3], vec![]],
@@ -145,6 +150,7 @@ fn messages_from_an_agent_survive_the_wire() {
             code: 7,
             reason: "r".into(),
         },
+        FromAgent::Suspended(true),
         FromAgent::Pong(1),
         FromAgent::Gone,
     ] {
@@ -155,6 +161,7 @@ fn messages_from_an_agent_survive_the_wire() {
 #[test]
 fn every_truncation_is_refused() {
     let whole = ToAgent::Commit(Box::new(Commit {
+        subjob: 1,
         secret: [7; 32],
         authority: vec![1],
         certificates: vec![vec![2, 3]],

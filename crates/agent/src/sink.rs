@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the output of processes goes: to the coordinator, or into a file of the machine.
+
+use crate::link::Outbox;
+use crate::program::Refusal;
+use isthmus_wire::grid::{FromAgent, Start, Stream};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Mutex;
+
+/// One place for output. Pieces of whole lines stay whole.
+#[derive(Clone, Debug)]
+pub(crate) enum Sink {
+    /// The coordinator.
+    Coordinator(Outbox),
+    /// A file.
+    File(Arc<Mutex<tokio::fs::File>>),
+}
+
+impl Sink {
+    /// Takes a piece of output; false: nobody takes any more.
+    pub(crate) async fn write(&self, index: u32, stream: Stream, bytes: Vec<u8>) -> bool {
+        match self {
+            Self::Coordinator(outbox) => {
+                let length = bytes.len();
+                let message = FromAgent::Output { index, stream, bytes };
+                outbox.send_output(&message, length).await
+            }
+            Self::File(file) => {
+                let mut file = file.lock().await;
+                // A full disk must not stop the program: what has no place is lost, as with any program that ignores it.
+                let _ = file.write_all(&bytes).await;
+                let _ = file.flush().await;
+                true
+            }
+        }
+    }
+}
+
+/// The places for standard output and standard error; two names of one file are one place.
+pub(crate) fn open(start: &Start, directory: &Path, outbox: &Outbox) -> Result<(Sink, Sink), Refusal> {
+    let place = |name: &str| match name {
+        "" => Ok(Sink::Coordinator(outbox.clone())),
+        name => create(&directory.join(name)),
+    };
+    let output = place(&start.stdout)?;
+    let error = if start.stderr == start.stdout {
+        output.clone()
+    } else {
+        place(&start.stderr)?
+    };
+    Ok((output, error))
+}
+
+fn create(path: &Path) -> Result<Sink, Refusal> {
+    let file = std::fs::File::create(path).map_err(|error| {
+        Refusal::new(
+            format!("cannot write the output file '{}': {error}", path.display()),
+            "its directory must exist there",
+        )
+    })?;
+    Ok(Sink::File(Arc::new(Mutex::new(tokio::fs::File::from_std(file)))))
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus run --detach`: the same command once more, in a session of its own, without a terminal.
+
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+/// Tells the second command that it is the one in the background.
+pub(crate) const VARIABLE: &str = "ISTHMUS_BACKGROUND";
+
+/// Whether this is the command in the background.
+pub(crate) fn is() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
+/// The command in the background leaves the terminal behind; the earlier the better.
+pub(crate) fn leave_terminal() {
+    if is() {
+        // It fails for the leader of a group, which this is not.
+        let _ = rustix::process::setsid();
+    }
+}
+
+/// Starts the command in the background and waits until its job has a name or it has refused.
+pub(crate) fn start() -> ExitCode {
+    match spawn().and_then(await_name) {
+        Ok(status) => status,
+        Err(error) => {
+            crate::complain(&format!(
+                "isthmus: error: cannot start the job in the background: {error}"
+            ));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn spawn() -> io::Result<Child> {
+    let input = if io::stdin().is_terminal() {
+        Stdio::null()
+    } else {
+        Stdio::inherit()
+    };
+    Command::new(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env(VARIABLE, "1")
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
+fn await_name(mut child: Child) -> io::Result<ExitCode> {
+    let mut name = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut name)?;
+    }
+    if !name.trim().is_empty() {
+        crate::print(name.trim());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut errors = String::new();
+    if let Some(mut said) = child.stderr.take() {
+        said.read_to_string(&mut errors)?;
+    }
+    crate::complain(errors.trim_end());
+    let status = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(status.filter(|s| *s != 0).unwrap_or(1)))
+}
+
+/// Tells whoever started the command the name of the job.
+pub(crate) fn say_ready(name: &str) {
+    let mut output = io::stdout();
+    // Whoever started it may be gone: the job runs all the same.
+    let _ = writeln!(output, "{name}").and_then(|()| output.flush());
+}

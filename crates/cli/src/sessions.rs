@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus ps`, `attach`, `logs`, `signal`, `kill` and `edit`: jobs that run, and those that ran in the background.
+
+use crate::run::STATUS_USAGE;
+use clap::Args;
+use isthmus_launch::session::{Entry, LogReader};
+use isthmus_wire::control::{Edit, Reply, Request, Standing};
+use serde_json::json;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often logs are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// Most bytes that are read of a log at once.
+const PIECE: usize = 64 << 10;
+/// How long the end of a job is awaited.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// List your jobs on this machine: those that run, and the ended ones whose logs are kept
+#[derive(Args, Debug)]
+pub(crate) struct Ps {
+    /// A line for each subjob
+    #[arg(short, long)]
+    long: bool,
+    /// As JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Follow a job in the background to its end, and end with its exit status; Ctrl-C lets it run on
+#[derive(Args, Debug)]
+pub(crate) struct Attach {
+    /// The job, as `isthmus ps` names it; the beginning of its name is enough
+    job: String,
+}
+
+/// Print what a job in the background has printed
+#[derive(Args, Debug)]
+pub(crate) struct Logs {
+    /// The job
+    job: String,
+    /// Go on as it prints more, until it ends
+    #[arg(short, long)]
+    follow: bool,
+    /// What happened to it, as lines of JSON
+    #[arg(long)]
+    events: bool,
+}
+
+/// Send a signal to all processes of a job
+#[derive(Args, Debug)]
+pub(crate) struct Signal {
+    /// The job
+    job: String,
+    /// Name or number: USR1, SIGUSR1, 10
+    signal: String,
+}
+
+/// End a job: orderly, or at once
+#[derive(Args, Debug)]
+pub(crate) struct Kill {
+    /// The job
+    job: String,
+    /// Give its processes no time for an orderly end
+    #[arg(long)]
+    now: bool,
+}
+
+/// Change a subjob that has not begun: drop it, retry or wait on, run it elsewhere, or end the job
+#[derive(Args, Debug)]
+#[command(override_usage = "isthmus edit JOB SITE drop|retry|abort\n       isthmus edit JOB SITE use CONTACT")]
+pub(crate) struct EditCommand {
+    /// The job
+    job: String,
+    /// The subjob
+    site: String,
+    /// drop, retry, use CONTACT or abort
+    #[arg(required = true, num_args = 1..=2)]
+    what: Vec<String>,
+}
+
+/// `isthmus ps`.
+pub(crate) fn ps(arguments: &Ps) -> ExitCode {
+    let rows: Vec<Row> = Entry::all().into_iter().map(Row::of).collect();
+    if arguments.json {
+        rows.iter().for_each(|row| crate::print(&row.json()));
+        return ExitCode::SUCCESS;
+    }
+    if rows.is_empty() {
+        crate::complain("isthmus: no job runs here");
+        return ExitCode::SUCCESS;
+    }
+    crate::print(&format!(
+        "{:<10}{:<10}{:>6}  {:<14}COMMAND",
+        "JOB", "AGE", "RANKS", "STATE"
+    ));
+    for row in rows {
+        let age = age(isthmus_launch::now().saturating_sub(row.entry.started()));
+        crate::print(&format!(
+            "{:<10}{age:<10}{:>6}  {:<14}{}",
+            row.entry.name,
+            row.entry.processes(),
+            row.state(),
+            row.entry.words()
+        ));
+        for subjob in row.subjobs.iter().filter(|_| arguments.long) {
+            let Standing {
+                name,
+                state,
+                detail,
+                processes,
+            } = subjob;
+            crate::print(format!("  {name:<18}{processes:>6}  {state:<14}{detail}").trim_end());
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+struct Row {
+    entry: Entry,
+    committed: bool,
+    subjobs: Vec<Standing>,
+}
+
+impl Row {
+    fn of(entry: Entry) -> Self {
+        let (committed, subjobs) = match isthmus_launch::request(&entry, &Request::Status) {
+            Ok(Reply::Status { committed, subjobs }) => (committed, subjobs),
+            _ => (false, Vec::new()),
+        };
+        Self {
+            entry,
+            committed,
+            subjobs,
+        }
+    }
+
+    fn state(&self) -> String {
+        match self.entry.outcome() {
+            Some((status, _, _)) => format!("ended ({status})"),
+            None if !self.entry.lives => "killed".to_owned(),
+            None if self.committed => "running".to_owned(),
+            None => "starting".to_owned(),
+        }
+    }
+
+    fn json(&self) -> String {
+        let subjobs = self
+            .subjobs
+            .iter()
+            .map(|s| json!({"site": s.name, "state": s.state, "detail": s.detail, "processes": s.processes}));
+        let outcome = self.entry.outcome();
+        let subjobs: Vec<_> = subjobs.collect();
+        json!({
+            "job": self.entry.name,
+            "pid": self.entry.pid(),
+            "started": self.entry.started(),
+            "processes": self.entry.processes(),
+            "background": self.entry.is_background(),
+            "state": self.state(),
+            "status": outcome.map(|(status, _, _)| status),
+            "command": self.entry.words(),
+            "subjobs": subjobs,
+        })
+        .to_string()
+    }
+}
+
+fn age(seconds: u64) -> String {
+    match seconds {
+        s @ 0..120 => format!("{s}s"),
+        s @ 120..7200 => format!("{}min", s / 60),
+        s @ 7200..172_800 => format!("{}h", s / 3600),
+        s => format!("{}d", s / 86_400),
+    }
+}
+
+/// `isthmus attach`.
+pub(crate) fn attach(arguments: &Attach) -> ExitCode {
+    with(&arguments.job, |entry| {
+        let entry = in_background(entry)?;
+        let entry = follow(entry, &["output", "errors"])?;
+        let Some((status, _, _)) = entry.outcome() else {
+            return Err(format!("the coordinator of job {} was killed", entry.name));
+        };
+        let shown = (status & 0xff) as u8;
+        Ok(ExitCode::from(if shown == 0 && status != 0 { 1 } else { shown }))
+    })
+}
+
+/// `isthmus logs`.
+pub(crate) fn logs(arguments: &Logs) -> ExitCode {
+    with(&arguments.job, |entry| {
+        let entry = in_background(entry)?;
+        let names: &[&str] = if arguments.events {
+            &["events"]
+        } else {
+            &["output", "errors"]
+        };
+        if arguments.follow {
+            follow(entry, names)?;
+        } else {
+            let mut logs = open(&entry, names);
+            while pass_on(&mut logs)? {}
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn in_background(entry: Entry) -> Result<Entry, String> {
+    match entry.is_background() {
+        true => Ok(entry),
+        false => Err(format!(
+            "job {} prints to its own terminal and keeps no logs",
+            entry.name
+        )),
+    }
+}
+
+/// A log, and whether it is of errors.
+type Following = Vec<(LogReader, bool)>;
+
+fn open(entry: &Entry, names: &[&str]) -> Following {
+    let log = |name: &&str| (LogReader::open(&entry.path, name), *name == "errors");
+    names.iter().map(log).collect()
+}
+
+fn follow(mut entry: Entry, names: &[&str]) -> Result<Entry, String> {
+    let mut logs = open(&entry, names);
+    loop {
+        // First whether it lives, then what it said: so nothing of its last words is missed.
+        entry = entry.again();
+        while pass_on(&mut logs)? {}
+        if !entry.lives {
+            return Ok(entry);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Prints what is new; whether there may be more.
+fn pass_on(logs: &mut Following) -> Result<bool, String> {
+    let mut more = false;
+    for (log, errors) in logs {
+        let bytes = log
+            .read(PIECE)
+            .map_err(|error| format!("cannot read the log: {error}"))?;
+        more |= bytes.len() == PIECE;
+        let written = if *errors {
+            io::stderr().write_all(&bytes)
+        } else {
+            io::stdout().write_all(&bytes).and_then(|()| io::stdout().flush())
+        };
+        written.map_err(|error| format!("cannot print: {error}"))?;
+    }
+    Ok(more)
+}
+
+/// `isthmus signal`.
+pub(crate) fn signal(arguments: &Signal) -> ExitCode {
+    with(&arguments.job, |entry| {
+        let number = signal_number(&arguments.signal)?;
+        ask(&entry, &Request::Signal(number))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn signal_number(text: &str) -> Result<u32, String> {
+    const NAMES: [(&str, u32); 16] = [
+        ("HUP", 1),
+        ("INT", 2),
+        ("QUIT", 3),
+        ("ABRT", 6),
+        ("KILL", 9),
+        ("USR1", 10),
+        ("SEGV", 11),
+        ("USR2", 12),
+        ("PIPE", 13),
+        ("ALRM", 14),
+        ("TERM", 15),
+        ("CONT", 18),
+        ("STOP", 19),
+        ("TSTP", 20),
+        ("URG", 23),
+        ("XCPU", 24),
+    ];
+    let upper = text.to_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    let named = NAMES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, number)| *number);
+    named
+        .or_else(|| text.parse().ok().filter(|n| (1..=64).contains(n)))
+        .ok_or_else(|| format!("'{text}' is no signal: write USR1, TERM or a number from 1 to 64"))
+}
+
+/// `isthmus kill`.
+pub(crate) fn kill(arguments: &Kill) -> ExitCode {
+    with(&arguments.job, |mut entry| {
+        for _ in 0..=u32::from(arguments.now) {
+            ask(&entry, &Request::End)?;
+        }
+        let began = std::time::Instant::now();
+        while entry.lives {
+            if began.elapsed() > ENDING {
+                return Err(format!("job {} has not ended yet", entry.name));
+            }
+            std::thread::sleep(LOOK);
+            entry = entry.again();
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// `isthmus edit`.
+pub(crate) fn edit(arguments: &EditCommand) -> ExitCode {
+    with(&arguments.job, |entry| {
+        let words: Vec<&str> = arguments.what.iter().map(String::as_str).collect();
+        let edit = match words[..] {
+            ["drop"] => Edit::Drop,
+            ["retry"] => Edit::Retry,
+            ["abort"] => Edit::Abort,
+            ["use", contact] => Edit::Substitute(contact.to_owned()),
+            _ => return Err("say drop, retry, use CONTACT or abort".to_owned()),
+        };
+        let site = arguments.site.clone();
+        ask(&entry, &Request::Edit { site, edit })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn ask(entry: &Entry, request: &Request) -> Result<(), String> {
+    match isthmus_launch::request(entry, request)? {
+        Reply::Refused(why) => Err(why),
+        Reply::Done | Reply::Status { .. } => Ok(()),
+    }
+}
+
+fn with(job: &str, action: impl FnOnce(Entry) -> Result<ExitCode, String>) -> ExitCode {
+    let entry = match Entry::find(job) {
+        Ok(entry) => entry,
+        Err(why) => {
+            crate::complain(&format!("isthmus: error: {why}\n  hint: isthmus ps lists them"));
+            return ExitCode::from(STATUS_USAGE);
+        }
+    };
+    action(entry).unwrap_or_else(|why| {
+        crate::complain(&format!("isthmus: error: {why}"));
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for text in ["USR1", "sigusr1", "10"] {
+            assert_eq!(signal_number(text), Ok(10));
+        }
+        assert!(signal_number("0").is_err() && signal_number("SIGNOTHING").is_err());
+    }
+
+    #[test]
+    fn ages_are_short() {
+        assert_eq!([5, 300, 7300, 200_000].map(age), ["5s", "5min", "2h", "2d"]);
+    }
+}

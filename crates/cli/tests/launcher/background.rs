@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Jobs without a terminal: started so, or left by theirs; and the commands that look after them.
+
+use crate::bench::{Bench, Done, finish, signal};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+/// Runs a command that concerns a job; unlike `Bench::run` the job may go on.
+fn ask(bench: &Bench, line: &str) -> Done {
+    finish(bench.command(line).spawn().unwrap())
+}
+
+fn detach(bench: &Bench, line: &str) -> String {
+    let done = ask(bench, &format!("run --detach {line}"));
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    let name = String::from_utf8(done.output).unwrap().trim().to_owned();
+    assert!(name.len() == 8, "{name}");
+    name
+}
+
+fn await_true(what: &str, mut is_true: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_true() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what} does not come");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_job_in_the_background_is_followed_to_its_end() {
+    let bench = Bench::new("attach");
+    bench.write(
+        "work/wait",
+        "#!/bin/sh\necho begun; echo trouble >&2; while ! test -e \"$1\"; do sleep 0.05; done; echo going; exit 5\n",
+        0o755,
+    );
+    let go = bench.root.join("go");
+    let name = detach(&bench, &format!("-n 1 ./wait {}", go.display()));
+    let session = bench.root.join("cache/isthmus/sessions").join(&name);
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&session), mode(&session.join("socket"))), (0o700, 0o600));
+    let listed = ask(&bench, "ps --long");
+    let listed = String::from_utf8(listed.output).unwrap();
+    assert!(
+        listed.contains(&name) && listed.contains("./wait") && listed.contains("home"),
+        "{listed}"
+    );
+    let json = ask(&bench, "ps --json");
+    let json: serde_json::Value = serde_json::from_slice(&json.output).unwrap();
+    assert_eq!(
+        (json["job"].as_str(), json["processes"].as_u64()),
+        (Some(name.as_str()), Some(1))
+    );
+    let attached = bench.command(&format!("attach {}", &name[..4])).spawn().unwrap();
+    await_true("the first line", || {
+        ask(&bench, &format!("logs {name}")).output == b"begun\n"
+    });
+    std::fs::write(go, "").unwrap();
+    let done = finish(attached);
+    assert_eq!(
+        (done.code(), done.output.as_slice()),
+        (Some(5), b"begun\ngoing\n".as_slice()),
+        "{done:?}"
+    );
+    assert!(
+        done.errors.starts_with("trouble\n") && done.errors.contains("error: rank 0"),
+        "{}",
+        done.errors
+    );
+    bench.assert_clean();
+    let listed = ask(&bench, "ps");
+    assert!(String::from_utf8(listed.output).unwrap().contains("ended (5)"));
+    let events = ask(&bench, &format!("logs --events {name}"));
+    assert!(String::from_utf8(events.output).unwrap().contains("\"status\":5"));
+}
+
+#[test]
+fn a_job_in_the_background_gets_signals_and_is_ended() {
+    let bench = Bench::new("kill");
+    bench.write(
+        "work/answer",
+        "#!/bin/sh\ntrap 'echo answered' USR1\necho ready\nwhile :; do sleep 0.05; done\n",
+        0o755,
+    );
+    let name = detach(&bench, "--site home:1 --site lab:1 ./answer");
+    await_true("ready", || {
+        ask(&bench, &format!("logs {name}")).lines() == ["ready", "ready"]
+    });
+    assert_eq!(ask(&bench, &format!("signal {name} USR1")).code(), Some(0));
+    assert_eq!(ask(&bench, &format!("signal {name} NONE")).code(), Some(1));
+    await_true("answers", || {
+        ask(&bench, &format!("logs {name}"))
+            .lines()
+            .iter()
+            .filter(|l| *l == "answered")
+            .count()
+            == 2
+    });
+    assert_eq!(ask(&bench, &format!("kill {name}")).code(), Some(0));
+    bench.assert_clean();
+    let done = ask(&bench, &format!("attach {name}"));
+    assert_eq!(done.code(), Some(143), "{done:?}");
+    assert_eq!(ask(&bench, "attach nosuch").code(), Some(2));
+}
+
+#[test]
+fn mistakes_are_told_before_the_background() {
+    let bench = Bench::new("refused-detach");
+    let done = bench.run("run --detach --site home:0 true");
+    assert_eq!((done.code(), done.output.len()), (Some(2), 0), "{done:?}");
+    assert!(done.errors.contains("asked for 0 processes"), "{}", done.errors);
+}
+
+#[test]
+fn a_job_outlives_its_terminal() {
+    let bench = Bench::new("hangup");
+    bench.write(
+        "work/wait",
+        "#!/bin/sh\necho begun; while ! test -e \"$1\"; do sleep 0.05; done; echo over\n",
+        0o755,
+    );
+    let go = bench.root.join("go");
+    let mut child = bench
+        .command(&format!("run -n 1 ./wait {}", go.display()))
+        .spawn()
+        .unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    signal(child.id(), "HUP");
+    let sessions = bench.root.join("cache/isthmus/sessions");
+    let name = std::fs::read_dir(&sessions)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .file_name();
+    await_true("a log", || sessions.join(&name).join("output").exists());
+    std::fs::write(go, "").unwrap();
+    assert_eq!(finish(child).code(), Some(0));
+    let logs = ask(&bench, &format!("logs {}", name.to_str().unwrap()));
+    assert_eq!(logs.output, b"over\n");
+    bench.assert_clean();
+}
+
+#[test]
+fn a_coordinator_that_was_killed_leaves_nothing_listed() {
+    let bench = Bench::new("stale");
+    let child = bench.command("run -n 1 sleep 1000").spawn().unwrap();
+    bench.await_processes("sleep 1000", 1);
+    assert_eq!(ask(&bench, "ps").lines().len(), 2);
+    signal(child.id(), "KILL");
+    finish(child);
+    bench.assert_clean();
+    assert_eq!(ask(&bench, "ps").lines().len(), 0);
+    assert_eq!(
+        std::fs::read_dir(bench.root.join("cache/isthmus/sessions"))
+            .unwrap()
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn a_subjob_is_changed_before_it_begins() {
+    let bench = Bench::new("edit");
+    let fake = Bench::fake();
+    let name = detach(
+        &bench,
+        &format!("--site home:1 --site silent:1 --site refused:1,need=interactive {fake}"),
+    );
+    await_true("a question", || {
+        String::from_utf8(ask(&bench, &format!("logs --events {name}")).output)
+            .unwrap()
+            .contains("\"question\"")
+    });
+    assert_eq!(ask(&bench, &format!("edit {name} home dance")).code(), Some(1));
+    assert_eq!(ask(&bench, &format!("edit {name} refused use lab")).code(), Some(0));
+    assert_eq!(ask(&bench, &format!("edit {name} silent drop")).code(), Some(0));
+    let done = ask(&bench, &format!("attach {name}"));
+    assert_eq!((done.code(), done.lines().len()), (Some(0), 2), "{done:?}");
+    assert!(done.lines()[1].starts_with("rank 1 of 2"), "{done:?}");
+    bench.assert_clean();
+}

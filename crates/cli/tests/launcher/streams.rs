@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Standard streams: to whom input goes, where output goes.
+
+use crate::bench::{Bench, feed, finish};
+use std::process::Stdio;
+
+fn with_input(bench: &Bench, line: &str, input: &[u8]) -> crate::bench::Done {
+    let mut child = bench.command(line).stdin(Stdio::piped()).spawn().unwrap();
+    let feeding = feed(&mut child, input.to_vec());
+    let done = finish(child);
+    feeding.join().unwrap();
+    bench.assert_clean();
+    done
+}
+
+#[test]
+fn input_goes_to_one_to_all_or_to_nobody() {
+    let bench = Bench::new("stdin");
+    let bytes: Vec<u8> = (0..700_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8)
+        .collect();
+    let sites = "--site home:2 --site lab:2 --outfile-pattern out/%r.%t --no-stage cat";
+    let of = |rank: u32| std::fs::read(bench.root.join(format!("work/out/{rank}.out"))).unwrap_or_default();
+    for (whom, who) in [("3", vec![3]), ("all", vec![0, 1, 2, 3]), ("none", vec![])] {
+        let _ = std::fs::remove_dir_all(bench.root.join("work/out"));
+        let done = with_input(&bench, &format!("run --stdin {whom} {sites}"), &bytes);
+        assert_eq!(done.code(), Some(0), "{whom}: {}", done.errors);
+        for rank in 0..4 {
+            let wanted: &[u8] = if who.contains(&rank) { &bytes } else { b"" };
+            assert!(
+                of(rank) == wanted,
+                "--stdin {whom}: rank {rank} has {} bytes",
+                of(rank).len()
+            );
+        }
+    }
+    assert_eq!(bench.run("run --stdin x -n 1 cat").code(), Some(2));
+}
+
+#[test]
+fn a_file_for_each_process() {
+    let bench = Bench::new("files");
+    bench.write("work/both", "#!/bin/sh\necho out $1; echo err >&2\n", 0o755);
+    let done = bench.run("run --output-dir logs --site home:1 --site lab:2 ./both there");
+    assert_eq!((done.code(), done.output.len(), done.errors.as_str()), (Some(0), 0, ""));
+    for rank in 0..3 {
+        let read =
+            |kind: &str| std::fs::read_to_string(bench.root.join(format!("work/logs/rank-{rank}.{kind}"))).unwrap();
+        assert_eq!((read("out").as_str(), read("err").as_str()), ("out there\n", "err\n"));
+    }
+    let done = bench.run("run --outfile-pattern %x -n 1 true");
+    assert!(
+        done.code() == Some(2) && done.errors.contains("%r is the rank"),
+        "{}",
+        done.errors
+    );
+    bench.write("work/full", "", 0o644);
+    let done = bench.run("run --output-dir full -n 1 ./both x");
+    assert!(
+        done.code() == Some(1) && done.errors.contains("output cannot be written"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn files_that_a_subjob_names() {
+    let bench = Bench::new("named");
+    let root = bench.root.display();
+    bench.write("site-input", "from the site\n", 0o644);
+    bench.write("here-input", "from here\n", 0o644);
+    bench.write(
+        "work/job.rsl",
+        format!(
+            "+ ( & (resourceManagerContact=home) (count=2) (executable=/bin/cat)\n\
+                   (stdin={root}/site-input) (stdout={root}/site-output) (stderr={root}/site-output) )\n\
+               ( & (resourceManagerContact=lab) (count=1) (executable=/bin/cat)\n\
+                   (stdin=$(GLOBUSRUN_GASS_URL) # {root}/here-input) (stdout=$(GLOBUSRUN_GASS_URL) # {root}/here-output) )"
+        ),
+        0o644,
+    );
+    let done = bench.run("run job.rsl");
+    assert_eq!((done.code(), done.output.len()), (Some(0), 0), "{done:?}");
+    let read = |name: &str| std::fs::read_to_string(bench.root.join(name)).unwrap();
+    assert_eq!(read("site-output"), "from the site\nfrom the site\n");
+    assert_eq!(read("here-output"), "from here\n");
+}
+
+#[test]
+fn a_reader_that_is_slow_holds_the_writers_back() {
+    let bench = Bench::new("pressure");
+    bench.write(
+        "work/flood",
+        "#!/bin/sh\nexec yes 'a line that is a little longer than others'\n",
+        0o755,
+    );
+    let mut child = bench.command("run --site home:2 --site lab:2 ./flood").spawn().unwrap();
+    bench.await_processes("yes a line", 4);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    // Nobody reads: what is under way is bounded by the windows of the agents, not by time.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak: u64 = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(finish(child).code(), Some(141));
+    assert!(peak < 64 << 10, "the coordinator took {peak} kB");
+    bench.assert_clean();
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end of a job.
+
+use super::words::interruption;
+use super::{Action, Coallocation, GRACE, LEAVE, LEAVE_AT_ONCE, Phase, STATUS_LIMIT, Site, Verdict};
+use std::time::Duration;
+
+impl Coallocation {
+    /// The user asked for the end: the first time orderly, then at once.
+    pub fn handle_interrupt(&mut self, signal: u32, now: Duration) {
+        self.interrupts += 1;
+        let status = 128 + signal as i32;
+        if self.interrupts > 1 {
+            self.verdict = Some(Verdict {
+                status,
+                ..self.verdict()
+            });
+            return self.leave(now + LEAVE_AT_ONCE);
+        }
+        self.verdict = Some(Verdict {
+            status,
+            problem: Some(interruption(signal).to_owned()),
+            hint: String::new(),
+        });
+        self.end_orderly(now);
+    }
+
+    /// Time has passed.
+    pub fn handle_time(&mut self, now: Duration) {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match self.phase {
+            Phase::Gathering | Phase::Running => self.look_at_clock(now),
+            Phase::Ending { .. } => self.leave(now + LEAVE),
+            Phase::Leaving { .. } => self.phase = Phase::Over,
+            Phase::Over => {}
+        }
+    }
+
+    fn look_at_clock(&mut self, now: Duration) {
+        if let (Some(since), Some(limit)) = (self.running_since, self.watch.limit) {
+            if now >= since + limit {
+                return self.reach_limit(limit, now);
+            }
+        }
+        self.look_for_late(now);
+        let waits = matches!(self.phase, Phase::Gathering | Phase::Running) && self.waits_for_someone();
+        if waits && now >= self.last_progress + self.watch.patience {
+            self.give_up_waiting(now);
+        }
+    }
+
+    fn reach_limit(&mut self, limit: Duration, now: Duration) {
+        self.verdict = Some(Verdict {
+            status: STATUS_LIMIT,
+            problem: Some(format!("the job reached its time limit of {} s", limit.as_secs())),
+            hint: "raise --time".to_owned(),
+        });
+        self.end_orderly(now);
+    }
+
+    /// Processes may still do something about it.
+    fn end_orderly(&mut self, now: Duration) {
+        if !matches!(self.phase, Phase::Leaving { .. } | Phase::Over) {
+            self.phase = Phase::Ending { until: now + GRACE };
+            self.actions.push_back(Action::Signal(15));
+        }
+    }
+
+    /// Ends the job with this verdict unless it already has one.
+    pub(super) fn fail(&mut self, verdict: Verdict, now: Duration) {
+        if self.verdict.is_some() || matches!(self.phase, Phase::Leaving { .. } | Phase::Over) {
+            return;
+        }
+        let reason = verdict.problem.clone().unwrap_or_default();
+        let code = verdict.status;
+        self.verdict = Some(verdict);
+        // After MPI_Finalize the others need nothing from the one that failed: they may end by themselves first.
+        let dismissed = !self.worlds.is_empty() && self.worlds.iter().all(|w| w.unfinished == 0);
+        if !dismissed {
+            self.actions.push_back(Action::Abort { code, reason });
+        }
+        self.phase = Phase::Ending { until: now + GRACE };
+        if !self.sites.iter().any(Site::has_processes) {
+            self.leave(now + LEAVE);
+        }
+    }
+
+    pub(super) fn leave(&mut self, until: Duration) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        self.phase = Phase::Leaving { until };
+        self.actions.push_back(Action::Leave);
+        if self.sites.iter().all(|s| s.gone) {
+            self.phase = Phase::Over;
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Words for people.
+
+/// `rank 3`, `ranks 0-3, 7`.
+pub(super) fn list_of_ranks(ranks: &[u32]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < ranks.len() && parts.len() < 8 {
+        let mut end = at;
+        while end + 1 < ranks.len() && ranks[end + 1] == ranks[end] + 1 {
+            end += 1;
+        }
+        parts.push(if end > at {
+            format!("{}-{}", ranks[at], ranks[end])
+        } else {
+            ranks[at].to_string()
+        });
+        at = end + 1;
+    }
+    if at < ranks.len() {
+        parts.push(format!("and {} more", ranks.len() - at));
+    }
+    format!(
+        "{} {}",
+        if ranks.len() == 1 { "rank" } else { "ranks" },
+        parts.join(", ")
+    )
+}
+
+pub(super) fn interruption(signal: u32) -> &'static str {
+    if signal == 13 {
+        "nobody reads the output any more"
+    } else {
+        "interrupted"
+    }
+}
+
+/// ` (SIGSEGV)` for the signals that people meet.
+pub(super) fn signal_name(signal: u32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        14 => " (SIGALRM)",
+        15 => " (SIGTERM)",
+        24 => " (SIGXCPU)",
+        25 => " (SIGXFSZ)",
+        _ => "",
+    }
+}

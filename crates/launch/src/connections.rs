@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The coordinator's ends of its connections to agents. A subjob has one at a time; one that was replaced is told to end and watched
+//! until it is gone.
+
+use crate::coordinator::Event;
+use crate::site::{Shared, Site};
+use isthmus_job::Subjob;
+use isthmus_wire::grid::{Input, ToAgent};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// One connection.
+struct Connection {
+    subjob: usize,
+    commands: mpsc::UnboundedSender<Vec<u8>>,
+    leaving: watch::Sender<bool>,
+    open: bool,
+    /// Ticks since the agent was last heard.
+    silent: u32,
+    /// Whether the agent has to answer: it does so once it has been told to start.
+    serving: bool,
+    /// Host of the agent, once that is known.
+    host: String,
+}
+
+/// All connections of a job.
+pub(crate) struct Connections {
+    shared: Arc<Shared>,
+    events: mpsc::UnboundedSender<Event>,
+    all: Vec<Connection>,
+    /// By subjob: its connection.
+    current: Vec<usize>,
+}
+
+impl Connections {
+    pub(crate) fn new(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event>) -> Self {
+        Self {
+            shared,
+            events,
+            all: Vec::new(),
+            current: Vec::new(),
+        }
+    }
+
+    /// Begins to reach a site for a subjob; one that it has is told to end.
+    pub(crate) fn start(&mut self, number: usize, subjob: Subjob, input: Input) {
+        let (commands, queue) = mpsc::unbounded_channel();
+        let (leaving, seen) = watch::channel(false);
+        let connection = self.all.len();
+        let site = Site {
+            number,
+            connection,
+            subjob,
+            input,
+            shared: Arc::clone(&self.shared),
+            events: self.events.clone(),
+            leaving: seen,
+        };
+        self.all.push(Connection {
+            subjob: number,
+            commands,
+            leaving,
+            open: true,
+            silent: 0,
+            serving: false,
+            host: String::new(),
+        });
+        match self.current.get_mut(number) {
+            Some(current) => {
+                let old = std::mem::replace(current, connection);
+                self.end(old);
+            }
+            None => self.current.push(connection),
+        }
+        tokio::spawn(site.run(queue));
+    }
+
+    /// The subjob of a connection, if that is its current one.
+    pub(crate) fn subjob(&self, connection: usize) -> Option<usize> {
+        let subjob = self.all[connection].subjob;
+        (self.current[subjob] == connection).then_some(subjob)
+    }
+
+    /// The subjob of a connection, now or once.
+    pub(crate) fn former_subjob(&self, connection: usize) -> usize {
+        self.all[connection].subjob
+    }
+
+    /// Something was heard.
+    pub(crate) fn hear(&mut self, connection: usize) {
+        self.all[connection].silent = 0;
+    }
+
+    /// The agent runs, on this host.
+    pub(crate) fn set_host(&mut self, connection: usize, host: String) {
+        self.all[connection].host = host;
+    }
+
+    /// The agent has been told to start and answers from here on.
+    pub(crate) fn set_serving(&mut self, connection: usize) {
+        self.all[connection].serving = true;
+        self.all[connection].silent = 0;
+    }
+
+    /// The connection is closed.
+    pub(crate) fn close(&mut self, connection: usize) {
+        self.all[connection].open = false;
+    }
+
+    /// Where the agent of a subjob is.
+    pub(crate) fn host(&self, subjob: usize) -> &str {
+        &self.all[self.current[subjob]].host
+    }
+
+    /// Time passes: connections from which nothing was heard for so many ticks are closed; they are returned. `patient` applies while
+    /// files are staged.
+    pub(crate) fn tick(&mut self, serving: u32, patient: u32) -> Vec<usize> {
+        let mut lost = Vec::new();
+        for (number, connection) in self.all.iter_mut().enumerate().filter(|(_, c)| c.open) {
+            connection.silent += 1;
+            let limit = if connection.serving { serving } else { patient };
+            let reached = connection.serving || !connection.host.is_empty();
+            if reached && connection.silent > limit {
+                connection.open = false;
+                lost.push(number);
+            }
+        }
+        lost
+    }
+
+    pub(crate) fn send_on(&self, connection: usize, message: &ToAgent) {
+        // A closed link has been or will be told by its task.
+        let _ = self.all[connection].commands.send(message.encode());
+    }
+
+    pub(crate) fn send(&self, subjob: usize, message: &ToAgent) {
+        self.send_on(self.current[subjob], message);
+    }
+
+    /// Tells all agents, those that are about to leave as well.
+    pub(crate) fn send_all(&self, message: &ToAgent) {
+        (0..self.all.len()).for_each(|connection| self.send_on(connection, message));
+    }
+
+    /// Ends what a subjob has at its site.
+    pub(crate) fn end_subjob(&self, subjob: usize) {
+        self.end(self.current[subjob]);
+    }
+
+    /// Ends everything. Sites that are not there yet are given up.
+    pub(crate) fn end_all(&self) {
+        (0..self.all.len()).for_each(|connection| self.end(connection));
+    }
+
+    fn end(&self, connection: usize) {
+        self.send_on(connection, &ToAgent::End);
+        self.all[connection].leaving.send_replace(true);
+    }
+
+    /// Whether a connection that was replaced is still open.
+    pub(crate) fn some_depart(&self) -> bool {
+        let mut all = self.all.iter().enumerate();
+        all.any(|(number, c)| c.open && self.current[c.subjob] != number)
+    }
+}
+
+/// How many ticks a time is, at least one.
+pub(crate) fn ticks(time: Duration, tick: Duration) -> u32 {
+    u32::try_from(time.as_millis() / tick.as_millis().max(1))
+        .unwrap_or(u32::MAX)
+        .max(1)
+}

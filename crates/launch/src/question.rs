@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Questions about subjobs that failed before the start, and the answers typed at the terminal.
+
+use crate::coordinator::Event;
+use isthmus_job::Substitute;
+use isthmus_job::coallocation::Answer;
+use std::io::{BufRead, BufReader};
+use tokio::sync::mpsc;
+
+/// What can be answered.
+pub(crate) const CHOICES: &str =
+    "drop: go on without it; retry: try again or wait on; use CONTACT: run it there; abort: end the job";
+
+/// Reads what is typed at the terminal from now on.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    /// Subjobs that are asked about, the first one now.
+    open: Vec<usize>,
+    listening: bool,
+}
+
+impl Questions {
+    /// Asks about a subjob; true when it is its turn at once.
+    pub(crate) fn ask(&mut self, site: usize, terminal: bool, events: &mpsc::UnboundedSender<Event>) -> bool {
+        self.open.retain(|other| *other != site);
+        self.open.push(site);
+        if terminal && !std::mem::replace(&mut self.listening, true) {
+            let events = events.clone();
+            // Without a thread nobody answers here; `isthmus edit` can.
+            let _ = std::thread::Builder::new()
+                .name("answers".to_owned())
+                .spawn(move || listen(&events));
+        }
+        self.open.len() == 1
+    }
+
+    /// What is asked about now.
+    pub(crate) fn now(&self) -> Option<usize> {
+        self.open.first().copied()
+    }
+
+    /// A question has its answer. The next one, when it is its turn.
+    pub(crate) fn close(&mut self, site: usize) -> Option<usize> {
+        let first = self.now();
+        self.open.retain(|other| *other != site);
+        if self.now() == first { None } else { self.now() }
+    }
+}
+
+fn listen(events: &mpsc::UnboundedSender<Event>) {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else {
+        return;
+    };
+    for line in BufReader::new(terminal).lines() {
+        let Ok(line) = line else { return };
+        if events.send(Event::Typed(line)).is_err() {
+            return;
+        }
+    }
+}
+
+/// What was typed, as an answer.
+pub(crate) fn parse(line: &str) -> Result<Answer, String> {
+    let mut words = line.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some("drop" | "d"), None, _) => Ok(Answer::Drop),
+        (Some("retry" | "wait" | "r"), None, _) => Ok(Answer::Retry),
+        (Some("abort" | "a"), None, _) => Ok(Answer::Abort),
+        (Some("use" | "u"), Some(contact), None) => Substitute::parse(contact)
+            .map(Answer::Substitute)
+            .map_err(|error| error.to_string()),
+        _ => Err(format!("answer {CHOICES}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers() {
+        assert_eq!(parse(" drop "), Ok(Answer::Drop));
+        assert!(matches!(parse("use me@lab"), Ok(Answer::Substitute(_))));
+        for wrong in ["", "drop it", "use", "use -x", "yes"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn one_question_at_a_time() {
+        let (events, _queue) = mpsc::unbounded_channel();
+        let mut questions = Questions::default();
+        assert!(questions.ask(1, false, &events) && !questions.ask(2, false, &events));
+        assert_eq!((questions.close(1), questions.now()), (Some(2), Some(2)));
+        assert_eq!(questions.close(2), None);
+    }
+}

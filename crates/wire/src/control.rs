@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What commands like `isthmus ps` and a running coordinator say to each other, over a Unix socket of the user.
+//!
+//! ```text
+//!  command                  coordinator
+//!    |   one Request    --->    |
+//!    |   <---    one Reply      |     then both close
+//! ```
+//! Messages have the form of [`crate::codec`]: `length: u32`, `kind: u8`, fields.
+//!
+//! | command to coordinator | kind | fields |
+//! |---|---|---|
+//! | `Status` | 1 | |
+//! | `Signal` | 2 | number u32 |
+//! | `End` | 3 | |
+//! | `Edit` | 4 | site text, what u8 (1 drop, 2 retry, 3 substitute, 4 abort), contact text |
+//!
+//! | coordinator to command | kind | fields |
+//! |---|---|---|
+//! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32\] |
+//! | `Done` | 66 | |
+//! | `Refused` | 67 | why text |
+
+use crate::codec::{DecodeError, Reader, Writer};
+
+/// Longest request, bytes, its length included.
+pub const MAX_REQUEST: usize = 8 << 10;
+
+/// What is wanted of a coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Where the subjobs stand.
+    Status,
+    /// Send this signal to all processes.
+    Signal(u32),
+    /// End the job: the first time orderly, then at once.
+    End,
+    /// Change a subjob that has not begun.
+    Edit {
+        /// Its name.
+        site: String,
+        /// What to do.
+        edit: Edit,
+    },
+}
+
+/// What is to be done about a subjob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// Go on without it.
+    Drop,
+    /// Try again or wait on.
+    Retry,
+    /// Run it there.
+    Substitute(String),
+    /// End the job.
+    Abort,
+}
+
+/// Where a subjob stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its name.
+    pub name: String,
+    /// Its state, as people read it.
+    pub state: String,
+    /// What else there is to say of it; may be empty.
+    pub detail: String,
+    /// Number of its processes.
+    pub processes: u32,
+}
+
+/// What a coordinator answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Where the subjobs stand.
+    Status {
+        /// Whether the barrier of the job is open.
+        committed: bool,
+        /// One entry per subjob.
+        subjobs: Vec<Standing>,
+    },
+    /// It is done, or under way.
+    Done,
+    /// It cannot be done.
+    Refused(String),
+}
+
+impl Request {
+    /// As it goes on the socket, with length prefix.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = match self {
+            Self::Status => Writer::new(1),
+            Self::Signal(_) => Writer::new(2),
+            Self::End => Writer::new(3),
+            Self::Edit { .. } => Writer::new(4),
+        };
+        match self {
+            Self::Signal(number) => {
+                w.u32(*number);
+            }
+            Self::Edit { site, edit } => {
+                let (what, contact) = match edit {
+                    Edit::Drop => (1, ""),
+                    Edit::Retry => (2, ""),
+                    Edit::Substitute(contact) => (3, contact.as_str()),
+                    Edit::Abort => (4, ""),
+                };
+                w.text(site).u8(what).text(contact);
+            }
+            Self::Status | Self::End => {}
+        }
+        w.into_framed()
+    }
+
+    /// Reads a body (without length prefix).
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let request = match r.u8("kind")? {
+            1 => Self::Status,
+            2 => Self::Signal(r.u32("signal")?),
+            3 => Self::End,
+            4 => {
+                let site = r.text("site")?;
+                let what = r.u8("what")?;
+                let contact = r.text("contact")?;
+                let edit = match what {
+                    1 => Edit::Drop,
+                    2 => Edit::Retry,
+                    3 => Edit::Substitute(contact),
+                    4 => Edit::Abort,
+                    other => return Err(invalid("what", other)),
+                };
+                Self::Edit { site, edit }
+            }
+            other => return Err(invalid("kind", other)),
+        };
+        r.end()?;
+        Ok(request)
+    }
+}
+
+impl Reply {
+    /// As it goes on the socket, with length prefix.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = match self {
+            Self::Status { .. } => Writer::new(65),
+            Self::Done => Writer::new(66),
+            Self::Refused(_) => Writer::new(67),
+        };
+        match self {
+            Self::Status { committed, subjobs } => {
+                w.u8((*committed).into());
+                w.list(subjobs, |w, s| {
+                    w.text(&s.name).text(&s.state).text(&s.detail).u32(s.processes);
+                });
+            }
+            Self::Done => {}
+            Self::Refused(why) => {
+                w.text(why);
+            }
+        }
+        w.into_framed()
+    }
+
+    /// Reads a body (without length prefix).
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let reply = match r.u8("kind")? {
+            65 => Self::Status {
+                committed: match r.u8("committed")? {
+                    0 => false,
+                    1 => true,
+                    other => return Err(invalid("committed", other)),
+                },
+                subjobs: r.list("subjobs", |r| {
+                    Ok(Standing {
+                        name: r.text("name")?,
+                        state: r.text("state")?,
+                        detail: r.text("detail")?,
+                        processes: r.u32("processes")?,
+                    })
+                })?,
+            },
+            66 => Self::Done,
+            67 => Self::Refused(r.text("why")?),
+            other => return Err(invalid("kind", other)),
+        };
+        r.end()?;
+        Ok(reply)
+    }
+}
+
+fn invalid(field: &'static str, value: u8) -> DecodeError {
+    DecodeError::Invalid {
+        field,
+        value: u64::from(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_socket() {
+        let edit = |edit| Request::Edit {
+            site: "lab".into(),
+            edit,
+        };
+        for request in [
+            Request::Status,
+            Request::Signal(10),
+            Request::End,
+            edit(Edit::Drop),
+            edit(Edit::Retry),
+            edit(Edit::Substitute("b/jobmanager-slurm".into())),
+            edit(Edit::Abort),
+        ] {
+            assert_eq!(Request::decode(&request.encode()[4..]), Ok(request));
+        }
+        let subjobs = vec![Standing {
+            name: "lab".into(),
+            state: "pending".into(),
+            detail: String::new(),
+            processes: 4,
+        }];
+        let committed = true;
+        for reply in [
+            Reply::Status { committed, subjobs },
+            Reply::Done,
+            Reply::Refused("no".into()),
+        ] {
+            assert_eq!(Reply::decode(&reply.encode()[4..]), Ok(reply));
+        }
+        assert!(Request::decode(&[4, 0, 0, 0, 0, 9, 0, 0, 0, 0]).is_err() && Reply::decode(&[1]).is_err());
+    }
+}
