@@ -287,6 +287,7 @@ fn boot_messages() -> Vec<Message> {
             latency: Some(20_000_000),
             rate: None,
         }],
+        traffic: vec![],
     };
     let reason = "rank 3 called MPI_Abort".to_owned();
     vec![

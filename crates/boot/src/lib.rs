@@ -9,6 +9,7 @@ pub mod rendezvous;
 mod routes;
 mod running;
 mod survey;
+mod traffic;
 mod vendor;
 
 pub use running::Running;

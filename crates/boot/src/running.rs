@@ -24,6 +24,7 @@ use crate::BootError;
 use crate::rendezvous::{Agent, Invitation};
 use crate::routes::{Way, node_peers, reach, way};
 use crate::survey::{self, Survey};
+use crate::traffic;
 use crate::vendor;
 
 /// What MPI_Init makes and MPI_Finalize ends.
@@ -38,6 +39,8 @@ pub struct Running {
     name: String,
     /// What is to be measured before communication begins.
     survey: Option<(Survey, Prober)>,
+    /// Knows what passes to other sites.
+    prober: Option<Prober>,
 }
 
 /// What a process brings to the rendezvous.
@@ -109,6 +112,7 @@ impl Running {
             host,
             name: "this process".into(),
             survey: None,
+            prober: None,
         })
     }
 
@@ -155,6 +159,7 @@ impl Running {
             .filter(|_| measure)
             .and_then(|p| Some((Survey::plan(&topology, &known, me)?, p)));
         let measuring = prober
+            .clone()
             .map(|prober| -> Measuring { Box::new(move |settled| survey::measured(&prober, &topology, me, settled)) });
         let world = World::new(me, places, shared(Engine::new(setup), policy, promise)).with_links(known, measuring);
         let world = Arc::new(world);
@@ -175,6 +180,7 @@ impl Running {
             host,
             name,
             survey,
+            prober,
         })
     }
 
@@ -235,6 +241,8 @@ impl Running {
         engine.wait(|engine| engine.close().then_some(()));
         let mut counters = engine.lock().counters();
         counters.links = self.world.measured_in_all();
+        let summary = |prober: &Prober| traffic::summary(prober, self.world.places(), self.world.rank());
+        counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();
         match &self.agent {
             Some(agent) => agent.lock().unwrap_or_else(PoisonError::into_inner).finish(counters)?,
             None => print_counters(&counters),

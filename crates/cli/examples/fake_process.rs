@@ -56,6 +56,7 @@ fn main() {
         rows: vec![row],
         calls: vec![("bcast".to_owned(), 1)],
         links: vec![],
+        traffic: vec![],
     }));
     match agent.next() {
         Some(Message::Dismissed) => std::process::exit(if what == "after" { number } else { 0 }),

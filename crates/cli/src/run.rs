@@ -313,6 +313,9 @@ fn launch(job: Job, launch: &Launch) -> ExitCode {
             crate::complain(&crate::links::report(&outcome.links));
         }
     }
+    for line in outcome.statistics.links(statistics) {
+        crate::complain(&format!("isthmus: {line}"));
+    }
     if let Some(notice) = &outcome.notice {
         crate::complain(&format!("isthmus: {notice}"));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sums of what the processes counted.
 
-use isthmus_wire::boot::{Counters, LevelCounters};
+use isthmus_wire::boot::{Counters, LevelCounters, LinkTraffic};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -16,6 +16,8 @@ pub struct Statistics {
     /// Per operation: calls on all processes.
     calls: BTreeMap<String, u64>,
     processes: u32,
+    /// By name of the two subjobs, sorted.
+    traffic: BTreeMap<(String, String), LinkTraffic>,
 }
 
 impl Statistics {
@@ -33,6 +35,28 @@ impl Statistics {
             let sum = self.calls.entry(operation.clone()).or_default();
             *sum = sum.saturating_add(*calls);
         }
+        for one in &counters.traffic {
+            self.add_traffic(one);
+        }
+    }
+
+    fn add_traffic(&mut self, one: &LinkTraffic) {
+        let key = (one.from.clone(), one.to.clone());
+        let sum = self.traffic.entry(key).or_default();
+        sum.sent = sum.sent.saturating_add(one.sent);
+        sum.retransmitted = sum.retransmitted.saturating_add(one.retransmitted);
+        sum.resent = sum.resent.saturating_add(one.resent);
+        sum.cuts = sum.cuts.saturating_add(one.cuts);
+        sum.compressed = sum.compressed.saturating_add(one.compressed);
+        sum.plain = sum.plain.saturating_add(one.plain);
+        sum.away_ms = sum.away_ms.max(one.away_ms);
+        sum.streams = sum.streams.max(one.streams);
+    }
+
+    /// A line for every direction between two subjobs over the wide area; `always`: also where all went well.
+    pub fn links(&self, always: bool) -> Vec<String> {
+        let all = self.traffic.iter().filter(|(_, t)| always || t.cuts > 0);
+        all.map(|((from, to), traffic)| line(from, to, traffic)).collect()
     }
 
     /// Whether any process has counted.
@@ -46,6 +70,45 @@ impl Statistics {
         names.dedup();
         names.into_iter()
     }
+}
+
+fn line(from: &str, to: &str, traffic: &LinkTraffic) -> String {
+    let mut line = format!("{from} to {to}: {} sent", amount(traffic.sent));
+    let mut add = |text: String| {
+        line.push_str(", ");
+        line.push_str(&text);
+    };
+    if traffic.retransmitted > 0 {
+        let share = traffic.retransmitted as f64 / traffic.sent.max(1) as f64 * 100.0;
+        add(format!("{share:.2} % of it again because of lost packets"));
+    }
+    add(format!("up to {} connections per pair of processes", traffic.streams));
+    if traffic.plain > 0 {
+        let (plain, compressed) = (amount(traffic.plain), amount(traffic.compressed));
+        add(format!("{plain} compressed to {compressed}"));
+    }
+    if traffic.cuts > 0 {
+        let away = traffic.away_ms as f64 / 1000.0;
+        let resent = traffic.resent;
+        add(format!(
+            "{} channels went on after their connections broke (away for {away:.1} s at most, {resent} segments sent again)",
+            traffic.cuts
+        ));
+    }
+    line
+}
+
+/// Bytes for people.
+fn amount(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value < 100.0);
+    format!("{value:.digits$} {}", UNITS[unit])
 }
 
 /// A table: a row per operation, messages and bytes per level.
@@ -104,6 +167,15 @@ mod tests {
             ],
             calls: vec![("bcast".into(), 1), ("barrier".into(), 2)],
             links: vec![],
+            traffic: vec![LinkTraffic {
+                from: "home".into(),
+                to: "lab".into(),
+                sent: 2_500_000,
+                streams: 4,
+                plain: 6_000_000,
+                compressed: 2_000_000,
+                ..LinkTraffic::default()
+            }],
         };
         sums.add(&one);
         sums.add(&one);
@@ -113,6 +185,11 @@ mod tests {
                 messages: 2,
                 bytes: 2048
             }
+        );
+        assert!(sums.links(false).is_empty());
+        assert_eq!(
+            sums.links(true),
+            ["home to lab: 5.0 MB sent, up to 4 connections per pair of processes, 12.0 MB compressed to 4.0 MB"]
         );
         let text = sums.to_string();
         assert!(

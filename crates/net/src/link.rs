@@ -260,6 +260,11 @@ impl Prober {
         self.0.command(Command::Probe { dial, rounds });
     }
 
+    /// What has passed on every channel until the last look of the thread.
+    pub fn traffic(&self) -> Vec<(Peer, Traffic)> {
+        self.0.traffic()
+    }
+
     /// Looks at what is known.
     pub fn look<T>(&self, see: impl FnOnce(&Measurements) -> T) -> T {
         see(&lock(&self.0.measurements))

@@ -11,7 +11,7 @@ use isthmus_transport::{Limits, Peer, SendError, Sink, Transport, Tuning};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use rustc_hash::FxHashMap;
 
-use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle, Prober, Traffic};
+use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle, Prober};
 use crate::outbox;
 use crate::places::Places;
 use crate::queues::Long;
@@ -76,11 +76,6 @@ impl WideTransport {
     /// For people: every connection made so far, of both transports, with address and congestion control.
     pub fn connections(&self) -> Vec<String> {
         self.handle.link.connections()
-    }
-
-    /// What has passed on every channel until the last look of the thread.
-    pub fn traffic(&self) -> Vec<(Peer, Traffic)> {
-        self.handle.link.traffic()
     }
 
     /// The queue of a frame. Frames that name requests only have no order and no context.

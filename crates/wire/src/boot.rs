@@ -95,6 +95,60 @@ pub struct Counters {
     pub calls: Vec<(String, u64)>,
     /// What it measured of links between local areas.
     pub links: Vec<Measured>,
+    /// What passed between it and other sites.
+    pub traffic: Vec<LinkTraffic>,
+}
+
+/// What passed from one subjob to another, over the wide area.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkTraffic {
+    /// Name of the sending subjob.
+    pub from: String,
+    /// Name of the receiving subjob.
+    pub to: String,
+    /// Bytes given to the network.
+    pub sent: u64,
+    /// Bytes that TCP sent again.
+    pub retransmitted: u64,
+    /// Segments that were sent again because a connection broke.
+    pub resent: u64,
+    /// How often a channel lost all its connections and went on.
+    pub cuts: u64,
+    /// Longest time that a channel was without a connection in all, milliseconds.
+    pub away_ms: u64,
+    /// Most connections of a channel.
+    pub streams: u64,
+    /// Bytes of segments that were compressed, as they were sent.
+    pub compressed: u64,
+    /// The same before compression.
+    pub plain: u64,
+}
+
+impl LinkTraffic {
+    fn write(&self, w: &mut Writer) {
+        w.text(&self.from).text(&self.to);
+        for number in [self.sent, self.retransmitted, self.resent, self.cuts] {
+            w.u64(number);
+        }
+        for number in [self.away_ms, self.streams, self.compressed, self.plain] {
+            w.u64(number);
+        }
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            from: r.text("from")?,
+            to: r.text("to")?,
+            sent: r.u64("sent")?,
+            retransmitted: r.u64("retransmitted")?,
+            resent: r.u64("resent")?,
+            cuts: r.u64("cuts")?,
+            away_ms: r.u64("away")?,
+            streams: r.u64("streams")?,
+            compressed: r.u64("compressed")?,
+            plain: r.u64("plain")?,
+        })
+    }
 }
 
 /// A message on the rendezvous socket.
@@ -215,6 +269,7 @@ impl Counters {
             w.text(name).u64(*n);
         });
         w.list(&self.links, |w, one| one.write(w));
+        w.list(&self.traffic, |w, one| one.write(w));
     }
 
     /// Reads counters.
@@ -233,7 +288,13 @@ impl Counters {
         })?;
         let calls = r.list("calls", |r| Ok((r.text("operation")?, r.u64("calls")?)))?;
         let links = r.list("links", Measured::read)?;
-        Ok(Self { rows, calls, links })
+        let traffic = r.list("traffic", LinkTraffic::read)?;
+        Ok(Self {
+            rows,
+            calls,
+            links,
+            traffic,
+        })
     }
 }
 
@@ -270,6 +331,13 @@ mod tests {
                     between: (0, 2),
                     latency: Some(20_000_000),
                     rate: None,
+                }],
+                traffic: vec![LinkTraffic {
+                    from: "home".into(),
+                    to: "lab".into(),
+                    sent: 7,
+                    plain: 9,
+                    ..LinkTraffic::default()
                 }],
             }),
             Message::Dismissed,

@@ -259,6 +259,7 @@ impl Reactor {
         }
         channel.state = State::Farewell;
         channel.loose.clear();
+        self.note_traffic(peer);
         self.say_farewell(peer);
         self.send(peer);
     }

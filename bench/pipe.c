@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes between the first half of the ranks and the second: rank i sends to rank i + half.
+//   pipe rate SECONDS [random|field] [INFO KEY=VALUE...]   bytes per second of all pairs together, after a third of that to warm up
+//   pipe ping SECONDS CLASS                                 median of 8-byte pings on a communicator of this class, idle and under load
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGE = 4 << 20, WINDOW = 4, PINGS = 2000 };
+
+static int rank, size, half;
+
+static MPI_Comm with(int count, char **pairs) {
+    MPI_Info info;
+    MPI_Comm comm;
+    MPI_Info_create(&info);
+    for (int i = 0; i < count; i++) {
+        char *value = strchr(pairs[i], '=');
+        if (!value) continue;
+        *value = 0;
+        MPI_Info_set(info, pairs[i], value + 1);
+        *value = '=';
+    }
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+    return comm;
+}
+
+// Data as a simulation has them, in single precision, or noise.
+static void fill(char *data, int field) {
+    float *values = (float *)data;
+    unsigned state = 12345u + (unsigned)rank;
+    for (int i = 0; i < MESSAGE / 4; i++) {
+        state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+        if (field) values[i] = 280.0f + 15.0f * sinf((float)i / 900.0f) + 3.0f * cosf((float)i / 4000.0f);
+        else memcpy(&values[i], &state, 4);
+    }
+}
+
+static double rate(double seconds, MPI_Comm comm, int field) {
+    char *data[WINDOW];
+    MPI_Request requests[WINDOW];
+    for (int w = 0; w < WINDOW; w++) {
+        data[w] = malloc(MESSAGE);
+        fill(data[w], field);
+        requests[w] = MPI_REQUEST_NULL;
+    }
+    int sending = rank < half, go = 1;
+    double begin = MPI_Wtime(), from = 0, bytes = 0, mine = 0;
+    for (int i = 0; go; i++) {
+        int w = i % WINDOW;
+        if (sending) {
+            MPI_Wait(&requests[w], MPI_STATUS_IGNORE);
+            go = MPI_Wtime() < begin + seconds * 4 / 3;
+            MPI_Isend(data[w], go ? MESSAGE : 0, MPI_BYTE, rank + half, 0, comm, &requests[w]);
+            continue;
+        }
+        MPI_Status status;
+        int n;
+        MPI_Recv(data[w], MESSAGE, MPI_BYTE, rank - half, 0, comm, &status);
+        MPI_Get_count(&status, MPI_BYTE, &n);
+        go = n > 0;
+        double now = MPI_Wtime();
+        if (!from) {
+            if (now > begin + seconds / 3) from = now;
+        } else if (go && now < begin + seconds * 4 / 3) {
+            bytes += n;
+            mine = bytes / (now - from);
+        }
+    }
+    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    double sum = 0;
+    MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return sum;
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(MPI_Comm comm, double seconds) {
+    static double times[PINGS];
+    double begin = MPI_Wtime();
+    int n = 0;
+    long word = 0;
+    while (n < PINGS && MPI_Wtime() < begin + seconds) {
+        double start = MPI_Wtime();
+        MPI_Send(&word, 8, MPI_BYTE, half, 1, comm);
+        MPI_Recv(&word, 8, MPI_BYTE, half, 1, comm, MPI_STATUS_IGNORE);
+        times[n++] = MPI_Wtime() - start;
+    }
+    word = -1;
+    MPI_Send(&word, 8, MPI_BYTE, half, 2, comm);
+    qsort(times, (size_t)n, sizeof times[0], by_size);
+    return times[n / 2];
+}
+
+static void echo(MPI_Comm comm) {
+    long word;
+    MPI_Status status;
+    for (;;) {
+        MPI_Recv(&word, 8, MPI_BYTE, 0, MPI_ANY_TAG, comm, &status);
+        if (status.MPI_TAG == 2) return;
+        MPI_Send(&word, 8, MPI_BYTE, 0, 1, comm);
+    }
+}
+
+// Ranks 0 and half ping; the other pairs send.
+static void ping(double seconds, const char *class, const char *other) {
+    char text[100], load[100];
+    snprintf(text, sizeof text, "isthmus_class=%s", class);
+    snprintf(load, sizeof load, "isthmus_class=%s", other);
+    char *pairs[] = {text}, *loads[] = {load};
+    MPI_Comm comm = with(1, pairs), bulk = with(1, loads);
+    double idle = 0, busy = 0;
+    char *data = malloc(MESSAGE);
+    fill(data, 0);
+    for (int loaded = 0; loaded < 2; loaded++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        double begin = MPI_Wtime();
+        if (rank == 0 || rank == half) {
+            // The load gets going.
+            while (MPI_Wtime() < begin + loaded * seconds / 2) {}
+            if (rank) echo(comm);
+            else if (loaded) busy = median(comm, seconds / 2);
+            else idle = median(comm, seconds / 2);
+        } else if (loaded) {
+            int last = 0;
+            for (int i = 0; !last; i++) {
+                last = MPI_Wtime() > begin + seconds * 1.2;
+                if (rank < half) MPI_Send(data, last ? 0 : MESSAGE, MPI_BYTE, rank + half, 0, bulk);
+                else {
+                    MPI_Status status;
+                    int n;
+                    MPI_Recv(data, MESSAGE, MPI_BYTE, rank - half, 0, bulk, &status);
+                    MPI_Get_count(&status, MPI_BYTE, &n);
+                    last = n == 0;
+                }
+            }
+        }
+    }
+    if (rank == 0) printf("ping idle_ms %.3f loaded_ms %.3f ratio %.3f\n", idle * 1e3, busy * 1e3, busy / idle);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    half = size / 2;
+    double seconds = argc > 2 ? atof(argv[2]) : 10;
+    if (argc > 1 && !strcmp(argv[1], "ping")) {
+        ping(seconds, argc > 3 ? argv[3] : "latency", argc > 4 ? argv[4] : "bulk");
+    } else {
+        int field = argc > 3 && !strcmp(argv[3], "field"), skip = argc > 3 ? 4 : 3;
+        MPI_Comm comm = with(argc > skip ? argc - skip : 0, argv + skip);
+        double bytes = rate(seconds, comm, field);
+        if (rank == 0) printf("rate_mbit %.2f\n", bytes * 8e-6);
+    }
+    MPI_Finalize();
+    return 0;
+}
