@@ -2,8 +2,8 @@
 //! How many messages and bytes cross each level: what algorithms state, for the checker to compare with what it counts.
 
 use crate::Network;
-use crate::choose::Algorithm;
 use crate::row::Row;
+use crate::strategy::Algorithm;
 use crate::tree::{Council, Move};
 use isthmus_topology::{Level, Rank};
 use std::sync::Arc;

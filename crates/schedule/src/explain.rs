@@ -2,9 +2,10 @@
 //! What is chosen for a call, for people: all candidates with what they are expected to cost. The choices are asked from where plans get
 //! them.
 
-use crate::choose::{self, Question, Strategy};
+use crate::choose::{self, Question};
 use crate::cost::Factor;
 use crate::shares::Sharing;
+use crate::strategy::Strategy;
 use crate::{Blocks, Call, Network, in_order};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;

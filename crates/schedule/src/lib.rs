@@ -32,9 +32,11 @@ mod shares;
 pub mod simulate;
 pub mod step;
 mod straight;
+mod strategy;
 mod together;
 mod touch;
 mod tree;
+mod trees;
 
 mod allgather;
 mod allreduce;
@@ -57,9 +59,9 @@ pub use inter::{Sides, inter_counts_phase, inter_plan};
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
 pub use network::Network;
 pub use overrides::{OverrideError, Overrides};
-pub use together::together;
 use std::sync::Arc;
 use step::{Plan, Rank};
+pub use together::together;
 
 /// The part of process `me` (its rank in the group) in a collective operation.
 ///

@@ -2,9 +2,9 @@
 //! The ways for the leaders of the outermost tier to meet: which are possible, and what they cost.
 
 use crate::Network;
-use crate::choose::Algorithm;
 use crate::cost::{Council, Phase};
 use crate::routes::Routes;
+use crate::strategy::Algorithm;
 use std::sync::Arc;
 
 /// Members of a council of leaders up to which each may send to each: their messages grow with the square.

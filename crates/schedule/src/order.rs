@@ -18,7 +18,7 @@
 use crate::Network;
 use crate::script::{Cut, Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::{Call, choose::Strategy};
+use crate::{Call, strategy::Strategy};
 use std::collections::HashMap;
 use std::ops::Range;
 

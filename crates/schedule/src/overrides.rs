@@ -274,7 +274,7 @@ fn name(text: &str, at: usize, level: Option<Level>) -> Result<String, OverrideE
     let stem = name.split('(').next().unwrap_or_default();
     let known: Vec<&str> = match level {
         Some(_) => FORMS.to_vec(),
-        None => crate::choose::names(),
+        None => crate::strategy::names(),
     };
     if !known.contains(&stem) {
         let what = if level.is_some() { "tree" } else { "algorithm" };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The choice for gather and scatter, which differ in the direction only.
 
-use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::Question;
 use crate::cost::{Cost, Council, Way};
 use crate::form::Form;
 use crate::row::Row;
 use crate::shares::Sharing;
+use crate::strategy::{Algorithm, Strategy};
+use crate::trees::{Load, Trees};
 use crate::{Blocks, Bytes, Call, Messages, Network, choose};
 use std::sync::Arc;
 

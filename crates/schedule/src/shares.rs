@@ -12,10 +12,11 @@
 //! Everything else is the same for one tree and for many: steps of all pieces are in one plan, at every tier at once.
 
 use crate::Network;
-use crate::choose::{Algorithm, Strategy, Trees};
 use crate::meeting;
 use crate::step::Rank;
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::Family;
+use crate::trees::Trees;
 use isthmus_topology::Level;
 
 /// How the trees of the shares differ.

@@ -5,9 +5,9 @@
 //!
 //! Whoever has a site's blocks in his subtree knows their sizes, and so does the root: nobody needs to be told.
 
-use crate::choose::Strategy;
 use crate::form::Form;
 use crate::row::Row;
+use crate::strategy::Strategy;
 use crate::tree::Family;
 use crate::{Call, Network};
 use std::ops::Range;

@@ -7,12 +7,12 @@
 //! A [`Family`] joins the trees of all tiers that a process takes part in: one parent, its children, slow tiers first.
 
 use crate::Network;
-use crate::choose::{Algorithm, Strategy};
 use crate::form::Form;
 use crate::routes::Ways;
 use crate::script::Piece;
 use crate::shares::Share;
 use crate::step::Rank;
+use crate::strategy::{Algorithm, Strategy};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -29,7 +29,8 @@ fn every_operation_is_right_and_sends_nothing() {
                     case.call.root = root;
                     case.call.in_place = in_place && !matches!(operation, Operation::Bcast | Operation::Barrier);
                     let report = case.check(u64::from(root) + 1);
-                    let report = report.unwrap_or_else(|fault| panic!("{} of {size}, root {root}: {fault}", operation.name()));
+                    let report =
+                        report.unwrap_or_else(|fault| panic!("{} of {size}, root {root}: {fault}", operation.name()));
                     assert_eq!(report.data.messages, [0; Level::COUNT], "{}", operation.name());
                 }
             }
@@ -45,9 +46,24 @@ fn only_where_it_is_allowed() {
     call.together = true;
     assert!(together(&call, &none, 4, 0).is_some());
     call.fixed = true;
-    assert_eq!(together(&call, &none, 4, 0), None, "the fixed order of association is another one");
+    assert_eq!(
+        together(&call, &none, 4, 0),
+        None,
+        "the fixed order of association is another one"
+    );
     call.fixed = false;
     let said = |text| together(&call, &Overrides::parse(text).unwrap(), 4, 0).is_some();
     assert!(said("allreduce=together") && said("bcast=tree") && !said("allreduce=doubling"));
-    assert_eq!(together(&Call { operation: Operation::Scan, ..call }, &none, 4, 0), None);
+    assert_eq!(
+        together(
+            &Call {
+                operation: Operation::Scan,
+                ..call
+            },
+            &none,
+            4,
+            0
+        ),
+        None
+    );
 }

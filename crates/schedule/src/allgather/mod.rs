@@ -7,12 +7,14 @@ mod tree;
 
 pub(crate) use tree::{bring, messages_of};
 
-use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::{self, Question};
 use crate::cost::Way;
 use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
+use crate::strategy::{Algorithm, Strategy};
+use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
 

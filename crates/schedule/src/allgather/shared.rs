@@ -10,11 +10,13 @@
 //! | restrictions | long results of at most 256 processes: a process has a place in p trees. In one tier of chains it is a ring |
 //! | paper | – |
 
-use crate::choose::{Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::Question;
 use crate::cost::Way;
 use crate::script::{Cut, Kind, Script};
 use crate::shares::Sharing;
 use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
+use crate::trees::{Load, Trees};
 use crate::{Call, Network};
 
 /// Most processes.

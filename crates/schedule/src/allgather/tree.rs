@@ -14,10 +14,11 @@
 
 use super::bruck;
 use crate::Network;
-use crate::choose::{self, Algorithm, Order, Question, Strategy};
+use crate::choose::{self, Order, Question};
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family, Move};
 use crate::{Bytes, Call, Messages, Operation};
 use isthmus_topology::Level;

@@ -11,11 +11,11 @@
 //! | paper | – |
 
 use crate::Network;
-use crate::choose::Algorithm;
 use crate::order::{Interval, Ledger, Purpose, Ranks};
 use crate::reduce::fixed::{absorb, give};
 use crate::script::Kind;
 use crate::step::{Plan, Rank};
+use crate::strategy::Algorithm;
 use crate::tree::{Council, Family, Move};
 use crate::{Call, choose};
 use std::sync::Arc;

@@ -10,8 +10,9 @@
 //! | restrictions | up to 64 sites; of no use for messages that are not cut |
 //! | paper | Rabenseifner: Optimization of collective reduction operations, 2004 (the idea; here both halves are direct, over all tiers) |
 
-use crate::choose::{Strategy, Trees};
 use crate::shares::{self, Sharing};
+use crate::strategy::Strategy;
+use crate::trees::Trees;
 
 /// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for each share.
 pub(super) fn candidates(trees: &Trees<'_>) -> Vec<Strategy> {

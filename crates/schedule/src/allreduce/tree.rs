@@ -15,10 +15,10 @@ use super::{doubling, flat, split};
 use crate::Call;
 use crate::Messages;
 use crate::Network;
-use crate::choose::{Algorithm, Strategy};
 use crate::fold::Sum;
 use crate::script::{Kind, Piece, Places, Script};
 use crate::step::{Buffer, Plan, Rank};
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::Council;
 use std::sync::Arc;
 

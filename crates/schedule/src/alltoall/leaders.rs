@@ -15,7 +15,7 @@
 //! own member, by member there) and `coming` (by other site, by member there, by own member), all in order of position, and makes
 //! `results` (by own member; the blocks of a row by source's rank).
 
-use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::{self, Question};
 use crate::cost::{Phase, Way};
 use crate::meeting;
 use crate::parcels::Parcels;
@@ -24,7 +24,9 @@ use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::shares::Sharing;
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family};
+use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network, scatter};
 use std::ops::Range;
 use std::sync::Arc;

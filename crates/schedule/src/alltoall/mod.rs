@@ -10,9 +10,10 @@ mod unequal;
 pub(crate) use counts::plan as counts;
 pub(crate) use pairwise::plan as straight;
 
-use crate::choose::{self, Algorithm, Question, Strategy};
+use crate::choose::{self, Question};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
+use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Bytes, Call, Messages, Network, Operation};
 use isthmus_topology::Level;
 use std::sync::Arc;

@@ -9,10 +9,11 @@
 //! | restrictions | in place: memory for a copy of the buffer |
 //! | paper | – |
 
-use crate::choose::{Algorithm, Question, Strategy};
+use crate::choose::Question;
 use crate::cost::{Cost, pairwise};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Call, Messages, Network, Operation};
 
 pub(crate) fn plan(call: &Call, network: &Network, me: Rank, blocks: (&Blocks, &Blocks)) -> Box<dyn Plan> {

@@ -14,10 +14,11 @@
 //! other between the same two processes, and are received where they belong.
 
 use super::pairwise;
-use crate::choose::{Algorithm, Question, Strategy};
+use crate::choose::Question;
 use crate::cost::{self, Cost, Phase};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
 use crate::{Call, Messages, Network};
 use isthmus_topology::Level;
 use std::ops::Range;

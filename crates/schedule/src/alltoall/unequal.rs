@@ -15,12 +15,13 @@
 
 use super::counts::{SHORT, blocks_of, goes_through, told, width};
 use super::pairwise;
-use crate::choose::{self, Algorithm, Strategy};
+use crate::choose;
 use crate::parcels::Parcels;
 use crate::routes::Ways;
 use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family};
 use crate::{Call, Network};
 use std::ops::Range;

@@ -4,12 +4,14 @@
 mod dissemination;
 mod tree;
 
-use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees};
+use crate::choose::{self, Order, Question};
 use crate::cost::Way;
 use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
+use crate::strategy::{Algorithm, Strategy};
+use crate::trees::{Load, Trees};
 use crate::{Messages, Network, Operation};
 use std::sync::Arc;
 

@@ -12,9 +12,9 @@
 use super::dissemination;
 use crate::Messages;
 use crate::Network;
-use crate::choose::{Algorithm, Strategy};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Rank, Slice, StepId};
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family, Move};
 use std::sync::Arc;
 

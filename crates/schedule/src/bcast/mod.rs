@@ -4,11 +4,13 @@
 mod shared;
 mod tree;
 
-use crate::choose::{self, Algorithm, Load, Question, Strategy, Trees};
+use crate::choose::{self, Question};
 use crate::cost::Way;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
+use crate::strategy::{Algorithm, Strategy};
+use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
 

@@ -10,8 +10,9 @@
 //! | restrictions | of no use for messages that are not cut |
 //! | paper | van de Geijn: On global combine operations, 1994 (scatter and allgather; here over sites, pipelined) |
 
-use crate::choose::{Strategy, Trees};
 use crate::shares::{self, Sharing};
+use crate::strategy::Strategy;
+use crate::trees::Trees;
 
 /// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for each share.
 pub(super) fn candidates(trees: &Trees<'_>) -> Vec<Strategy> {

@@ -11,9 +11,9 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3.2 |
 
 use crate::Network;
-use crate::choose::Strategy;
 use crate::script::{Kind, Script};
 use crate::step::{Buffer, Plan, Rank};
+use crate::strategy::Strategy;
 use crate::{Call, Messages, choose};
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {

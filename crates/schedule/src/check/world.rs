@@ -150,7 +150,12 @@ impl<'a, V: Value> World<'a, V> {
 
     /// Carries out what all have begun together.
     fn meet(&mut self) -> Result<(), Fault> {
-        let Some(ids) = self.together.iter().map(|begun| begun.front().copied()).collect::<Option<Vec<_>>>() else {
+        let Some(ids) = self
+            .together
+            .iter()
+            .map(|begun| begun.front().copied())
+            .collect::<Option<Vec<_>>>()
+        else {
             return Ok(());
         };
         let steps = self.together_steps(&ids)?;
@@ -234,7 +239,9 @@ fn taken<V: Value>(step: &Together, rank: usize, given: &[Vec<V>], commutative: 
             let mut sum = given[0].clone();
             for next in &given[1..] {
                 let pairs = sum.iter().zip(next);
-                sum = pairs.map(|(a, b)| V::combine(a, b, commutative)).collect::<Result<_, _>>()?;
+                sum = pairs
+                    .map(|(a, b)| V::combine(a, b, commutative))
+                    .collect::<Result<_, _>>()?;
             }
             sum
         }

@@ -7,13 +7,14 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::bring;
 
-use crate::choose::{Question, Strategy};
+use crate::choose::Question;
 use crate::cost::Way;
 use crate::rooted;
 pub(crate) use crate::rooted::{bytes, messages};
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::strategy::Strategy;
 use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 

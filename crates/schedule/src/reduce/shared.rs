@@ -10,8 +10,9 @@
 //! | restrictions | operators that are not commutative: sites send to the root directly, n on each link |
 //! | paper | van de Geijn: On global combine operations, 1994 (here over sites, pipelined) |
 
-use crate::choose::{Algorithm, Strategy, Trees};
 use crate::shares::{self, Sharing};
+use crate::strategy::{Algorithm, Strategy};
+use crate::trees::Trees;
 
 /// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for each share.
 pub(super) fn candidates(trees: &Trees<'_>) -> Vec<Strategy> {

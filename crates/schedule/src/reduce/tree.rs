@@ -11,10 +11,10 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3.2 |
 
 use crate::Network;
-use crate::choose::Strategy;
 use crate::fold::Sum;
 use crate::script::{Kind, Script};
 use crate::step::{Buffer, Plan, Rank};
+use crate::strategy::Strategy;
 use crate::tree::Family;
 use crate::{Call, Messages, choose};
 

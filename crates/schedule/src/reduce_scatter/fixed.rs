@@ -10,10 +10,11 @@
 //! | paper | – |
 
 use crate::Network;
-use crate::choose::{self, Algorithm, Order, Question, Strategy};
+use crate::choose::{self, Order, Question};
 use crate::compose::{Composite, Members, Part};
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Call, Messages, Operation, messages as messages_of, plan as plan_of};
 use std::sync::Arc;
 

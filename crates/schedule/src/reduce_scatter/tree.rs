@@ -14,12 +14,12 @@
 //! | paper | – |
 
 use crate::Network;
-use crate::choose::{Algorithm, Strategy};
 use crate::fold::{Sum, fold, operand_of};
 use crate::routes::Routes;
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family};
 use crate::{Bytes, Call, Messages, scatter};
 use std::sync::Arc;

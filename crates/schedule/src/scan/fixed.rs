@@ -13,11 +13,11 @@
 
 use crate::Network;
 use crate::allreduce::exchange;
-use crate::choose::Algorithm;
 use crate::order::{Ledger, Ranks};
 use crate::reduce::fixed::{absorb, give};
 use crate::script::Kind;
 use crate::step::{Plan, Rank};
+use crate::strategy::Algorithm;
 use crate::tree::{Council, Family};
 use crate::{Call, Operation, choose};
 use std::sync::Arc;

@@ -5,12 +5,14 @@ mod fixed;
 mod tree;
 mod whole;
 
-use crate::choose::{self, Algorithm, Load, Order, Question, Strategy, Trees, WHOLE};
+use crate::choose::{self, Order, Question, WHOLE};
 use crate::cost::Way;
 use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
+use crate::strategy::{Algorithm, Strategy};
+use crate::trees::{Load, Trees};
 use crate::{Call, Messages, Network};
 use std::sync::Arc;
 

@@ -14,11 +14,11 @@
 //! family's order.
 
 use crate::Network;
-use crate::choose::{Algorithm, Strategy};
 use crate::crossings::upwards;
 use crate::fold::Sum;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family, Move};
 use crate::{Call, Messages, Operation};
 use std::sync::Arc;

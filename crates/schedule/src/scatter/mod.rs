@@ -7,12 +7,13 @@ mod tree;
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::spread;
 
-use crate::choose::{Question, Strategy};
+use crate::choose::Question;
 use crate::cost::Way;
 use crate::rooted;
 pub(crate) use crate::rooted::{bytes, messages};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
+use crate::strategy::Strategy;
 use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 
