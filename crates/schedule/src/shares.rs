@@ -8,10 +8,13 @@
 //!   that several leaders of a site carry shares over the wide area;
 //! - *via* whom the outermost tier is served: a top that would send every byte to each other part sends each share to one of them, who
 //!   sends it on to the rest. Backwards, contributions to a share are combined at that part before they go on to the root.
+//! - where every process is at the top of a tree, for its own block: the *carrier* of its cluster, who hands it to the other parts of
+//!   the outermost tier. Few carriers make few long streams on the links between sites; many streams there are in each other's way.
 //!
 //! Everything else is the same for one tree and for many: steps of all pieces are in one plan, at every tier at once.
 
 use crate::Network;
+use crate::choose::Question;
 use crate::meeting;
 use crate::step::Rank;
 use crate::strategy::{Algorithm, Strategy};
@@ -44,16 +47,7 @@ pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
         return Vec::new();
     }
     let parts = network.clusters(1);
-    let largest = (0..parts)
-        .map(|part| network.span(1, part).len() as u32)
-        .max()
-        .unwrap_or(1);
-    let most = largest.min(MOST / parts).max(1);
-    let said = network.overrides().about(trees.question.operation, None, bytes).leaders;
-    let leaders: Vec<u32> = match said {
-        Some(leaders) => vec![leaders.clamp(1, most)],
-        None => LEADERS.into_iter().filter(|&leaders| leaders <= most).collect(),
-    };
+    let leaders = leaders(trees.question, network, MOST / parts);
     // Inside a node all processes use the same memory.
     if sharing == Sharing::Relayed && network.level(0) == Level::Node {
         return Vec::new();
@@ -72,6 +66,20 @@ pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
     leaders.into_iter().filter(several).map(strategy).collect()
 }
 
+/// Numbers of leaders of a part of the outermost tier that are tried; not more than `most`, or than the largest part has members.
+pub(crate) fn leaders(question: &Question, network: &Network, most: u32) -> Vec<u32> {
+    let sizes = (0..network.clusters(1)).map(|part| network.span(1, part).len() as u32);
+    let most = sizes.max().unwrap_or(1).min(most).max(1);
+    let said = network
+        .overrides()
+        .about(question.operation, None, question.bytes())
+        .leaders;
+    match said {
+        Some(leaders) => vec![leaders.clamp(1, most)],
+        None => LEADERS.into_iter().filter(|&leaders| leaders <= most).collect(),
+    }
+}
+
 /// What tells the trees of one share from those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
@@ -81,6 +89,8 @@ pub(crate) struct Share {
     pub(crate) turn: u32,
     /// Part of the outermost tier that serves the others.
     pub(crate) via: Option<u32>,
+    /// Position of the process in the root's part of the outermost tier that serves the others in the root's place.
+    pub(crate) carrier: Option<u32>,
 }
 
 impl Share {
@@ -90,6 +100,15 @@ impl Share {
             root,
             turn: 0,
             via: None,
+            carrier: None,
+        }
+    }
+
+    /// Position of the process that acts at a tier for a part of one of its clusters.
+    pub(crate) fn acting(&self, network: &Network, tier: usize, part: u32) -> u32 {
+        match self.carrier {
+            Some(carrier) if tier == 0 && network.span(1, part).contains(&carrier) => carrier,
+            _ => self.leader(network, tier + 1, part),
         }
     }
 
@@ -147,6 +166,7 @@ impl Strategy {
                     root,
                     turn: number / others,
                     via: (parts > 2 && !ordered).then(|| (own + 1 + number % others) % parts),
+                    carrier: None,
                 }
             }
             Sharing::Tops => {
@@ -155,6 +175,7 @@ impl Strategy {
                     root: network.rank_at(member(network, 1.min(network.tiers()), number % parts, turn)),
                     turn,
                     via: None,
+                    carrier: None,
                 }
             }
         }
@@ -180,20 +201,35 @@ impl Strategy {
 }
 
 impl Strategy {
-    /// A process's neighbours in the trees of all processes' blocks, by rank of their owners. In other sites they are in charge of those
-    /// who have the same place there.
+    /// A process's neighbours in the trees of all processes' blocks, by rank of their owners. As many processes of each site as there are
+    /// leaders carry the blocks over, of a site with several machines those of their own machine where there are as many leaders.
     pub(crate) fn families_of_all(&self, network: &Network, me: Rank) -> Box<[Family]> {
         let depth = 1.min(network.tiers());
-        let family = |root: Rank| {
-            let position = network.position_of(root);
-            let share = Share {
-                root,
-                turn: position - network.span(depth, network.cluster_of(depth, position)).start,
-                via: None,
-            };
-            Family::of_share(network, &share, me, self.first_tier(), &self.forms)
-        };
-        (0..network.size()).map(family).collect()
+        let mut families = vec![None; network.size() as usize];
+        for part in 0..network.clusters(depth) {
+            let (span, turns) = (network.span(depth, part), self.leaders.max(1));
+            // Numbers go through machines first; of parts with unequal machines some come twice.
+            let mut left = span.len();
+            for number in 0.. {
+                let position = member(network, depth, part, number);
+                let family = &mut families[network.rank_at(position) as usize];
+                if family.is_none() {
+                    let turn = number % turns;
+                    let share = Share {
+                        root: network.rank_at(position),
+                        turn,
+                        via: None,
+                        carrier: Some(member(network, depth, part, turn)),
+                    };
+                    *family = Some(Family::of_share(network, &share, me, self.first_tier(), &self.forms));
+                    left -= 1;
+                }
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+        families.into_iter().flatten().collect()
     }
 }
 

@@ -65,7 +65,7 @@ impl Family {
         };
         for tier in from..network.tiers() {
             let part = network.cluster_of(tier + 1, position);
-            if share.leader(network, tier + 1, part) != position {
+            if share.acting(network, tier, part) != position {
                 continue;
             }
             match share.via {
@@ -114,7 +114,7 @@ impl Family {
         let top = share.leader(network, tier, cluster);
         let mut chief = network.cluster_of(tier + 1, top) - parts.start;
         let me = part - parts.start;
-        let leader = |i: u32| network.rank_at(share.leader(network, tier + 1, parts.start + i));
+        let leader = |i: u32| network.rank_at(share.acting(network, tier, parts.start + i));
         let start = |members: &Range<u32>| network.span(tier + 1, parts.start + members.start).start;
         let end = |members: &Range<u32>| network.span(tier + 1, parts.start + members.end - 1).end;
         let (mut interval, mut handed) = (0..parts.end - parts.start, Vec::new());

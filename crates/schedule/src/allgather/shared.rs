@@ -6,14 +6,14 @@
 //! | messages | p (S − 1) per piece of a block over the outermost level; p (parts − 1) inside each cluster |
 //! | trips | 1 over the outermost level |
 //! | bytes | every block crosses to every other site, and to every other machine of a site, once: the minimum |
-//! | long messages | pieces of all blocks follow each other through all tiers at once; each process of a site carries its block over, and one from each other site on |
+//! | long messages | pieces of all blocks follow each other through all tiers at once; some leaders of each site carry its blocks over |
 //! | restrictions | long results of at most 256 processes: a process has a place in p trees. In one tier of chains it is a ring |
 //! | paper | – |
 
 use crate::choose::Question;
 use crate::cost::Way;
 use crate::script::{Cut, Kind, Script};
-use crate::shares::Sharing;
+use crate::shares::{self, Sharing};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
 use crate::trees::{Load, Trees};
@@ -24,22 +24,26 @@ const MOST: u32 = 256;
 /// Bytes of results from which on blocks go their own ways.
 const LONG: u64 = 64 << 10;
 
-pub(super) fn candidates(question: &Question, network: &Network) -> Option<Strategy> {
+pub(super) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
     if network.tiers() == 0 || network.size() > MOST || question.bytes() <= LONG {
-        return None;
+        return Vec::new();
     }
-    let parts = 0..network.clusters(1);
-    let largest = parts.map(|part| network.span(1, part).len() as u32).max().unwrap_or(1);
-    let trees = Trees {
-        question,
-        network,
-        algorithm: Algorithm::Shared,
-        flows: &[(Way::Down, Load::Piece)],
-        cut: true,
-        any_root: false,
-        sharing: (Sharing::Tops, largest),
+    let strategy = |leaders| {
+        let trees = Trees {
+            question,
+            network,
+            algorithm: Algorithm::Shared,
+            flows: &[(Way::Down, Load::Piece)],
+            cut: true,
+            any_root: false,
+            sharing: (Sharing::Tops, leaders),
+        };
+        trees.strategy(&|_| Vec::new())
     };
-    Some(trees.strategy(&|_| Vec::new()))
+    shares::leaders(question, network, MOST)
+        .into_iter()
+        .map(strategy)
+        .collect()
 }
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
