@@ -11,6 +11,7 @@ use isthmus_topology::{Known, Measured, Origin};
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
+use isthmus_wire::gateway::{FromGateway, Paths, Settled, ToGateway};
 use isthmus_wire::grid::{
     AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Reach, Scheduler, Start, Stream, ToAgent,
     VERSION,
@@ -58,6 +59,16 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "rules",
         run: rules,
         corpus: rule_texts,
+    },
+    Target {
+        name: "trunk",
+        run: isthmus_protocol::trunk::fuzz_trunk,
+        corpus: trunks,
+    },
+    Target {
+        name: "gateway",
+        run: gateway,
+        corpus: gateway_bodies,
     },
     Target {
         name: "hello",
@@ -414,6 +425,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
         certificates: vec![vec![0x30; 9], vec![]],
         places,
         links: Known::default().to_wire(),
+        paths: Paths::default(),
     };
     let messages = [
         ToAgent::Offer {
@@ -494,6 +506,40 @@ fn hello(bytes: &[u8]) {
     if let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>().and_then(Greeting::decode) {
         assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
     }
+}
+
+fn gateway(bytes: &[u8]) {
+    if let Ok(message) = ToGateway::decode(bytes) {
+        assert_eq!(ToGateway::decode(&message.encode()), Ok(message));
+    }
+    if let Ok(message) = FromGateway::decode(bytes) {
+        assert_eq!(FromGateway::decode(&message.encode()), Ok(message));
+    }
+}
+
+fn gateway_bodies() -> Vec<Vec<u8>> {
+    let settled = Settled {
+        area: 1,
+        outward: "10.0.0.1:5".to_owned(),
+        ..Settled::default()
+    };
+    vec![
+        FromGateway::Settled(settled).encode(),
+        ToGateway::Measure(3).encode(),
+        ToGateway::Areas(vec![isthmus_wire::gateway::Area::default()]).encode(),
+    ]
+}
+
+/// What the other end would say: a stream of its own, data on it, its end, an answer.
+fn trunks() -> Vec<Vec<u8>> {
+    let (mut trunk, mut events) = (isthmus_protocol::trunk::Trunk::new(false), Vec::new());
+    trunk.ping(7);
+    let asked = trunk.open(1, 0, 1).map(|_| trunk.output(1 << 16, &mut events));
+    let data = [
+        4, 2, 0, 0, 0, 3, 0, 0, 1, 2, 3, 6, 2, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0,
+    ]
+    .to_vec();
+    vec![[asked.unwrap_or_default(), data].concat()]
 }
 
 fn hellos() -> Vec<Vec<u8>> {

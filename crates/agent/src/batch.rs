@@ -387,10 +387,11 @@ impl Batch {
             FromAgent::Gone => part.gone = true,
             FromAgent::InputCredit(bytes) => self.take_credit(node, bytes),
             message @ (FromAgent::Arrived(_) | FromAgent::Finished { .. }) => self.outbox.send(&message),
-            // Answers to what was asked before; nothing else is asked.
-            FromAgent::Hello(_)
+            // Answers to what was asked before; nothing else is asked, and nodes have no gateway.
+            FromAgent::Gateway(_)
+            | FromAgent::Hello(_)
             | FromAgent::File { .. }
-            | FromAgent::Pong(_)
+            | FromAgent::Pong(..)
             | FromAgent::Queued { .. }
             | FromAgent::Suspended(_) => {}
         }

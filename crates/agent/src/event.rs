@@ -47,6 +47,12 @@ pub(crate) enum Event {
     InputTaken(u32),
     /// Processes that were told to end have had time for it.
     AbortOverdue,
+    /// The gateway says.
+    Gateway(Vec<u8>),
+    /// The gateway has ended.
+    GatewayEnded,
+    /// It is time for another one.
+    GatewayDue,
     /// At the machine's scheduler or a node that it allocated.
     Batch(BatchEvent),
 }
@@ -90,6 +96,7 @@ impl World {
                 .cloned()
                 .unwrap_or_default(),
             authority: self.commit.authority.clone(),
+            paths: self.commit.paths.clone(),
         }))
     }
 }

@@ -8,6 +8,7 @@
 mod batch;
 mod directories;
 mod event;
+mod gateway;
 mod guard;
 mod leave;
 mod link;
@@ -27,7 +28,9 @@ pub use node::run as run_node;
 
 use batch::{Batch, StagedFile};
 use event::Event;
+use gateway::Gateway;
 use isthmus_stage::store::{Incoming, Store};
+use isthmus_wire::gateway::FromGateway;
 use isthmus_wire::grid::{FileState, FromAgent, Hash, Start, ToAgent};
 use link::Outbox;
 use program::Refusal;
@@ -117,6 +120,7 @@ where
         subjob: None,
         batch: None,
         silence: SILENCE,
+        gateway: None,
     };
     let end = agent.work().await;
     leave::leave(agent, end, writing).await;
@@ -156,6 +160,7 @@ struct Agent {
     batch: Option<Batch>,
     /// How long the coordinator may be silent.
     silence: Duration,
+    gateway: Option<Gateway>,
 }
 
 impl Agent {
@@ -205,6 +210,22 @@ impl Agent {
                     batch.handle(event);
                 }
             }
+            Event::Gateway(message) => {
+                if let Some(gateway) = &mut self.gateway {
+                    gateway.said(&message);
+                }
+                self.outbox.send_last(&FromAgent::Gateway(message));
+            }
+            Event::GatewayEnded => {
+                if let Some(gateway) = &mut self.gateway {
+                    gateway.ended();
+                }
+            }
+            Event::GatewayDue => {
+                if let Some(Err(why)) = self.gateway.as_mut().map(Gateway::again) {
+                    self.gateway_failed(why);
+                }
+            }
             Event::InputTaken(bytes) => self.outbox.send(&FromAgent::InputCredit(bytes)),
             event => {
                 if let Some(subjob) = &mut self.subjob {
@@ -230,8 +251,9 @@ impl Agent {
                     });
                 }
             }
+            ToAgent::Gateway(message) => self.tell_gateway(message),
             ToAgent::OutputCredit(bytes) => self.outbox.add_credit(bytes),
-            ToAgent::Ping(number) => self.outbox.send(&FromAgent::Pong(number)),
+            ToAgent::Ping(number) => self.outbox.send(&FromAgent::Pong(number, machine::clock())),
             message => {
                 if let Some(batch) = &self.batch {
                     batch.handle_coordinator(message);
@@ -240,6 +262,20 @@ impl Agent {
                 }
             }
         }
+    }
+
+    fn tell_gateway(&mut self, message: Vec<u8>) {
+        if let Some(gateway) = &self.gateway {
+            return gateway.send(message);
+        }
+        match Gateway::start(&self.binary, &message, &self.sender) {
+            Ok(gateway) => self.gateway = Some(gateway),
+            Err(why) => self.gateway_failed(why),
+        }
+    }
+
+    fn gateway_failed(&self, why: String) {
+        self.outbox.send(&FromAgent::Gateway(FromGateway::Failed(why).encode()));
     }
 
     fn start(&mut self, start: &Start) -> Result<(), Refusal> {

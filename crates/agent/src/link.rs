@@ -13,6 +13,8 @@ use tokio::sync::{Semaphore, mpsc};
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     messages: mpsc::UnboundedSender<Vec<u8>>,
+    /// Goes out when nothing else waits.
+    last: mpsc::UnboundedSender<Vec<u8>>,
     credit: Arc<Semaphore>,
 }
 
@@ -23,19 +25,25 @@ impl Outbox {
         events: mpsc::Sender<Event>,
     ) -> (Self, tokio::task::JoinHandle<()>) {
         let (messages, queue) = mpsc::unbounded_channel();
+        let (last, rest) = mpsc::unbounded_channel();
         let credit = Arc::new(Semaphore::new(OUTPUT_WINDOW as usize));
         let task = tokio::spawn(async move {
-            if write_all(writer, queue).await.is_err() {
+            if write_all(writer, queue, rest).await.is_err() {
                 let _ = events.send(Event::CoordinatorLost).await;
             }
         });
-        (Self { messages, credit }, task)
+        (Self { messages, last, credit }, task)
     }
 
     /// Queues a message.
     pub(crate) fn send(&self, message: &FromAgent) {
         // A failure is noticed by the writing task.
         let _ = self.messages.send(message.encode());
+    }
+
+    /// Queues a message behind all others: data of processes between gateways, bounded by their credit.
+    pub(crate) fn send_last(&self, message: &FromAgent) {
+        let _ = self.last.send(message.encode());
     }
 
     /// Queues output when the coordinator has room for it. False: the job ends, nobody prints any more.
@@ -64,14 +72,25 @@ impl Outbox {
 async fn write_all<W: AsyncWrite + Unpin>(
     mut writer: W,
     mut queue: mpsc::UnboundedReceiver<Vec<u8>>,
+    mut rest: mpsc::UnboundedReceiver<Vec<u8>>,
 ) -> std::io::Result<()> {
     let mut batch = Vec::new();
-    while queue.recv_many(&mut batch, 64).await > 0 {
+    loop {
+        let some = tokio::select! {
+            biased;
+            n = queue.recv_many(&mut batch, 64) => n > 0,
+            Some(message) = rest.recv() => {
+                batch.push(message);
+                true
+            }
+        };
+        if !some {
+            return Ok(());
+        }
         let bytes: Vec<u8> = batch.drain(..).flatten().collect();
         writer.write_all(&bytes).await?;
         writer.flush().await?;
     }
-    Ok(())
 }
 
 /// Reads the coordinator's messages into events until the connection ends.

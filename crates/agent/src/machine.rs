@@ -15,6 +15,12 @@ pub(crate) fn hello() -> AgentHello {
     }
 }
 
+/// Nanoseconds since 1970.
+pub(crate) fn clock() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// This machine as the only node of a subjob.
 pub(crate) fn part(processes: u32) -> Part {
     let AgentHello {

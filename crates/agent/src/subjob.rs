@@ -235,7 +235,14 @@ impl Subjob {
             Event::LauncherEnded { exit, said } => self.handle_launcher_end(exit, &said, outbox),
             Event::ExitOverdue { index } => self.report(index),
             Event::AbortOverdue => self.signal(15),
-            Event::FromCoordinator(_) | Event::CoordinatorLost | Event::InputTaken(_) | Event::Batch(_) => {}
+            // The agent's own.
+            Event::FromCoordinator(_)
+            | Event::CoordinatorLost
+            | Event::InputTaken(_)
+            | Event::Gateway(_)
+            | Event::GatewayEnded
+            | Event::GatewayDue
+            | Event::Batch(_) => {}
         }
     }
 

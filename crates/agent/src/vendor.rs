@@ -89,7 +89,11 @@ impl Tools {
             })
             .collect();
         tokio::spawn(welcome(listener, orders.into(), events.clone()));
-        let child = fork::spawn(&self.command(template, directory, count), &[], &fork::StandardInput::Empty)?;
+        let child = fork::spawn(
+            &self.command(template, directory, count),
+            &[],
+            &fork::StandardInput::Empty,
+        )?;
         let pid = child
             .id()
             .ok_or_else(|| io::Error::other("mpiexec ended before it began"))?;

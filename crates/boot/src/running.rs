@@ -12,7 +12,7 @@ use isthmus_core::world::World;
 use isthmus_engine::{Engine, Policy, Setup, Shared};
 use isthmus_identity::{Identity, KeyPair};
 use isthmus_lock::OneAtATime;
-use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
+use isthmus_net::{ArrivalHook, Config, Listener, PortRange, Prober, Reach};
 use isthmus_shm::ShmTransport;
 use isthmus_topology::{Known, Topology};
 use isthmus_transport::Transport;
@@ -263,7 +263,7 @@ impl Offer {
                 key: None,
             });
         }
-        let listener = Listener::bind(None).map_err(|e| BootError::System(e.to_string()))?;
+        let listener = Listener::bind(ports()?).map_err(|e| BootError::System(e.to_string()))?;
         let key = if reach == "site" {
             None
         } else {
@@ -274,6 +274,18 @@ impl Offer {
             key,
         })
     }
+}
+
+/// Ports that the user allows us to listen on.
+fn ports() -> Result<Option<PortRange>, BootError> {
+    let Ok(text) = std::env::var("ISTHMUS_PORTS") else {
+        return Ok(None);
+    };
+    PortRange::parse(&text).map(Some).ok_or_else(|| {
+        BootError::Environment(format!(
+            "ISTHMUS_PORTS is '{text}', not a range of ports such as 5000-5100"
+        ))
+    })
 }
 
 /// Starts the thread that makes progress inside the site while the program computes.
@@ -346,6 +358,7 @@ fn config(
         _ => None,
     };
     let (topology, me) = (topology.clone(), world.rank);
+    let areas = topology.clone();
     Ok(Config {
         rank: me,
         job: world.job.clone(),
@@ -354,6 +367,8 @@ fn config(
         secret: world.secret,
         identity,
         listener,
+        paths: world.paths.clone(),
+        area: Arc::new(move |peer| areas.clusters_of(peer)[0]),
         dial_time: Config::DIAL_TIME,
         away_time: away_time()?,
     })

@@ -10,6 +10,7 @@ mod adaptor;
 mod background;
 mod compiler;
 mod diagnostic;
+mod doctor;
 mod info;
 mod job;
 mod links;
@@ -40,6 +41,7 @@ enum Verb {
     Signal(sessions::Signal),
     Kill(sessions::Kill),
     Edit(sessions::EditCommand),
+    Doctor(doctor::Doctor),
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
     Adaptor(adaptor::Adaptor),
@@ -50,6 +52,9 @@ enum Verb {
     /// Serve files and what this machine has over standard input and output
     #[command(hide = true)]
     Service,
+    /// Carry connections between processes of different sites, for the agent that started this
+    #[command(hide = true)]
+    Gateway,
     /// Serve the agent that a scheduler started this for
     #[command(hide = true)]
     Node {
@@ -112,6 +117,7 @@ fn isthmus() -> ExitCode {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Job(command) => job::job(&command),
         Verb::Info(arguments) => info::info(&arguments),
+        Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::Links(arguments) => links::links(&arguments),
         Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
         Verb::Ps(arguments) => sessions::ps(&arguments),
@@ -125,6 +131,7 @@ fn isthmus() -> ExitCode {
         Verb::Sites(arguments) => sites::sites(&arguments),
         Verb::Agent => agent(isthmus_agent::run),
         Verb::Service => agent(|_| isthmus_discovery::serve()),
+        Verb::Gateway => agent(|_| isthmus_gateway::run()),
         Verb::Node { words } => agent(|binary| isthmus_agent::run_node(binary, &words)),
     }
 }

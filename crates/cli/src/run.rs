@@ -306,11 +306,15 @@ fn launch(job: Job, launch: &Launch) -> ExitCode {
         background::say_ready(options.session.as_ref().map_or("", Session::name));
     }
     let statistics = std::env::var("ISTHMUS_STATS").is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "no"));
+    let failing = (job.spans_wide_area() && wants_doctor()).then(|| job.clone());
     let outcome = isthmus_launch::run(job, options, terminal);
     if statistics && !outcome.statistics.is_empty() {
         crate::complain(&outcome.statistics.to_string());
         if !outcome.links.is_empty() {
             crate::complain(&crate::links::report(&outcome.links));
+        }
+        if outcome.paths.iter().any(|p| p.path != "none") {
+            crate::complain(&crate::doctor::paths(&outcome.paths));
         }
     }
     for line in outcome.statistics.links(statistics) {
@@ -325,7 +329,33 @@ fn launch(job: Job, launch: &Launch) -> ExitCode {
             let _ = log.write(told(&outcome).as_bytes());
         }
     }
-    report(&outcome)
+    let status = report(&outcome);
+    if let Some(job) = failing.filter(|_| !outcome.began && outcome.problem.is_some() && outcome.status < 128) {
+        let found = plain_options(launch.ssh.as_deref())
+            .ok()
+            .and_then(|options| crate::doctor::after_failure(&job, options));
+        if let Some(words) = found {
+            crate::complain(&format!("isthmus doctor says:\n{}", words.trim_end()));
+        }
+    }
+    status
+}
+
+/// Whether the doctor is called after a start that failed: where somebody reads it, or the user says so.
+fn wants_doctor() -> bool {
+    use std::io::IsTerminal;
+    match std::env::var("ISTHMUS_DOCTOR") {
+        Ok(value) => !matches!(value.as_str(), "" | "0" | "no"),
+        Err(_) => std::io::stderr().is_terminal() && !background::is(),
+    }
+}
+
+/// For what starts no processes.
+pub(crate) fn plain_options(ssh: Option<&str>) -> Result<Options, JobError> {
+    options(&Launch {
+        ssh: ssh.map(str::to_owned),
+        ..Launch::default()
+    })
 }
 
 /// Where the job has its place on this machine. One in the foreground does without if it must.

@@ -48,6 +48,7 @@ use crate::allocation;
 use crate::attributes::{self, Content, Datum, Fate, Request, Shape};
 use crate::error::{JobError, JobErrors, nearest};
 use crate::model::{Contact, Job, Program, Subjob, check_count};
+use crate::network;
 use crate::rsl;
 use crate::rsl::syntax::{Operator, Spec};
 use crate::sites;
@@ -84,8 +85,9 @@ const TOP_KEYS: [&str; 22] = [
     "substitutes",
     "world",
 ];
-const SUBJOB_KEYS: [&str; 31] = [
+const SUBJOB_KEYS: [&str; 34] = [
     "account",
+    "address",
     "appnum",
     "arguments",
     "contact",
@@ -101,6 +103,8 @@ const SUBJOB_KEYS: [&str; 31] = [
     "need",
     "nodes",
     "outputs",
+    "path",
+    "ports",
     "program",
     "queue",
     "requests",
@@ -252,6 +256,10 @@ impl<'a> Document<'a> {
         };
         let count = errors.take(self.tally(table, "count", &site));
         let allocation = errors.take(self.allocation(table, span, &site));
+        let network: Vec<_> = network::KEYS
+            .iter()
+            .filter_map(|(key, _)| errors.take(self.network(table, key, &site)).flatten())
+            .collect();
         let contact = errors.take(match self.text(table, "contact") {
             Ok(Some(contact)) => self.point(Contact::parse(&contact), table, "contact"),
             Ok(None) => self.point(Contact::parse(&site), table, "site"),
@@ -271,7 +279,7 @@ impl<'a> Document<'a> {
             appnum: appnum.unwrap_or(0),
             program: common.program?,
             arguments: common.arguments.unwrap_or_default(),
-            environment: common.environment,
+            environment: [common.environment, network].concat(),
             directory: common.directory,
             stage: common.stage.unwrap_or(true),
             requests: common.requests,
@@ -285,6 +293,13 @@ impl<'a> Document<'a> {
         }
         rsl::ask(&mut subjob);
         Some(subjob)
+    }
+
+    fn network(&self, table: &dyn TableLike, key: &str, site: &str) -> Result<Option<(String, String)>, JobError> {
+        match self.text(table, key)? {
+            Some(value) => self.point(network::variable(site, key, &value), table, key),
+            None => Ok(None),
+        }
     }
 
     fn common(&self, table: &dyn TableLike, above: Common, errors: &mut JobErrors) -> Common {

@@ -32,6 +32,7 @@ pub mod hostfile;
 pub mod links;
 pub mod model;
 pub mod mpiexec;
+pub mod network;
 pub mod numbering;
 pub mod quantity;
 pub mod rsl;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--site` specifications: `NAME`, `NAME:N`, `ALIAS=CONTACT`, `ALIAS=CONTACT:N`, each with `,KEY=VALUE`s for its scheduler:
+//! and how it may be reached ([`crate::network`]):
 //! `lab:16,scheduler=slurm,queue=debug,nodes=2,limit=1h,account=p1,exclusive,directive=--constraint=fast`.
 
 use crate::allocation;
 use crate::attributes::{self, Content, Datum, Request, Shape};
 use crate::error::JobError;
 use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count};
+use crate::network;
 use crate::rsl::syntax::Operator;
 use crate::terms;
 use crate::transfer::Transfers;
@@ -25,6 +27,8 @@ pub struct SiteSpec {
     pub allocation: Option<Allocation>,
     /// On which terms it takes part, and on which MPI.
     pub requests: Vec<Request>,
+    /// How it may be reached, as variables ([`crate::network`]).
+    pub network: Vec<(String, String)>,
 }
 
 impl SiteSpec {
@@ -48,12 +52,14 @@ impl SiteSpec {
         if let Some(count) = count {
             check_count(&name, count)?;
         }
+        let (network, options) = network::split(&name, options)?;
         let (allocation, requests) =
-            options.map_or(Ok((None, Vec::new())), |o| options_of(&name, o, known(contact)))?;
+            options.map_or(Ok((None, Vec::new())), |o| options_of(&name, &o, known(contact)))?;
         Ok(Self {
             contact: Contact::parse(contact)?,
             allocation,
             requests,
+            network,
             name,
             count,
         })
@@ -86,6 +92,7 @@ pub fn job_of_sites(sites: &[SiteSpec], total: Option<u32>, template: &Subjob) -
         count,
         allocation: site.allocation.clone(),
         requests: requests(site, template),
+        environment: [template.environment.clone(), site.network.clone()].concat(),
         ..template.clone()
     });
     Job::new(subjobs.collect())
@@ -276,6 +283,7 @@ mod tests {
                 count: Some(4),
                 allocation: None,
                 requests: Vec::new(),
+                network: vec![],
             }
         );
         assert_eq!(
@@ -286,6 +294,7 @@ mod tests {
                 count: Some(2),
                 allocation: None,
                 requests: Vec::new(),
+                network: vec![],
             }
         );
         let lab = SiteSpec {
@@ -294,6 +303,7 @@ mod tests {
             count: None,
             allocation: None,
             requests: Vec::new(),
+            network: vec![],
         };
         assert_eq!(spec("lab=me@lab"), lab);
         assert_eq!(spec("[::1]").count, None);

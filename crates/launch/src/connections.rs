@@ -5,6 +5,7 @@
 use crate::coordinator::Event;
 use crate::site::{Shared, Site};
 use isthmus_job::Subjob;
+use isthmus_wire::gateway::ToGateway;
 use isthmus_wire::grid::{Input, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use tokio::sync::{mpsc, watch};
 struct Connection {
     subjob: usize,
     commands: mpsc::UnboundedSender<Vec<u8>>,
+    /// For what goes when nothing else waits.
+    last: mpsc::UnboundedSender<Vec<u8>>,
     leaving: watch::Sender<bool>,
     open: bool,
     /// Ticks since the agent was last heard.
@@ -44,8 +47,10 @@ impl Connections {
     }
 
     /// Begins to reach a site for a subjob; one that it has is told to end.
-    pub(crate) fn start(&mut self, number: usize, subjob: Subjob, input: Input) {
+    /// `gateway`: the first message to the gateway that its agent shall start.
+    pub(crate) fn start(&mut self, number: usize, subjob: Subjob, input: Input, gateway: Option<Vec<u8>>) {
         let (commands, queue) = mpsc::unbounded_channel();
+        let (last, rest) = mpsc::unbounded_channel();
         let (leaving, seen) = watch::channel(false);
         let connection = self.all.len();
         let site = Site {
@@ -56,10 +61,13 @@ impl Connections {
             shared: Arc::clone(&self.shared),
             events: self.events.clone(),
             leaving: seen,
+            gateway,
+            last: rest,
         };
         self.all.push(Connection {
             subjob: number,
             commands,
+            last,
             leaving,
             open: true,
             silent: 0,
@@ -136,6 +144,16 @@ impl Connections {
 
     pub(crate) fn send(&self, subjob: usize, message: &ToAgent) {
         self.send_on(self.current[subjob], message);
+    }
+
+    /// Sends a message of a gateway; data of processes go when nothing else waits.
+    pub(crate) fn send_gateway(&self, subjob: usize, message: &ToGateway) {
+        let to = &self.all[self.current[subjob]];
+        let queue = match message {
+            ToGateway::Relay(_) => &to.last,
+            _ => &to.commands,
+        };
+        let _ = queue.send(ToAgent::Gateway(message.encode()).encode());
     }
 
     /// Tells all agents, those that are about to leave as well.

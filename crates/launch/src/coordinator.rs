@@ -11,6 +11,7 @@ use crate::files::Directories;
 use crate::input::{InputTo, Source};
 use crate::links::{JobLinks, LinkOptions};
 use crate::output::{Files, Place};
+use crate::paths::{Crossings, Messages};
 use crate::question::{self, Questions};
 use crate::session::Session;
 use crate::sharing::Access;
@@ -76,7 +77,11 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
         Ok(parts) => parts,
         Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
     };
-    let mut coordinator = Coordinator::new(job, options, session, name, printer, credentials, sender);
+    let crossings = match Crossings::new(&name, &job, &options) {
+        Ok(crossings) => crossings,
+        Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
+    };
+    let mut coordinator = Coordinator::new((job, crossings), options, session, name, printer, credentials, sender);
     coordinator.start();
     coordinator.work(&mut events).await;
     coordinator.stage_out(&mut events).await;
@@ -167,6 +172,10 @@ struct Coordinator {
     interactive_input: InputTo,
     /// Once the processes begin.
     known_links: Option<JobLinks>,
+    /// Ways between local areas.
+    crossings: Crossings,
+    /// Subjobs that are to begin as soon as the ways are settled.
+    committing: Vec<Vec<usize>>,
     machine: Coallocation,
     known: Vec<Known>,
     connections: Connections,
@@ -189,7 +198,7 @@ struct Coordinator {
 
 impl Coordinator {
     fn new(
-        job: Job,
+        (job, crossings): (Job, Crossings),
         options: Options,
         session: Option<Session>,
         name: String,
@@ -212,6 +221,7 @@ impl Coordinator {
             job: name.clone(),
             access: Access::new(&options.binary, &options.ssh, options.terminal),
             directories: Directories::default(),
+            examine: false,
             options,
         });
         let options = &shared.options;
@@ -222,6 +232,8 @@ impl Coordinator {
             terminal: options.terminal,
             interactive_input: options.input,
             known_links: None,
+            crossings,
+            committing: Vec::new(),
             machine: Coallocation::new(&job, watch),
             known: known.collect(),
             subjobs: job.subjobs().to_vec(),
@@ -249,7 +261,9 @@ impl Coordinator {
         self.tell(&JobEvent::begin(&self.name, self.job.processes(), &names));
         let inputs = self.inputs();
         for (number, input) in inputs.into_iter().enumerate() {
-            self.connections.start(number, self.subjobs[number].clone(), input);
+            let gateway = self.crossings.open(number);
+            self.connections
+                .start(number, self.subjobs[number].clone(), input, gateway);
         }
         self.tell_states();
         self.show_progress();
@@ -294,13 +308,21 @@ impl Coordinator {
                 }
             }
             let deadline = self.machine.deadline().map(|d| self.began + d);
+            let waiting = !self.committing.is_empty();
+            let settling = self.crossings.unsettled_until().filter(|_| waiting);
             tokio::select! {
                 Some(event) = events.recv() => self.handle(event),
                 () = until(deadline) => self.machine.handle_time(self.began.elapsed()),
+                () = until(settling.map(Instant::from_std)) => {}
                 _ = ticker.tick() => self.tick(),
             }
             while let Some(action) = self.machine.poll_action() {
                 self.act(action);
+            }
+            if !self.committing.is_empty() && self.crossings.unsettled_until().is_none() {
+                for sites in std::mem::take(&mut self.committing) {
+                    self.commit(&sites);
+                }
             }
             self.tell_states();
         }
@@ -364,6 +386,8 @@ impl Coordinator {
         Outcome {
             notice: links.and_then(JobLinks::keep),
             links: links.map(JobLinks::report).unwrap_or_default(),
+            paths: self.crossings.report(),
+            began: self.known_links.is_some(),
             status: verdict.status,
             problem: verdict.problem,
             hint: verdict.hint,
@@ -414,7 +438,7 @@ impl Coordinator {
                 self.machine.handle_staging(site, now);
             }
             SiteEvent::Hello(host) => {
-                self.connections.set_host(connection, host);
+                self.connections.set_host(connection, host.host);
                 self.known[site].detail.clear();
                 self.machine.handle_staging(site, now);
             }
@@ -484,8 +508,21 @@ impl Coordinator {
                     self.machine.handle_aborted(site, index, code, &reason, now);
                 }
             }
+            FromAgent::Gateway(message) => {
+                let (messages, problem) = self.crossings.said(site, &message);
+                self.tell_gateways(&messages);
+                if let Some(problem) = problem {
+                    self.notice(problem);
+                }
+            }
             // Answers to what the site task asked; a late one changes nothing.
-            FromAgent::Pong(_) | FromAgent::Hello(_) | FromAgent::File { .. } | FromAgent::Gone => {}
+            FromAgent::Pong(..) | FromAgent::Hello(_) | FromAgent::File { .. } | FromAgent::Gone => {}
+        }
+    }
+
+    fn tell_gateways(&self, messages: &Messages) {
+        for (site, message) in messages {
+            self.connections.send_gateway(*site, message);
         }
     }
 
@@ -538,7 +575,7 @@ impl Coordinator {
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Commit(sites) => self.commit(&sites),
+            Action::Commit(sites) => self.committing.push(sites),
             Action::Dismiss(sites) => {
                 for site in sites {
                     self.connections.send(site, &ToAgent::Dismiss);
@@ -548,9 +585,13 @@ impl Coordinator {
             Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
             Action::Ask { site, problem, hint } => self.ask(site, &problem, &hint),
             Action::Settled { site } => self.settle(site, "is there now"),
-            Action::Abort { code, reason } => self.connections.send_all(&ToAgent::Abort { code, reason }),
+            Action::Abort { code, reason } => {
+                self.committing.clear();
+                self.connections.send_all(&ToAgent::Abort { code, reason });
+            }
             Action::Signal(signal) => self.connections.send_all(&ToAgent::Signal(signal)),
             Action::Leave => {
+                self.committing.clear();
                 self.leaving = true;
                 self.connections.end_all();
             }
@@ -560,6 +601,10 @@ impl Coordinator {
     fn commit(&mut self, sites: &[usize]) {
         match self.world(sites) {
             Ok(world) => {
+                if self.known_links.is_none() {
+                    let messages = self.crossings.place(sites, &world.places);
+                    self.tell_gateways(&messages);
+                }
                 for (&site, commit) in sites.iter().zip(world.commits) {
                     self.connections.send(site, &ToAgent::Commit(Box::new(commit)));
                 }
@@ -598,11 +643,18 @@ impl Coordinator {
             further = Credentials::new(&self.name, self.job.spans_wide_area()).map_err(|e| e.to_string())?;
             &further
         };
-        worlds::world(&job, machines, &hosts, credentials, &self.link_options)
+        // Gateways serve the first world; processes of others connect by themselves.
+        let paths = if self.known_links.is_none() {
+            self.crossings.paths(sites)
+        } else {
+            Vec::new()
+        };
+        worlds::world(&job, machines, &hosts, credentials, &self.link_options, &paths)
     }
 
     fn drop_site(&mut self, site: usize, problem: &str) {
         self.connections.end_subjob(site);
+        self.crossings.leave(site);
         self.questions_settled(site);
         let name = &self.subjobs[site].site;
         self.tell(&JobEvent::drop(name, problem));
@@ -633,7 +685,9 @@ impl Coordinator {
             InputTo::First => Input::One(0),
             InputTo::All | InputTo::Nobody => Input::All,
         };
-        self.connections.start(site, subjob, input);
+        self.crossings.leave(site);
+        let gateway = self.crossings.open(site);
+        self.connections.start(site, subjob, input, gateway);
     }
 
     fn pass_input(&mut self, source: usize, bytes: Vec<u8>) {

@@ -18,12 +18,14 @@ mod console;
 mod control;
 mod coordinator;
 mod credentials;
+mod doctor;
 mod events;
 mod fetch;
 mod files;
 mod input;
 mod links;
 mod output;
+mod paths;
 mod question;
 mod remote;
 mod service;
@@ -47,6 +49,9 @@ pub use remote::{Remote, Seen, Tally};
 pub use session::Session;
 pub use sharing::Access;
 pub use statistics::Statistics;
+
+pub use doctor::{Examination, SiteReport, is_our_version};
+pub use paths::{PathReport, Policy};
 
 use isthmus_job::Job;
 use isthmus_job::catalogue::Catalogue;
@@ -93,6 +98,8 @@ pub struct Options {
 pub struct Outcome {
     /// Exit status of the job.
     pub status: i32,
+    /// Whether the processes ever began.
+    pub began: bool,
     /// What went wrong.
     pub problem: Option<String>,
     /// What to do about it; may be empty.
@@ -101,6 +108,8 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// What is known of the links between its local areas.
     pub links: Vec<LinkReport>,
+    /// How its local areas are connected.
+    pub paths: Vec<PathReport>,
     /// What the user should know beside that.
     pub notice: Option<String>,
 }
@@ -119,6 +128,17 @@ pub fn run(job: Job, options: Options, console: impl Console) -> Outcome {
     // A read of standard input may hang for ever in a thread of its own; nobody waits for it.
     runtime.shutdown_background();
     outcome
+}
+
+/// Finds out what is there and how it is connected, without starting anything but agents and gateways.
+///
+/// # Errors
+/// What this machine lacks for that.
+pub fn examine(job: &Job, options: Options) -> std::io::Result<Examination> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let found = runtime.block_on(doctor::examine(job, options));
+    runtime.shutdown_background();
+    found
 }
 
 impl Outcome {

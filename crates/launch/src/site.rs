@@ -10,7 +10,7 @@ use crate::sharing::Access;
 use crate::staging::{self, Staged};
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::grid::{FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
+use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     /// Directories of subjobs that have files.
     pub(crate) directories: Directories,
+    /// Nothing is to be started: only what is there and how it is connected is of interest.
+    pub(crate) examine: bool,
 }
 
 /// What a site task tells the coordinator.
@@ -34,8 +36,8 @@ pub(crate) enum SiteEvent {
     Progress,
     /// Files are on their way: how far.
     Staging(String),
-    /// The agent runs, on this host.
-    Hello(String),
+    /// The agent runs, on this machine.
+    Hello(Box<AgentHello>),
     /// It has been told to start.
     Serving,
     /// The agent says.
@@ -56,20 +58,25 @@ pub(crate) struct Site {
     pub(crate) shared: Arc<Shared>,
     pub(crate) events: mpsc::UnboundedSender<Event>,
     pub(crate) leaving: watch::Receiver<bool>,
+    /// First message to the gateway that this site's agent shall start.
+    pub(crate) gateway: Option<Vec<u8>>,
+    /// Messages that go when no other waits.
+    pub(crate) last: mpsc::UnboundedReceiver<Vec<u8>>,
 }
 
 impl Site {
     /// Runs until the connection is closed.
-    pub(crate) async fn run(self, commands: mpsc::UnboundedReceiver<Vec<u8>>) {
+    pub(crate) async fn run(mut self, commands: mpsc::UnboundedReceiver<Vec<u8>>) {
         let mut leaving = self.leaving.clone();
         let opened = tokio::select! {
             opened = self.open() => opened,
             _ = leaving.wait_for(|l| *l) => Err(Failure::new("the job ended before the site was there", "")),
         };
+        let last = std::mem::replace(&mut self.last, mpsc::unbounded_channel().1);
         let failure = match opened {
             Ok((mut link, client)) => {
                 self.tell(SiteEvent::Serving);
-                self.carry(&mut link, client, commands).await
+                self.carry(&mut link, client, commands, last).await
             }
             Err(failure) => failure,
         };
@@ -121,7 +128,13 @@ impl Site {
         }
         client.establish();
         let architecture = hello.architecture.clone();
-        self.tell(SiteEvent::Hello(hello.host.clone()));
+        self.tell(SiteEvent::Hello(Box::new(hello.clone())));
+        if let Some(first) = &self.gateway {
+            link.send(&ToAgent::Gateway(first.clone())).await?;
+        }
+        if self.shared.examine {
+            return Ok(());
+        }
         let program = self.subjob.program.for_architecture(&architecture).ok_or_else(|| {
             let known: Vec<_> = self.subjob.program.by_architecture.keys().map(String::as_str).collect();
             Failure::new(
@@ -228,10 +241,10 @@ impl Site {
             name: file.name.clone(),
         })
         .await?;
-        let mut state = link.receive_file().await?;
+        let mut state = self.receive_file(link).await?;
         if state == FileState::Wanted {
             self.send_content(link, &file).await?;
-            state = link.receive_file().await?;
+            state = self.receive_file(link).await?;
         }
         match state {
             FileState::Here(path) => Ok(path),
@@ -240,6 +253,17 @@ impl Site {
                 "check the space and rights in ~/.cache at the site",
             )),
             FileState::Wanted => Err(out_of_turn()),
+        }
+    }
+
+    async fn receive_file(&self, link: &mut Link) -> Result<FileState, Failure> {
+        loop {
+            match link.receive().await? {
+                FromAgent::File { state, .. } => return Ok(state),
+                // The gateway does not wait for files.
+                message @ FromAgent::Gateway(_) => self.tell(SiteEvent::Message(message)),
+                _ => return Err(out_of_turn()),
+            }
         }
     }
 
@@ -270,6 +294,7 @@ impl Site {
         link: &mut Link,
         mut client: Client,
         mut commands: mpsc::UnboundedReceiver<Vec<u8>>,
+        mut last: mpsc::UnboundedReceiver<Vec<u8>>,
     ) -> Failure {
         let Link {
             reader,
@@ -277,7 +302,13 @@ impl Site {
             deframer,
         } = link;
         let writing = async {
-            while let Some(bytes) = commands.recv().await {
+            loop {
+                let bytes = tokio::select! {
+                    biased;
+                    bytes = commands.recv() => bytes,
+                    Some(bytes) = last.recv() => Some(bytes),
+                };
+                let Some(bytes) = bytes else { break };
                 if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
                     break;
                 }
@@ -331,13 +362,6 @@ impl Link {
 
     async fn receive(&mut self) -> Result<FromAgent, Failure> {
         next(&mut self.reader, &mut self.deframer).await
-    }
-
-    async fn receive_file(&mut self) -> Result<FileState, Failure> {
-        match self.receive().await? {
-            FromAgent::File { state, .. } => Ok(state),
-            _ => Err(out_of_turn()),
-        }
     }
 }
 

@@ -5,12 +5,16 @@ use crate::credentials::Credentials;
 use crate::links::{JobLinks, LinkOptions};
 use isthmus_job::Job;
 use isthmus_job::numbering::{self, Machine};
+use isthmus_wire::gateway::Paths;
 use isthmus_wire::grid::Commit;
+use isthmus_wire::place::PlaceTable;
 
 /// What opens the barrier at each subjob of a world, and what is known of its links.
 pub(crate) struct World {
     pub(crate) commits: Vec<Commit>,
     pub(crate) links: JobLinks,
+    /// Who is where.
+    pub(crate) places: PlaceTable,
     /// What the user should know.
     pub(crate) notice: Option<String>,
 }
@@ -22,6 +26,7 @@ pub(crate) fn world(
     hosts: &[String],
     credentials: &Credentials,
     links: &LinkOptions,
+    paths: &[Paths],
 ) -> Result<World, String> {
     let places = numbering::place_table(job, &machines).ok_or("the place table is incomplete")?;
     let authority = credentials.authority();
@@ -41,7 +46,13 @@ pub(crate) fn world(
             certificates: certificates.collect::<Result<_, _>>()?,
             places: places.clone(),
             links: table.clone(),
+            paths: paths.get(subjob as usize).cloned().unwrap_or_default(),
         });
     }
-    Ok(World { commits, links, notice })
+    Ok(World {
+        commits,
+        links,
+        places,
+        notice,
+    })
 }

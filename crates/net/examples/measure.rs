@@ -183,6 +183,8 @@ fn begin(rank: u32, plan: &Plan, port: &Sender<u16>, ports: &Receiver<[u16; 2]>)
         secret: [1; 32],
         identity: Some(Identity::new("measure", rank, &key, &certificate, plan.authority.certificate()).unwrap()),
         listener,
+        paths: Default::default(),
+        area: Arc::new(|peer| peer),
         dial_time: Config::DIAL_TIME,
         away_time: Config::AWAY_TIME,
     })

@@ -8,16 +8,24 @@ use isthmus_wire::hello::{
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
+/// Chosen at random.
 type Nonce = [u8; 32];
 
 /// What both sides of every handshake of this process have in common.
-pub(crate) struct Prover {
+pub struct Prover {
     key: hmac::Key,
     job: String,
 }
 
+impl std::fmt::Debug for Prover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Prover({})", self.job)
+    }
+}
+
 impl Prover {
-    pub(crate) fn new(secret: &[u8; 32], job: &str) -> Self {
+    /// For this job.
+    pub fn new(secret: &[u8; 32], job: &str) -> Self {
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, secret),
             job: job.to_owned(),
@@ -48,21 +56,23 @@ impl Prover {
 
 /// Who dials whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ends {
-    pub(crate) from: Peer,
-    pub(crate) to: Peer,
+pub struct Ends {
+    /// The dialler.
+    pub from: Peer,
+    /// Whom it wants.
+    pub to: Peer,
 }
 
 /// The dialler between its knock and the answer.
 #[derive(Debug)]
-pub(crate) struct Knocked {
+pub struct Knocked {
     ends: Ends,
     nonce: Nonce,
 }
 
 impl Knocked {
     /// The first message, and what is needed to understand the answer.
-    pub(crate) fn new(prover: &Prover, ends: Ends) -> Option<(Self, [u8; KNOCK_BYTES])> {
+    pub fn new(prover: &Prover, ends: Ends) -> Option<(Self, [u8; KNOCK_BYTES])> {
         let nonce = random()?;
         let proof = prover.prove(KNOCK, ends, &nonce, &[0; 32]);
         let knock = Knock {
@@ -75,7 +85,7 @@ impl Knocked {
     }
 
     /// The reply to a good answer; `None` to a wrong one.
-    pub(crate) fn reply(&self, prover: &Prover, answer: &[u8; ANSWER_BYTES], verdict: u8) -> Option<[u8; REPLY_BYTES]> {
+    pub fn reply(&self, prover: &Prover, answer: &[u8; ANSWER_BYTES], verdict: u8) -> Option<[u8; REPLY_BYTES]> {
         let acceptor: Nonce = answer[..32].try_into().ok()?;
         if !prover.check(ANSWER, self.ends, &self.nonce, &acceptor, &answer[32..]) {
             return None;
@@ -88,8 +98,9 @@ impl Knocked {
 
 /// The acceptor between its answer and the reply.
 #[derive(Debug)]
-pub(crate) struct Answered {
-    pub(crate) ends: Ends,
+pub struct Answered {
+    /// Who dials whom.
+    pub ends: Ends,
     dialler: Nonce,
     acceptor: Nonce,
 }
@@ -97,12 +108,17 @@ pub(crate) struct Answered {
 impl Answered {
     /// The answer to a knock of this job for this rank; `None` to any other.
     pub(crate) fn new(prover: &Prover, me: Peer, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
+        Self::to_anybody(prover, bytes).filter(|(answered, _)| answered.ends.to == me)
+    }
+
+    /// As [`Answered::new`], whomever the knock is for.
+    pub fn to_anybody(prover: &Prover, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
         let knock = Knock::decode(bytes)?;
         let ends = Ends {
             from: knock.from,
             to: knock.to,
         };
-        if ends.to != me || ends.from == me || !prover.check(KNOCK, ends, &knock.nonce, &[0; 32], &knock.proof) {
+        if ends.to == ends.from || !prover.check(KNOCK, ends, &knock.nonce, &[0; 32], &knock.proof) {
             return None;
         }
         let acceptor = random()?;
@@ -120,7 +136,7 @@ impl Answered {
     }
 
     /// The verdict in a good reply; `None` of a wrong one.
-    pub(crate) fn verdict(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
+    pub fn verdict(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
         let good = prover.check(REPLY, self.ends, &self.dialler, &self.acceptor, &reply[..32]);
         (good && reply[32] <= USE).then_some(reply[32])
     }

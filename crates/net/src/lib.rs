@@ -45,7 +45,7 @@ mod wide;
 mod writing;
 
 pub use addresses::local_addresses;
-pub use hello::fuzz_hello;
+pub use hello::{Answered, Ends, Knocked, Prover, fuzz_hello};
 pub use link::{ArrivalHook, Measurements, Prober, Traffic};
 pub use listener::{Listener, PortRange};
 pub use meter::Estimate;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use isthmus_identity::Identity;
 use isthmus_transport::Peer;
+use isthmus_wire::gateway::Paths;
 use isthmus_wire::place::PlaceTable;
 
 use crate::link::{Handle, Link};
@@ -42,6 +43,10 @@ pub struct Config {
     pub identity: Option<Identity>,
     /// Bound before the agent was told its port.
     pub listener: Listener,
+    /// What is known of ways to other areas, and the gateway of ours.
+    pub paths: Paths,
+    /// Local area of each rank.
+    pub area: Arc<dyn Fn(Peer) -> u32 + Send + Sync>,
     /// How long to try to reach a peer before it counts as lost. Default [`Config::DIAL_TIME`].
     pub dial_time: Duration,
     /// How long a peer at another site may stay away, once it was reached, before it counts as lost. Default [`Config::AWAY_TIME`].

@@ -5,6 +5,7 @@
 //! * [`credit`]: how much a sender may send unasked, so that unexpected messages take bounded memory.
 //! * [`channel`]: numbered segments that survive the connections that carry them.
 //! * [`choice`]: which protocol a message uses.
+//! * [`trunk`]: many streams on one connection between two gateways.
 #![forbid(unsafe_code)]
 
 pub mod channel;
@@ -12,3 +13,4 @@ pub mod choice;
 pub mod credit;
 mod links;
 pub mod matching;
+pub mod trunk;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running testbed.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -186,7 +186,7 @@ impl Testbed {
         let deadline = Instant::now() + SSHD_START;
         for description in &self.description.hosts {
             let host = Host::attach(description.clone(), self.directory())?;
-            let address = SocketAddr::from((description.address, 22));
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 22));
             while host
                 .in_network(|| TcpStream::connect_timeout(&address, Duration::from_secs(1)))?
                 .is_err()
@@ -270,8 +270,7 @@ fn build(
     for site in 0..topology.sites.len() {
         let gateway = Holder::gateway()?;
         let local: Vec<_> = plans.iter().zip(&hosts).filter(|(plan, _)| plan.site == site).collect();
-        let links = topology.sites[site].local.is_some();
-        devices.push(network::wire_site(site, &gateway, &local, links)?);
+        devices.push(network::wire_site(site, &gateway, &local, topology)?);
         gateways.push(gateway);
     }
     for (plan, holder) in plans.iter().zip(&hosts) {
@@ -280,7 +279,7 @@ fn build(
             .local
             .as_ref()
             .map(|_| plans.iter().filter(own).collect());
-        network::configure_host(plan, holder, &topology.congestion, neighbours.as_deref())?;
+        network::configure_host(plan, holder, topology, neighbours.as_deref())?;
     }
     let (capture, tap) = options.capture.as_deref().map(Capture::start).transpose()?.unzip();
     let forwarder = Forwarder::start(devices, topology, tap.as_ref())?;
@@ -293,6 +292,7 @@ fn describe(topology: &Topology, plans: &[HostPlan], holders: &[Holder], limits:
         site: topology.sites[plan.site].name.clone(),
         machine: plan.machine.clone(),
         address: plan.address,
+        reached: plan.reached,
         holder: holder.pid(),
     };
     Description {

@@ -8,6 +8,7 @@
 //! due times are absolute, so a late wake-up costs no throughput, and the processors are free for the hosts.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -23,7 +24,7 @@ use crate::error::Error;
 use crate::packet::{self, Burst};
 use crate::shaper::{FRAMING, Shaper, Verdict};
 use crate::stats::{Counters, LinkReport};
-use crate::topology::{LinkSpec, Topology, place_of};
+use crate::topology::{LinkSpec, Topology, place_of, place_of6};
 
 /// The part of a wait that is spun, in nanoseconds: how late a timer may wake a sleeper.
 const SPIN: u64 = 60_000;
@@ -395,8 +396,11 @@ impl Port {
     }
 
     fn accept(&mut self, frame: &[u8]) {
-        let place = |address: Option<[u8; 4]>| address.and_then(place_of);
-        let ends = place(packet::source(frame)).zip(place(packet::destination(frame)));
+        let place = |address| match address {
+            IpAddr::V4(four) => place_of(four.octets()),
+            IpAddr::V6(six) => place_of6(six.octets()),
+        };
+        let ends = packet::ends(frame).and_then(|(from, to)| place(from).zip(place(to)));
         let line = ends.and_then(|(from, to)| self.lines.between(from, to));
         let (Some(burst), Some(line)) = (Burst::of(frame), line) else {
             return;

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
@@ -57,10 +57,16 @@ impl Host {
         &self.description.name
     }
 
-    /// Its address on the LAN; every other host reaches it there.
+    /// Its IPv4 address on the LAN.
     #[must_use]
     pub fn address(&self) -> Ipv4Addr {
         self.description.address
+    }
+
+    /// The address at which other hosts reach it: of IPv6 where its site has nothing else.
+    #[must_use]
+    pub fn reached(&self) -> IpAddr {
+        self.description.reached
     }
 
     /// Its home directory, as seen from outside too.
@@ -250,7 +256,7 @@ pub(crate) fn furnish(state: &Path, plan: &HostPlan, hosts: &[HostPlan], user: &
 fn hosts_file(hosts: &[HostPlan]) -> String {
     let mut text = String::from("127.0.0.1 localhost\n");
     for host in hosts {
-        text.push_str(&format!("{} {}\n", host.address, host.name));
+        text.push_str(&format!("{} {}\n", host.reached, host.name));
     }
     text
 }

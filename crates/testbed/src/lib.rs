@@ -25,6 +25,7 @@
 
 #![deny(unsafe_code)]
 
+mod access;
 mod bed;
 mod capture;
 mod check;
@@ -46,6 +47,7 @@ mod sys;
 mod topology;
 mod units;
 
+pub use access::{Access, Kind};
 pub use bed::{Options, Testbed};
 pub use check::{CheckPlan, CheckRow, check};
 pub use control::{Client, Reply, Request, serve};

@@ -18,13 +18,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
+use crate::access::Kind;
 use crate::error::Error;
 use crate::host::Holder;
 use crate::sys::{Namespaces, open_tun};
-use crate::topology::{HostPlan, gateway_address};
+use crate::topology::{HostPlan, Topology, address6, gateway_address, tunnel_address};
 
 /// Name of the device that leads to the wide area.
 const WIDE: &str = "wide";
+/// Number of a gateway among the hosts of its site.
+const GATEWAY: usize = 254;
+/// What looks like an address of the host and leads nowhere.
+const DEAD_END: &str = "172.17.0.1/16";
 /// Routing table of a gateway for what comes from its LAN, where the machines of the site have links.
 const FROM_LAN: &str = "100";
 
@@ -33,12 +38,16 @@ pub(crate) fn wire_site(
     site: usize,
     gateway: &Holder,
     hosts: &[(&HostPlan, &Holder)],
-    local_links: bool,
+    topology: &Topology,
 ) -> Result<OwnedFd, Error> {
+    let (access, six) = (&topology.sites[site].access, topology.has_ipv6());
     let namespaces = Namespaces::of(gateway.pid(), false)?;
     let device = namespaces.in_network(|| {
-        quieten();
+        quieten(six);
         set("net/ipv4/ip_forward", "1")?;
+        if six {
+            set("net/ipv6/conf/all/forwarding", "1")?;
+        }
         open_tun(WIDE)
     })??;
     let mut script = format!(
@@ -46,7 +55,7 @@ pub(crate) fn wire_site(
          link set {WIDE} mtu 1500 txqueuelen 2000 up\nroute add default dev {WIDE}\n",
         gateway_address(site)
     );
-    if local_links {
+    if topology.sites[site].local.is_some() {
         let _ = write!(
             script,
             "route add default dev {WIDE} table {FROM_LAN}\nrule add iif lan lookup {FROM_LAN}\n"
@@ -59,7 +68,37 @@ pub(crate) fn wire_site(
             holder.pid()
         );
     }
-    ip(&namespaces, &script, &format!("wire the site of number {site}"))?;
+    if six {
+        let _ = write!(
+            script,
+            "addr add {}/64 dev lan nodad\nroute add fd00::/16 dev {WIDE}\n",
+            address6(site, GATEWAY)
+        );
+    }
+    if access.kind == Kind::Interfaces {
+        for (number, (plan, _)) in (1..).zip(hosts) {
+            let _ = writeln!(
+                script,
+                "route add {} via {} dev lan onlink",
+                tunnel_address(site, number),
+                plan.address
+            );
+        }
+    }
+    let doing = format!("wire the site of number {site}");
+    batch(&namespaces, "ip", &["-batch", "-"], &script, &doing)?;
+    let jump = hosts
+        .iter()
+        .position(|(plan, _)| Some(&plan.name) == hosts.first().and_then(|(p, _)| p.jump.as_ref()));
+    if let Some(rules) = access.rules(site, WIDE, jump.map(|index| index + 1)) {
+        batch(
+            &namespaces,
+            "nft",
+            &["-f", "-"],
+            &rules,
+            &format!("set up the firewall \"{access}\""),
+        )?;
+    }
     Ok(device)
 }
 
@@ -68,20 +107,44 @@ pub(crate) fn wire_site(
 pub(crate) fn configure_host(
     plan: &HostPlan,
     holder: &Holder,
-    congestion: &str,
+    topology: &Topology,
     neighbours: Option<&[&HostPlan]>,
 ) -> Result<(), Error> {
     let namespaces = Namespaces::of(holder.pid(), false)?;
+    let (congestion, kind, six) = (
+        &topology.congestion,
+        topology.sites[plan.site].access.kind,
+        topology.has_ipv6(),
+    );
     namespaces.in_network(|| {
-        quieten();
+        quieten(six);
         // Where the setting is refused the route attribute below still holds for the wide area.
         let _ = set("net/ipv4/tcp_congestion_control", congestion);
     })?;
     let gateway = gateway_address(plan.site);
-    let mut script = format!(
-        "link set lo up\nlink set eth0 up\naddr add {}/24 dev eth0",
-        plan.address
-    );
+    let doing = format!("configure the network of {}", plan.name);
+    let mut script = String::from("link set lo up\nlink set eth0 up\n");
+    if six {
+        let _ = write!(
+            script,
+            "addr add {}/64 dev eth0 nodad\nroute add fd00::/16 via {}\n",
+            plan.address6,
+            address6(plan.site, GATEWAY)
+        );
+    }
+    if kind == Kind::Ipv6 {
+        return batch(&namespaces, "ip", &["-batch", "-"], &script, &doing);
+    }
+    if kind == Kind::Interfaces {
+        let number = usize::from(plan.address.octets()[3]);
+        let _ = write!(
+            script,
+            "link add docker0 type bridge\nlink set docker0 up\naddr add {DEAD_END} dev docker0\n\
+             link add vpn0 type bridge\nlink set vpn0 up\naddr add {}/32 dev vpn0\n",
+            tunnel_address(plan.site, number)
+        );
+    }
+    let _ = write!(script, "addr add {}/24 dev eth0", plan.address);
     match neighbours {
         None => script.push('\n'),
         Some(neighbours) => {
@@ -92,13 +155,17 @@ pub(crate) fn configure_host(
         }
     }
     let _ = writeln!(script, "route add default via {gateway} congctl {congestion}");
-    ip(&namespaces, &script, &format!("configure the network of {}", plan.name))
+    batch(&namespaces, "ip", &["-batch", "-"], &script, &doing)
 }
 
-/// No IPv6 chatter and no reverse-path surprises; absent settings are as good.
-fn quieten() {
-    let _ = set("net/ipv6/conf/all/disable_ipv6", "1");
-    let _ = set("net/ipv6/conf/default/disable_ipv6", "1");
+/// No IPv6 where nobody wants it, and no reverse-path surprises; absent settings are as good.
+fn quieten(six: bool) {
+    let disable = if six { "0" } else { "1" };
+    let _ = set("net/ipv6/conf/all/disable_ipv6", disable);
+    let _ = set("net/ipv6/conf/default/disable_ipv6", disable);
+    // Nobody else could have the same addresses.
+    let _ = set("net/ipv6/conf/all/accept_dad", "0");
+    let _ = set("net/ipv6/conf/default/accept_dad", "0");
     let _ = set("net/ipv4/conf/all/rp_filter", "0");
     let _ = set("net/ipv4/conf/default/rp_filter", "0");
 }
@@ -108,16 +175,19 @@ fn set(name: &str, value: &str) -> Result<(), Error> {
     fs::write(format!("/proc/sys/{name}"), value).map_err(Error::system(format!("set {name} to {value}")))
 }
 
-/// Runs `ip -batch` inside a network namespace.
-fn ip(namespaces: &Namespaces, script: &str, doing: &str) -> Result<(), Error> {
+/// Runs a tool of the system inside a network namespace, with a script for it.
+fn batch(namespaces: &Namespaces, tool: &str, arguments: &[&str], script: &str, doing: &str) -> Result<(), Error> {
     let failed = |said: String| Error::Tool {
-        tool: "ip (package iproute2)".to_owned(),
+        tool: format!(
+            "{tool} (package {})",
+            if tool == "ip" { "iproute2" } else { "nftables" }
+        ),
         doing: doing.to_owned(),
         said,
     };
-    let mut command = Command::new("ip");
+    let mut command = Command::new(tool);
     command
-        .args(["-batch", "-"])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -4,14 +4,17 @@
 //! ```text
 //! 0      1      2         4         6           8            10
 //! +------+------+---------+---------+-----------+------------+----------------------
-//! |flags | gso  | hdr_len | gso_size| csum_start| csum_offset| IPv4 packet ...
+//! |flags | gso  | hdr_len | gso_size| csum_start| csum_offset| IPv4 or IPv6 packet ...
 //! +------+------+---------+---------+-----------+------------+----------------------
 //!   u8     u8     u16 in the machine's byte order (struct virtio_net_hdr, legacy)
 //! ```
 //!
 //! With TSO one frame may carry up to 64 KiB of TCP payload that will be many packets on a line. The
 //! kernel leaves the checksum to whoever sends it (`NEEDS_CSUM`: the field holds the sum of the pseudo
-//! header only), so that a part of such a frame is made by changing lengths and numbers alone.
+//! header only), so that a part of such a frame is made by changing lengths and numbers alone. TSO is asked for with
+//! IPv4 only: a frame with an IPv6 packet is one packet.
+
+use std::net::IpAddr;
 
 /// Bytes in front of the IP packet.
 pub(crate) const HEADER: usize = 10;
@@ -39,13 +42,14 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    /// Reads the headers of `frame`; `None` when it is not IPv4 or is cut short.
+    /// Reads the headers of `frame`; `None` when it is not IP or is cut short.
     pub(crate) fn of(frame: &[u8]) -> Option<Self> {
         let packet = frame.get(HEADER..)?;
-        if packet.len() < 20 || packet[0] >> 4 != 4 {
+        let version = packet.first().map_or(0, |b| b >> 4);
+        if packet.len() < 20 || !matches!(version, 4 | 6) {
             return None;
         }
-        if frame[1] & !GSO_ECN != GSO_TCPV4 || packet[9] != PROTOCOL_TCP {
+        if version == 6 || frame[1] & !GSO_ECN != GSO_TCPV4 || packet[9] != PROTOCOL_TCP {
             return Some(Self {
                 headers: 0,
                 segment: packet.len(),
@@ -126,14 +130,15 @@ impl Burst {
     }
 }
 
-/// The source of the IPv4 packet in `frame`.
-pub(crate) fn source(frame: &[u8]) -> Option<[u8; 4]> {
-    frame.get(HEADER + 12..HEADER + 16)?.try_into().ok()
-}
-
-/// The destination of the IPv4 packet in `frame`.
-pub(crate) fn destination(frame: &[u8]) -> Option<[u8; 4]> {
-    frame.get(HEADER + 16..HEADER + 20)?.try_into().ok()
+/// Source and destination of the packet in `frame`.
+pub(crate) fn ends(frame: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    let at = |range: std::ops::Range<usize>| frame.get(HEADER + range.start..HEADER + range.end);
+    if frame.get(HEADER)? >> 4 == 6 {
+        let six = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from);
+        return six(at(8..24)?).zip(six(at(24..40)?));
+    }
+    let four = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
+    four(at(12..16)?).zip(four(at(16..20)?))
 }
 
 fn read_u16_native(bytes: &[u8], at: usize) -> u16 {
@@ -235,7 +240,7 @@ mod tests {
     #[test]
     fn rubbish_is_refused() {
         assert_eq!(Burst::of(&[0; 5]), None);
-        assert_eq!(Burst::of(&[0x60; 60]), None);
+        assert_eq!(Burst::of(&[0x70; 60]), None);
         let mut frame = big(100, 1000);
         frame.truncate(HEADER + 30);
         assert_eq!(Burst::of(&frame), None);

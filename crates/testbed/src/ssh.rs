@@ -25,7 +25,7 @@ pub(crate) fn make_keys(state: &Path, hosts: &[HostPlan]) -> Result<(), Error> {
         let key = state.join("hosts").join(&host.name).join("host_key");
         keygen(&key, &host.name)?;
         let public = read(&key.with_extension("pub"))?;
-        let _ = writeln!(known, "{},{} {}", host.name, host.address, public.trim_end());
+        let _ = writeln!(known, "{},{} {}", host.name, host.reached, public.trim_end());
     }
     write(&state.join("ssh/known_hosts"), &known, 0o644)
 }
@@ -53,8 +53,11 @@ fn client(state: &Path, hosts: &[HostPlan], user: &str) -> String {
         let _ = writeln!(
             text,
             "Host {}\n    HostName {}\n    HostKeyAlias {}",
-            host.name, host.address, host.name
+            host.name, host.reached, host.name
         );
+        if let Some(jump) = &host.jump {
+            let _ = writeln!(text, "    ProxyJump {jump}");
+        }
     }
     let _ = write!(
         text,
@@ -68,7 +71,7 @@ fn client(state: &Path, hosts: &[HostPlan], user: &str) -> String {
 fn server(state: &Path, here: &Path, user: &str) -> String {
     let (state, here) = (state.display(), here.display());
     format!(
-        "Port 22\nListenAddress 0.0.0.0\nHostKey {here}/host_key\nAuthorizedKeysFile {state}/ssh/authorized_keys\n\
+        "Port 22\nListenAddress 0.0.0.0\nListenAddress ::\nHostKey {here}/host_key\nAuthorizedKeysFile {state}/ssh/authorized_keys\n\
          AllowUsers {user}\nPermitRootLogin prohibit-password\nPasswordAuthentication no\n\
          KbdInteractiveAuthentication no\nUsePAM no\nStrictModes no\nUseDNS no\nPidFile none\nPrintMotd no\n\
          PrintLastLog no\nX11Forwarding no\nAcceptEnv LANG LC_*\nMaxStartups 200\nMaxSessions 200\nLoginGraceTime 30\n\
@@ -121,7 +124,7 @@ mod tests {
         let hosts = Topology::grid("2x2").unwrap().hosts();
         let text = client(Path::new("/state"), &hosts, "root");
         for host in &hosts {
-            assert!(text.contains(&format!("Host {}\n    HostName {}\n", host.name, host.address)));
+            assert!(text.contains(&format!("Host {}\n    HostName {}\n", host.name, host.reached)));
         }
         assert!(text.contains("StrictHostKeyChecking yes"));
     }

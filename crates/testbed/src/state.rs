@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -38,8 +38,10 @@ pub struct HostDescription {
     pub site: String,
     /// The machine that it is a node of.
     pub machine: String,
-    /// Its address.
+    /// Its IPv4 address, which it has unless its site has IPv6 only.
     pub address: Ipv4Addr,
+    /// The address at which others reach it.
+    pub reached: IpAddr,
     /// The process whose namespaces it lives in.
     pub holder: u32,
 }

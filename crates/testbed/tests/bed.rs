@@ -267,7 +267,14 @@ fn links_change_while_things_run() {
         probe.unwrap().unwrap().send_to(b"x", address).unwrap();
     };
     let lost = || bed.report().links.iter().map(|link| link.lost).sum::<u64>();
+    let crossed = || bed.report().links.iter().map(|link| link.packets).sum::<u64>();
     send();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    // The packet, and the answer that nobody is there.
+    while crossed() < 2 {
+        assert!(Instant::now() < deadline, "nothing crossed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     bed.change("a", "b", |link| link.loss = 1.0).unwrap();
     send();
     let deadline = Instant::now() + Duration::from_secs(10);

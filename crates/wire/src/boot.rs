@@ -24,6 +24,7 @@
 //! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
 
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::gateway::Paths;
 use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
@@ -75,6 +76,8 @@ pub struct World {
     pub certificate: Vec<u8>,
     /// Certificate of the job's authority (DER), empty likewise.
     pub authority: Vec<u8>,
+    /// How other areas are reached.
+    pub paths: Paths,
 }
 
 /// Counters of one process at one level of the network.
@@ -199,6 +202,7 @@ impl Message {
                     w.u8(b);
                 }
                 w.bytes(&m.certificate).bytes(&m.authority);
+                m.paths.write(&mut w);
                 w.into_framed()
             }
             Self::Abort { code, reason } => {
@@ -240,6 +244,7 @@ impl Message {
                 secret: r.fixed("secret")?,
                 certificate: r.bytes("certificate")?,
                 authority: r.bytes("authority")?,
+                paths: Paths::read(&mut r)?,
             })),
             3 => Self::Abort {
                 code: r.u32("code")? as i32,

@@ -26,7 +26,7 @@
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
 //! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text |
-//! | `Commit` | 4 | subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links |
+//! | `Commit` | 4 | subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links, paths |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
 //! | `Dismiss` | 7 | |
@@ -34,6 +34,7 @@
 //! | `Signal` | 9 | number u32 |
 //! | `End` | 10 | |
 //! | `Ping` | 11 | number u64 |
+//! | `Gateway` | 12 | a message to the gateway ([`crate::gateway::ToGateway`]); the first one starts it |
 //!
 //! | agent to coordinator | kind | fields |
 //! |---|---|---|
@@ -47,10 +48,11 @@
 //! | `Exited` | 72 | \[index u32, how u8 (0 status, 1 signal), number u32\] |
 //! | `Finished` | 73 | index u32, counters |
 //! | `Aborted` | 74 | index u32, code u32, reason text |
-//! | `Pong` | 75 | number u64 |
+//! | `Pong` | 75 | number u64, clock u64 (ns since 1970) |
 //! | `Gone` | 76 | |
 //! | `Queued` | 77 | scheduler u8, id text, why text |
 //! | `Suspended` | 78 | u8 (1 stopped, 0 goes on) |
+//! | `Gateway` | 79 | a message from the gateway ([`crate::gateway::FromGateway`]) |
 
 mod allocation;
 
@@ -58,6 +60,7 @@ pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 
 use crate::boot::Counters;
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::gateway::Paths;
 use crate::links::Table;
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
@@ -186,6 +189,8 @@ pub struct Commit {
     pub places: PlaceTable,
     /// What messages cost, as far as it is known.
     pub links: Table,
+    /// How other areas are reached, as far as it is known.
+    pub paths: Paths,
 }
 
 impl std::fmt::Debug for Commit {
@@ -272,6 +277,8 @@ pub enum ToAgent {
     End,
     /// Answer with `Pong`.
     Ping(u64),
+    /// For the gateway, which the first one starts.
+    Gateway(Vec<u8>),
 }
 
 /// From an agent to the coordinator.
@@ -337,10 +344,12 @@ pub enum FromAgent {
     },
     /// The machine's scheduler has stopped the subjob, or lets it go on.
     Suspended(bool),
-    /// Answer to `Ping`.
-    Pong(u64),
+    /// Answer to `Ping`: its number, and nanoseconds since 1970 by the machine's clock.
+    Pong(u64, u64),
     /// Nothing of the job is left at this machine.
     Gone,
+    /// From the gateway.
+    Gateway(Vec<u8>),
 }
 
 impl ToAgent {
@@ -351,7 +360,7 @@ impl ToAgent {
             Self::Offer { hash, size, name } => {
                 fixed(&mut w, hash).u64(*size).text(name);
             }
-            Self::Chunk(bytes) | Self::Input(bytes) => {
+            Self::Chunk(bytes) | Self::Input(bytes) | Self::Gateway(bytes) => {
                 w.bytes(bytes);
             }
             Self::Start(start) => start.write(&mut w),
@@ -383,6 +392,7 @@ impl ToAgent {
             Self::Signal(_) => 9,
             Self::End => 10,
             Self::Ping(_) => 11,
+            Self::Gateway(_) => 12,
         }
     }
 
@@ -408,6 +418,7 @@ impl ToAgent {
             9 => Self::Signal(r.u32("signal")?),
             10 => Self::End,
             11 => Self::Ping(r.u64("number")?),
+            12 => Self::Gateway(r.bytes("gateway")?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -482,6 +493,7 @@ impl Commit {
         });
         self.places.write(w);
         self.links.write(w);
+        self.paths.write(w);
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -492,6 +504,7 @@ impl Commit {
             certificates: r.list("certificates", |r| r.bytes("certificate"))?,
             places: PlaceTable::read(r)?,
             links: Table::read(r)?,
+            paths: Paths::read(r)?,
         })
     }
 }
@@ -527,8 +540,8 @@ impl FromAgent {
             Self::Aborted { index, code, reason } => {
                 w.u32(*index).u32(*code as u32).text(reason);
             }
-            Self::Pong(n) => {
-                w.u64(*n);
+            Self::Pong(number, clock) => {
+                w.u64(*number).u64(*clock);
             }
             Self::Started(parts) => {
                 w.list(parts, |w, p| p.write(w));
@@ -538,6 +551,9 @@ impl FromAgent {
             }
             Self::Suspended(stopped) => {
                 w.u8((*stopped).into());
+            }
+            Self::Gateway(bytes) => {
+                w.bytes(bytes);
             }
             Self::Gone => {}
         }
@@ -556,8 +572,9 @@ impl FromAgent {
             Self::Exited(_) => 72,
             Self::Finished { .. } => 73,
             Self::Aborted { .. } => 74,
-            Self::Pong(_) => 75,
+            Self::Pong(..) => 75,
             Self::Gone => 76,
+            Self::Gateway(_) => 79,
             Self::Queued { .. } => 77,
             Self::Suspended(_) => 78,
         }
@@ -594,8 +611,9 @@ impl FromAgent {
                 code: r.u32("code")? as i32,
                 reason: r.text("reason")?,
             },
-            75 => Self::Pong(r.u64("number")?),
+            75 => Self::Pong(r.u64("number")?, r.u64("clock")?),
             76 => Self::Gone,
+            79 => Self::Gateway(r.bytes("gateway")?),
             77 => Self::Queued {
                 scheduler: Scheduler::read(&mut r)?,
                 id: r.text("id")?,

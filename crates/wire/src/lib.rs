@@ -9,6 +9,7 @@
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
 //! * [`guard`]: what an agent and the guards of processes of a machine's own MPI say to each other.
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
+//! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.
 //! * [`codec`]: the bounded reader and writer that all of them use.
 //!
@@ -20,6 +21,7 @@ pub mod boot;
 pub mod codec;
 pub mod control;
 pub mod frame;
+pub mod gateway;
 pub mod grid;
 pub mod guard;
 pub mod hello;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use isthmus_testbed::{LinkSpec, Pair, Site, Topology};
+use isthmus_testbed::{Access, LinkSpec, Pair, Site, Topology};
 
 use crate::peers::Placed;
 
@@ -38,6 +38,7 @@ impl Grid {
             machines: machines.len(),
             hosts: 1,
             local: None,
+            access: Access::default(),
         };
         Self {
             sites: sites.iter().map(|(name, m)| ((*name).to_owned(), m.to_vec())).collect(),

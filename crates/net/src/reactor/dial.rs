@@ -9,7 +9,8 @@ use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 
 use super::channels::Channel;
-use super::handshake::Handshake;
+use super::handshake::{Handshake, Target};
+use super::ladder::{By, Rung};
 use super::{Reactor, Task};
 use crate::link::PlainEvent;
 use crate::socket::{self, Interest};
@@ -20,6 +21,8 @@ const STAGGER: Duration = Duration::from_millis(200);
 /// Wait before an address is tried again, doubled each time up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// Wait before a peer is asked again to dial us.
+const CALL_AGAIN: Duration = Duration::from_secs(3);
 
 /// Refusals, within about 1.5 s, that tell that a process is gone and not only its connections.
 const REFUSALS: u32 = 5;
@@ -49,6 +52,7 @@ pub(super) struct Dial {
 
 struct Candidate {
     address: SocketAddr,
+    by: By,
     /// The attempt under way.
     attempt: Option<u64>,
     try_at: Instant,
@@ -57,12 +61,13 @@ struct Candidate {
 }
 
 impl Dial {
-    fn new(way: Reach, purpose: Purpose, addresses: Vec<SocketAddr>, unusable: Vec<String>) -> Self {
+    fn new(way: Reach, purpose: Purpose, rungs: Vec<Rung>, unusable: Vec<String>) -> Self {
         let began = Instant::now();
-        let candidate = |(i, address)| Candidate {
+        let candidate = |(address, by, after)| Candidate {
             address,
+            by,
             attempt: None,
-            try_at: began + STAGGER * i as u32,
+            try_at: began + after,
             tries: 0,
             outcome: "not tried".into(),
         };
@@ -70,14 +75,18 @@ impl Dial {
             way,
             purpose,
             began,
-            candidates: addresses.into_iter().enumerate().map(candidate).collect(),
+            candidates: rungs.into_iter().map(candidate).collect(),
             unusable,
         }
     }
 
     /// The next address that has not been tried need not wait any longer.
     fn hurry(&mut self, now: Instant) {
-        if let Some(next) = self.candidates.iter_mut().find(|c| c.tries == 0 && c.attempt.is_none()) {
+        let untried = self
+            .candidates
+            .iter_mut()
+            .filter(|c| c.tries == 0 && c.attempt.is_none());
+        if let Some(next) = untried.min_by_key(|c| c.try_at) {
             next.try_at = next.try_at.min(now);
         }
     }
@@ -86,8 +95,11 @@ impl Dial {
     fn is_refused(&self, last: &LastSeen) -> bool {
         let (there, refusals): (&dyn Fn(&&Candidate) -> bool, u32) = match last {
             LastSeen::Nowhere => return false,
-            LastSeen::Listening(address) => (&|c| c.address == *address, REFUSALS),
-            LastSeen::Calling(ip) => (&|c| c.address.ip().to_canonical() == *ip, MORE_REFUSALS),
+            LastSeen::Listening(address) => (&|c| c.by == By::Direct && c.address == *address, REFUSALS),
+            LastSeen::Calling(ip) => (
+                &|c| c.by == By::Direct && c.address.ip().to_canonical() == *ip,
+                MORE_REFUSALS,
+            ),
         };
         let refused = |c: &Candidate| c.tries >= refusals && c.outcome.contains("refused");
         self.purpose == Purpose::Resume && self.candidates.iter().find(there).is_some_and(refused)
@@ -116,7 +128,12 @@ impl Dial {
             } else {
                 &c.outcome
             };
-            let _ = write!(out, "{separator}{} ({outcome})", c.address);
+            let by = match c.by {
+                By::Direct => "",
+                By::Gateway => "through the gateway at ",
+                By::Call => "asked to dial us, through the gateway at ",
+            };
+            let _ = write!(out, "{separator}{by}{} ({outcome})", c.address);
         }
         for text in &self.unusable {
             let separator = if out.is_empty() { "" } else { "; " };
@@ -156,7 +173,14 @@ impl Reactor {
             return;
         }
         let (addresses, unusable) = self.places.candidates(peer);
-        self.dials.insert(peer, Dial::new(way, purpose, addresses, unusable));
+        let rungs = match way {
+            Reach::Tls => self.ladder.rungs(peer, addresses, STAGGER, purpose),
+            _ => (0u32..)
+                .zip(addresses)
+                .map(|(i, a)| (a, By::Direct, STAGGER * i))
+                .collect(),
+        };
+        self.dials.insert(peer, Dial::new(way, purpose, rungs, unusable));
         self.dial_timer(peer, Instant::now());
     }
 
@@ -195,8 +219,13 @@ impl Reactor {
         let started = socket::connect(candidate.address)
             .map_err(|e| e.to_string())
             .and_then(|socket| {
-                let dialled = (peer, index);
-                let handshake = Handshake::dial(socket, deadline, dialled, dial.way, dial.purpose);
+                let target = Target {
+                    peer,
+                    candidate: index,
+                    way: dial.way,
+                    by: candidate.by,
+                };
+                let handshake = Handshake::dial(socket, deadline, target, dial.purpose);
                 let number = self.slots.insert(Task::Handshake(handshake));
                 let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
                     return Err("bug in Isthmus".into());
@@ -233,6 +262,25 @@ impl Reactor {
         if let Some(dial) = self.dials.get(&peer).filter(|d| d.is_refused(&last)) {
             let report = dial.explain();
             self.still_away(peer, &report, true);
+        }
+    }
+
+    /// The peer has been asked to dial us. Should nothing come of it, it is asked again.
+    pub(super) fn attempt_asked(&mut self, (peer, index): (Peer, usize)) {
+        let Some(dial) = self.dials.get_mut(&peer) else { return };
+        let candidate = &mut dial.candidates[index];
+        candidate.attempt = None;
+        candidate.outcome = "it has been told, and nothing came".into();
+        candidate.try_at = Instant::now() + CALL_AGAIN;
+        if let Some(next) = dial.next_time() {
+            self.alarm(next);
+        }
+    }
+
+    /// A peer that cannot reach us asks to be dialled.
+    pub(super) fn called(&mut self, peer: Peer) {
+        if !self.closing {
+            self.dial(peer, Reach::Tls, Purpose::First);
         }
     }
 
@@ -278,10 +326,20 @@ impl Reactor {
 mod tests {
     use super::*;
 
+    fn rungs(addresses: [&str; 2]) -> Vec<Rung> {
+        let each = (0u32..).zip(addresses);
+        each.map(|(i, a)| (a.parse().unwrap(), By::Direct, STAGGER * i))
+            .collect()
+    }
+
     #[test]
     fn the_report_names_every_address() {
-        let addresses = vec!["10.0.0.1:7".parse().unwrap(), "[fd00::1]:7".parse().unwrap()];
-        let mut dial = Dial::new(Reach::Tls, Purpose::First, addresses, vec!["home".into()]);
+        let mut dial = Dial::new(
+            Reach::Tls,
+            Purpose::First,
+            rungs(["10.0.0.1:7", "[fd00::1]:7"]),
+            vec!["home".into()],
+        );
         dial.candidates[0].outcome = "Connection refused".into();
         dial.candidates[1].attempt = Some(9);
         assert_eq!(
@@ -293,8 +351,12 @@ mod tests {
 
     #[test]
     fn a_failure_hurries_the_next_address() {
-        let addresses = vec!["10.0.0.1:7".parse().unwrap(), "10.0.0.2:7".parse().unwrap()];
-        let mut dial = Dial::new(Reach::Tcp, Purpose::First, addresses, Vec::new());
+        let mut dial = Dial::new(
+            Reach::Tcp,
+            Purpose::First,
+            rungs(["10.0.0.1:7", "10.0.0.2:7"]),
+            Vec::new(),
+        );
         let now = dial.began + Duration::from_millis(5);
         dial.candidates[0].tries = 1;
         dial.candidates[0].try_at = now + FIRST_WAIT;

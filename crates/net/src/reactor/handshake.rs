@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use isthmus_identity::Identity;
 use isthmus_transport::Peer;
+use isthmus_wire::gateway::READY;
 use isthmus_wire::hello::{
     ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, Purpose, REPLY_BYTES, USE, YOU_DECIDE,
 };
@@ -15,6 +16,8 @@ use crate::secure::{Scratch, Secure};
 use crate::socket::{self, Interest};
 use crate::start::Reach;
 
+use super::ladder::By;
+
 /// First byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 22;
 
@@ -22,6 +25,8 @@ const TLS_HANDSHAKE: u8 = 22;
 pub(super) struct Context<'a> {
     pub(super) me: Peer,
     pub(super) prover: &'a Prover,
+    /// Of connections with gateways, where there are any.
+    pub(super) gate: Option<&'a Prover>,
     pub(super) identity: Option<&'a Identity>,
     pub(super) reach: &'a (dyn Fn(Peer) -> Reach + Send + Sync),
     /// Whether another connection to this peer, for this purpose, is wanted.
@@ -34,6 +39,20 @@ pub(super) enum Outcome {
     /// This connection is the one to this rank.
     Proven(Peer, Proven),
     Failed(String),
+    /// The peer that we want has been asked to dial us.
+    Asked,
+    /// This rank asks to be dialled.
+    Called(Peer),
+}
+
+/// What a dialler wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) peer: Peer,
+    /// Which of its candidates.
+    pub(super) candidate: usize,
+    pub(super) way: Reach,
+    pub(super) by: By,
 }
 
 pub(super) enum Proven {
@@ -50,6 +69,7 @@ pub(super) struct Handshake {
     pub(super) deadline: Instant,
     /// Whom we dialled, and which of its addresses.
     pub(super) dialled: Option<(Peer, usize)>,
+    pub(super) by: By,
     /// Of one that we dialled.
     pub(super) purpose: Purpose,
     pub(super) watched: Interest,
@@ -60,10 +80,15 @@ enum Stage {
     // Accepted.
     First(OwnedFd, Part<KNOCK_BYTES>),
     Reply(OwnedFd, Answered, Part<REPLY_BYTES>),
+    /// From a gateway: somebody asks to be dialled.
+    Call(OwnedFd, Answered, Part<REPLY_BYTES>),
     // Dialled.
     Connecting(OwnedFd, Reach),
     Answer(OwnedFd, Knocked, Part<ANSWER_BYTES>),
     Verdict(OwnedFd),
+    // Dialled, at our gateway.
+    GateAnswer(OwnedFd, Knocked, Part<ANSWER_BYTES>),
+    GateVerdict(OwnedFd),
     // Both.
     Tls {
         secure: Box<Secure>,
@@ -115,24 +140,19 @@ impl Handshake {
         Self {
             deadline,
             dialled: None,
+            by: By::Direct,
             purpose: Purpose::First,
             watched: Interest::READ,
             stage: Stage::First(socket, Part::new()),
         }
     }
 
-    /// `dialled`: whom, and which of its addresses.
-    pub(super) fn dial(
-        socket: OwnedFd,
-        deadline: Instant,
-        dialled: (Peer, usize),
-        way: Reach,
-        purpose: Purpose,
-    ) -> Self {
-        let stage = Stage::Connecting(socket, way);
+    pub(super) fn dial(socket: OwnedFd, deadline: Instant, target: Target, purpose: Purpose) -> Self {
+        let stage = Stage::Connecting(socket, target.way);
         Self {
             deadline,
-            dialled: Some(dialled),
+            dialled: Some((target.peer, target.candidate)),
+            by: target.by,
             purpose,
             watched: Interest::WRITE,
             stage,
@@ -148,6 +168,9 @@ impl Handshake {
         match &self.stage {
             Stage::First(s, _)
             | Stage::Reply(s, ..)
+            | Stage::Call(s, ..)
+            | Stage::GateAnswer(s, ..)
+            | Stage::GateVerdict(s)
             | Stage::Connecting(s, _)
             | Stage::Answer(s, ..)
             | Stage::Verdict(s) => Some(s.as_fd()),
@@ -178,6 +201,9 @@ impl Handshake {
                 Stage::Connecting(socket, way) => self.connecting(cx, socket, way),
                 Stage::Answer(socket, knocked, part) => self.answer(cx, socket, knocked, part),
                 Stage::Verdict(socket) => self.verdict(cx, socket),
+                Stage::GateAnswer(socket, knocked, part) => self.gate_answer(cx, socket, knocked, part),
+                Stage::GateVerdict(socket) => self.gate_verdict(cx, socket),
+                Stage::Call(socket, answered, part) => call(cx, socket, answered, part),
                 Stage::Tls { secure, early, greeted } => self.tls(cx, secure, early, greeted),
                 Stage::Over => fail("bug in Isthmus: a handshake went on after its end"),
             };
@@ -199,6 +225,9 @@ impl Handshake {
             return fail(text(e));
         }
         socket::tune(&socket);
+        if self.by != By::Direct {
+            return knock_at_gate(cx, socket, peer);
+        }
         if way == Reach::Tls {
             return dial_tls(cx, socket, peer);
         }
@@ -225,6 +254,32 @@ impl Handshake {
             Err(Outcome::Proven(peer, Proven::Plain(socket)))
         } else {
             Ok(Stage::Verdict(socket))
+        }
+    }
+
+    fn gate_answer(&self, cx: &Context<'_>, socket: OwnedFd, knocked: Knocked, mut part: Part<ANSWER_BYTES>) -> Next {
+        if !part.read(&socket).map_err(Outcome::Failed)? {
+            return Ok(Stage::GateAnswer(socket, knocked, part));
+        }
+        let reply = cx
+            .gate
+            .and_then(|prover| knocked.reply(prover, &part.bytes, self.by.wish()));
+        say(&socket, &reply.ok_or_else(|| Outcome::Failed(NOT_OURS.into()))?)?;
+        Ok(Stage::GateVerdict(socket))
+    }
+
+    fn gate_verdict(&self, cx: &Context<'_>, socket: OwnedFd) -> Next {
+        let Some((peer, _)) = self.dialled else {
+            return fail(NOT_OURS);
+        };
+        let mut part = Part::<1>::new();
+        if !part.read(&socket).map_err(Outcome::Failed)? {
+            return Ok(Stage::GateVerdict(socket));
+        }
+        match (part.bytes[0] == READY, self.by) {
+            (false, _) => fail("the gateways have no way to it"),
+            (true, By::Call) => Err(Outcome::Asked),
+            (true, _) => dial_tls(cx, socket, peer),
         }
     }
 
@@ -319,7 +374,7 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
         return Ok(Stage::First(socket, part));
     }
     let Some((answered, bytes)) = Answered::new(cx.prover, cx.me, &part.bytes) else {
-        return fail(NOT_OURS);
+        return called(cx, socket, &part.bytes);
     };
     if (cx.reach)(answered.ends.from) != Reach::Tcp {
         return fail(NOT_OURS);
@@ -327,6 +382,41 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
     socket::tune(&socket);
     say(&socket, &bytes)?;
     Ok(Stage::Reply(socket, answered, Part::new()))
+}
+
+/// A knock that is none of a rank: perhaps a gateway's.
+fn called(cx: &Context<'_>, socket: OwnedFd, knock: &[u8; KNOCK_BYTES]) -> Next {
+    let known = cx.gate.and_then(|prover| Answered::new(prover, cx.me, knock));
+    let Some((answered, bytes)) = known else {
+        return fail(NOT_OURS);
+    };
+    if (cx.reach)(answered.ends.from) != Reach::Tls {
+        return fail(NOT_OURS);
+    }
+    socket::tune(&socket);
+    say(&socket, &bytes)?;
+    Ok(Stage::Call(socket, answered, Part::new()))
+}
+
+fn call(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<REPLY_BYTES>) -> Next {
+    if !part.read(&socket).map_err(Outcome::Failed)? {
+        return Ok(Stage::Call(socket, answered, part));
+    }
+    let proven = cx.gate.and_then(|prover| answered.verdict(prover, &part.bytes));
+    if proven.is_none() {
+        return fail(NOT_OURS);
+    }
+    say(&socket, &[READY])?;
+    Err(Outcome::Called(answered.ends.from))
+}
+
+fn knock_at_gate(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
+    let ends = Ends { from: cx.me, to: peer };
+    let Some((knocked, bytes)) = cx.gate.and_then(|prover| Knocked::new(prover, ends)) else {
+        return fail("there is no gateway, or the system has no random numbers");
+    };
+    say(&socket, &bytes)?;
+    Ok(Stage::GateAnswer(socket, knocked, Part::new()))
 }
 
 fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<REPLY_BYTES>) -> Next {

@@ -9,7 +9,7 @@ use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 
 use super::channels::{Away, Channel, State};
-use super::handshake::Handshake;
+use super::handshake::{Handshake, Target};
 use super::lane::Connection;
 use super::{Reactor, Task};
 use crate::pacing;
@@ -173,7 +173,13 @@ impl Reactor {
                 return;
             }
             let Ok(socket) = socket::connect(address) else { return };
-            let handshake = Handshake::dial(socket, deadline, (peer, 0), Reach::Tls, Purpose::More);
+            let target = Target {
+                peer,
+                candidate: 0,
+                way: Reach::Tls,
+                by: self.ladder.by(address),
+            };
+            let handshake = Handshake::dial(socket, deadline, target, Purpose::More);
             let number = self.slots.insert(Task::Handshake(handshake));
             let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
                 return;

@@ -6,6 +6,7 @@ mod channels;
 mod dial;
 mod early;
 mod handshake;
+mod ladder;
 mod lane;
 mod lanes;
 mod moving;
@@ -35,6 +36,7 @@ use channels::Channel;
 use dial::Dial;
 use early::Handing;
 use handshake::{Context, Handshake, Outcome, Proven};
+use ladder::{By, Ladder};
 pub use probe::Round;
 use probe::Rounds;
 use slots::{BELL, LISTENER, Slots};
@@ -73,6 +75,7 @@ pub(crate) struct Reactor {
     places: Arc<Places>,
     reach: ReachOf,
     prover: Prover,
+    ladder: Ladder,
     identity: Option<Identity>,
     dial_time: Duration,
     /// How long a peer may stay away.
@@ -113,6 +116,7 @@ impl Reactor {
             reach: known_only(config.reach, places.count()),
             places,
             prover: Prover::new(&config.secret, &config.job),
+            ladder: Ladder::new(&config.paths, config.area, &config.job),
             identity: config.identity,
             dial_time: config.dial_time,
             away_time: config.away_time,
@@ -288,6 +292,7 @@ impl Reactor {
         let mut context = Context {
             me,
             prover: &self.prover,
+            gate: self.ladder.prover(),
             identity: self.identity.as_ref(),
             reach: &*self.reach,
             admits: &admits,
@@ -303,9 +308,19 @@ impl Reactor {
                 }
             }
             Outcome::Failed(reason) => self.handshake_ended(number, &reason),
+            Outcome::Asked => {
+                if let Some(dialled) = self.forget(number) {
+                    self.attempt_asked(dialled);
+                }
+            }
+            Outcome::Called(peer) => {
+                self.forget(number);
+                self.called(peer);
+            }
             Outcome::Proven(peer, proven) => {
+                let by = handshake.by;
                 let dialled = self.forget(number).is_some();
-                self.adopt(peer, proven, dialled);
+                self.adopt(peer, proven, dialled, by);
             }
         }
     }
@@ -334,7 +349,8 @@ impl Reactor {
 
     /// This connection carries the channel from now on; all other attempts are given up. However it came about, here what makes
     /// connections ends and the channel begins.
-    fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool) {
+    fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool, by: By) {
+        self.ladder.learn(peer, by);
         if !matches!(
             &proven,
             Proven::Wide {
@@ -350,9 +366,10 @@ impl Reactor {
             Proven::Wide { secure, .. } => ("tls", &secure.socket),
         };
         self.link.note_connection(format!(
-            "{way} to {} at {}",
+            "{way} to {} at {}{}",
             self.places.name(peer),
-            socket::describe(socket)
+            socket::describe(socket),
+            if by == By::Gateway { ", the gateway" } else { "" }
         ));
         match proven {
             Proven::Plain(socket) => {

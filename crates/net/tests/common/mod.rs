@@ -72,6 +72,8 @@ pub(crate) fn config(
         secret: SECRET,
         identity: Some(identity(authority, rank)),
         listener,
+        paths: Default::default(),
+        area: Arc::new(|peer| peer),
         dial_time: Config::DIAL_TIME,
         away_time: Config::AWAY_TIME,
     }

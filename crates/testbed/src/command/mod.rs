@@ -139,6 +139,9 @@ struct Shape {
     /// Seed of loss and jitter.
     #[arg(long)]
     seed: Option<u64>,
+    /// What stands between sites and the wide area: a=nat,b=denied:5000-5010; open, denied, nat, nat-ssh, jump, ipv6, interfaces.
+    #[arg(long, value_name = "SITE=KIND,...")]
+    access: Option<String>,
     /// TCP congestion control of the hosts.
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
@@ -172,6 +175,7 @@ impl Shape {
         topology = set(topology, &self.queue, |t, text| t.queue(text))?;
         topology = set(topology, &self.loss, |t, text| t.loss(text))?;
         topology = set(topology, &self.jitter, |t, text| t.jitter(text))?;
+        topology = set(topology, &self.access, |t, text| t.access(text))?;
         topology.seed = self.seed.unwrap_or(topology.seed);
         if let Some(name) = &self.congestion {
             topology.congestion.clone_from(name);
@@ -280,7 +284,7 @@ fn status(which: &Which, json: bool) -> Result<ExitCode, Error> {
     for host in &description.hosts {
         println!(
             "{:<8} {:<12} site {}, machine {}",
-            host.name, host.address, host.site, host.machine
+            host.name, host.reached, host.site, host.machine
         );
     }
     println!("{report}");

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use super::{LinkSpec, Pair, Site, Topology, wrong};
+use crate::access::Access;
 use crate::error::Error;
 use crate::units;
 
@@ -44,6 +45,7 @@ struct SiteText {
     #[serde(default = "one")]
     hosts: usize,
     local: Option<LinkText>,
+    access: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -110,6 +112,7 @@ impl SiteText {
             machines: self.machines,
             hosts: self.hosts,
             local,
+            access: self.access.as_deref().map_or(Ok(Access::default()), str::parse)?,
         })
     }
 }

@@ -4,9 +4,10 @@
 mod file;
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use crate::access::{Access, Kind};
 use crate::error::Error;
 use crate::units;
 
@@ -45,6 +46,8 @@ pub struct Site {
     pub hosts: usize,
     /// The link between any two of its machines, each pair having its own; `None`: all hosts are on one LAN.
     pub local: Option<LinkSpec>,
+    /// What stands between it and the wide area.
+    pub access: Access,
 }
 
 /// Two sites, without order.
@@ -83,7 +86,14 @@ pub(crate) struct HostPlan {
     pub(crate) name: String,
     pub(crate) site: usize,
     pub(crate) machine: String,
+    /// What it has unless its site has IPv6 only.
     pub(crate) address: Ipv4Addr,
+    /// What it has when any site has IPv6 only.
+    pub(crate) address6: Ipv6Addr,
+    /// How others reach it by its name: the second, when it has it.
+    pub(crate) reached: IpAddr,
+    /// The jump host in front of it.
+    pub(crate) jump: Option<String>,
 }
 
 impl Topology {
@@ -118,6 +128,7 @@ impl Topology {
                 machines,
                 hosts,
                 local: None,
+                access: Access::default(),
             })
             .collect();
         Self {
@@ -205,6 +216,25 @@ impl Topology {
         Ok(self)
     }
 
+    /// Sets what stands between sites and the wide area: `a=nat,b=denied:5000-5010`.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] or [`Error::Unknown`] when it names no site or no kind of access.
+    pub fn access(mut self, text: &str) -> Result<Self, Error> {
+        for part in text.split(',') {
+            let bad = || wrong(format!("\"{part}\" is not SITE=ACCESS"), "a=nat,b=jump");
+            let (name, access) = part.split_once('=').ok_or_else(bad)?;
+            let site = self.site(name.trim())?;
+            self.sites[site].access = access.trim().parse()?;
+        }
+        self.checked()
+    }
+
+    /// Whether hosts have IPv6 addresses: only where some have nothing else.
+    pub(crate) fn has_ipv6(&self) -> bool {
+        self.sites.iter().any(|site| site.access.kind == Kind::Ipv6)
+    }
+
     /// The link between the sites with these numbers.
     #[must_use]
     pub fn link_between(&self, a: usize, b: usize) -> &LinkSpec {
@@ -253,16 +283,34 @@ impl Topology {
                     } else {
                         format!("{machine}n{node}")
                     };
-                    plans.push(HostPlan {
-                        name,
-                        site: index,
-                        machine: machine.clone(),
-                        address: address(index, last),
-                    });
+                    plans.push(self.plan(index, last, name, machine.clone()));
                 }
+            }
+            if site.access.kind == Kind::Jump {
+                let name = format!("{}jump", site.name);
+                let plan = self.plan(index, last + 1, name.clone(), name);
+                plans.push(HostPlan { jump: None, ..plan });
             }
         }
         plans
+    }
+
+    fn plan(&self, site: usize, number: usize, name: String, machine: String) -> HostPlan {
+        let (address, address6) = (address(site, number), address6(site, number));
+        let of = &self.sites[site];
+        HostPlan {
+            name,
+            site,
+            machine,
+            address,
+            address6,
+            reached: if self.has_ipv6() {
+                address6.into()
+            } else {
+                address.into()
+            },
+            jump: (of.access.kind == Kind::Jump).then(|| format!("{}jump", of.name)),
+        }
     }
 
     fn each_link(&mut self, mut change: impl FnMut(&mut LinkSpec)) {
@@ -372,6 +420,23 @@ pub(crate) fn address(site: usize, number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, octet(site + 1), 0, octet(number))
 }
 
+/// IPv6 address of host `number` (from 1) of a site.
+pub(crate) fn address6(site: usize, number: usize) -> Ipv6Addr {
+    let word = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+    Ipv6Addr::new(0xfd00, 0, 0, word(site + 1), 0, 0, 0, word(number))
+}
+
+/// Address of a host's end of the tunnel between all sites.
+pub(crate) fn tunnel_address(site: usize, number: usize) -> Ipv4Addr {
+    let octet = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
+    Ipv4Addr::new(10, 200, octet(site + 1), octet(number))
+}
+
+/// All these addresses of a site.
+pub(crate) fn tunnel_network(site: usize) -> String {
+    format!("{}/24", tunnel_address(site, 0))
+}
+
 /// Address of a site's gateway on its LAN.
 pub(crate) fn gateway_address(site: usize) -> Ipv4Addr {
     address(site, 254)
@@ -380,9 +445,37 @@ pub(crate) fn gateway_address(site: usize) -> Ipv4Addr {
 /// The numbers of the site and of its host, both from 0, that `address` belongs to, whether or not there are such.
 pub(crate) fn place_of(address: [u8; 4]) -> Option<(usize, usize)> {
     match address {
-        [10, site @ 1..=255, 0, host @ 1..=255] => Some((usize::from(site) - 1, usize::from(host) - 1)),
+        [10, 200, site @ 1..=255, host @ 1..=255] | [10, site @ 1..=255, 0, host @ 1..=255] => {
+            Some((usize::from(site) - 1, usize::from(host) - 1))
+        }
         _ => None,
     }
+}
+
+/// As [`place_of`], for IPv6.
+pub(crate) fn place_of6(address: [u8; 16]) -> Option<(usize, usize)> {
+    let [
+        0xfd,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        site @ 1..=255,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        host @ 1..=255,
+    ] = address
+    else {
+        return None;
+    };
+    Some((usize::from(site) - 1, usize::from(host) - 1))
 }
 
 fn check_site(site: &Site) -> Result<(), Error> {
@@ -394,6 +487,12 @@ fn check_site(site: &Site) -> Result<(), Error> {
         return Err(wrong(
             format!("\"{}\" is not a site name", site.name),
             "up to 16 lower-case letters and digits, beginning with a letter",
+        ));
+    }
+    if site.local.is_some() && site.access != Access::default() {
+        return Err(wrong(
+            format!("site \"{}\" has links between its machines and a firewall", site.name),
+            "one of the two; the emulated gateway does not do both",
         ));
     }
     let hosts = site.machines.saturating_mul(site.hosts);
@@ -409,7 +508,7 @@ fn check_site(site: &Site) -> Result<(), Error> {
     Ok(())
 }
 
-fn wrong(what: String, hint: &str) -> Error {
+pub(crate) fn wrong(what: String, hint: &str) -> Error {
     Error::Topology {
         what,
         hint: hint.to_owned(),
@@ -440,6 +539,8 @@ mod tests {
             assert_eq!(place_of(host.address.octets()), Some((host.site, index % 4)));
         }
         assert_eq!(place_of([192, 0, 2, 1]), None);
+        assert_eq!(place_of6(address6(2, 9).octets()), Some((2, 8)));
+        assert_eq!(place_of(tunnel_address(2, 9).octets()), Some((2, 8)));
     }
 
     #[test]

@@ -66,6 +66,7 @@ fn messages_to_an_agent_survive_the_wire() {
         certificates: vec![vec![2, 3], vec![]],
         places: places(),
         links: Table::default(),
+        paths: Default::default(),
     };
     for m in [
         ToAgent::Offer {
@@ -151,7 +152,7 @@ fn messages_from_an_agent_survive_the_wire() {
             reason: "r".into(),
         },
         FromAgent::Suspended(true),
-        FromAgent::Pong(1),
+        FromAgent::Pong(1, 2),
         FromAgent::Gone,
     ] {
         assert_eq!(FromAgent::decode(&m.encode()[4..]), Ok(m));
@@ -167,6 +168,7 @@ fn every_truncation_is_refused() {
         certificates: vec![vec![2, 3]],
         places: places(),
         links: Table::default(),
+        paths: Default::default(),
     }))
     .encode();
     for end in 4..whole.len() {

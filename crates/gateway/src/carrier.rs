@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What carries a trunk: a connection to the other gateway, or pieces inside the coordinator's connections.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use isthmus_protocol::trunk::{Event, Trunk};
+use isthmus_wire::gateway::{FromGateway, MAX_RELAY, RELAY_WINDOW, Relay};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::{Gateway, stream};
+
+/// Bytes that go out at once.
+const BUNDLE: usize = 256 << 10;
+/// How often the other end is asked for a sign of life.
+const PING: Duration = Duration::from_secs(2);
+/// A carrier that has been silent for so long is given up.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Something for a process.
+pub(crate) enum Piece {
+    Data(Vec<u8>),
+    End,
+}
+
+struct Stream {
+    pieces: mpsc::UnboundedSender<Piece>,
+    taken: Option<mpsc::UnboundedReceiver<Piece>>,
+    room: Rc<Notify>,
+    gone: Rc<Notify>,
+    answer: Option<oneshot::Sender<bool>>,
+}
+
+pub(crate) struct Carrier {
+    /// At the other end.
+    pub(crate) area: u32,
+    /// A connection between the gateways.
+    pub(crate) direct: bool,
+    trunk: RefCell<Trunk>,
+    streams: RefCell<HashMap<u32, Stream>>,
+    /// There may be something to send.
+    wake: Notify,
+    pub(crate) dead: Cell<bool>,
+    over: Notify,
+    /// Of a relay: bytes that the other end has not taken.
+    unanswered: Cell<u32>,
+    round_trip: Cell<Option<Duration>>,
+    heard: Cell<Instant>,
+    asked: RefCell<Option<(u64, Instant)>>,
+    measured: Notify,
+}
+
+impl Carrier {
+    pub(crate) fn new(area: u32, direct: bool, dialled: bool) -> Rc<Self> {
+        Rc::new(Self {
+            area,
+            direct,
+            trunk: RefCell::new(Trunk::new(dialled)),
+            streams: RefCell::default(),
+            wake: Notify::new(),
+            dead: Cell::new(false),
+            over: Notify::new(),
+            unanswered: Cell::new(0),
+            round_trip: Cell::new(None),
+            heard: Cell::new(Instant::now()),
+            asked: RefCell::default(),
+            measured: Notify::new(),
+        })
+    }
+
+    /// Carries the trunk over a connection until that ends.
+    pub(crate) async fn carry(self: &Rc<Self>, gateway: &Rc<Gateway>, stream: TcpStream) {
+        let (mut reader, mut writer) = stream.into_split();
+        let reading = async {
+            let mut buffer = vec![0; BUNDLE];
+            while let Ok(n @ 1..) = reader.read(&mut buffer).await {
+                if !self.feed(gateway, &buffer[..n]) {
+                    return;
+                }
+            }
+        };
+        let writing = async {
+            loop {
+                let bytes = self.output(gateway, BUNDLE).await;
+                if writer.write_all(&bytes).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = reading => {}
+            () = writing => {}
+            () = self.live() => {}
+            () = self.over.notified() => {}
+        }
+        self.close();
+    }
+
+    /// Carries the trunk inside the coordinator's connections, until the other gateway begins anew.
+    pub(crate) async fn carry_relayed(self: &Rc<Self>, gateway: &Rc<Gateway>, epoch: u32) {
+        let writing = async {
+            loop {
+                while self.unanswered.get() >= RELAY_WINDOW {
+                    self.wake.notified().await;
+                }
+                let bytes = self.output(gateway, MAX_RELAY).await;
+                for piece in bytes.chunks(MAX_RELAY) {
+                    self.unanswered.set(self.unanswered.get() + piece.len() as u32);
+                    gateway.tell(FromGateway::Relay(Relay {
+                        area: self.area,
+                        epoch,
+                        bytes: piece.to_vec(),
+                    }));
+                }
+            }
+        };
+        let pings = async {
+            loop {
+                self.ping();
+                tokio::time::sleep(5 * PING).await;
+            }
+        };
+        tokio::select! {
+            () = writing => {}
+            () = pings => {}
+            () = self.over.notified() => {}
+        }
+        self.close();
+    }
+
+    /// The other end has taken so many bytes.
+    pub(crate) fn credited(&self, bytes: u32) {
+        self.unanswered.set(self.unanswered.get().saturating_sub(bytes));
+        self.wake.notify_one();
+    }
+
+    /// Asks from time to time; ends when there is no answer.
+    async fn live(&self) {
+        self.heard.set(Instant::now());
+        while self.heard.get().elapsed() < SILENCE {
+            self.ping();
+            tokio::time::sleep(PING).await;
+        }
+    }
+
+    fn ping(&self) {
+        let now = Instant::now();
+        let mut asked = self.asked.borrow_mut();
+        let number = asked.map_or(1, |(n, _)| n + 1);
+        *asked = Some((number, now));
+        self.trunk.borrow_mut().ping(number);
+        self.wake.notify_one();
+    }
+
+    /// The round trip, as soon as it is known.
+    pub(crate) async fn round_trip(&self) -> Option<Duration> {
+        loop {
+            let measured = self.measured.notified();
+            match self.round_trip.get() {
+                Some(time) => return Some(time),
+                None if self.dead.get() => return None,
+                None => measured.await,
+            }
+        }
+    }
+
+    /// What there is to send, as soon as there is something.
+    async fn output(self: &Rc<Self>, gateway: &Rc<Gateway>, most: usize) -> Vec<u8> {
+        loop {
+            let wake = self.wake.notified();
+            if self.trunk.borrow().has_output() {
+                // Others that are ready now add to the same bundle.
+                tokio::task::yield_now().await;
+                let mut events = Vec::new();
+                let bytes = self.trunk.borrow_mut().output(most, &mut events);
+                events.into_iter().for_each(|event| self.event(gateway, event));
+                return bytes;
+            }
+            wake.await;
+        }
+    }
+
+    /// Takes what has come. False: the other end broke the rules.
+    pub(crate) fn feed(self: &Rc<Self>, gateway: &Rc<Gateway>, bytes: &[u8]) -> bool {
+        self.heard.set(Instant::now());
+        let mut events = Vec::new();
+        let fed = self.trunk.borrow_mut().input(bytes, &mut events);
+        events.into_iter().for_each(|event| self.event(gateway, event));
+        self.wake.notify_one();
+        fed.is_ok()
+    }
+
+    fn event(self: &Rc<Self>, gateway: &Rc<Gateway>, event: Event) {
+        match event {
+            Event::Asked { stream, from, to, wish } => {
+                self.keep(stream, None);
+                tokio::task::spawn_local(stream::asked(gateway.clone(), self.clone(), stream, (from, to), wish));
+            }
+            Event::Opened(stream) => self.answer(stream, true),
+            Event::Refused(stream, _) => {
+                self.answer(stream, false);
+                self.forget(stream);
+            }
+            Event::Data(stream, bytes) => self.hand(stream, Piece::Data(bytes)),
+            Event::Ended(stream) => self.hand(stream, Piece::End),
+            Event::Reset(stream) => {
+                self.answer(stream, true);
+                self.lose(stream);
+            }
+            Event::Room(stream) => {
+                if let Some(s) = self.streams.borrow().get(&stream) {
+                    s.room.notify_one();
+                }
+            }
+            Event::Pong(number) => {
+                if let Some((_, at)) = self.asked.borrow().filter(|(n, _)| *n == number) {
+                    let last = at.elapsed();
+                    self.round_trip
+                        .set(Some(self.round_trip.get().map_or(last, |t| t.min(last))));
+                    self.measured.notify_waiters();
+                }
+            }
+        }
+    }
+
+    fn keep(&self, number: u32, answer: Option<oneshot::Sender<bool>>) {
+        let (pieces, taken) = mpsc::unbounded_channel();
+        let stream = Stream {
+            pieces,
+            taken: Some(taken),
+            room: Rc::default(),
+            gone: Rc::default(),
+            answer,
+        };
+        self.streams.borrow_mut().insert(number, stream);
+    }
+
+    /// Asks for a stream and waits for the answer.
+    pub(crate) async fn ask(&self, from: u32, to: u32, wish: u8) -> Result<u32, ()> {
+        let number = self.trunk.borrow_mut().open(from, to, wish).ok_or(())?;
+        let (answer, answered) = oneshot::channel();
+        self.keep(number, Some(answer));
+        self.wake.notify_one();
+        match answered.await {
+            Ok(true) => Ok(number),
+            _ => Err(()),
+        }
+    }
+
+    fn answer(&self, number: u32, good: bool) {
+        let answer = self.streams.borrow_mut().get_mut(&number).and_then(|s| s.answer.take());
+        if let Some(answer) = answer {
+            let _ = answer.send(good);
+        }
+    }
+
+    fn hand(&self, number: u32, piece: Piece) {
+        if let Some(s) = self.streams.borrow().get(&number) {
+            // Whoever is gone has reset the stream.
+            let _ = s.pieces.send(piece);
+        }
+    }
+
+    /// What arrives on a stream, and what tells that it is over.
+    pub(crate) fn take(&self, number: u32) -> Option<(mpsc::UnboundedReceiver<Piece>, Rc<Notify>)> {
+        let mut streams = self.streams.borrow_mut();
+        let stream = streams.get_mut(&number)?;
+        Some((stream.taken.take()?, stream.gone.clone()))
+    }
+
+    /// Sends all, when there is room.
+    pub(crate) async fn send(&self, number: u32, mut bytes: &[u8]) {
+        loop {
+            let n = self.trunk.borrow_mut().send(number, bytes);
+            self.wake.notify_one();
+            bytes = &bytes[n..];
+            let room = self.streams.borrow().get(&number).map(|s| s.room.clone());
+            match room {
+                Some(room) if !bytes.is_empty() => room.notified().await,
+                _ => return,
+            }
+        }
+    }
+
+    pub(crate) fn consumed(&self, number: u32, bytes: usize) {
+        self.trunk.borrow_mut().consumed(number, bytes);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn end(&self, number: u32) {
+        self.trunk.borrow_mut().end(number);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn accept(&self, number: u32) {
+        self.trunk.borrow_mut().accept(number);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn refuse(&self, number: u32, why: &str) {
+        self.trunk.borrow_mut().refuse(number, why);
+        self.forget(number);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn reset(&self, number: u32) {
+        self.trunk.borrow_mut().reset(number);
+        self.forget(number);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn forget(&self, number: u32) {
+        self.streams.borrow_mut().remove(&number);
+    }
+
+    fn lose(&self, number: u32) {
+        let stream = self.streams.borrow_mut().remove(&number);
+        if let Some(stream) = stream {
+            stream.gone.notify_one();
+            stream.room.notify_one();
+        }
+    }
+
+    /// Streams that it carries.
+    pub(crate) fn load(&self) -> usize {
+        self.streams.borrow().len()
+    }
+
+    /// Ends it and all its streams.
+    pub(crate) fn close(&self) {
+        self.dead.set(true);
+        self.over.notify_one();
+        self.measured.notify_waiters();
+        let streams: Vec<u32> = self.streams.borrow().keys().copied().collect();
+        streams.into_iter().for_each(|number| self.lose(number));
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who comes in: other gateways, and processes of this area. Strangers are bounded in number, bytes and time and told nothing.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use isthmus_net::{Answered, Listener};
+use isthmus_wire::gateway::{NO_WAY, READY, WISH_STREAM, area_number};
+use isthmus_wire::hello::{KNOCK_BYTES, REPLY_BYTES};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+
+use crate::{Gateway, carrier, dial, stream};
+
+/// Most connections that have not proven anything; when more come the oldest goes.
+const MAX_STRANGERS: usize = 64;
+/// How long a stranger may take.
+const HANDSHAKE: Duration = Duration::from_secs(4);
+/// How long to leave callers waiting when there are no descriptors left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+type Strangers = Rc<RefCell<VecDeque<AbortHandle>>>;
+
+/// Accepts from now on.
+pub(crate) fn open(listener: Listener, gateway: &Rc<Gateway>) -> Result<(), String> {
+    let listener = std::net::TcpListener::from(OwnedFd::from(listener));
+    let listener = TcpListener::from_std(listener).map_err(|e| e.to_string())?;
+    let gateway = gateway.clone();
+    tokio::task::spawn_local(async move {
+        let strangers = Strangers::default();
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => let_in(&gateway, &strangers, stream),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    });
+    Ok(())
+}
+
+fn let_in(gateway: &Rc<Gateway>, strangers: &Strangers, stream: TcpStream) {
+    let gateway = gateway.clone();
+    let task = tokio::task::spawn_local(async move {
+        let known = tokio::time::timeout(HANDSHAKE, shake(&gateway, stream)).await;
+        if let Ok(Some((stream, answered, wish))) = known {
+            // Proven: no stranger any more, so it must not end when others come.
+            tokio::task::spawn_local(async move { welcome(&gateway, stream, answered, wish).await });
+        }
+    });
+    let mut waiting = strangers.borrow_mut();
+    waiting.retain(|t| !t.is_finished());
+    if waiting.len() >= MAX_STRANGERS {
+        if let Some(oldest) = waiting.pop_front() {
+            oldest.abort();
+        }
+    }
+    waiting.push_back(task.abort_handle());
+}
+
+/// Who it is, when it proves to belong to the job.
+async fn shake(gateway: &Gateway, mut stream: TcpStream) -> Option<(TcpStream, Answered, u8)> {
+    let mut knock = [0; KNOCK_BYTES];
+    stream.read_exact(&mut knock).await.ok()?;
+    let (answered, answer) = Answered::to_anybody(&gateway.prover, &knock)?;
+    dial::tune(&stream);
+    stream.write_all(&answer).await.ok()?;
+    let mut reply = [0; REPLY_BYTES];
+    stream.read_exact(&mut reply).await.ok()?;
+    let wish = answered.verdict(&gateway.prover, &reply)?;
+    Some((stream, answered, wish))
+}
+
+async fn welcome(gateway: &Rc<Gateway>, mut stream: TcpStream, answered: Answered, wish: u8) {
+    let (from, to) = (answered.ends.from, answered.ends.to);
+    if to == area_number(gateway.area) {
+        if let Some(neighbour) = gateway.neighbour(from & !area_number(0)) {
+            neighbour.came(gateway, stream);
+        }
+        return;
+    }
+    match ask(gateway, from, to, wish).await {
+        Ok((carrier, number)) if wish == WISH_STREAM => {
+            if stream.write_all(&[READY]).await.is_ok() {
+                stream::pump(&carrier, number, stream).await;
+            } else {
+                carrier.reset(number);
+            }
+        }
+        Ok((carrier, number)) => {
+            carrier.reset(number);
+            let _ = stream.write_all(&[READY]).await;
+        }
+        Err(()) => {
+            let _ = stream.write_all(&[NO_WAY]).await;
+        }
+    }
+}
+
+/// A stream for a process of ours, accepted by the other side.
+async fn ask(gateway: &Rc<Gateway>, from: u32, to: u32, wish: u8) -> Result<(Rc<carrier::Carrier>, u32), ()> {
+    gateway.places.wait().await;
+    let area = gateway.places.area(to).ok_or(())?;
+    if gateway.places.area(from) != Some(gateway.area) {
+        return Err(());
+    }
+    let neighbour = gateway.neighbour(area).ok_or(())?;
+    let carrier = neighbour.carrier().await.ok_or(())?;
+    let number = carrier.ask(from, to, wish).await?;
+    Ok((carrier, number))
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Another local area and the ways to its gateway.
+
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use isthmus_net::Ends;
+use isthmus_wire::gateway::{self, Area, FromGateway, Settled, Ways, area_number};
+use isthmus_wire::hello::USE;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::carrier::Carrier;
+use crate::{Gateway, dial, stream};
+
+/// Without a connection after this time the coordinator's connections are used, until there is one.
+const RELAY_AFTER: Duration = Duration::from_millis(1200);
+/// Pause between two attempts to connect, doubled each time up to the second.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
+/// How long a stream waits for a carrier.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+pub(crate) struct Neighbour {
+    area: Area,
+    carriers: RefCell<Vec<Rc<Carrier>>>,
+    relay: RefCell<Option<Rc<Carrier>>>,
+    settled: RefCell<Settled>,
+    changed: Notify,
+    /// It has begun anew; we are the old one.
+    left: Cell<bool>,
+    leaving: Notify,
+}
+
+impl Neighbour {
+    pub(crate) fn new(area: Area) -> Self {
+        let settled = Settled {
+            area: area.area,
+            ..Settled::default()
+        };
+        Self {
+            area,
+            carriers: RefCell::default(),
+            relay: RefCell::default(),
+            settled: RefCell::new(settled),
+            changed: Notify::new(),
+            left: Cell::new(false),
+            leaving: Notify::new(),
+        }
+    }
+
+    /// Begins to find ways.
+    pub(crate) fn begin(self: &Rc<Self>, gateway: &Rc<Gateway>) {
+        let (own, us) = (self.clone(), gateway.clone());
+        tokio::task::spawn_local(async move {
+            tokio::select! {
+                () = own.keep_connected(&us) => {}
+                () = own.leaving.notified() => {}
+            }
+        });
+        let (own, us) = (self.clone(), gateway.clone());
+        tokio::task::spawn_local(async move {
+            if own.area.ways != Ways::Relay {
+                tokio::time::sleep(RELAY_AFTER).await;
+            }
+            if own.best().is_none() && !own.left.get() && own.area.ways != Ways::Trunk {
+                own.relay(&us);
+            }
+        });
+    }
+
+    /// The gateway there is gone.
+    pub(crate) fn leave(&self) {
+        self.left.set(true);
+        self.leaving.notify_one();
+        let carriers = self.carriers.take().into_iter().chain(self.relay.take());
+        carriers.for_each(|c| c.close());
+    }
+
+    async fn keep_connected(self: &Rc<Self>, gateway: &Rc<Gateway>) {
+        let addresses = self.addresses();
+        if self.area.ways == Ways::Relay || addresses.is_empty() {
+            return;
+        }
+        let mut pause = AGAIN.0;
+        loop {
+            match self.connect(gateway, &addresses).await {
+                Ok((address, stream)) => {
+                    pause = AGAIN.0;
+                    self.note(gateway, |s| s.outward = address.to_string());
+                    let more = usize::from(gateway.streams.max(1)) - 1;
+                    for _ in 0..more {
+                        if let Ok((_, stream)) = self.connect(gateway, &[address]).await {
+                            self.adopt(gateway, stream, true);
+                        }
+                    }
+                    let carrier = self.adopt(gateway, stream, true);
+                    while !carrier.dead.get() {
+                        self.changed.notified().await;
+                    }
+                    self.note(gateway, |s| s.outward.clear());
+                }
+                Err(why) => {
+                    self.note(gateway, |s| s.why.clone_from(&why));
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(AGAIN.1);
+                }
+            }
+        }
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let parse = |text: &String| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, self.area.port));
+        let known = self.area.addresses.iter().filter_map(parse);
+        if self.area.port == 0 {
+            Vec::new()
+        } else {
+            known.collect()
+        }
+    }
+
+    async fn connect(
+        &self,
+        gateway: &Rc<Gateway>,
+        addresses: &[SocketAddr],
+    ) -> Result<(SocketAddr, TcpStream), String> {
+        let ends = Ends {
+            from: area_number(gateway.area),
+            to: area_number(self.area.area),
+        };
+        let gateway = gateway.clone();
+        let prove = move |mut stream: TcpStream| {
+            let gateway = gateway.clone();
+            async move {
+                dial::shake(&mut stream, &gateway.prover, ends, USE).await?;
+                Ok(stream)
+            }
+        };
+        dial::first(addresses, prove).await
+    }
+
+    /// The other gateway has dialled us and is proven.
+    pub(crate) fn came(self: &Rc<Self>, gateway: &Rc<Gateway>, stream: TcpStream) {
+        if self.area.ways != Ways::Relay {
+            self.note(gateway, |s| s.inward = true);
+            self.adopt(gateway, stream, false);
+        }
+    }
+
+    fn adopt(self: &Rc<Self>, gateway: &Rc<Gateway>, stream: TcpStream, dialled: bool) -> Rc<Carrier> {
+        let carrier = Carrier::new(self.area.area, true, dialled);
+        self.carriers.borrow_mut().push(carrier.clone());
+        self.changed.notify_waiters();
+        let (own, us, c) = (self.clone(), gateway.clone(), carrier.clone());
+        tokio::task::spawn_local(async move {
+            c.carry(&us, stream).await;
+            own.carriers.borrow_mut().retain(|other| !Rc::ptr_eq(other, &c));
+            own.changed.notify_waiters();
+            own.fall_back(&us);
+        });
+        self.tell_carrier(gateway, &carrier);
+        carrier
+    }
+
+    /// The last connection is gone: until there is another one the coordinator's are used.
+    fn fall_back(self: &Rc<Self>, gateway: &Rc<Gateway>) {
+        if self.left.get() || self.best().is_some() {
+            return;
+        }
+        self.note(gateway, |s| (s.carrier, s.inward) = (gateway::Carrier::None, false));
+        if self.area.ways == Ways::Any {
+            self.relay(gateway);
+        }
+    }
+
+    fn relay(self: &Rc<Self>, gateway: &Rc<Gateway>) -> Rc<Carrier> {
+        if let Some(carrier) = self.relay.borrow().clone() {
+            return carrier;
+        }
+        let carrier = Carrier::new(self.area.area, false, gateway.area < self.area.area);
+        *self.relay.borrow_mut() = Some(carrier.clone());
+        self.changed.notify_waiters();
+        let (us, c, epoch) = (gateway.clone(), carrier.clone(), self.area.epoch);
+        tokio::task::spawn_local(async move { c.carry_relayed(&us, epoch).await });
+        self.tell_carrier(gateway, &carrier);
+        carrier
+    }
+
+    /// Tells the coordinator of a carrier when its round trip is known.
+    fn tell_carrier(self: &Rc<Self>, gateway: &Rc<Gateway>, carrier: &Rc<Carrier>) {
+        let (own, us, c) = (self.clone(), gateway.clone(), carrier.clone());
+        tokio::task::spawn_local(async move {
+            let Some(time) = c.round_trip().await else { return };
+            let kind = if c.direct {
+                gateway::Carrier::Direct
+            } else {
+                gateway::Carrier::Relay
+            };
+            let better = own.settled.borrow().carrier != gateway::Carrier::Direct || c.direct;
+            if better && !c.dead.get() {
+                own.note(&us, |s| {
+                    s.carrier = kind;
+                    s.round_trip = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                });
+            }
+        });
+    }
+
+    /// Measures the rate to it, for a short time, and tells it.
+    pub(crate) fn measure(self: &Rc<Self>, gateway: &Rc<Gateway>) {
+        let (own, us) = (self.clone(), gateway.clone());
+        tokio::task::spawn_local(async move {
+            let Some(carrier) = own.carrier().await else { return };
+            if let Some(rate) = stream::measure(&carrier).await {
+                own.note(&us, |s| s.rate = rate);
+            }
+        });
+    }
+
+    /// A piece of the trunk inside the coordinator's connections.
+    pub(crate) fn relayed(self: &Rc<Self>, gateway: &Rc<Gateway>, epoch: u32, bytes: &[u8]) {
+        if epoch != self.area.epoch || self.left.get() {
+            return;
+        }
+        let carrier = self.relay(gateway);
+        if !carrier.feed(gateway, bytes) {
+            carrier.close();
+        }
+        gateway.tell(FromGateway::Credit {
+            area: self.area.area,
+            epoch,
+            bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+        });
+    }
+
+    pub(crate) fn credited(&self, epoch: u32, bytes: u32) {
+        if epoch == self.area.epoch {
+            if let Some(carrier) = self.relay.borrow().as_ref() {
+                carrier.credited(bytes);
+            }
+        }
+    }
+
+    /// What a new stream should use.
+    fn best(&self) -> Option<Rc<Carrier>> {
+        let carriers = self.carriers.borrow();
+        let live = carriers.iter().filter(|c| !c.dead.get());
+        let direct = live.min_by_key(|c| c.load()).cloned();
+        direct.or_else(|| self.relay.borrow().clone().filter(|c| !c.dead.get()))
+    }
+
+    /// A carrier, if there is one in time.
+    pub(crate) async fn carrier(&self) -> Option<Rc<Carrier>> {
+        let found = async {
+            loop {
+                let changed = self.changed.notified();
+                match self.best() {
+                    Some(carrier) => return carrier,
+                    None => changed.await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.ok()
+    }
+
+    /// Changes what is known and tells it.
+    fn note(&self, gateway: &Gateway, change: impl FnOnce(&mut Settled)) {
+        let mut settled = self.settled.borrow_mut();
+        change(&mut settled);
+        gateway.tell(FromGateway::Settled(settled.clone()));
+    }
+}

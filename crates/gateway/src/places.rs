@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the processes of the job are.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use isthmus_wire::place::PlaceTable;
+use tokio::sync::Notify;
+
+/// How long a stream may be asked for before the place table is there.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most addresses of one process that are tried.
+const MAX_ADDRESSES: usize = 32;
+
+#[derive(Default)]
+pub(crate) struct Places {
+    known: RefCell<Option<(Vec<u32>, PlaceTable)>>,
+    changed: Notify,
+}
+
+impl Places {
+    pub(crate) fn set(&self, areas: Vec<u32>, table: PlaceTable) {
+        *self.known.borrow_mut() = Some((areas, table));
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until they are known.
+    pub(crate) async fn wait(&self) {
+        let changed = self.changed.notified();
+        if self.known.borrow().is_none() {
+            let _ = tokio::time::timeout(PATIENCE, changed).await;
+        }
+    }
+
+    /// The local area of a rank.
+    pub(crate) fn area(&self, rank: u32) -> Option<u32> {
+        self.known.borrow().as_ref()?.0.get(rank as usize).copied()
+    }
+
+    /// Where a rank listens.
+    pub(crate) fn addresses(&self, rank: u32) -> Vec<SocketAddr> {
+        let known = self.known.borrow();
+        let found = known.as_ref().and_then(|(_, table)| {
+            let place = table.places.get(rank as usize)?;
+            Some((place.port, table.nodes.get(place.node as usize)?))
+        });
+        let Some((port, node)) = found else { return Vec::new() };
+        let parse = |text: &String| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, port));
+        node.addresses.iter().take(MAX_ADDRESSES).filter_map(parse).collect()
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One stream of a trunk and the connection to a process at our end of it.
+
+use std::rc::Rc;
+
+use isthmus_net::Ends;
+use std::time::Duration;
+
+use isthmus_wire::gateway::{READY, WISH_MEASURE, WISH_STREAM};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::carrier::{Carrier, Piece};
+use crate::{Gateway, dial};
+
+/// How long a measurement sends, and how much at most.
+const MEASURING: (Duration, usize) = (Duration::from_millis(500), 64 << 20);
+/// Bytes that are read at once.
+const READ: usize = 64 << 10;
+
+/// Carries bytes between a connection and an open stream until both directions have ended.
+pub(crate) async fn pump(carrier: &Rc<Carrier>, number: u32, stream: TcpStream) {
+    let Some((pieces, gone)) = carrier.take(number) else {
+        return;
+    };
+    let (reader, writer) = stream.into_split();
+    let both = async {
+        let (read, written) = tokio::join!(
+            inward(carrier, number, reader),
+            outward(carrier, number, writer, pieces)
+        );
+        read.and(written)
+    };
+    let whole = tokio::select! {
+        done = both => done,
+        () = gone.notified() => Err(()),
+    };
+    if whole.is_err() {
+        carrier.reset(number);
+    }
+    carrier.forget(number);
+}
+
+/// From the process into the trunk.
+async fn inward(carrier: &Rc<Carrier>, number: u32, mut reader: OwnedReadHalf) -> Result<(), ()> {
+    let mut buffer = vec![0; READ];
+    loop {
+        let n = reader.read(&mut buffer).await.map_err(|_| ())?;
+        if n == 0 {
+            carrier.end(number);
+            return Ok(());
+        }
+        carrier.send(number, &buffer[..n]).await;
+    }
+}
+
+/// From the trunk to the process.
+async fn outward(
+    carrier: &Rc<Carrier>,
+    number: u32,
+    mut writer: OwnedWriteHalf,
+    mut pieces: mpsc::UnboundedReceiver<Piece>,
+) -> Result<(), ()> {
+    while let Some(piece) = pieces.recv().await {
+        match piece {
+            Piece::Data(bytes) => {
+                writer.write_all(&bytes).await.map_err(|_| ())?;
+                carrier.consumed(number, bytes.len());
+            }
+            Piece::End => {
+                let _ = writer.shutdown().await;
+                return Ok(());
+            }
+        }
+    }
+    Err(())
+}
+
+/// Bytes per second that leave at the other end of a carrier.
+pub(crate) async fn measure(carrier: &Rc<Carrier>) -> Option<u64> {
+    let trip = carrier.round_trip().await?;
+    let number = carrier.ask(0, 0, WISH_MEASURE).await.ok()?;
+    let (mut pieces, _) = carrier.take(number)?;
+    let (began, piece) = (Instant::now(), vec![0; READ]);
+    let mut sent = 0;
+    while sent < MEASURING.1 && began.elapsed() < MEASURING.0 + 2 * trip {
+        carrier.send(number, &piece).await;
+        sent += piece.len();
+    }
+    carrier.end(number);
+    let answer = tokio::time::timeout(20 * MEASURING.0, pieces.recv()).await;
+    carrier.forget(number);
+    answer.ok().flatten()?;
+    let time = began.elapsed().saturating_sub(trip).as_secs_f64();
+    Some((sent as f64 / time.max(1e-6)) as u64)
+}
+
+/// Takes the bytes of a measurement.
+async fn swallow(carrier: &Rc<Carrier>, number: u32) {
+    carrier.accept(number);
+    let Some((mut pieces, _)) = carrier.take(number) else {
+        return;
+    };
+    while let Some(Piece::Data(bytes)) = pieces.recv().await {
+        carrier.consumed(number, bytes.len());
+    }
+    carrier.end(number);
+    carrier.forget(number);
+}
+
+/// A stream that the other gateway asks for, for one of our processes.
+pub(crate) async fn asked(gateway: Rc<Gateway>, carrier: Rc<Carrier>, number: u32, ranks: (u32, u32), wish: u8) {
+    if wish == WISH_MEASURE {
+        return swallow(&carrier, number).await;
+    }
+    match reach(&gateway, &carrier, ranks, wish).await {
+        Ok(stream) if wish == WISH_STREAM => {
+            carrier.accept(number);
+            pump(&carrier, number, stream).await;
+        }
+        // It has been told; the stream was only for that.
+        Ok(_) => carrier.accept(number),
+        Err(why) => carrier.refuse(number, &why),
+    }
+}
+
+async fn reach(
+    gateway: &Rc<Gateway>,
+    carrier: &Carrier,
+    (from, to): (u32, u32),
+    wish: u8,
+) -> Result<TcpStream, String> {
+    gateway.places.wait().await;
+    let right = gateway.places.area(to) == Some(gateway.area) && gateway.places.area(from) == Some(carrier.area);
+    if !right {
+        return Err(format!("rank {to} is not in the local area of this gateway"));
+    }
+    let addresses = gateway.places.addresses(to);
+    let own = gateway.clone();
+    let prove = move |mut stream: TcpStream| {
+        let gateway = own.clone();
+        async move {
+            if wish != WISH_STREAM {
+                dial::shake(&mut stream, &gateway.prover, Ends { from, to }, READY).await?;
+                let heard = stream.read_u8().await.map_err(|e| e.to_string())?;
+                if heard != READY {
+                    return Err("it cannot dial".to_owned());
+                }
+            }
+            Ok(stream)
+        }
+    };
+    let found = dial::first(&addresses, prove).await;
+    found
+        .map(|(_, stream)| stream)
+        .map_err(|why| format!("rank {to} cannot be reached from the gateway of its local area: {why}"))
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ways between local areas: the gateways of a job, what they find out, and what processes are told.
+
+use crate::Options;
+use isthmus_job::{Job, Subjob};
+use isthmus_wire::gateway::{Area, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
+use isthmus_wire::place::PlaceTable;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Longest wait for ways to be found out, once all gateways are there; then processes try everything.
+const SETTLING: Duration = Duration::from_secs(3);
+/// Longest wait for a gateway to be there.
+const APPEARING: Duration = Duration::from_secs(3);
+/// Connections of a trunk that one side makes, unless the user says otherwise.
+const STREAMS: u8 = 1;
+
+/// What the user allows at a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Whatever works, best first.
+    #[default]
+    Any,
+    /// Processes connect directly or not at all.
+    Direct,
+    /// Everything goes through gateways.
+    Gateway,
+    /// Everything goes through the coordinator's connections.
+    Ssh,
+}
+
+impl Policy {
+    /// From the value of `ISTHMUS_PATH`.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "auto" | "" => Self::Any,
+            "direct" => Self::Direct,
+            "gateway" => Self::Gateway,
+            "ssh" => Self::Ssh,
+            _ => return None,
+        })
+    }
+}
+
+/// How two local areas are connected, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathReport {
+    /// Names of the two.
+    pub between: (String, String),
+    /// `direct`; `forward` or `reverse`: the first or the second dials; `gateway`, `ssh` or `none`.
+    pub path: &'static str,
+    /// Round trip on the trunk between the gateways.
+    pub round_trip: Option<Duration>,
+    /// Bytes per second, when measured.
+    pub rate: Option<u64>,
+    /// What came of attempts from the first to the second, and back; empty where one succeeded.
+    pub refused: (String, String),
+    /// Address and port that answered, from the first to the second, and back.
+    pub reached: (String, String),
+}
+
+struct Gateway {
+    name: String,
+    /// The site whose agent has it.
+    site: usize,
+    policy: Policy,
+    open: Open,
+    listening: Option<(u16, Vec<String>)>,
+    epoch: u32,
+    failed: Option<String>,
+}
+
+/// All gateways of a job.
+pub(crate) struct Crossings {
+    gateways: Vec<Gateway>,
+    /// Local area of each subjob.
+    areas: Vec<u32>,
+    secret: [u8; 32],
+    settled: BTreeMap<(u32, u32), Settled>,
+    began: Instant,
+    /// When the last of them was there.
+    complete: Option<Instant>,
+    /// What gateways need when they begin anew.
+    places: Option<(Vec<u32>, PlaceTable)>,
+}
+
+/// Messages for sites; those that carry data of processes come after others.
+pub(crate) type Messages = Vec<(usize, ToGateway)>;
+
+impl Crossings {
+    /// For a job of several local areas. Where every site is pinned to direct connections there are no gateways.
+    pub(crate) fn new(name: &str, job: &Job, options: &Options) -> std::io::Result<Self> {
+        let secret = crate::credentials::random::<32>()?;
+        let local = job.local_areas();
+        let mut areas = vec![0; job.subjobs().len()];
+        let mut gateways = Vec::new();
+        for (number, (lan, subjobs)) in (0u32..).zip(&local) {
+            subjobs.iter().for_each(|&s| areas[s] = number);
+            let subjob = &job.subjobs()[subjobs[0]];
+            let ports = setting(subjob, options, "ISTHMUS_PORTS")
+                .and_then(range)
+                .unwrap_or((0, 0));
+            let streams = setting(subjob, options, "ISTHMUS_TRUNK_STREAMS").and_then(|t| t.parse().ok());
+            gateways.push(Gateway {
+                name: (*lan).to_owned(),
+                site: subjobs[0],
+                policy: policy(subjob, options),
+                open: Open {
+                    job: name.to_owned(),
+                    area: number,
+                    secret,
+                    ports,
+                    streams: streams.unwrap_or(STREAMS),
+                    addresses: addresses(subjob, options),
+                },
+                listening: None,
+                epoch: 0,
+                failed: None,
+            });
+        }
+        if gateways.len() < 2 || gateways.iter().all(|g| g.policy == Policy::Direct) {
+            gateways.iter_mut().for_each(|g| g.failed = Some(String::new()));
+        }
+        Ok(Self {
+            gateways,
+            areas,
+            secret,
+            settled: BTreeMap::new(),
+            began: Instant::now(),
+            complete: None,
+            places: None,
+        })
+    }
+
+    /// The first message to the gateway that a site's agent shall start.
+    pub(crate) fn open(&self, site: usize) -> Option<Vec<u8>> {
+        let gateway = self.gateways.iter().find(|g| g.site == site && g.failed.is_none())?;
+        Some(ToGateway::Open(gateway.open.clone()).encode())
+    }
+
+    /// A gateway says. What is to be said to others, and to the user.
+    pub(crate) fn said(&mut self, site: usize, body: &[u8]) -> (Messages, Option<String>) {
+        let Some(area) = self.gateways.iter().position(|g| g.site == site) else {
+            return (Vec::new(), None);
+        };
+        let number = u32::try_from(area).unwrap_or(u32::MAX);
+        let to = |other: u32| self.gateways.get(other as usize).map(|g| g.site);
+        match FromGateway::decode(body) {
+            Ok(FromGateway::Listening { port, addresses }) => (self.listens(area, port, addresses), None),
+            Ok(FromGateway::Settled(settled)) => {
+                self.settled.insert((number, settled.area), settled);
+                (Vec::new(), None)
+            }
+            Ok(FromGateway::Relay(relay)) => {
+                let piece = |site| {
+                    (
+                        site,
+                        ToGateway::Relay(Relay {
+                            area: number,
+                            ..relay.clone()
+                        }),
+                    )
+                };
+                (to(relay.area).map(piece).into_iter().collect(), None)
+            }
+            Ok(FromGateway::Credit { area, epoch, bytes }) => {
+                let credit = ToGateway::Credit {
+                    area: number,
+                    epoch,
+                    bytes,
+                };
+                (to(area).map(|site| (site, credit)).into_iter().collect(), None)
+            }
+            Ok(FromGateway::Failed(why)) => (Vec::new(), Some(self.fails(area, why))),
+            Err(error) => (Vec::new(), Some(self.fails(area, format!("it sent nonsense: {error}")))),
+        }
+    }
+
+    fn fails(&mut self, area: usize, why: String) -> String {
+        let gateway = &mut self.gateways[area];
+        let text = format!("the gateway of '{}' does not work: {why}", gateway.name);
+        gateway.failed = Some(why);
+        gateway.listening = None;
+        text
+    }
+
+    /// What ran at a site is gone; perhaps there will be something else.
+    pub(crate) fn leave(&mut self, site: usize) {
+        for gateway in self.gateways.iter_mut().filter(|g| g.site == site) {
+            gateway.listening = None;
+        }
+    }
+
+    /// A site will not be there.
+    pub(crate) fn absent(&mut self, site: &str) {
+        let found = self
+            .gateways
+            .iter_mut()
+            .find(|g| g.name == site && g.listening.is_none());
+        if let Some(gateway) = found {
+            gateway.failed = Some("the site cannot be reached".into());
+        }
+        if self.complete.is_none()
+            && self
+                .gateways
+                .iter()
+                .all(|g| g.listening.is_some() || g.failed.is_some())
+        {
+            self.complete = Some(Instant::now());
+        }
+    }
+
+    fn listens(&mut self, area: usize, port: u16, addresses: Vec<String>) -> Messages {
+        let gateway = &mut self.gateways[area];
+        gateway.epoch += 1;
+        gateway.listening = Some((port, addresses));
+        if self.complete.is_none()
+            && self
+                .gateways
+                .iter()
+                .all(|g| g.listening.is_some() || g.failed.is_some())
+        {
+            self.complete = Some(Instant::now());
+        }
+        let me = self.gateways[area].site;
+        let mut messages = Vec::new();
+        for other in 0..self.gateways.len() {
+            if other == area || self.gateways[other].listening.is_none() {
+                continue;
+            }
+            let site = self.gateways[other].site;
+            messages.push((me, ToGateway::Areas(vec![self.area(area, other)])));
+            messages.push((site, ToGateway::Areas(vec![self.area(other, area)])));
+            let (a, b) = (number(area), number(other));
+            self.settled.remove(&(a, b));
+            self.settled.remove(&(b, a));
+        }
+        if let Some((areas, table)) = &self.places {
+            messages.push((me, ToGateway::Places(areas.clone(), table.clone())));
+        }
+        messages
+    }
+
+    /// What the gateway of one is told of another's.
+    fn area(&self, one: usize, other: usize) -> Area {
+        let (own, gateway) = (&self.gateways[one], &self.gateways[other]);
+        let (port, addresses) = gateway.listening.clone().unwrap_or_default();
+        Area {
+            area: number(other),
+            epoch: own.epoch + gateway.epoch,
+            ways: if [own.policy, gateway.policy].contains(&Policy::Ssh) {
+                Ways::Relay
+            } else {
+                Ways::Any
+            },
+            port,
+            addresses,
+        }
+    }
+
+    /// Where the processes of these sites are; told to all gateways.
+    pub(crate) fn place(&mut self, sites: &[usize], places: &PlaceTable) -> Messages {
+        let of = |subjob: u32| sites.get(subjob as usize).map_or(0, |s| self.areas[*s]);
+        let areas: Vec<u32> = places.places.iter().map(|p| of(p.subjob)).collect();
+        let there = self.gateways.iter().filter(|g| g.listening.is_some());
+        let messages = there.map(|g| (g.site, ToGateway::Places(areas.clone(), places.clone())));
+        let messages = messages.collect();
+        self.places = Some((areas, places.clone()));
+        messages
+    }
+
+    /// Until when processes have to wait for ways to be found out; `None`: not any more.
+    pub(crate) fn unsettled_until(&self) -> Option<Instant> {
+        if self.gateways.iter().all(|g| g.failed.is_some()) {
+            return None;
+        }
+        let end = match self.complete {
+            None => self.began + APPEARING,
+            Some(at) => at + SETTLING,
+        };
+        let now = Instant::now();
+        if now >= end {
+            return None;
+        }
+        let open = |g: &Gateway| g.failed.is_none();
+        let count = self.gateways.len();
+        let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+        let mut again = now;
+        for (a, b) in pairs.filter(|&(a, b)| open(&self.gateways[a]) && open(&self.gateways[b])) {
+            again = again.max(self.pair_settled_at(a, b).unwrap_or(end));
+        }
+        (again > now).then_some(again.min(end))
+    }
+
+    /// When it is certain enough what works between two; `None`: nobody knows.
+    fn pair_settled_at(&self, a: usize, b: usize) -> Option<Instant> {
+        let there = self.settled.get(&(number(a), number(b)))?;
+        let back = self.settled.get(&(number(b), number(a)))?;
+        let known = |s: &Settled| !s.outward.is_empty() || !s.why.is_empty();
+        let carried = there.carrier != Carrier::None && back.carrier != Carrier::None;
+        if carried && known(there) && known(back) {
+            return self.complete;
+        }
+        // What works would have answered by now: three round trips for a handshake, and a little.
+        let trip = Duration::from_nanos(there.round_trip.max(back.round_trip));
+        carried.then(|| self.complete.map(|at| at + 4 * trip + Duration::from_millis(250)))?
+    }
+
+    /// Whether everything that can be found out has been.
+    pub(crate) fn all_known(&self) -> bool {
+        let there = |g: &Gateway| g.listening.is_some();
+        let known = |a: usize, b: usize| {
+            let settled = self.settled.get(&(number(a), number(b)));
+            settled.is_some_and(|s| s.carrier != Carrier::None && (!s.outward.is_empty() || !s.why.is_empty()))
+        };
+        let count = self.gateways.len();
+        let pairs = (0..count)
+            .flat_map(|a| (0..count).map(move |b| (a, b)))
+            .filter(|(a, b)| a != b);
+        let mut open = pairs.filter(|&(a, b)| there(&self.gateways[a]) && there(&self.gateways[b]));
+        self.complete.is_some() && open.all(|(a, b)| known(a, b))
+    }
+
+    /// Asks one gateway after the other to measure: the number of the pair, and whether its rate is known.
+    pub(crate) fn measure(&self, pair: usize) -> Option<(usize, ToGateway, bool)> {
+        let count = self.gateways.len();
+        let mut pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+        let (a, b) = pairs.nth(pair)?;
+        let known = self.settled.get(&(number(a), number(b)));
+        let done = known.is_none_or(|s| s.carrier == Carrier::None || s.rate > 0);
+        Some((self.gateways[a].site, ToGateway::Measure(number(b)), done))
+    }
+
+    /// What the processes of each of the sites of a world are told. Local areas have numbers within the world.
+    pub(crate) fn paths(&self, sites: &[usize]) -> Vec<Paths> {
+        let mut areas: Vec<usize> = Vec::new();
+        for site in sites {
+            let area = self.areas[*site] as usize;
+            if !areas.contains(&area) {
+                areas.push(area);
+            }
+        }
+        sites.iter().map(|site| self.paths_of(*site, &areas)).collect()
+    }
+
+    fn paths_of(&self, subjob: usize, areas: &[usize]) -> Paths {
+        let area = self.areas[subjob] as usize;
+        let own = &self.gateways[area];
+        let (port, addresses) = own.listening.clone().unwrap_or_default();
+        let way = |other: usize| match (own.policy, self.gateways[other].policy) {
+            (Policy::Ssh | Policy::Gateway, _) | (_, Policy::Ssh | Policy::Gateway) => Way::OnlyGateway,
+            (Policy::Direct, _) | (_, Policy::Direct) => Way::OnlyDirect,
+            _ => self.way(area, other),
+        };
+        Paths {
+            port,
+            addresses,
+            secret: self.secret,
+            ways: areas.iter().map(|other| way(*other)).collect(),
+        }
+    }
+
+    fn way(&self, a: usize, b: usize) -> Way {
+        let outward = |a: usize, b: usize| {
+            let known = self.settled.get(&(number(a), number(b)));
+            known.is_some_and(|s| !s.outward.is_empty())
+        };
+        let carried = |s: &Settled| s.carrier != Carrier::None;
+        if outward(a, b) {
+            Way::Direct
+        } else if outward(b, a) {
+            Way::Reverse
+        } else if self.settled.get(&(number(a), number(b))).is_some_and(carried) {
+            Way::Gateway
+        } else {
+            Way::Unknown
+        }
+    }
+
+    /// Names of local areas and, by site, whose agent has the gateway.
+    pub(crate) fn report(&self) -> Vec<PathReport> {
+        let count = self.gateways.len();
+        let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+        pairs.map(|(a, b)| self.report_of(a, b)).collect()
+    }
+
+    fn report_of(&self, a: usize, b: usize) -> PathReport {
+        let none = Settled::default();
+        let there = self.settled.get(&(number(a), number(b))).unwrap_or(&none);
+        let back = self.settled.get(&(number(b), number(a))).unwrap_or(&none);
+        let (one, other) = (&self.gateways[a], &self.gateways[b]);
+        let trip = [there.round_trip, back.round_trip].into_iter().filter(|t| *t > 0).min();
+        let policies = [one.policy, other.policy];
+        let path = match (there.outward.is_empty(), back.outward.is_empty()) {
+            _ if policies.contains(&Policy::Ssh) => "ssh",
+            _ if policies.contains(&Policy::Gateway) && there.carrier == Carrier::Relay => "ssh",
+            _ if policies.contains(&Policy::Gateway) => "gateway",
+            (false, false) => "direct",
+            (false, true) => "forward",
+            (true, false) => "reverse",
+            _ if there.carrier == Carrier::Relay || back.carrier == Carrier::Relay => "ssh",
+            _ => "none",
+        };
+        let refusal = |s: &Settled, failed: &Option<String>| match failed {
+            Some(why) if !why.is_empty() => why.clone(),
+            _ if s.outward.is_empty() && s.why.is_empty() => "no answer".to_owned(),
+            _ if s.outward.is_empty() => s.why.clone(),
+            _ => String::new(),
+        };
+        PathReport {
+            between: (one.name.clone(), other.name.clone()),
+            path,
+            round_trip: trip.map(Duration::from_nanos),
+            rate: Some(there.rate.max(back.rate)).filter(|r| *r > 0),
+            refused: (refusal(there, &one.failed), refusal(back, &other.failed)),
+            reached: (there.outward.clone(), back.outward.clone()),
+        }
+    }
+}
+
+fn number(area: usize) -> u32 {
+    u32::try_from(area).unwrap_or(u32::MAX)
+}
+
+/// What is set for the processes of a site.
+fn setting<'a>(subjob: &'a Subjob, options: &'a Options, name: &str) -> Option<&'a str> {
+    let all = subjob.environment.iter().rev().chain(options.environment.iter().rev());
+    let found = all.filter(|(n, _)| n == name).map(|(_, value)| value.as_str());
+    { found }.next()
+}
+
+fn policy(subjob: &Subjob, options: &Options) -> Policy {
+    setting(subjob, options, "ISTHMUS_PATH")
+        .and_then(Policy::parse)
+        .unwrap_or_default()
+}
+
+fn range(text: &str) -> Option<(u16, u16)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+}
+
+/// Addresses that the user gave in place of those of the machine.
+fn addresses(subjob: &Subjob, options: &Options) -> Vec<String> {
+    let text = setting(subjob, options, "ISTHMUS_ADDRESS").unwrap_or_default();
+    text.split(',')
+        .map(str::trim)
+        .filter(|t| !t.is_empty())
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rungs by which a peer of another local area is reached: directly; dialled by it, when asked through the gateways; through
+//! the gateways. Which are tried first, what was settled when the job began says; then the others follow.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use isthmus_transport::Peer;
+use isthmus_wire::gateway::{Paths, WISH_DIAL, WISH_STREAM, Way};
+use isthmus_wire::hello::Purpose;
+
+use crate::hello::Prover;
+
+/// Time that the better rungs have before the next one is tried beside them: an unanswered connection attempt is repeated after
+/// 1 s, so this allows for every round trip at which the network is of use.
+const NEXT: Duration = Duration::from_millis(500);
+
+/// What an attempt goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// The peer itself.
+    Direct,
+    /// Our gateway, for a stream to the peer.
+    Gateway,
+    /// Our gateway, which has the peer asked to dial us.
+    Call,
+}
+
+impl By {
+    /// What the gateway is told.
+    pub(super) fn wish(self) -> u8 {
+        if self == Self::Call { WISH_DIAL } else { WISH_STREAM }
+    }
+}
+
+/// An address, what the attempt goes by, and when it may begin.
+pub(super) type Rung = (SocketAddr, By, Duration);
+
+pub(super) struct Ladder {
+    gateway: Vec<SocketAddr>,
+    prover: Prover,
+    ways: Vec<Way>,
+    area: Arc<dyn Fn(Peer) -> u32 + Send + Sync>,
+}
+
+impl Ladder {
+    pub(super) fn new(paths: &Paths, area: Arc<dyn Fn(Peer) -> u32 + Send + Sync>, job: &str) -> Self {
+        let parse = |text: &String| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, paths.port));
+        Self {
+            gateway: match paths.port {
+                0 => Vec::new(),
+                _ => paths.addresses.iter().filter_map(parse).collect(),
+            },
+            prover: Prover::new(&paths.secret, job),
+            ways: paths.ways.clone(),
+            area,
+        }
+    }
+
+    /// Proves connections with gateways; `None` where there is none.
+    pub(super) fn prover(&self) -> Option<&Prover> {
+        (!self.gateway.is_empty()).then_some(&self.prover)
+    }
+
+    /// What a connection to this address goes by.
+    pub(super) fn by(&self, address: SocketAddr) -> By {
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        if self.gateway.contains(&address) {
+            By::Gateway
+        } else {
+            By::Direct
+        }
+    }
+
+    fn way(&self, peer: Peer) -> Way {
+        self.ways.get((self.area)(peer) as usize).copied().unwrap_or_default()
+    }
+
+    /// A connection came about: the next one to that area begins there.
+    pub(super) fn learn(&mut self, peer: Peer, by: By) {
+        let area = (self.area)(peer) as usize;
+        if let (By::Gateway, Some(way @ (Way::Unknown | Way::Direct | Way::Reverse))) = (by, self.ways.get_mut(area)) {
+            *way = Way::Gateway;
+        }
+    }
+
+    /// What to try, and when. What was settled is less certain once a connection has been lost.
+    pub(super) fn rungs(&self, peer: Peer, direct: Vec<SocketAddr>, stagger: Duration, purpose: Purpose) -> Vec<Rung> {
+        let way = self.way(peer);
+        let again = purpose == Purpose::Resume;
+        let (begin, call, gateway) = match way {
+            Way::OnlyDirect => (Some(Duration::ZERO), None, None),
+            Way::OnlyGateway => (None, None, Some(Duration::ZERO)),
+            Way::Reverse if !again => (Some(4 * NEXT), Some(Duration::ZERO), Some(2 * NEXT)),
+            Way::Gateway if !again => (Some(6 * NEXT), None, Some(Duration::ZERO)),
+            Way::Gateway => (Some(Duration::ZERO), Some(NEXT), Some(NEXT / 2)),
+            Way::Unknown | Way::Direct | Way::Reverse => (Some(Duration::ZERO), Some(NEXT), Some(2 * NEXT)),
+        };
+        let staggered = |addresses: Vec<SocketAddr>, by: By, begin: Option<Duration>| {
+            let begin = begin.into_iter();
+            begin.flat_map(move |begin| {
+                let each = addresses.clone().into_iter().enumerate();
+                each.map(move |(i, address)| (address, by, begin + stagger * i as u32))
+                    .collect::<Vec<_>>()
+            })
+        };
+        let mut rungs: Vec<Rung> = staggered(direct, By::Direct, begin).collect();
+        rungs.extend(staggered(self.gateway.clone(), By::Call, call));
+        rungs.extend(staggered(self.gateway.clone(), By::Gateway, gateway));
+        rungs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder(way: Way) -> Ladder {
+        let paths = Paths {
+            port: 9,
+            addresses: vec!["10.0.0.9".into()],
+            secret: [1; 32],
+            ways: vec![Way::Unknown, way],
+        };
+        Ladder::new(&paths, Arc::new(|peer| peer), "job")
+    }
+
+    fn order(way: Way, purpose: Purpose) -> Vec<By> {
+        let direct = vec!["10.0.0.1:1".parse().unwrap()];
+        let mut rungs = ladder(way).rungs(1, direct, Duration::from_millis(1), purpose);
+        rungs.sort_by_key(|(_, _, at)| *at);
+        rungs.into_iter().map(|(_, by, _)| by).collect()
+    }
+
+    #[test]
+    fn what_was_settled_comes_first_and_everything_else_later() {
+        use By::{Call, Direct, Gateway};
+        assert_eq!(order(Way::Unknown, Purpose::First), [Direct, Call, Gateway]);
+        assert_eq!(order(Way::Reverse, Purpose::First), [Call, Gateway, Direct]);
+        assert_eq!(order(Way::Gateway, Purpose::First), [Gateway, Direct]);
+        // A better way is looked for whenever a connection is made again.
+        assert_eq!(order(Way::Gateway, Purpose::Resume), [Direct, Gateway, Call]);
+        assert_eq!(order(Way::OnlyGateway, Purpose::Resume), [Gateway]);
+        assert_eq!(order(Way::OnlyDirect, Purpose::First), [Direct]);
+    }
+
+    #[test]
+    fn what_worked_is_learnt() {
+        let mut ladder = ladder(Way::Direct);
+        ladder.learn(1, By::Direct);
+        assert_eq!(ladder.way(1), Way::Direct);
+        ladder.learn(1, By::Gateway);
+        assert_eq!((ladder.way(1), ladder.way(7)), (Way::Gateway, Way::Unknown));
+    }
+}
