@@ -12,6 +12,7 @@ pub mod comm;
 mod context;
 pub mod errhandler;
 pub mod error;
+mod frames;
 pub mod group;
 pub mod info;
 pub mod inter;

@@ -13,6 +13,7 @@ use isthmus_wire::place::PlaceTable;
 use crate::comm::Comm;
 use crate::context::{self, Contexts};
 use crate::error::Result;
+use crate::frames::Freed;
 use crate::group::Group;
 use crate::links::WorldLinks;
 
@@ -28,6 +29,7 @@ pub struct World {
     engine: Shared,
     operations: Operations,
     contexts: Arc<Contexts>,
+    frames: Arc<Freed>,
     pub(crate) links: WorldLinks,
     overrides: OnceLock<Arc<Overrides>>,
     comm_world: OnceLock<Arc<Comm>>,
@@ -53,6 +55,7 @@ impl World {
             engine,
             operations,
             contexts,
+            frames: Arc::default(),
             links,
             overrides: OnceLock::new(),
             comm_world: OnceLock::new(),
@@ -153,6 +156,11 @@ impl World {
     /// The contexts that this process owns.
     pub(crate) fn contexts(&self) -> &Arc<Contexts> {
         &self.contexts
+    }
+
+    /// Frames of communicators that this process has freed.
+    pub(crate) fn frames(&self) -> &Arc<Freed> {
+        &self.frames
     }
 
     /// Waits until a request is complete.

@@ -15,9 +15,11 @@ use crate::attribute::{Attributes, Cache};
 use crate::context::{self, Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
+use crate::frames;
 use crate::group::Group;
 use crate::info::Info;
 use crate::inter::{Inter, Joint};
+use crate::internal;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
@@ -54,6 +56,8 @@ pub struct Comm {
     neighbours: Option<Arc<Neighbours>>,
     /// Frees the context in the end.
     _lease: Option<Lease>,
+    /// Gives the frame back in the end.
+    _frame: Option<frames::Use>,
 }
 
 /// What schedules are chosen by.
@@ -121,10 +125,17 @@ impl Blueprint {
     /// new one.
     pub(crate) fn build_and_hear(self, world: &World, numbers: Numbers) -> Result<Arc<Comm>> {
         let (numbers, news) = context::without_news(numbers);
-        let comm = self.build(context::granted(numbers)?);
+        let mut comm = self.build(context::granted(numbers)?);
         comm.tune_traffic(world);
         if news {
             comm.hear_links(world)?;
+        }
+        if comm.shares_memory(world) {
+            let frame = comm.agree_on_frame(world)?;
+            if let (Some(frame), Some(comm)) = (frame, Arc::get_mut(&mut comm)) {
+                comm.meet_in_frame(world, frame);
+                comm._frame = Some(frames::Use::of(frame, world.frames()));
+            }
         }
         Ok(comm)
     }
@@ -201,6 +212,7 @@ impl Comm {
             topology: None,
             neighbours: None,
             _lease: None,
+            _frame: None,
         }
     }
 
@@ -208,6 +220,17 @@ impl Comm {
     fn shares_memory(&self, world: &World) -> bool {
         let members = self.group.members().iter().copied();
         self.inter.is_none() && self.size() > 1 && world.engine().lock().shares_memory_with(members)
+    }
+
+    /// A frame that the first member takes for all, if there is one; collective.
+    fn agree_on_frame(&self, world: &World) -> Result<Option<u32>> {
+        let mut engine = world.engine().lock();
+        world.frames().give_back(&mut engine);
+        let mine = (self.rank() == 0).then(|| engine.take_frame(self.size())).flatten();
+        drop(engine);
+        let word = internal::broadcast(world, self, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
+        let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
+        Ok((frame != u32::MAX).then_some(frame))
     }
 
     /// The members, if they share memory, meet in this frame of it.
