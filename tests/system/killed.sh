@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A rank that is killed at a random moment of messages and collective operations in shared memory: the others end, the command says
+# so, and nothing stays behind.
+. "$(dirname "$0")/common.sh"
+for tool in mpiexec mpicc; do
+    command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
+done
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/killed.c" -o killed || fail "mpicc killed.c"
+ranks=6
+for seed in 1 2 3 4 5 6 7 8 9 10; do
+    rm -f pid.*
+    timeout -k 5 60 mpiexec -n $ranks ./killed </dev/null >out 2>&1 &
+    job=$!
+    tries=0
+    while [ "$(cat pid.* 2>/dev/null | wc -l)" -lt $ranks ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || { cat out; fail "the ranks did not start"; }
+        sleep 0.1
+    done
+    # shellcheck disable=SC2046 # two words
+    set -- $(awk -v seed=$seed -v ranks=$ranks 'BEGIN { srand(seed); print int(ranks * rand()), 0.5 * rand() }')
+    sleep "$2"
+    kill -9 "$(cat "pid.$1")" || fail "rank $1 was gone before it was killed"
+    wait $job
+    status=$?
+    [ $status -ne 0 ] && [ $status -ne 124 ] || { cat out; fail "exit status $status after rank $1 was killed"; }
+    grep -q -e "rank $1 " -e "process $1 " out || { cat out; fail "nobody says that it was rank $1"; }
+    for pid in $(cat pid.*); do
+        ! kill -0 "$pid" 2>/dev/null || fail "process $pid is still there after rank $1 was killed"
+    done
+done
+echo "10 jobs of $ranks ranks ended after one of them was killed"
