@@ -6,7 +6,7 @@
  *   mpibench [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
  *
  * Tests: latency (half a ping-pong of the first and the last rank), bandwidth (a message from the first to the last
- * rank and an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
+ * rank and an empty answer), rate (64 messages under way from the first to the last rank, then an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
  * alltoall: to each rank), blocked (CPU time of the last rank while it waits in MPI_Recv for BYTES milliseconds).
  * Rank 0 prints a line for each: RESULT TEST BYTES VALUE UNIT.
  *
@@ -118,6 +118,36 @@ static double exchange(int bytes, int back)
     return median(batch, batches);
 }
 
+/* Seconds for each of many messages of which OUTSTANDING are under way at a time: the median of batches. */
+static double outstanding(int bytes)
+{
+    enum { OUTSTANDING = 64 };
+    MPI_Request request[OUTSTANDING];
+    double batch[BATCHES];
+    int last = size - 1, count = 2;
+    for (int b = -1; b < BATCHES; b++) {
+        double start = now();
+        for (int i = 0; i < count; i++) {
+            for (int m = 0; m < OUTSTANDING && rank == 0; m++)
+                MPI_Isend(out, bytes, MPI_BYTE, last, 7, MPI_COMM_WORLD, &request[m]);
+            for (int m = 0; m < OUTSTANDING && rank == last; m++)
+                MPI_Irecv(in, bytes, MPI_BYTE, 0, 7, MPI_COMM_WORLD, &request[m]);
+            if (rank == 0 || rank == last)
+                MPI_Waitall(OUTSTANDING, request, MPI_STATUSES_IGNORE);
+            if (rank == 0)
+                MPI_Recv(in, 0, MPI_BYTE, last, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            else if (rank == last)
+                MPI_Send(out, 0, MPI_BYTE, 0, 8, MPI_COMM_WORLD);
+        }
+        double once = (now() - start) / count;
+        if (b < 0)
+            count = repeats(once, seconds / BATCHES);
+        else
+            batch[b] = once / OUTSTANDING;
+    }
+    return median(batch, BATCHES);
+}
+
 static void collective(const char *test, int bytes)
 {
     int doubles = bytes / 8;
@@ -222,6 +252,8 @@ static void run(char *spec)
     } else if (!strcmp(spec, "bandwidth")) {
         value = bytes / (aligned ? arrival(bytes) : exchange(bytes, 0)) / 1e6;
         unit = "MB/s";
+    } else if (!strcmp(spec, "rate")) {
+        value = outstanding(bytes) * 1e6;
     } else if (!strcmp(spec, "blocked")) {
         value = blocked(bytes);
         unit = "s";

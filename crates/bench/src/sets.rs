@@ -9,6 +9,8 @@ use crate::peers::Program;
 pub(crate) enum Set {
     /// One machine: ping-pong of two ranks, collectives of eight.
     Local,
+    /// One machine: everything that shared memory is for: messages of two ranks, collectives of 4, 8 and 16.
+    Node,
     /// One machine: data in pieces packed, unpacked and sent between two ranks.
     Datatypes,
     /// Two sites: ping-pong of one rank each, collectives of four each.
@@ -72,6 +74,68 @@ const LOCAL: [Run; 3] = [
         ],
     },
 ];
+
+const COLLECTIVES: [&[&str]; 4] = [
+    &["-t", "0.1", "barrier", "bcast:8", "allreduce:8", "allgather:8", "alltoall:8"],
+    &["-t", "0.1", "bcast:4096", "allreduce:4096", "allgather:4096", "alltoall:4096"],
+    &["-t", "0.1", "bcast:65536", "allreduce:65536", "allgather:65536", "alltoall:65536"],
+    &[
+        "-t",
+        "0.1",
+        "bcast:1048576",
+        "allreduce:1048576",
+        "allgather:1048576",
+        "alltoall:1048576",
+    ],
+];
+
+const NODE: [Run; 14] = [
+    messages(
+        2,
+        &[
+            "-t",
+            "0.2",
+            "latency:0",
+            "latency:8",
+            "latency:64",
+            "latency:512",
+            "latency:4096",
+            "latency:65536",
+        ],
+    ),
+    messages(
+        2,
+        &[
+            "-t",
+            "0.2",
+            "bandwidth:65536",
+            "bandwidth:262144",
+            "bandwidth:1048576",
+            "bandwidth:4194304",
+            "rate:8",
+        ],
+    ),
+    messages(4, COLLECTIVES[0]),
+    messages(4, COLLECTIVES[1]),
+    messages(4, COLLECTIVES[2]),
+    messages(4, COLLECTIVES[3]),
+    messages(8, COLLECTIVES[0]),
+    messages(8, COLLECTIVES[1]),
+    messages(8, COLLECTIVES[2]),
+    messages(8, COLLECTIVES[3]),
+    messages(16, COLLECTIVES[0]),
+    messages(16, COLLECTIVES[1]),
+    messages(16, COLLECTIVES[2]),
+    messages(16, COLLECTIVES[3]),
+];
+
+const fn messages(ranks: usize, arguments: &'static [&'static str]) -> Run {
+    Run {
+        program: Program::Messages,
+        ranks,
+        arguments,
+    }
+}
 
 /// A job for each kind of layout, so that libraries follow each other closely.
 const DATATYPES: [Run; 6] = [
@@ -153,7 +217,7 @@ const BLOCKED: [Run; 1] = [Run {
 }];
 
 impl Set {
-    const ALL: [Self; 5] = [Self::Local, Self::Datatypes, Self::Wide, Self::Startup, Self::Blocked];
+    const ALL: [Self; 6] = [Self::Local, Self::Node, Self::Datatypes, Self::Wide, Self::Startup, Self::Blocked];
 
     /// The sets with these names, or all of them.
     pub(crate) fn named(names: &[String]) -> Result<Vec<Self>, Error> {
@@ -172,6 +236,7 @@ impl Set {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
+            Self::Node => "node",
             Self::Datatypes => "datatypes",
             Self::Wide => "wide",
             Self::Startup => "startup",
@@ -182,6 +247,7 @@ impl Set {
     pub(crate) fn runs(self) -> &'static [Run] {
         match self {
             Self::Local => &LOCAL,
+            Self::Node => &NODE,
             Self::Datatypes => &DATATYPES,
             Self::Wide => &WIDE,
             Self::Startup => &STARTUP,
@@ -217,12 +283,12 @@ mod tests {
     fn names_find_sets() {
         let names = |list: &[&str]| Set::named(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&["wide", "local"]).unwrap(), [Set::Wide, Set::Local]);
-        assert_eq!(names(&["all"]).unwrap().len(), 5);
+        assert_eq!(names(&["all"]).unwrap().len(), 6);
         assert!(
             names(&["lokal"])
                 .unwrap_err()
                 .to_string()
-                .contains("local, datatypes, wide")
+                .contains("local, node, datatypes, wide")
         );
     }
 }
