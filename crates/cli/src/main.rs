@@ -9,8 +9,10 @@ use std::process::ExitCode;
 mod adaptor;
 mod background;
 mod compiler;
+mod cp;
 mod diagnostic;
 mod doctor;
+mod discover;
 mod info;
 mod job;
 mod links;
@@ -46,6 +48,10 @@ enum Verb {
     Simulate(simulate::Simulate),
     Adaptor(adaptor::Adaptor),
     Sites(sites::Sites),
+    Discover(discover::Discover),
+    #[command(name = "cp")]
+    Copy(cp::Copy),
+    Cache(cp::Cache),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
     Agent,
@@ -129,6 +135,9 @@ fn isthmus() -> ExitCode {
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Sites(arguments) => sites::sites(&arguments),
+        Verb::Discover(arguments) => discover::discover(&arguments),
+        Verb::Copy(arguments) => cp::copy(&arguments),
+        Verb::Cache(arguments) => cp::cache(&arguments),
         Verb::Agent => agent(isthmus_agent::run),
         Verb::Service => agent(|_| isthmus_discovery::serve()),
         Verb::Gateway => agent(|_| isthmus_gateway::run()),

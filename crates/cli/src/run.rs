@@ -3,6 +3,7 @@
 
 use crate::background;
 use crate::diagnostic::{note, refuse};
+use crate::discover::{self, Place};
 use crate::job::{self, Source};
 use crate::reach;
 use crate::terminal::{Show, Terminal};
@@ -48,6 +49,12 @@ pub(crate) struct Run {
     /// On top of its own MPI: NAME:N,mpi or NAME:N,mpi=MPIEXEC
     #[arg(short, long = "site", value_name = "SITE")]
     sites: Vec<String>,
+    /// Pick sites by what they have, of those that --site names or of all that are known: 'cores>=64 && rtt(home)<30ms'
+    #[arg(long, value_name = "CONDITION")]
+    select: Option<String>,
+    /// How processes are dealt out to the sites that are selected
+    #[arg(long, value_enum, default_value_t, requires = "select")]
+    place: Place,
     /// Variable for all processes; repeatable
     #[arg(short, long = "env", value_name = "NAME=VALUE")]
     environment: Vec<String>,
@@ -211,8 +218,29 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
     }
     let catalogue = reach::catalogue()?;
     let total = arguments.processes.as_deref().map(sites::parse_count).transpose()?;
-    let mut specs = arguments
-        .sites
+    let chosen = match &arguments.select {
+        None => None,
+        Some(condition) => {
+            let ssh = arguments.launch.ssh.as_deref();
+            let placed = discover::choose(
+                &catalogue,
+                ssh,
+                &arguments.sites,
+                condition,
+                total.unwrap_or(1),
+                arguments.place,
+            )?;
+            Some(
+                placed
+                    .into_iter()
+                    .map(|(site, count)| format!("{site}:{count}"))
+                    .collect::<Vec<_>>(),
+            )
+        }
+    };
+    let mut specs = chosen
+        .as_ref()
+        .unwrap_or(&arguments.sites)
         .iter()
         .map(|s| SiteSpec::parse_known(s, &|site| catalogue.scheduler(site)))
         .collect::<Result<Vec<_>, _>>()?;

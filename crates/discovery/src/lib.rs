@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod look;
+mod probe;
 pub mod select;
 mod serve;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The service at a site: one request after the other, until its connection ends.
 
-use crate::look;
+use crate::{look, probe};
 use isthmus_stage::store::{Partial, StageError, Store};
 use isthmus_stage::workspace::Workspace;
 use isthmus_stage::{content, elf, local};
@@ -109,6 +109,9 @@ impl<W: Write> Service<W> {
             Ask::Deliver(placed) => done(self.deliver(&placed)),
             Ask::Cache(verb) => self.cached(verb).unwrap_or_else(failed),
             Ask::Libraries(names) => Answer::Names(elf::lacking(&names)),
+            Ask::Addresses => Answer::Names(isthmus_net::local_addresses()),
+            Ask::Listen => probe::listen().unwrap_or_else(failed),
+            Ask::Dial { addresses, port, token } => probe::dial(&addresses, port, &token).unwrap_or_else(failed),
             Ask::Ping | Ask::Meter(_) | Ask::Leave => Answer::Done,
         };
         match &answer {

@@ -300,3 +300,63 @@ async fn rate(service: &mut Service, round_trip: f64, home: bool) -> Result<Opti
     }
     Ok((best > 0.0).then_some(best))
 }
+
+/// What is known of the link between two sites, by their places in the list: round trip in seconds and bits per second, or why nothing.
+pub type MeasuredLink = ((usize, usize), Result<(f64, f64), String>);
+
+/// Measures the links between all of these sites, one after the other, so that they do not disturb each other. Sites that cannot be reached
+/// are left out.
+pub fn measure_links(sites: &[Remote<'_>]) -> Vec<MeasuredLink> {
+    let measured = block(async {
+        let mut services = Vec::new();
+        for site in sites {
+            services.push(match Service::open(site.access, site.contact, site.setup).await {
+                Ok(mut service) => addresses(&mut service).await.map(|addresses| (service, addresses)),
+                Err(_) => None,
+            });
+        }
+        let mut links = Vec::new();
+        for second in 1..services.len() {
+            let (before, after) = services.split_at_mut(second);
+            let Some((dialling, _)) = &mut after[0] else { continue };
+            for (first, listening) in before.iter_mut().enumerate() {
+                let Some((listening, addresses)) = listening else {
+                    continue;
+                };
+                let link = measure_link(listening, addresses, dialling).await;
+                links.push(((first, second), link.map_err(|failure| failure.problem)));
+            }
+        }
+        for (service, _) in services.into_iter().flatten() {
+            service.leave().await;
+        }
+        Ok(links)
+    });
+    measured.unwrap_or_default()
+}
+
+async fn addresses(service: &mut Service) -> Option<Vec<String>> {
+    match service.ask(&Ask::Addresses).await {
+        Ok(Answer::Names(addresses)) => Some(addresses),
+        _ => None,
+    }
+}
+
+async fn measure_link(
+    listening: &mut Service,
+    addresses: &[String],
+    dialling: &mut Service,
+) -> Result<(f64, f64), Failure> {
+    let Answer::Listening { port, token } = listening.ask(&Ask::Listen).await? else {
+        return Err(out_of_turn());
+    };
+    let dial = Ask::Dial {
+        addresses: addresses.to_vec(),
+        port,
+        token,
+    };
+    match dialling.ask(&dial).await? {
+        Answer::Measured { round_trip, rate, .. } => Ok((round_trip as f64 / 1e9, rate as f64)),
+        _ => Err(out_of_turn()),
+    }
+}

@@ -35,6 +35,9 @@
 //! | `Ping` | 13 | |
 //! | `Leave` | 14 | |
 //! | `Meter` | 15 | bytes |
+//! | `Listen` | 16 | |
+//! | `Addresses` | 18 | |
+//! | `Dial` | 17 | \[address text\], port u16, token 32 |
 //!
 //! | service to launcher | kind | fields |
 //! |---|---|---|
@@ -50,6 +53,11 @@
 //! | `Cached` | 74 | limit u64, \[name text, hash 32, size u64, age u64 (s), in use u8\] |
 //! | `Names` | 75 | \[name text\] |
 //! | `Facts` | 76 | see [`Facts`] |
+//! | `Listening` | 77 | port u16, token 32 |
+//! | `Measured` | 78 | round trip u64 (ns), rate u64 (bit/s), address text |
+//!
+//! Between `Listen` at one site and `Dial` at another they speak TCP for some seconds: the caller sends the token; then single bytes come
+//! back at once; then it sends zeros for a moment and shuts its side down, and gets the number of bytes (u64) that have arrived.
 //!
 //! A *manifest* is `hash 32, size u64, [piece hash 32]`.
 
@@ -167,6 +175,19 @@ pub enum Ask {
     Leave,
     /// Bytes of no meaning, to see how fast they arrive. Answer: `Done`.
     Meter(Vec<u8>),
+    /// Where others may reach the machine. Answer: `Names`.
+    Addresses,
+    /// Wait for another site that measures the link. Answer: `Listening` or `Failed`.
+    Listen,
+    /// Measure the link to a site that listens. Answer: `Measured` or `Failed`.
+    Dial {
+        /// Where it may be reached.
+        addresses: Vec<String>,
+        /// Its port.
+        port: u16,
+        /// What it wants to hear first.
+        token: [u8; 32],
+    },
 }
 
 /// From the service to the launcher.
@@ -208,6 +229,22 @@ pub enum Answer {
     Names(Vec<String>),
     /// What the site has.
     Facts(Box<Facts>),
+    /// Somebody waits at this port for this token.
+    Listening {
+        /// The port.
+        port: u16,
+        /// The token.
+        token: [u8; 32],
+    },
+    /// What a link does.
+    Measured {
+        /// Shortest round trip, nanoseconds.
+        round_trip: u64,
+        /// Bits per second of one connection.
+        rate: u64,
+        /// Address that was reached.
+        address: String,
+    },
 }
 
 /// Something below a directory.
@@ -346,7 +383,13 @@ impl Ask {
             Self::Meter(bytes) => {
                 w.bytes(bytes);
             }
-            Self::Look | Self::Enter | Self::Ping | Self::Leave => {}
+            Self::Dial { addresses, port, token } => {
+                w.list(addresses, |w, address| {
+                    w.text(address);
+                });
+                hash(w.u16(*port), token);
+            }
+            Self::Look | Self::Enter | Self::Ping | Self::Leave | Self::Listen | Self::Addresses => {}
         }
         w.into_framed()
     }
@@ -368,6 +411,9 @@ impl Ask {
             Self::Ping => 13,
             Self::Leave => 14,
             Self::Meter(_) => 15,
+            Self::Listen => 16,
+            Self::Dial { .. } => 17,
+            Self::Addresses => 18,
         }
     }
 
@@ -401,6 +447,13 @@ impl Ask {
             13 => Self::Ping,
             14 => Self::Leave,
             15 => Self::Meter(r.bytes("bytes")?),
+            16 => Self::Listen,
+            17 => Self::Dial {
+                addresses: r.list("addresses", |r| r.text("address"))?,
+                port: r.u16("port")?,
+                token: r.fixed("token")?,
+            },
+            18 => Self::Addresses,
             other => return Err(invalid("kind", other)),
         };
         r.end()?;
@@ -454,6 +507,16 @@ impl Answer {
                 });
             }
             Self::Facts(facts) => facts.write(&mut w),
+            Self::Listening { port, token } => {
+                hash(w.u16(*port), token);
+            }
+            Self::Measured {
+                round_trip,
+                rate,
+                address,
+            } => {
+                w.u64(*round_trip).u64(*rate).text(address);
+            }
         }
         w.into_framed()
     }
@@ -472,6 +535,8 @@ impl Answer {
             Self::Cached { .. } => 74,
             Self::Names(_) => 75,
             Self::Facts(_) => 76,
+            Self::Listening { .. } => 77,
+            Self::Measured { .. } => 78,
         }
     }
 
@@ -498,6 +563,15 @@ impl Answer {
             },
             75 => Self::Names(r.list("names", |r| r.text("name"))?),
             76 => Self::Facts(Box::new(Facts::read(&mut r)?)),
+            77 => Self::Listening {
+                port: r.u16("port")?,
+                token: r.fixed("token")?,
+            },
+            78 => Self::Measured {
+                round_trip: r.u64("round trip")?,
+                rate: r.u64("rate")?,
+                address: r.text("address")?,
+            },
             other => return Err(invalid("kind", other)),
         };
         r.end()?;

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus cp`: files between home and sites, and between sites; `isthmus cache`: what sites keep.
+
+use crate::diagnostic::refuse;
+use crate::links::table;
+use crate::reach;
+use crate::sites::at;
+use crate::sites::found::size;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use isthmus_job::catalogue::{Catalogue, Entry};
+use isthmus_job::transfer::Place;
+use isthmus_job::{JobError, JobErrors, quantity};
+use isthmus_launch::{Access, Failure, Remote, Tally};
+use isthmus_stage::content::hex;
+use isthmus_wire::service::CacheVerb;
+use serde_json::json;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Copy files and directories between home and sites. What is cut goes on where it was; what is there already is not sent
+#[derive(Args, Debug)]
+pub(crate) struct Copy {
+    /// What to copy: a path here, or isthmus://SITE/PATH (isthmus://SITE/~/PATH: below the home directory there)
+    source: String,
+    /// Where to
+    target: String,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    #[arg(long, value_name = "COMMAND")]
+    ssh: Option<String>,
+}
+
+/// `isthmus cp`.
+pub(crate) fn copy(arguments: &Copy) -> ExitCode {
+    match perform(arguments) {
+        Ok(tally) => {
+            if arguments.json {
+                reach::print_json(&json!({
+                    "files": tally.files, "bytes": tally.bytes, "sent": tally.sent, "reconnections": tally.cuts,
+                }));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(errors) => refuse(&errors),
+    }
+}
+
+fn perform(arguments: &Copy) -> Result<Tally, JobErrors> {
+    let catalogue = reach::catalogue()?;
+    let access = reach::access(arguments.ssh.as_deref())?;
+    let (source, target) = (Place::parse(&arguments.source)?, Place::parse(&arguments.target)?);
+    let ends = Ends {
+        access: &access,
+        catalogue: &catalogue,
+    };
+    let tally = match (&source, &target) {
+        (Place::Home(from), Place::Site(site, to)) => ends.put(Path::new(from), site, to)?,
+        (Place::Site(site, from), Place::Home(to)) => ends.get(site, from, Path::new(to))?,
+        (Place::Site(first, from), Place::Site(second, to)) => ends.across((first, from), (second, to))?,
+        (Place::Home(_), Place::Home(_)) => {
+            return Err(JobError::new("both are here")
+                .hint("use cp; sites are named as isthmus://SITE/PATH")
+                .into());
+        }
+        _ => {
+            let hint = "isthmus cp knows paths and isthmus://SITE/PATH; inputs of jobs may be web addresses too";
+            return Err(JobError::new("this kind of address cannot be copied from or to")
+                .hint(hint)
+                .into());
+        }
+    };
+    Ok(tally)
+}
+
+struct Ends<'a> {
+    access: &'a Access,
+    catalogue: &'a Catalogue,
+}
+
+impl Ends<'_> {
+    fn at<T>(&self, site: &str, work: impl FnOnce(&Remote<'_>) -> Result<T, Failure>) -> Result<T, JobError> {
+        let entry: Entry = reach::site(self.catalogue, site)?;
+        let remote = Remote {
+            access: self.access,
+            contact: &entry.contact,
+            setup: &entry.setup,
+        };
+        work(&remote).map_err(|failure| at(site, &failure))
+    }
+
+    fn put(&self, from: &Path, site: &str, to: &str) -> Result<Tally, JobError> {
+        let bar = Bar::new();
+        self.at(site, |remote| {
+            remote.put(from, to, &|name, done, all| bar.show(name, done, all))
+        })
+    }
+
+    fn get(&self, site: &str, from: &str, to: &Path) -> Result<Tally, JobError> {
+        let bar = Bar::new();
+        self.at(site, |remote| {
+            remote.get(from, to, &|name, done, all| bar.show(name, done, all))
+        })
+    }
+
+    /// Through a private directory at home; sites need not reach each other for that.
+    fn across(&self, from: (&str, &str), to: (&str, &str)) -> Result<Tally, JobError> {
+        let cannot = |e: std::io::Error| JobError::new(format!("cannot make a directory for what is on its way: {e}"));
+        let base = reach::cache_directory()
+            .ok_or_else(|| JobError::new("HOME is not set: there is no place for what is on its way"))?;
+        std::fs::create_dir_all(&base).map_err(cannot)?;
+        let way = isthmus_stage::guarded::Guarded::in_cache(&base).map_err(cannot)?;
+        let name = Path::new(from.1.trim_end_matches('/')).file_name();
+        let name = name.ok_or_else(|| JobError::new(format!("'{}' names no file", from.1)))?;
+        let here = way.path().join(name);
+        let fetched = self.get(from.0, from.1, &here)?;
+        let sent = self.put(&here, to.0, to.1)?;
+        Ok(Tally {
+            sent: fetched.sent + sent.sent,
+            cuts: fetched.cuts + sent.cuts,
+            ..sent
+        })
+    }
+}
+
+/// A progress bar on a terminal.
+struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    fn new() -> Self {
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
+        Self(std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(0);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        }))
+    }
+
+    fn show(&self, name: &str, done: u64, all: u64) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(name.to_owned());
+            bar.set_length(all);
+            bar.set_position(done);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Show and bound what sites keep of staged files
+#[derive(Args, Debug)]
+pub(crate) struct Cache {
+    #[command(subcommand)]
+    verb: Option<CacheCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum CacheCommand {
+    /// List the files
+    List(Where),
+    /// Remove what no job uses
+    Clear(Where),
+    /// Set the most that is kept; what was used longest ago goes first
+    Limit {
+        /// Size, as 20GiB
+        size: String,
+        #[command(flatten)]
+        at: Where,
+    },
+}
+
+#[derive(Args, Debug, Default)]
+struct Where {
+    /// Sites [default: all of the sites file, and home]
+    sites: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    #[arg(long, value_name = "COMMAND")]
+    ssh: Option<String>,
+}
+
+/// `isthmus cache`.
+pub(crate) fn cache(command: &Cache) -> ExitCode {
+    let usual = Where::default();
+    let outcome = match &command.verb {
+        None => look_after(CacheVerb::List, &usual),
+        Some(CacheCommand::List(at)) => look_after(CacheVerb::List, at),
+        Some(CacheCommand::Clear(at)) => look_after(CacheVerb::Clear, at),
+        Some(CacheCommand::Limit { size, at }) => quantity::size(size)
+            .map_err(JobErrors::from)
+            .and_then(|size| look_after(CacheVerb::Limit(size), at)),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(errors) => refuse(&errors),
+    }
+}
+
+fn look_after(verb: CacheVerb, at_sites: &Where) -> Result<ExitCode, JobErrors> {
+    let catalogue = reach::catalogue()?;
+    let access = reach::access(at_sites.ssh.as_deref())?;
+    let ends = Ends {
+        access: &access,
+        catalogue: &catalogue,
+    };
+    let mut names = at_sites.sites.clone();
+    if names.is_empty() {
+        names.push("home".to_owned());
+        names.extend(catalogue.sites().map(|(name, _)| name.to_owned()));
+    }
+    let mut rows = vec![["site", "file", "size", "last used", "in use"].map(str::to_owned)];
+    let (mut all, mut bad, mut sums) = (Vec::new(), false, Vec::new());
+    for name in names {
+        let (limit, files) = match ends.at(&name, |remote| remote.cache(verb)) {
+            Ok(held) => held,
+            Err(error) => {
+                refuse(&error);
+                bad = true;
+                continue;
+            }
+        };
+        let total: u64 = files.iter().map(|f| f.size).sum();
+        sums.push(format!("{name}: {} of {}", size(total), size(limit)));
+        for file in &files {
+            let shown = if file.name.is_empty() { "(arriving)" } else { &file.name };
+            let age = u32::try_from(file.age).unwrap_or(u32::MAX);
+            let used = if file.used { "yes" } else { "" };
+            rows.push([&name, shown, &size(file.size), &crate::sites::found::span(age), used].map(str::to_owned));
+        }
+        let files = files
+            .iter()
+            .map(|f| json!({ "name": f.name, "hash": hex(&f.hash), "size": f.size, "age_s": f.age, "used": f.used }));
+        all.push(json!({ "site": name, "limit": limit, "size": total, "files": files.collect::<Vec<_>>() }));
+    }
+    if at_sites.json {
+        reach::print_json(&json!(all));
+    } else {
+        if rows.len() > 1 {
+            crate::print(&table(&rows));
+        }
+        sums.iter().for_each(|line| crate::print(line));
+    }
+    Ok(if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

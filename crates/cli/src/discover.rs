@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus discover`: what all sites have and how loaded they are; and picking sites for a job by that (`--select`).
+//!
+//! What was seen is kept in `$XDG_CACHE_HOME/isthmus/discovery.json`, by site, with the time.
+
+use crate::diagnostic::{note, refuse};
+use crate::links::table;
+use crate::reach;
+use crate::sites::found::{self, size, span};
+use clap::{Args, ValueEnum};
+use isthmus_discovery::select::{Candidate, Placement, Selection, View, place};
+use isthmus_job::catalogue::Catalogue;
+use isthmus_job::quantity::show_rate;
+use isthmus_job::{JobError, JobErrors};
+use isthmus_launch::{Access, Remote, measure_links};
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long what was seen counts, seconds.
+const FRESH: u64 = 300;
+/// How long a site may take.
+const LIMIT: Duration = Duration::from_secs(45);
+/// Largest file of what was seen, bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Ask sites what they have, how loaded they are, and measure the links between them
+#[derive(Args, Debug)]
+pub(crate) struct Discover {
+    /// Sites [default: home and all of the sites file]
+    sites: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// Only sites that meet this, as 'cores>=64 && rtt(home)<30ms'
+    #[arg(long, value_name = "CONDITION")]
+    select: Option<String>,
+    /// Ask, even if somebody asked not long ago
+    #[arg(long)]
+    fresh: bool,
+    /// Do not measure links between sites
+    #[arg(long)]
+    no_links: bool,
+    /// Say what can be selected by
+    #[arg(long)]
+    fields: bool,
+    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    #[arg(long, value_name = "COMMAND")]
+    ssh: Option<String>,
+}
+
+/// How processes are dealt out to the sites that are selected.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Place {
+    /// To as few sites as possible, the nearest first
+    #[default]
+    Compact,
+    /// Evenly to all
+    Spread,
+}
+
+/// What is known of sites: `sites` by name, `links` as `A|B`.
+struct Known {
+    sites: Map<String, Value>,
+    links: Map<String, Value>,
+    problems: Vec<JobError>,
+}
+
+/// `isthmus discover`.
+pub(crate) fn discover(arguments: &Discover) -> ExitCode {
+    if arguments.fields {
+        fields(arguments.json);
+        return ExitCode::SUCCESS;
+    }
+    match perform(arguments) {
+        Ok(code) => code,
+        Err(errors) => refuse(&errors),
+    }
+}
+
+fn fields(as_json: bool) {
+    let all = isthmus_discovery::select::FIELDS;
+    if as_json {
+        reach::print_json(&json!(
+            all.map(|(name, _, help)| json!({ "field": name, "help": help }))
+        ));
+        return;
+    }
+    let rows: Vec<[String; 2]> = all
+        .iter()
+        .map(|(name, _, help)| [*name, *help].map(str::to_owned))
+        .collect();
+    crate::print(&table(&rows));
+    crate::print("rtt(SITE), rate(SITE): of the link to a site");
+}
+
+fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
+    // A mistake in the condition is told before anybody is asked.
+    let selection = arguments.select.as_deref().map(Selection::parse).transpose()?;
+    let catalogue = reach::catalogue()?;
+    let access = reach::access(arguments.ssh.as_deref())?;
+    let names = names(&catalogue, &arguments.sites);
+    let mut known = know(&catalogue, &access, &names, arguments.fresh);
+    if !arguments.no_links {
+        known.measure(&catalogue, &access, &names, arguments.fresh);
+    }
+    known.keep();
+    let taken = |name: &&String| selection.as_ref().is_none_or(|s| s.matches(&known.site(name)));
+    let names: Vec<&String> = names
+        .iter()
+        .filter(|n| known.sites.contains_key(*n))
+        .filter(taken)
+        .collect();
+    if arguments.json {
+        let sites: Vec<&Value> = names.iter().filter_map(|n| known.sites.get(*n)).collect();
+        let problems: Vec<String> = known.problems.iter().map(|p| p.problem.clone()).collect();
+        reach::print_json(&json!({ "sites": sites, "links": known.links_of(&names), "problems": problems }));
+    } else {
+        known.print(&names);
+    }
+    known.problems.iter().for_each(|problem| {
+        refuse(problem);
+    });
+    Ok(if known.problems.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn names(catalogue: &Catalogue, given: &[String]) -> Vec<String> {
+    if !given.is_empty() {
+        return given.to_vec();
+    }
+    std::iter::once("home".to_owned())
+        .chain(catalogue.sites().map(|(name, _)| name.to_owned()))
+        .collect()
+}
+
+/// What was seen not long ago, and for the rest what is seen now.
+fn know(catalogue: &Catalogue, access: &Access, names: &[String], fresh: bool) -> Known {
+    let mut known = Known::read();
+    let now = isthmus_launch::now();
+    let stale = |name: &&String| {
+        let contact = reach::site(catalogue, name)
+            .map(|e| e.contact.to_string())
+            .unwrap_or_default();
+        let seen = known.sites.get(*name);
+        let current = seen.is_some_and(|s| s["contact"] == contact.as_str() && age(s, now) < FRESH);
+        fresh || !current
+    };
+    let wanted: Vec<String> = names.iter().filter(stale).cloned().collect();
+    for (name, look) in found::look_all(catalogue, access, &wanted, LIMIT) {
+        match look {
+            Ok((entry, seen)) => {
+                let mut value = found::json(&name, &entry, &seen);
+                value["looked"] = json!(now);
+                known.sites.insert(name, value);
+            }
+            Err(error) => {
+                // What was true once may be so no more.
+                known.sites.remove(&name);
+                known.problems.push(error);
+            }
+        }
+    }
+    known
+}
+
+fn age(value: &Value, now: u64) -> u64 {
+    value["looked"]
+        .as_u64()
+        .map_or(u64::MAX, |looked| now.saturating_sub(looked))
+}
+
+fn pair(a: &str, b: &str) -> String {
+    if a <= b { format!("{a}|{b}") } else { format!("{b}|{a}") }
+}
+
+impl Known {
+    fn read() -> Self {
+        let file = reach::cache_directory().map(|d| d.join("discovery.json"));
+        let small = file.filter(|f| std::fs::metadata(f).is_ok_and(|m| m.len() < MAX_BYTES));
+        let text = small.and_then(|f| std::fs::read_to_string(f).ok()).unwrap_or_default();
+        // What cannot be read is asked again.
+        let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let mut part = |name: &str| match value.get_mut(name).map(Value::take) {
+            Some(Value::Object(map)) => map,
+            _ => Map::new(),
+        };
+        Self {
+            sites: part("sites"),
+            links: part("links"),
+            problems: Vec::new(),
+        }
+    }
+
+    fn keep(&self) {
+        let Some(directory) = reach::cache_directory() else {
+            return;
+        };
+        let text = json!({ "sites": self.sites, "links": self.links }).to_string();
+        if let Err(error) = reach::write_private(&directory.join("discovery.json"), &text) {
+            note(&error);
+        }
+    }
+
+    /// Measures the links between sites other than home that are not known well enough.
+    fn measure(&mut self, catalogue: &Catalogue, access: &Access, names: &[String], fresh: bool) {
+        let now = isthmus_launch::now();
+        let there: Vec<&String> = names.iter().filter(|n| self.sites.contains_key(*n)).collect();
+        let missing = |a: &str, b: &str| fresh || age(&self.links[&pair(a, b)], now) >= FRESH;
+        let known = |a: &str, b: &str| self.links.contains_key(&pair(a, b)) && !missing(a, b);
+        let all = there
+            .iter()
+            .enumerate()
+            .all(|(n, a)| there[..n].iter().all(|b| known(a, b)));
+        if all || there.len() < 2 {
+            return;
+        }
+        let entries: Vec<_> = there
+            .iter()
+            .filter_map(|n| Some(((*n).clone(), reach::site(catalogue, n).ok()?)))
+            .collect();
+        let remotes: Vec<Remote<'_>> = entries
+            .iter()
+            .map(|(_, entry)| Remote {
+                access,
+                contact: &entry.contact,
+                setup: &entry.setup,
+            })
+            .collect();
+        for ((a, b), link) in measure_links(&remotes) {
+            let value = match link {
+                Ok((round_trip, rate)) => json!({ "rtt_s": round_trip, "rate_bit_s": rate, "looked": now }),
+                Err(why) => json!({ "problem": why, "looked": now }),
+            };
+            self.links.insert(pair(&entries[a].0, &entries[b].0), value);
+        }
+    }
+
+    fn site<'a>(&'a self, name: &'a str) -> Site<'a> {
+        Site { known: self, name }
+    }
+
+    fn links_of(&self, names: &[&String]) -> Vec<Value> {
+        let mut links = Vec::new();
+        for (n, b) in names.iter().enumerate() {
+            for a in &names[..n] {
+                let measured = &self.links.get(&pair(a, b)).cloned().unwrap_or_default();
+                let site = self.site(a);
+                links.push(json!({
+                    "between": [a, b], "rtt_s": site.round_trip(b), "rate_bit_s": site.rate(b), "problem": measured["problem"],
+                    "direct": measured["rtt_s"].is_number(),
+                }));
+            }
+        }
+        links
+    }
+
+    fn print(&self, names: &[&String]) {
+        let now = isthmus_launch::now();
+        let head = [
+            "site",
+            "architecture",
+            "scheduler",
+            "nodes",
+            "cores",
+            "free",
+            "memory",
+            "load",
+            "wait",
+            "MPI",
+            "age",
+        ];
+        let mut rows = vec![head.map(str::to_owned)];
+        for name in names {
+            let Some(value) = self.sites.get(*name) else { continue };
+            let number = |key: &str| value[key].as_u64().map_or_else(|| "-".to_owned(), |n| n.to_string());
+            let seconds = |n: u64| span(u32::try_from(n).unwrap_or(u32::MAX));
+            let queue = value["queue"].as_str().map_or_else(String::new, |q| format!(" ({q})"));
+            let mpi = value["mpis"]
+                .as_array()
+                .and_then(|a| a.first())
+                .and_then(|m| m["text"].as_str());
+            rows.push([
+                (*name).clone(),
+                value["architecture"].as_str().unwrap_or("-").to_owned(),
+                format!("{}{queue}", value["scheduler"].as_str().unwrap_or("-")),
+                number("nodes"),
+                number("cores"),
+                number("free"),
+                value["memory"].as_u64().map_or_else(|| "-".to_owned(), size),
+                value["load"]
+                    .as_f64()
+                    .map_or_else(|| "-".to_owned(), |l| format!("{l:.2}")),
+                value["wait_s"].as_u64().map_or_else(
+                    || "?".to_owned(),
+                    |w| if w == 0 { "none".to_owned() } else { seconds(w) },
+                ),
+                mpi.unwrap_or("-").to_owned(),
+                seconds(age(value, now).min(u64::from(u32::MAX))),
+            ]);
+        }
+        crate::print(&if rows.len() > 1 {
+            table(&rows)
+        } else {
+            "no site meets that".to_owned()
+        });
+        let links = self.links_of(names);
+        if links.is_empty() {
+            return;
+        }
+        let mut rows = vec![["link", "round trip", "rate", ""].map(str::to_owned)];
+        for link in links {
+            let name = |n: usize| link["between"][n].as_str().unwrap_or_default().to_owned();
+            let how = match (link["direct"].as_bool(), link["problem"].as_str()) {
+                (Some(true), _) => "direct",
+                (_, Some(why)) => why,
+                _ => "not measured",
+            };
+            rows.push([
+                format!("{} - {}", name(0), name(1)),
+                link["rtt_s"]
+                    .as_f64()
+                    .map_or_else(|| "?".to_owned(), |s| format!("{:.1} ms", s * 1e3)),
+                link["rate_bit_s"]
+                    .as_f64()
+                    .map_or_else(|| "?".to_owned(), |r| show_rate((r / 8e5).round() as u64 * 100_000)),
+                how.to_owned(),
+            ]);
+        }
+        crate::print(&format!("\n{}", table(&rows)));
+    }
+}
+
+/// A site, for selecting.
+struct Site<'a> {
+    known: &'a Known,
+    name: &'a str,
+}
+
+impl Site<'_> {
+    fn value(&self) -> &Value {
+        self.known.sites.get(self.name).unwrap_or(&Value::Null)
+    }
+
+    /// Of the direct link if it was measured; from home also through ssh.
+    fn link(&self, other: &str, key: &str) -> Option<f64> {
+        let direct = self
+            .known
+            .links
+            .get(&pair(self.name, other))
+            .and_then(|l| l[key].as_f64());
+        let through = || match (self.name, other) {
+            (name, "home") => self.known.sites.get(name)?[key].as_f64(),
+            ("home", name) => self.known.sites.get(name)?[key].as_f64(),
+            _ => None,
+        };
+        direct.or_else(through)
+    }
+}
+
+impl View for Site<'_> {
+    fn number(&self, field: &str) -> Option<f64> {
+        let key = match field {
+            "wait" => "wait_s",
+            "limit" => "limit_s",
+            field => field,
+        };
+        self.value()[key].as_f64()
+    }
+
+    fn texts(&self, field: &str) -> Vec<String> {
+        let value = self.value();
+        let named = |key: &str| -> Vec<String> {
+            let list = value[key].as_array().into_iter().flatten();
+            list.filter_map(|n| n["text"].as_str().map(str::to_owned)).collect()
+        };
+        match field {
+            "compiler" => named("compilers"),
+            "mpi" => named("mpis"),
+            "module" => value["modules"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|m| m.as_str().map(str::to_owned))
+                .collect(),
+            "queue" => {
+                let queues = value["queues"].as_array().into_iter().flatten();
+                queues.filter_map(|q| q["name"].as_str().map(str::to_owned)).collect()
+            }
+            field => value[field].as_str().map(str::to_owned).into_iter().collect(),
+        }
+    }
+
+    fn round_trip(&self, site: &str) -> Option<f64> {
+        if site == self.name {
+            Some(0.0)
+        } else {
+            self.link(site, "rtt_s")
+        }
+    }
+
+    fn rate(&self, site: &str) -> Option<f64> {
+        if site == self.name {
+            Some(f64::INFINITY)
+        } else {
+            self.link(site, "rate_bit_s")
+        }
+    }
+}
+
+/// The sites for a job and how many processes each gets: of these (or all that are known) those that meet the condition.
+pub(crate) fn choose(
+    catalogue: &Catalogue,
+    ssh: Option<&str>,
+    given: &[String],
+    condition: &str,
+    total: u32,
+    how: Place,
+) -> Result<Vec<(String, u32)>, JobErrors> {
+    let selection = Selection::parse(condition)?;
+    let access = reach::access(ssh)?;
+    let names = names(catalogue, given);
+    let mut known = know(catalogue, &access, &names, false);
+    if condition.contains("rtt") || condition.contains("rate") {
+        known.measure(catalogue, &access, &names, false);
+    }
+    known.keep();
+    known.problems.iter().for_each(note);
+    let candidates: Vec<Candidate> = names
+        .iter()
+        .filter(|name| known.sites.contains_key(*name) && selection.matches(&known.site(name)))
+        .map(|name| {
+            let count = |key: &str| {
+                known.sites[name][key]
+                    .as_u64()
+                    .and_then(|n| u32::try_from(n).ok())
+                    .unwrap_or(0)
+            };
+            Candidate {
+                site: name.clone(),
+                room: count("free"),
+                most: count("cores"),
+                distance: known.site(name).round_trip("home").unwrap_or(f64::MAX),
+            }
+        })
+        .collect();
+    if candidates.is_empty() {
+        let error = JobError::new(format!("no site meets '{condition}'"));
+        return Err(error.hint("isthmus discover shows what the sites have").into());
+    }
+    let how = match how {
+        Place::Compact => Placement::Compact,
+        Place::Spread => Placement::Spread,
+    };
+    let placed = place(&candidates, total, how)?;
+    let text: Vec<String> = placed.iter().map(|(site, count)| format!("{site}:{count}")).collect();
+    note(&JobError::new(format!("selected: {}", text.join(" "))));
+    Ok(placed)
+}
