@@ -5,7 +5,7 @@
 //! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicc_abi, mpicxx, mpic++ (other names of it)
 //! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0, pkgconfig/{isthmus,mpi}.pc
 //! DIR/include   mpi.h
-//! DIR/share     doc/isthmus
+//! DIR/share     doc/isthmus, man/man1, man/man7, completions for bash, zsh and fish
 //! ```
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
 //! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.
@@ -199,12 +199,41 @@ fn commands(options: &Options, built: &Path) -> Result<()> {
     for name in NAMES {
         point(&bin.join(name), "isthmus")?;
     }
+    documents(&options.out)?;
     if options.workshop {
         for (_, name) in WORKSHOP {
             install_program(options, &built.join(name), &bin.join(name))?;
         }
     }
     Ok(())
+}
+
+/// Completions and manual pages, which the command itself makes from its tables.
+fn documents(out: &Path) -> Result<()> {
+    let isthmus = out.join("bin/isthmus");
+    let places = [
+        ("bash", "share/bash-completion/completions/isthmus"),
+        ("zsh", "share/zsh/site-functions/_isthmus"),
+        ("fish", "share/fish/vendor_completions.d/isthmus.fish"),
+    ];
+    for (shell, place) in places {
+        let path = out.join(place);
+        let wrong = |e: std::io::Error| format!("{}: cannot write: {e}", path.display());
+        fs::create_dir_all(path.parent().unwrap_or(out)).map_err(wrong)?;
+        let made = Command::new(&isthmus).args(["completions", shell]).output();
+        let made = made.map_err(|e| format!("{}: {e}", isthmus.display()))?;
+        if !made.status.success() || made.stdout.is_empty() {
+            return Err(format!(
+                "no completions for {shell}: {}",
+                String::from_utf8_lossy(&made.stderr)
+            ));
+        }
+        fs::write(&path, made.stdout).map_err(wrong)?;
+    }
+    execute(
+        Command::new(&isthmus).arg("manual").arg(out.join("share/man")),
+        "writing the manual pages",
+    )
 }
 
 /// Copies a program, without its debugging sections if it is for release.

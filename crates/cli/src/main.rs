@@ -2,7 +2,7 @@
 //! The commands: isthmus, mpiexec, mpirun, mpicc, mpicxx. The only room that prints.
 #![forbid(unsafe_code)]
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,6 +16,8 @@ mod discover;
 mod info;
 mod job;
 mod links;
+mod login;
+mod manual;
 mod reach;
 mod run;
 mod sessions;
@@ -52,6 +54,10 @@ enum Verb {
     #[command(name = "cp")]
     Copy(cp::Copy),
     Cache(cp::Cache),
+    Login(login::Login),
+    Completions(manual::Completions),
+    #[command(hide = true)]
+    Manual(manual::Manual),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
     Agent,
@@ -138,6 +144,9 @@ fn isthmus() -> ExitCode {
         Verb::Discover(arguments) => discover::discover(&arguments),
         Verb::Copy(arguments) => cp::copy(&arguments),
         Verb::Cache(arguments) => cp::cache(&arguments),
+        Verb::Login(arguments) => login::login(&arguments),
+        Verb::Completions(arguments) => manual::completions(&arguments, Command::command()),
+        Verb::Manual(arguments) => manual::manual(&arguments, Command::command()),
         Verb::Agent => agent(isthmus_agent::run),
         Verb::Service => agent(|_| isthmus_discovery::serve()),
         Verb::Gateway => agent(|_| isthmus_gateway::run()),

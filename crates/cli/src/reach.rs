@@ -79,9 +79,15 @@ pub(crate) fn access(ssh: Option<&str>) -> Result<Access, JobError> {
 /// The command of the ssh client.
 pub(crate) fn ssh_command(ssh: Option<&str>) -> String {
     let named = ssh.map(str::to_owned).or_else(|| std::env::var("ISTHMUS_SSH").ok());
-    named
+    let command = named
         .filter(|s| !s.trim().is_empty())
-        .unwrap_or_else(|| "ssh".to_owned())
+        .unwrap_or_else(|| "ssh".to_owned());
+    // What `isthmus login` has got, where there is no agent that has it.
+    let pair = crate::login::identity().map(|p| p.display().to_string());
+    match pair.filter(|p| !p.contains(char::is_whitespace)) {
+        Some(key) => format!("{command} -o IdentityFile={key} -o CertificateFile={key}-cert.pub"),
+        None => command,
+    }
 }
 
 /// Writes a private file at once or not at all, and the directory that it is in.

@@ -313,6 +313,7 @@ fn variable(text: &str) -> Result<(String, String), JobError> {
 }
 
 fn launch(job: Job, launch: &Launch) -> ExitCode {
+    crate::login::outlived(&job);
     let prepared =
         options(launch).and_then(|options| Ok((options, crate::links::pinned(job, launch.links.as_deref())?)));
     let prepared = prepared.and_then(|(options, job)| {

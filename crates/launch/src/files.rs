@@ -58,8 +58,12 @@ pub(crate) struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Brings all inputs and makes the directory. Its path there.
-    pub(crate) async fn fill(&self, kept: &Directories, tell: &(dyn Fn(String) + Sync)) -> Result<String, Failure> {
+    /// Brings all inputs and makes the directory. Its path there, and what the user should know.
+    pub(crate) async fn fill(
+        &self,
+        kept: &Directories,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<(String, Option<String>), Failure> {
         let subjob = self.subjob;
         let mut items = Vec::new();
         for input in &subjob.files.inputs {
@@ -75,14 +79,10 @@ impl Filling<'_> {
                 before += file.size;
             }
         }
-        if line.cuts > 0 {
-            tell(format!(
-                "{} bytes staged, {} sent over {} connections",
-                total,
-                line.sent(),
-                line.cuts + 1
-            ));
-        }
+        let cuts = (line.cuts > 0).then(|| {
+            let (sent, connections) = (line.sent(), line.cuts + 1);
+            format!("{total} bytes of inputs staged; sent {sent} bytes over {connections} connections")
+        });
         let mut service = line.into_service()?;
         let Answer::Path(directory) = service.ask(&Ask::Enter).await? else {
             return Err(out_of_turn());
@@ -91,7 +91,7 @@ impl Filling<'_> {
             service.perform(&item.placing()).await?;
         }
         kept.keep(subjob, service);
-        Ok(directory)
+        Ok((directory, cuts))
     }
 
     /// What an input consists of; one that is not at home is brought here first.

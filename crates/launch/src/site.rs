@@ -163,7 +163,11 @@ impl Site {
             subjob: &self.subjob,
         };
         let tell = |detail: String| self.tell(SiteEvent::Staging(detail));
-        filling.fill(&shared.directories, &tell).await.map(Some)
+        let (directory, notice) = filling.fill(&shared.directories, &tell).await?;
+        if let Some(notice) = notice {
+            self.tell(SiteEvent::Notice(notice));
+        }
+        Ok(Some(directory))
     }
 
     fn start_message(&self, program: String, library: String, files: Option<String>) -> Start {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Completions for shells and manual pages, from the same tables as the command line and the settings.
+
+use crate::diagnostic::refuse;
+use clap::{Args, Command};
+use clap_complete::Shell;
+use isthmus_abi::SETTINGS;
+use isthmus_job::JobError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Print the completions for a shell
+#[derive(Args, Debug)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+/// Write the manual pages into a directory
+#[derive(Args, Debug)]
+pub(crate) struct Manual {
+    /// The directory
+    directory: PathBuf,
+}
+
+/// `isthmus completions`.
+pub(crate) fn completions(arguments: &Completions, mut command: Command) -> ExitCode {
+    let mut text = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, "isthmus", &mut text);
+    crate::print(String::from_utf8_lossy(&text).trim_end());
+    ExitCode::SUCCESS
+}
+
+/// `isthmus manual`.
+pub(crate) fn manual(arguments: &Manual, command: Command) -> ExitCode {
+    match write(&arguments.directory, command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(&JobError::new(format!("cannot write manual pages: {error}"))),
+    }
+}
+
+fn write(directory: &Path, mut command: Command) -> io::Result<()> {
+    let (first, seventh) = (directory.join("man1"), directory.join("man7"));
+    std::fs::create_dir_all(&first)?;
+    std::fs::create_dir_all(&seventh)?;
+    command.build();
+    pages(&first, &command, "isthmus")?;
+    std::fs::write(seventh.join("isthmus-settings.7"), settings())
+}
+
+/// A page for a command, and one for each of its verbs.
+fn pages(directory: &Path, command: &Command, name: &str) -> io::Result<()> {
+    let mut page = Vec::new();
+    let named = command.clone().display_name(name.to_owned());
+    clap_mangen::Man::new(named)
+        .title(name.to_uppercase())
+        .render(&mut page)?;
+    std::fs::write(directory.join(format!("{name}.1")), page)?;
+    for verb in command
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set() && c.get_name() != "help")
+    {
+        pages(directory, verb, &format!("{name}-{}", verb.get_name()))?;
+    }
+    Ok(())
+}
+
+/// All environment variables.
+fn settings() -> String {
+    let mut page = String::from(
+        ".TH ISTHMUS-SETTINGS 7\n.SH NAME\nisthmus-settings \\- environment variables of Isthmus\n.SH VARIABLES\n",
+    );
+    for setting in SETTINGS.iter().filter(|s| s.scope != "internal") {
+        page.push_str(&format!(
+            ".TP\n.B {} \\fR({}; {}) [default: {}]\n{}; {}\n",
+            plain(setting.name),
+            plain(setting.unit),
+            plain(setting.scope),
+            plain(setting.default),
+            plain(setting.help),
+            plain(setting.reason)
+        ));
+    }
+    page
+}
+
+/// Text without what troff would obey.
+fn plain(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) {
+        format!("\\&{text}")
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_verb_has_a_page_and_settings_have_one() {
+        let top = tempfile::tempdir().unwrap();
+        write(top.path(), crate::Command::command()).unwrap();
+        let read = |name: &str| std::fs::read_to_string(top.path().join(name)).unwrap();
+        assert!(read("man1/isthmus.1").contains("isthmus"));
+        assert!(read("man1/isthmus-run.1").contains("select"));
+        assert!(read("man1/isthmus-sites-add.1").contains("contact"));
+        assert!(read("man7/isthmus-settings.7").contains("ISTHMUS_SSH"));
+        assert!(
+            !top.path().join("man1/isthmus-agent.1").exists(),
+            "hidden verbs have no page"
+        );
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut crate::Command::command(), "isthmus", &mut text);
+            assert!(String::from_utf8_lossy(&text).contains("discover"), "{shell}");
+        }
+    }
+}

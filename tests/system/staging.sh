@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Inputs of every kind reach three sites over links that are cut twice, verified and at most 1.1 times their size; a second job sends nothing;
+# outputs come back; nothing but the cache is left. ISTHMUS_STAGE_MIB: size of the large input.
+. "$(dirname "$0")/common.sh"
+need_testbed
+mib=${ISTHMUS_STAGE_MIB:-96}
+rate=${ISTHMUS_STAGE_RATE:-100mbit}
+
+mkdir -p tree/deep
+echo one >tree/one
+echo two >tree/deep/two
+head -c "$((mib << 20))" /dev/urandom >large
+sum=$(sha256sum <large)
+cat >program.sh <<'S'
+#!/bin/sh
+cd "$ISTHMUS_FILES" || exit 1
+sha256sum <large >sum
+cat tree/one tree/deep/two other >small
+mkdir -p out/deep && cp small out/deep/small && ln -s /etc/passwd out/passwd
+echo "read only: $(echo x 2>/dev/null >>large || echo yes)" >>small
+S
+chmod +x program.sh
+cat >run.sh <<'S'
+set -eu
+echo elsewhere >"$HOME/unused"
+ssh b1 'echo from b1 >other'
+stage() {
+    isthmus run --site b1:1 --site c1:1 --site d1:1 --input large --input tree --input 'isthmus://b1/~/other' \
+        --output 'sum' --output small --output 'out/**' --results "$1" ./program.sh >"$1.out" 2>"$1.err" </dev/null
+}
+# Whoever serves ssh at a site is killed twice while the file is on its way.
+stage first & job=$!
+for cut in 1 2; do
+    sleep "$CUT"
+    for host in b1 c1 d1; do
+        ssh -o ControlPath=none $host 'for p in $(pgrep -f "isthmus-[0-9a-f]* service"); do kill -KILL $p; done' || true
+    done
+done
+wait $job
+isthmus cache list b1 --json >cache.json
+stage second
+for host in b1 c1 d1; do
+    ssh $host 'ls ~/.cache/isthmus/jobs; pgrep -f "isthmus-[0-9a-f]* (service|agent)"' >>left.out || true
+done
+isthmus cp large isthmus://c1/~/copied/
+isthmus cp isthmus://c1/~/copied/large isthmus://d1/~/again
+isthmus cp isthmus://d1/~/again back
+isthmus cp tree isthmus://c1/~/tree
+isthmus cp --json isthmus://c1/~/tree tree.back >cp.json
+isthmus cache limit 1MiB b1
+isthmus cache clear c1
+isthmus cache list --json b1 c1 >cleared.json
+S
+CUT=${ISTHMUS_STAGE_CUT:-4} isthmus-testbed run --sites 4x1 --rtt 20ms --rate "$rate" -- sh run.sh >run.out 2>&1 ||
+    { cat run.out ./*.err; fail "the jobs"; }
+
+for job in first second; do
+    for site in b1 c1 d1; do
+        [ "$(cat $job/$site/sum)" = "$sum" ] || fail "$job: the input is damaged at $site"
+        [ "$(sed -n 3p $job/$site/small)" = "from b1" ] || fail "$job: $(cat $job/$site/small)"
+        cmp -s $job/$site/out/deep/small $job/$site/small && fail "$job: the copy was made before"
+        [ -e $job/$site/out/passwd ] && fail "a link out of the directory was followed"
+    done
+done
+awk -v most="$((mib * 11 / 10))" '/; sent .* bytes over/ { n++; if ($(NF - 4) / 1048576 > most) bad = 1 } END { exit bad || n < 3 }' first.err ||
+    fail "more than 1.1 times the size was sent, or nothing was cut: $(cat first.err)"
+grep -q 'sent' second.err && fail "the second job sent again: $(cat second.err)"
+[ -s left.out ] && fail "left at a site: $(cat left.out)"
+cmp -s large back || fail "cp over three machines"
+cmp -s tree/deep/two tree.back/deep/two || fail "cp of a directory"
+grep -q '"files": 2' cp.json || fail "cp --json: $(cat cp.json)"
+[ "$(grep -c '"files": \[\]' cleared.json)" = 2 ] || fail "the caches are not empty: $(cat cleared.json)"
+echo "inputs arrive over cut links, outputs come back, caches are bounded"
