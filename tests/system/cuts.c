@@ -76,6 +76,7 @@ static int lose(int rank, int size) {
     int half = size / 2, peer = (rank + half) % size, byte = 0;
     MPI_Comm_split(MPI_COMM_WORLD, rank < half, rank, &own);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Sendrecv_replace(&byte, 1, MPI_BYTE, peer, 1, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) printf("ready\n"), fflush(stdout);
     int error = MPI_Recv(&byte, 1, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
