@@ -381,6 +381,14 @@ impl Reactor {
             }
             next = next.min(connection.reading.receipts.due_at().unwrap_or(Duration::MAX));
         }
+        // All alarms were forgotten: whatever is to come must be said again.
+        next = next.min(
+            channel
+                .queues
+                .next_at(now)
+                .filter(|at| *at > now)
+                .unwrap_or(Duration::MAX),
+        );
         if !channel.is_idle() {
             next = next.min(channel.look_at.max(now + Duration::from_millis(1)));
         }
