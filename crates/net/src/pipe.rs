@@ -96,7 +96,7 @@ impl Pipe {
             return None;
         }
         // The handshake of TLS and the slow start come first.
-        self.before = Some((rate, now + look.shortest * 12 + INTERVAL));
+        self.before = Some((rate, now + look.shortest * 8 + INTERVAL / 2));
         Some((look.streams * 2).min(look.most))
     }
 

@@ -140,7 +140,7 @@ impl Transport for WideTransport {
     fn tune(&mut self, contexts: &[u32], tuning: Tuning) {
         // Beyond so many they share one: what the last one asked for.
         let known = contexts.iter().find_map(|c| self.queues.get(c)).copied();
-        let queue = known.unwrap_or(self.last_queue.saturating_add(1));
+        let queue = known.unwrap_or_else(|| self.last_queue.saturating_add(1));
         self.last_queue = self.last_queue.max(queue);
         self.queues.extend(contexts.iter().map(|c| (*c, queue)));
         self.handle.link.command(Command::Tune { queue, tuning });

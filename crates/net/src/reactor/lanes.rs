@@ -229,8 +229,11 @@ impl Reactor {
         // With a class that is not to wait there is one more, for it alone.
         let extra = usize::from(channel.queues.any_latency());
         if wanted.is_some() || extra > 0 {
-            let fixed = wanted.unwrap_or(look.streams.max(1 + extra)).min(MAX_STREAMS);
-            more = Some(wanted.map_or(more.unwrap_or(0).max(fixed), |w| w + extra)).filter(|n| *n > look.streams);
+            let count = match wanted {
+                Some(wanted) => wanted + extra,
+                None => more.unwrap_or(look.streams).max(1 + extra),
+            };
+            more = Some(count.min(MAX_STREAMS)).filter(|n| *n > look.streams);
         }
         if let Some(count) = more {
             self.want_streams(peer, count);

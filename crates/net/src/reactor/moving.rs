@@ -297,7 +297,9 @@ impl Channel {
             pipe,
             ..
         } = self;
-        let link = pipe.rate().or(self.gauge.meter.estimate().rate.map(|r| r as f64));
+        let link = pipe
+            .rate()
+            .or_else(|| self.gauge.meter.estimate().rate.map(|r| r as f64));
         for (first, (lane, connection)) in connections.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
             match connection.secure.flush() {
                 Ok(true) => {}
