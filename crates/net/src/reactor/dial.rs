@@ -279,8 +279,10 @@ impl Reactor {
 
     /// A peer that cannot reach us asks to be dialled.
     pub(super) fn called(&mut self, peer: Peer) {
+        let away = self.channels.get(&peer).is_some_and(|c| c.away.is_some());
         if !self.closing {
-            self.dial(peer, Reach::Tls, Purpose::First);
+            let purpose = if away { Purpose::Resume } else { Purpose::First };
+            self.dial(peer, Reach::Tls, purpose);
         }
     }
 
