@@ -126,6 +126,8 @@ fn listen_on(address: SocketAddr) -> std::io::Result<Listener> {
     }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
+    // Connections inherit it: whoever takes this place after us is not kept out by those that have not ended yet.
+    socket.set_reuse_address(true)?;
     socket.listen(BACKLOG)?;
     let port = socket.local_addr()?.as_socket().map_or(0, |a| a.port());
     Ok(Listener {
