@@ -41,6 +41,14 @@ of_one_machine() {
     return 1
 }
 
+# Programs that ask for a send to be cancelled after it has left, which the standard allows to fail, and fails where it was another MPI's.
+of_our_messages() {
+    case $1 in
+    tests/c/requests.c | tests/c/memory.c) return 0 ;;
+    esac
+    return 1
+}
+
 worlds=
 for world in ${ISTHMUS_VENDOR_PAIRS:-mpich:openmpi mpich:mpich openmpi:openmpi mpich-5.0.2-abi:openmpi-5.0.11 mpich-5.0.2:mpich-5.0.2-abi}; do
     if [ -n "$(command_of "${world%:*}")" ] && [ -n "$(command_of "${world#*:}")" ]; then
@@ -72,6 +80,10 @@ for file in ${files:-tests/c/*.c examples/*.c}; do
     # A program for one process says nothing about communication.
     [ "$n" -gt 1 ] || continue
     for world in $worlds; do
+        if of_our_messages "$file" && [ "${world%:*}" = "${world#*:}" ]; then
+            say "not for $world: $file"
+            continue
+        fi
         # shellcheck disable=SC2086 # arguments are words
         if run "$program" "$world" "$n" $arguments; then
             passed=$((passed + 1))

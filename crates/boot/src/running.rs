@@ -16,7 +16,7 @@ use isthmus_net::{ArrivalHook, Config, Listener, PortRange, Prober, Reach};
 use isthmus_shm::ShmTransport;
 use isthmus_topology::{Known, Topology};
 use isthmus_transport::Transport;
-use isthmus_vendor::Vendor;
+use isthmus_vendor::VendorTransport;
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
@@ -131,6 +131,15 @@ impl Running {
         let measure = world.links.measure;
         let known = Known::from_wire(std::mem::take(&mut world.links))
             .map_err(|e| BootError::agent(format!("what it told about links makes no sense: {e:?}")))?;
+        let node_directory = Path::new(&world.node_directory);
+        let threads = promise.is_none();
+        let underneath = vendor
+            .map(|vendor| vendor::underneath(vendor, &places, me, node_directory, threads))
+            .transpose()?;
+        let (vendor, native, everybody) = match underneath {
+            Some(u) => (Some(u.transport), u.native, u.everybody),
+            None => (None, None, false),
+        };
         let (transports, wide) = transports(&world, &places, &topology, (offer, vendor))?;
         let prober = wide.as_ref().map(|(_, prober)| prober.clone());
         let far = transports.iter().any(|(way, _)| matches!(way, Way::Tcp | Way::Tls));
@@ -161,7 +170,19 @@ impl Running {
         let measuring = prober
             .clone()
             .map(|prober| -> Measuring { Box::new(move |settled| survey::measured(&prober, &topology, me, settled)) });
-        let world = World::new(me, places, shared(Engine::new(setup), policy, promise)).with_links(known, measuring);
+        let mut engine = Engine::new(setup);
+        let mut native_world = None;
+        if let Some(native) = native {
+            engine = engine.with_native(Box::new(native));
+            if everybody {
+                let peers: Vec<u32> = (0..places.places.len() as u32).collect();
+                let made = engine.create_native(&peers, 0);
+                native_world = made.map_err(|e| BootError::System(e.to_string()))?;
+            }
+        }
+        let world = World::new(me, places, shared(engine, policy, promise))
+            .with_links(known, measuring)
+            .with_native(native_world);
         let world = Arc::new(world);
         if let Some((hook, _)) = wide {
             let weak = Arc::downgrade(&world);
@@ -310,12 +331,12 @@ fn transports(
     world: &boot::World,
     places: &Arc<PlaceTable>,
     topology: &Topology,
-    (offer, vendor): (Offer, Option<Vendor>),
+    (offer, vendor): (Offer, Option<VendorTransport>),
 ) -> Result<(Transports, Option<Wide>), BootError> {
     let mut all: Transports = Vec::new();
     let peers = node_peers(places, world.rank);
     if let Some(vendor) = vendor {
-        all.push((Way::Vendor, Box::new(vendor::transport(vendor, places, world.rank)?)));
+        all.push((Way::Vendor, Box::new(vendor)));
     } else if peers.len() > 1 {
         let slot = places.places[world.rank as usize].slot as usize;
         let (path, bells) = (Path::new(&world.shared_memory), Path::new(&world.node_directory));

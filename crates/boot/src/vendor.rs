@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use isthmus_vendor::{Vendor, VendorError, VendorTransport};
+use isthmus_core::p2p::LARGEST_VENDOR_TAG;
+use isthmus_vendor::{Vendor, VendorError, VendorNative, VendorTransport};
 use isthmus_wire::place::PlaceTable;
 
 use crate::BootError;
@@ -28,9 +29,44 @@ fn failed(error: VendorError) -> BootError {
     BootError::System(error.to_string())
 }
 
-/// The transport to all processes of the machine's own MPI's job.
-pub(crate) fn transport(vendor: Vendor, places: &PlaceTable, me: u32) -> Result<VendorTransport, BootError> {
-    VendorTransport::new(vendor, peers(places, me)).map_err(failed)
+/// What there is over a machine's own MPI.
+pub(crate) struct Underneath {
+    /// To all processes of its job.
+    pub(crate) transport: VendorTransport,
+    /// Communicators of its own, if all processes of the job can have them.
+    pub(crate) native: Option<VendorNative>,
+    /// Of the native one that is MPI_COMM_WORLD: peers in order, if all processes are in this job.
+    pub(crate) everybody: bool,
+}
+
+/// Everything over an MPI that has begun; collective over its job. `threads`: several threads of the program may call MPI at once; such
+/// a process must not be blocked inside the other MPI, so then no process of the job has communicators of that.
+pub(crate) fn underneath(
+    mut vendor: Vendor,
+    places: &PlaceTable,
+    me: u32,
+    directory: &Path,
+    threads: bool,
+) -> Result<Underneath, BootError> {
+    let peers = peers(places, me);
+    let place = &places.places[me as usize];
+    let one_node = places.nodes[place.node as usize].processes as usize == peers.len();
+    let tags = vendor.largest_tag().map_err(failed)? >= LARGEST_VENDOR_TAG;
+    let own = place.vendor.unwrap_or(0);
+    let native = (one_node && tags && !threads && !is_off())
+        .then(|| VendorNative::new(vendor.share(), &peers, own, directory).ok())
+        .flatten();
+    let all = vendor.all_agree(native.is_some()).map_err(failed)?;
+    Ok(Underneath {
+        native: native.filter(|_| all),
+        everybody: peers.len() == places.places.len(),
+        transport: VendorTransport::new(vendor, peers).map_err(failed)?,
+    })
+}
+
+/// `ISTHMUS_VENDOR_COMMS=0`: the machine's own MPI moves frames only.
+fn is_off() -> bool {
+    std::env::var("ISTHMUS_VENDOR_COMMS").is_ok_and(|value| value == "0")
 }
 
 /// Ranks in MPI_COMM_WORLD of the processes of a process's vendor job, in the order of their ranks there.

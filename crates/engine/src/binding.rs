@@ -106,7 +106,10 @@ impl Binding {
                 Buffer::Scratch(_) => None,
             };
             let at = slice.offset.checked_mul(unit);
-            let end = slice.offset.checked_add(slice.length).and_then(|end| end.checked_mul(unit));
+            let end = slice
+                .offset
+                .checked_add(slice.length)
+                .and_then(|end| end.checked_mul(unit));
             match (buffer, at, end) {
                 (Some(buffer), Some(at), Some(end)) if end <= buffer.length() => Ok(Some((buffer.clone(), at))),
                 _ => Err(EngineError::Plan {
@@ -355,7 +358,11 @@ impl BoundBuffer {
     pub(crate) fn whole(&self, at: u64, length: u64) -> Option<WriteMemory> {
         let (block, at) = self.block(at, length)?;
         match &block.datatype {
-            None => Some(block.write?.part(isize::try_from(at).ok()?, usize::try_from(length).ok()?)),
+            None => Some(
+                block
+                    .write?
+                    .part(isize::try_from(at).ok()?, usize::try_from(length).ok()?),
+            ),
             Some(_) => None,
         }
     }

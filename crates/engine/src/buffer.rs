@@ -5,7 +5,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_datatype::{Datatype, Packer, TypeError, Unpacker};
 
 use crate::binding::{self, Block};
@@ -143,6 +143,13 @@ impl SendBuffer {
         self.form.read(at, out);
     }
 
+    /// A copy of the message.
+    pub fn copied(mut self) -> OwnMemory {
+        let copy = OwnMemory::new(0, self.length as isize);
+        self.read(0, copy.memory().slice(0, self.length as usize));
+        copy
+    }
+
     /// The same message in memory of our own.
     pub fn into_owned(mut self) -> Self {
         let mut bytes = vec![0; self.length as usize];
@@ -229,6 +236,12 @@ impl ReceiveBuffer {
     #[inline]
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Writes a whole message.
+    pub fn fill(&mut self, message: &OwnMemory) {
+        let length = self.length as usize;
+        self.write(0, message.memory().slice(0, length));
     }
 
     /// Memory whose first `length` bytes are the message.

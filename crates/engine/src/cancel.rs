@@ -22,6 +22,9 @@ impl Engine {
         let Some(index) = self.state.requests.index(request) else {
             return;
         };
+        if self.cancel_natively(index) {
+            return;
+        }
         if self.state.withdraw(index) || self.withdraw_send(index) {
             self.state.requests.slot_mut(index).completion.cancelled = true;
             self.state.finish(index);

@@ -74,4 +74,6 @@ pub struct Channel {
     pub members: Members,
     /// Memory that all members share on their node, if they do: a frame of the transport's.
     pub frame: Option<u32>,
+    /// The communicator of a machine's own MPI that it is underneath; 0: none.
+    pub native: u64,
 }

@@ -7,6 +7,7 @@ use isthmus_datatype::Representation;
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::boot::Counters;
 
+use crate::native::Underneath;
 use crate::requests::Task;
 use crate::state::{State, Work};
 use crate::{Completion, EventKind, Observed, Operation, Request, Tuning};
@@ -45,6 +46,7 @@ pub struct Engine {
     pub(crate) transports: Vec<Box<dyn Transport>>,
     /// The transport that has memory in which groups meet.
     pub(crate) meeting: Option<usize>,
+    pub(crate) underneath: Underneath,
     pub(crate) state: State,
 }
 
@@ -61,10 +63,13 @@ impl Engine {
         };
         let state = State::new(setup.me, &setup.routes, &setup.levels, unasked, setup.representations);
         let mut transports = setup.transports;
-        let meeting = transports.iter_mut().position(|transport| transport.meeting().is_some());
+        let meeting = transports
+            .iter_mut()
+            .position(|transport| transport.meeting().is_some());
         Self {
             transports,
             meeting,
+            underneath: Underneath::default(),
             state,
         }
     }
@@ -87,7 +92,7 @@ impl Engine {
         if !slot.done {
             return None;
         }
-        if matches!(slot.task, Task::Send(_)) {
+        if matches!(slot.task, Task::Send(_) | Task::Native(_)) {
             // Buffered mode: complete for the program, not for us.
             slot.detached = true;
             return Some(Completion::default());
@@ -129,7 +134,9 @@ impl Engine {
             Task::User | Task::Outlet(_) => true,
             // The sender's word is still to come, and must not be taken for that of the next one.
             Task::Inlet(inlet) => inlet.is_known(),
-            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_) => false,
+            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_) | Task::Native(_) => {
+                false
+            }
         };
         if gone {
             self.state.requests.remove(index);
@@ -232,6 +239,7 @@ impl Engine {
         if !self.state.meets.is_empty() {
             any |= self.poll_meets();
         }
+        any |= self.progress_natively();
         any | self.work()
     }
 
@@ -240,7 +248,9 @@ impl Engine {
     pub(crate) fn is_pending(&self) -> bool {
         let requests = &self.state.requests;
         let moves = |index: u32| match requests.slot(index).task {
-            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_) => true,
+            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_) | Task::Native(_) => {
+                true
+            }
             Task::Nothing | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
         };
         !self.state.outgoing.is_empty() || requests.indices().any(moves)
@@ -254,6 +264,7 @@ impl Engine {
             transport.poll(&mut self.state);
         }
         self.poll_meets();
+        self.progress_natively();
         self.work();
         self.state.foreign = false;
     }
@@ -280,6 +291,7 @@ impl Engine {
     pub fn is_flushed(&mut self) -> bool {
         self.work();
         self.state.requests.sends == 0
+            && self.underneath.is_flushed()
             && self.state.outgoing.is_empty()
             && self.transports.iter().all(|transport| transport.is_flushed())
     }
@@ -288,7 +300,8 @@ impl Engine {
     /// A message that nobody receives keeps this from ending, as MPI_Finalize demands.
     pub fn close(&mut self) -> bool {
         self.work();
-        if self.state.requests.sends > 0 || !self.state.outgoing.is_empty() {
+        self.progress_natively();
+        if self.state.requests.sends > 0 || !self.state.outgoing.is_empty() || !self.underneath.is_flushed() {
             return false;
         }
         let mut all = true;

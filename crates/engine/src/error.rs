@@ -16,7 +16,7 @@ pub enum EngineError {
         source: u32,
         /// Tag of the message.
         tag: i32,
-        /// Bytes of the message.
+        /// Bytes of the message; [`u64::MAX`]: more than fit, a machine's own MPI does not say how many.
         message: u64,
         /// Bytes that fit.
         buffer: u64,
@@ -58,6 +58,11 @@ pub enum EngineError {
         /// For people: which memory, and what to do.
         reason: Arc<str>,
     },
+    /// The machine's own MPI failed (MPI_ERR_OTHER).
+    Vendor {
+        /// Its text.
+        text: Arc<str>,
+    },
     /// The caller used a name that does not exist any more (MPI_ERR_REQUEST).
     Misuse {
         /// What was wrong.
@@ -87,6 +92,16 @@ impl fmt::Display for EngineError {
             Self::Truncate {
                 source,
                 tag,
+                message: u64::MAX,
+                buffer,
+            } => write!(
+                f,
+                "a message from rank {source} with tag {tag} was truncated: the receive buffer has room for {buffer} bytes; give the \
+                 receive a larger count, or find the size with MPI_Probe first"
+            ),
+            Self::Truncate {
+                source,
+                tag,
                 message,
                 buffer,
             } => write!(
@@ -110,6 +125,7 @@ impl fmt::Display for EngineError {
                 "process {peer} of MPI_COMM_WORLD broke the message protocol ({what}); do all processes use the same version of Isthmus?"
             ),
             Self::Memory { reason } => f.write_str(reason),
+            Self::Vendor { text } => f.write_str(text),
             Self::Misuse { what } => f.write_str(what),
             Self::Plan { what } => write!(f, "bug in a collective operation: {what}"),
         }

@@ -46,7 +46,9 @@ impl State {
                     task.peer == peer || task.members.as_ref().is_some_and(|members| members.contains(peer))
                 }
                 Task::Meet(meet) => meet.members.contains(peer),
-                Task::Nothing | Task::Plan(_) | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
+                Task::Nothing | Task::Plan(_) | Task::Native(_) | Task::User | Task::Outlet(_) | Task::Inlet(_) => {
+                    false
+                }
                 Task::Recall(to) => {
                     if *to == peer {
                         self.finish(index);

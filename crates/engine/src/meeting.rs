@@ -71,7 +71,12 @@ impl Engine {
             return Ok(Outcome::Started(self.go_on_meeting(meet)));
         }
         if let Some(mistake) = meet.mistake {
-            self.state.requests.slot_mut(plan).completion.error.get_or_insert(mistake);
+            self.state
+                .requests
+                .slot_mut(plan)
+                .completion
+                .error
+                .get_or_insert(mistake);
         }
         Ok(Outcome::Done)
     }
@@ -98,7 +103,9 @@ impl Engine {
     /// True if it is over.
     #[inline]
     fn try_meet(&mut self, meet: &mut Meet, rounds: u64) -> Result<bool, EngineError> {
-        let Some(meeting) = self.meeting() else { return Ok(false) };
+        let Some(meeting) = self.meeting() else {
+            return Ok(false);
+        };
         for _ in 0..rounds {
             meet.advance(meeting)?;
             if meet.is_over() {
@@ -122,12 +129,16 @@ impl Engine {
         let members = channel.members.clone();
         if !self.state.reasons.is_empty() {
             let lost = (0..members.count()).map(|rank| members.peer(rank));
-            let lost = lost.into_iter().find(|&peer| peer != self.state.me && self.state.peers[peer as usize].lost);
+            let lost = lost
+                .into_iter()
+                .find(|&peer| peer != self.state.me && self.state.peers[peer as usize].lost);
             if let Some(peer) = lost {
                 return Err(self.state.lost_error(peer));
             }
         }
-        let Some(frame) = channel.frame else { return Err(nowhere) };
+        let Some(frame) = channel.frame else {
+            return Err(nowhere);
+        };
         let place = Place {
             frame,
             members: members.count(),
@@ -201,4 +212,3 @@ impl Engine {
         })
     }
 }
-

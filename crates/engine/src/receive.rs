@@ -23,6 +23,10 @@ impl Engine {
     /// Starts a receive; `None` as source or tag: any.
     #[inline]
     pub fn irecv(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Request {
+        if channel.native != 0 {
+            let index = self.receive_natively(channel, from, tag, buffer);
+            return self.state.requests.name(index);
+        }
         let pattern = Pattern {
             context: channel.context,
             source: from,
@@ -45,11 +49,15 @@ impl Engine {
     /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before (`Shared::wait` does).
     /// Fails when nobody is left who could send it.
     pub fn iprobe(
-        &self,
+        &mut self,
         channel: &Channel,
         from: Option<u32>,
         tag: Option<i32>,
     ) -> Result<Option<Arrived>, EngineError> {
+        if channel.native != 0 {
+            let found = self.probe_natively(channel, from, tag, false)?;
+            return Ok(found.map(|(_, arrived)| arrived));
+        }
         let pattern = Pattern {
             context: channel.context,
             source: from,
@@ -69,6 +77,9 @@ impl Engine {
         from: Option<u32>,
         tag: Option<i32>,
     ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
+        if channel.native != 0 {
+            return self.probe_natively(channel, from, tag, true);
+        }
         let pattern = Pattern {
             context: channel.context,
             source: from,
@@ -90,6 +101,9 @@ impl Engine {
     /// Starts to receive a message that was taken off the queue.
     /// A message that does not exist (received already) gives a request that has failed.
     pub fn imrecv(&mut self, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
+        if message.is_native() {
+            return self.receive_taken_natively(message, buffer);
+        }
         let taken = self.state.taken.get_mut(message.0 as usize).and_then(Option::take);
         let index = self
             .state

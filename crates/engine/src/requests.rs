@@ -8,6 +8,7 @@ use isthmus_wire::frame::Header;
 use crate::conversion::Conversion;
 use crate::execution::Execution;
 use crate::meet::Meet;
+use crate::native::NativeTask;
 use crate::partitioned::{Arrivals, Inlet, Outlet, Ready};
 use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
 
@@ -24,6 +25,8 @@ pub(crate) enum Task {
     Plan(Box<Execution>),
     /// A step that all members of a group take together.
     Meet(Box<Meet>),
+    /// A request of a machine's own MPI.
+    Native(Box<NativeTask>),
     /// Somebody else completes it.
     User,
     /// A send that had completed; the peer was asked to throw the message away.
@@ -195,6 +198,17 @@ impl Requests {
             Task::Receive(task) => Some(task),
             _ => None,
         }
+    }
+
+    /// Whether any request needs messages that the engine itself sends or receives. Looks through all of them.
+    pub(crate) fn any_of_ours(&self) -> bool {
+        let ours = |slot: &Slot| {
+            matches!(
+                slot.task,
+                Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Recall(_)
+            )
+        };
+        self.free.len() < self.slots.len() && self.slots.iter().any(ours)
     }
 
     pub(crate) fn indices(&self) -> impl Iterator<Item = u32> + use<> {

@@ -54,6 +54,10 @@ impl Engine {
         let mut outbound = outbound(channel, to, tag, mode, buffer);
         let peer = outbound.peer;
         self.count(Operation::POINT_TO_POINT, peer, outbound.buffer.length());
+        if channel.native != 0 {
+            let sent = self.send_natively(channel, to, outbound)?;
+            return Ok(sent.map(|index| self.state.requests.name(index)));
+        }
         if self.try_send(&mut outbound) {
             return Ok(None);
         }
@@ -99,6 +103,9 @@ impl Engine {
     pub fn isend(&mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Request {
         let outbound = outbound(channel, to, tag, mode, buffer);
         self.count(Operation::POINT_TO_POINT, outbound.peer, outbound.buffer.length());
+        if channel.native != 0 {
+            return self.isend_natively(channel, to, outbound);
+        }
         let index = self.start_or_send(outbound);
         self.work();
         self.state.requests.name(index)

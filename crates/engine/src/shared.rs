@@ -26,14 +26,21 @@ use std::time::{Duration, Instant};
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::Together;
+use isthmus_transport::native::Collective;
 use isthmus_transport::wait as sleep_on;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::keeper::Keeper;
-use crate::{Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request, SendBuffer, Tuning};
+use crate::{
+    Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
+    SendBuffer, Tuning,
+};
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
 const NAP: Duration = Duration::from_secs(1);
+
+/// How often a blocking receive looks for a message of a machine's own MPI before other progress is made: some tens of microseconds.
+const NATIVE_ROUNDS: u32 = 512;
 
 /// How a process waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,6 +273,10 @@ impl Shared {
             return Direct::Nothing;
         }
         let mut guard = self.lock();
+        if channel.native != 0 {
+            let rounds = if self.policy.spare_cores { NATIVE_ROUNDS } else { 1 };
+            return guard.receive_natively_soon(channel, from, tag, memory, (room, rounds));
+        }
         if !guard.begin_directly(channel, from, tag, memory, room) {
             return Direct::Nothing;
         }
@@ -278,6 +289,30 @@ impl Shared {
             rounds -= 1;
         }
         guard.end_directly()
+    }
+
+    /// A blocking collective operation of a machine's own MPI on a communicator of it ([`Channel::native`]). Others may wait for
+    /// something that this process has begun before: then it waits outside until all members have come.
+    pub fn collective(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        collective: &Collective,
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        let comm = channel.native;
+        let event = guard.begin_natively(channel, operation, sequence);
+        if guard.come_natively(comm) {
+            let done = guard.enter(comm, collective);
+            guard.end_natively(event);
+            return done;
+        }
+        self.wait_on(guard, |engine| {
+            let done = engine.may_enter(comm).then(|| engine.enter(comm, collective))?;
+            engine.end_natively(event);
+            Some(done)
+        })
     }
 
     #[inline(never)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, Next, Operation, Request};
+use isthmus_engine::{Binding, Block, BoundBuffer, Collective, Next, Operation, Request};
 use isthmus_schedule::step::{Plan, Together};
 use isthmus_schedule::{self as schedule, Call, CountsPhase, Neighbours, Network, Sides};
 
@@ -34,6 +34,8 @@ enum Role {
     Counted(Vec<u64>),
     /// Nothing: it is in the root's group of an intercommunicator.
     Bystander,
+    /// Nothing any more: the machine's own MPI has done it.
+    Done,
 }
 
 impl Prepared {
@@ -50,6 +52,20 @@ impl Prepared {
     /// An operation of others: this process gave MPI_PROC_NULL as root.
     pub fn bystander(operation: schedule::Operation) -> Self {
         Self::of(Call::new(operation, 0), Binding::nothing(), Role::Bystander)
+    }
+
+    /// An operation that the machine's own MPI has done ([`Comm::run_natively`]).
+    pub fn done() -> Self {
+        Self::of(
+            Call::new(schedule::Operation::Barrier, 0),
+            Binding::nothing(),
+            Role::Done,
+        )
+    }
+
+    /// Whether it is [`Prepared::done`].
+    pub fn is_done(&self) -> bool {
+        matches!(self.role, Role::Done)
     }
 
     fn of(call: Call, binding: Binding, role: Role) -> Self {
@@ -119,10 +135,10 @@ impl Prepared {
         let call = Call { together, ..call };
         let phase = match &role {
             Role::Counted(_) => among.counts_phase(&call, me),
-            Role::Member | Role::Bystander => None,
+            Role::Member | Role::Bystander | Role::Done => None,
         };
         let (plan, binding, next) = match (role, phase) {
-            (Role::Bystander, _) => (schedule::nothing(), binding, last),
+            (Role::Bystander | Role::Done, _) => (schedule::nothing(), binding, last),
             (Role::Counted(known), Some(phase)) => {
                 let (first, received) = bind_counts(&known, &phase)?;
                 let next: Next = Box::new(move || {
@@ -137,6 +153,17 @@ impl Prepared {
         let mut engine = world.engine().lock();
         engine.called(operation);
         Ok(engine.start_plan(comm.channel(), operation, sequence, plan, binding, next))
+    }
+}
+
+impl Comm {
+    /// A blocking operation on a communicator that is one of the machine's own MPI ([`Comm::is_native`]).
+    pub fn run_natively(&self, world: &World, operation: schedule::Operation, collective: &Collective) -> Result<()> {
+        let (operation, sequence) = (world.operation(operation), self.next_sequence());
+        let done = world
+            .engine()
+            .collective(self.channel(), operation, sequence, collective);
+        done.map_err(|error| (&error).into())
     }
 }
 

@@ -121,6 +121,7 @@ impl Side {
     pub(crate) fn of(comm: &Comm, tag: i32) -> Self {
         let mut channel = comm.channel().clone();
         channel.context = context::aside(channel.context);
+        channel.native = 0;
         Self { channel, tag }
     }
 
@@ -135,6 +136,7 @@ impl Side {
             rank: world.rank(),
             members,
             frame: None,
+            native: 0,
         };
         Self { channel, tag }
     }

@@ -11,6 +11,8 @@ use crate::fail;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const MAX_TAG: i32 = i32::MAX;
+/// The same where a machine's own MPI is underneath: the known ones have as many; of one that has fewer only frames are used.
+pub const LARGEST_VENDOR_TAG: i32 = (1 << 28) - 1;
 
 /// The receiver of a send; `None`: MPI_PROC_NULL.
 #[inline]
@@ -85,7 +87,7 @@ impl From<&EngineError> for Error {
             EngineError::Conversion { what, .. } => conversion_class(what),
             EngineError::NotPacked { .. } => abi::MPI_ERR_TYPE,
             EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
-            EngineError::PeerLost { .. } => abi::MPI_ERR_OTHER,
+            EngineError::PeerLost { .. } | EngineError::Vendor { .. } => abi::MPI_ERR_OTHER,
             EngineError::Memory { .. } => abi::MPI_ERR_NO_MEM,
             EngineError::Misuse { .. } => abi::MPI_ERR_REQUEST,
             EngineError::Protocol { .. } | EngineError::Plan { .. } => abi::MPI_ERR_INTERN,

@@ -2,9 +2,9 @@
 //! The process's world: who is there, and the engine that reaches them.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use isthmus_engine::{Completion, Operation, Request, Shared};
+use isthmus_engine::{Completion, NativeComm, Operation, Request, Shared};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Topology};
@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::frames::Freed;
 use crate::group::Group;
 use crate::links::WorldLinks;
+use crate::p2p;
 
 /// The memory that is there for all processes of a node together.
 const WORLD_FRAME: u32 = 0;
@@ -35,6 +36,10 @@ pub struct World {
     comm_world: OnceLock<Arc<Comm>>,
     comm_self: OnceLock<Arc<Comm>>,
     traffic_tuned: AtomicBool,
+    /// Of MPI_COMM_WORLD, until that is made.
+    native: Mutex<Option<NativeComm>>,
+    /// Whether communicators can be those of the machine's own MPI.
+    has_native: bool,
 }
 
 impl World {
@@ -42,6 +47,7 @@ impl World {
     pub fn new(rank: u32, places: Arc<PlaceTable>, engine: Shared) -> Self {
         let topology = Topology::new(&places);
         let operations = Operations::new(&engine);
+        let has_native = engine.lock().has_native();
         let mut representations = places.places.iter().map(|place| place.representation);
         let first = representations.next();
         let unlike = representations.any(|other| Some(other) != first);
@@ -61,6 +67,38 @@ impl World {
             comm_world: OnceLock::new(),
             comm_self: OnceLock::new(),
             traffic_tuned: AtomicBool::new(false),
+            native: Mutex::new(None),
+            has_native,
+        }
+    }
+
+    /// The same world, all processes of which live in one job of a machine's own MPI.
+    #[must_use]
+    pub fn with_native(self, comm: Option<NativeComm>) -> Self {
+        Self {
+            native: Mutex::new(comm),
+            ..self
+        }
+    }
+
+    /// Whether these processes, given by their ranks in MPI_COMM_WORLD, live in one job of their machine's own MPI, and communicators of
+    /// theirs can be those of that MPI. Equal at all of them.
+    pub(crate) fn is_one_vendor_job(&self, members: &[u32]) -> bool {
+        let job = |rank: u32| {
+            self.topology
+                .is_in_vendor_job(rank)
+                .then(|| self.topology.clusters_of(rank)[2])
+        };
+        let own = job(self.rank);
+        self.has_native && own.is_some() && members.iter().all(|&member| job(member) == own)
+    }
+
+    /// The largest tag (attribute MPI_TAG_UB): where a machine's own MPI is underneath anywhere, one that all such have.
+    pub fn largest_tag(&self) -> i32 {
+        if self.places.places.iter().any(|place| place.vendor.is_some()) {
+            p2p::LARGEST_VENDOR_TAG
+        } else {
+            p2p::MAX_TAG
         }
     }
 
@@ -134,6 +172,10 @@ impl World {
                 let everybody = (0..self.size()).collect::<Vec<_>>();
                 let mut comm = Comm::new(Group::new(everybody), self.rank, context::WORLD, "MPI_COMM_WORLD");
                 comm.meet_in_frame(self, WORLD_FRAME);
+                let native = self.native.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(native) = native {
+                    comm.set_native(native);
+                }
                 Arc::new(comm)
             })
             .clone()

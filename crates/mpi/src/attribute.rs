@@ -93,7 +93,7 @@ static LAST_USED_CODE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI
 fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
     let world = crate::process::world()?;
     let values = PREDEFINED.get_or_init(|| Predefined {
-        tag_ub: isthmus_core::p2p::MAX_TAG,
+        tag_ub: world.largest_tag(),
         host: abi::MPI_PROC_NULL,
         io: abi::MPI_ANY_SOURCE,
         wtime_is_global: 0,

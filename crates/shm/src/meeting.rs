@@ -41,10 +41,7 @@ impl ShmTransport {
             Lane::Long => {
                 let rounds = LONG_ROUNDS as u64;
                 let header = self.segment.frame(place.frame as usize);
-                (
-                    &header.long[(round.number % rounds) as usize].0,
-                    round.number / rounds,
-                )
+                (&header.long[(round.number % rounds) as usize].0, round.number / rounds)
             }
         }
     }
@@ -153,7 +150,9 @@ impl Meeting for ShmTransport {
             return None;
         }
         let cells = Cells::of(members as usize);
-        Self::left(&self.segment, frame, members as usize).iter().for_each(Left::reset);
+        Self::left(&self.segment, frame, members as usize)
+            .iter()
+            .for_each(Left::reset);
         for round in 0..SHORT_ROUNDS {
             let word = self.segment.frame_memory(frame, cells.short_at(round, 0), CELL_HEADER);
             // SAFETY: as in `arrived`.
@@ -217,7 +216,10 @@ impl Meeting for ShmTransport {
         let said = self.length_word(place, at).load(Ordering::Relaxed);
         let memory = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER + bytes);
         // SAFETY: inside the mapping; nobody writes the cell until this member has left the round (rule 6).
-        (unsafe { ReadMemory::new(memory.add(CELL_HEADER), 0, bytes as isize) }, said)
+        (
+            unsafe { ReadMemory::new(memory.add(CELL_HEADER), 0, bytes as isize) },
+            said,
+        )
     }
 
     #[inline]

@@ -264,7 +264,11 @@ impl Segment {
     #[inline]
     pub(crate) fn frame(&self, frame: usize) -> &FrameHeader {
         // SAFETY: aligned (a multiple of a page), all bytes are valid for atomics, and it is only touched through them (rule 2).
-        unsafe { &*self.frame_memory(frame, 0, size_of::<FrameHeader>()).cast::<FrameHeader>() }
+        unsafe {
+            &*self
+                .frame_memory(frame, 0, size_of::<FrameHeader>())
+                .cast::<FrameHeader>()
+        }
     }
 
     /// Where `length` bytes at `at` of a frame below [`FRAMES`] are.

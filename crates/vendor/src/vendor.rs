@@ -6,8 +6,8 @@
 
 use crate::VendorError;
 use crate::interface::{ANY, Functions, INTERFACE, RawArrival};
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::native::{Collective, Element};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_transport::native::{Collective, Element, Operator};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::path::Path;
@@ -181,6 +181,21 @@ impl Vendor {
         let code = unsafe { (self.functions.tags)(&raw mut limit) };
         self.done("tell its largest tag", code)?;
         Ok(limit)
+    }
+
+    /// Whether all processes of the job say yes. Collective over it.
+    pub fn all_agree(&mut self, yes: bool) -> Result<bool, VendorError> {
+        let mine = OwnMemory::with(&i32::from(yes).to_ne_bytes());
+        let all = OwnMemory::with(&[0; 4]);
+        let minimum = Collective::Allreduce {
+            from: Some(mine.reading()),
+            into: all.memory(),
+            count: 1,
+            element: Element::Int32,
+            operator: Operator::Minimum,
+        };
+        self.collective(Comm::WORLD, &minimum)?;
+        Ok(all.content() == 1i32.to_ne_bytes())
     }
 
     /// A communicator of these ranks of the vendor's job, in this order. Collective over them only.

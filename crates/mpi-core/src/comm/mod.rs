@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
-use isthmus_engine::{Channel, Members};
+use isthmus_engine::{Channel, Members, NativeComm};
 use isthmus_schedule::Network;
 use isthmus_topology::{Colours, Known};
 
@@ -14,7 +14,7 @@ use crate::attached::Attachment;
 use crate::attribute::{Attributes, Cache};
 use crate::context::{self, Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frames;
 use crate::group::Group;
 use crate::info::Info;
@@ -36,6 +36,8 @@ pub use split_type::{RESOURCES, Resource, SplitType};
 pub struct Comm {
     group: Group,
     channel: Channel,
+    /// What it is of a machine's own MPI, if all members live in one job of that.
+    native: Option<NativeComm>,
     /// Number of the next collective operation: equal on all members, who call them in the same order.
     sequence: AtomicU32,
     /// Number of the next persistent collective operation.
@@ -126,6 +128,9 @@ impl Blueprint {
     pub(crate) fn build_and_hear(self, world: &World, numbers: Numbers) -> Result<Arc<Comm>> {
         let (numbers, news) = context::without_news(numbers);
         let mut comm = self.build(context::granted(numbers)?);
+        if let Some(comm) = Arc::get_mut(&mut comm) {
+            comm.go_underneath(world)?;
+        }
         comm.tune_traffic(world);
         if news {
             comm.hear_links(world)?;
@@ -196,7 +201,9 @@ impl Comm {
                 rank,
                 members,
                 frame: None,
+                native: 0,
             },
+            native: None,
             sequence: AtomicU32::new(0),
             persistent: AtomicU32::new(0),
             in_force: Mutex::default(),
@@ -239,6 +246,34 @@ impl Comm {
             world.engine().lock().open_frame(frame);
             self.channel.frame = Some(frame);
         }
+    }
+
+    /// Makes it a communicator of the machine's own MPI underneath, if all members live in one job of that; collective.
+    fn go_underneath(&mut self, world: &World) -> Result<()> {
+        if self.inter.is_some() || self.size() < 2 || !world.is_one_vendor_job(self.group.members()) {
+            return Ok(());
+        }
+        // Afterwards nobody waits for anything that this process would have to do, but all are on their way to the next line.
+        internal::gather_equal(world, self, &[0])?;
+        let made = world
+            .engine()
+            .lock()
+            .create_native(self.group.members(), self.channel.context as i32 & i32::MAX);
+        if let Some(native) = made.map_err(|error| Error::from(&error))? {
+            self.set_native(native);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_native(&mut self, native: NativeComm) {
+        self.channel.native = native.name();
+        self.native = Some(native);
+    }
+
+    /// Whether it is a communicator of the machine's own MPI underneath.
+    #[inline]
+    pub fn is_native(&self) -> bool {
+        self.channel.native != 0
     }
 
     /// Own rank.

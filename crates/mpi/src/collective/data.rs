@@ -9,12 +9,14 @@ use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Row, Unequal};
-use super::{Place, Role};
+use super::{Place, Role, native};
 use crate::c::{Source, Target};
 use crate::check::{Region, distinct};
 
-#[expect(clippy::unnecessary_wraps, reason = "all operations have one shape")]
-pub(super) fn barrier(_place: &Place) -> Result<Prepared> {
+pub(super) fn barrier(place: &Place) -> Result<Prepared> {
+    if let Some(done) = native::barrier_there(place)? {
+        return Ok(done);
+    }
     Ok(Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing()))
 }
 
@@ -22,6 +24,9 @@ pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Resul
     let root = place.root(root)?;
     if matches!(root.role, Role::Bystander) {
         return Ok(Prepared::bystander(Operation::Bcast));
+    }
+    if let Some(done) = native::bcast_there(place, &data, root.rank)? {
+        return Ok(done);
     }
     let mut call = Call::new(Operation::Bcast, data.bytes(place)?);
     call.root = root.rank;
@@ -132,6 +137,9 @@ fn own_block<B: Memory>(place: &Place, in_place: bool, block: &Elements<B>, othe
 }
 
 pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
+    if let Some(done) = native::allgather_there(place, &from, &into)? {
+        return Ok(done);
+    }
     let blocks = place.blocks();
     let mut call = Call::new(Operation::Allgather, into.bytes(place)?);
     call.in_place = place.in_place("sendbuf", from.is_in_place())?;
@@ -168,6 +176,9 @@ pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Ta
 
 pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
     let blocks = place.blocks();
+    if let Some(done) = native::alltoall_there(place, &from, &into)? {
+        return Ok(done);
+    }
     let mut call = Call::new(Operation::Alltoall, into.bytes(place)?);
     call.in_place = place.in_place("sendbuf", from.is_in_place())?;
     if place.is_inter() {

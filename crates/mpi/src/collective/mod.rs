@@ -3,6 +3,7 @@
 //!
 //! * this file: where an operation takes place, and the forms of every function: blocking, nonblocking, persistent;
 //! * `arguments`: buffers, counts and datatypes as the functions pass them;
+//! * `native`: operations that a machine's own MPI does;
 //! * `data`: operations that move data; `reduction`: operations that compute; `neighbour`: those along a topology;
 //! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(place: &Place, …)` of the
 //!   files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int` and `MPI_Count`.
@@ -25,6 +26,7 @@ use crate::{comm, info, process};
 
 mod arguments;
 mod data;
+mod native;
 #[rustfmt::skip]
 #[expect(clippy::useless_conversion, reason = "counts that are wide already are converted as the others")]
 #[path = "../../generated/collectives.rs"]
@@ -36,6 +38,8 @@ mod reduction;
 struct Place {
     world: &'static World,
     comm: &'static Comm,
+    /// The operation ends before its function returns.
+    blocks: bool,
 }
 
 /// What this process is in a rooted operation.
@@ -59,6 +63,7 @@ impl Place {
         Ok(Self {
             world: process::world()?,
             comm: comm::find(handle)?,
+            blocks: false,
         })
     }
 
@@ -141,8 +146,15 @@ impl Place {
 /// Starts an operation and waits for it.
 fn blocking(function: &'static str, comm: h::Comm, prepare: impl FnOnce(&Place) -> Result<Prepared>) -> c_int {
     call_on(function, comm, || {
-        let place = Place::of(comm)?;
-        prepare(&place)?.run(place.world, place.comm)
+        let place = Place {
+            blocks: true,
+            ..Place::of(comm)?
+        };
+        let prepared = prepare(&place)?;
+        if prepared.is_done() {
+            return Ok(());
+        }
+        prepared.run(place.world, place.comm)
     })
 }
 

@@ -12,7 +12,7 @@ use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Numbers};
-use super::{Place, Role};
+use super::{Place, Role, native};
 use crate::c::{Source, Target, count};
 use crate::check::distinct;
 use crate::{datatype, op};
@@ -29,12 +29,19 @@ pub(super) struct Operands {
     pub(super) op: h::Op,
 }
 
+impl Place {
+    /// Whether the order in which reductions associate depends on ranks only.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.comm.hint(ORDER).is_some_and(|order| order == "fixed")
+    }
+}
+
 impl Operands {
-    fn send(&self, count: i64) -> Elements<Source> {
+    pub(super) fn send(&self, count: i64) -> Elements<Source> {
         self.elements(self.from, "sendbuf", count)
     }
 
-    fn receive(&self, count: i64) -> Elements<Target> {
+    pub(super) fn receive(&self, count: i64) -> Elements<Target> {
         self.elements(self.into, "recvbuf", count)
     }
 
@@ -51,7 +58,7 @@ impl Operands {
         let ty = datatype::find(self.datatype)?;
         let reduction = op::find(self.op, ty, self.datatype)?;
         call.commutative = reduction.commutative;
-        call.fixed = place.comm.hint(ORDER).is_some_and(|order| order == "fixed");
+        call.fixed = place.is_fixed();
         call.unit_bytes = place.bytes(ty, 1)?;
         let binding = Binding::elements(send, receive, ty.clone(), reduction.reducer);
         let binding = if reduction.calls_program {
@@ -75,6 +82,9 @@ impl Operands {
 }
 
 pub(super) fn allreduce(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
+    if let Some(done) = native::reduce_there(place, &operands, n, None)? {
+        return Ok(done);
+    }
     let call = Call::new(Operation::Allreduce, count("count", n)?);
     operands.gives_and_gets(place, call, n, n)
 }
@@ -107,6 +117,9 @@ fn prefix(place: &Place, operation: Operation, operands: Operands, n: i64) -> Re
 
 pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
+    if let Some(done) = native::reduce_there(place, &operands, n, Some(root.rank))? {
+        return Ok(done);
+    }
     let mut call = Call::new(Operation::Reduce, count("count", n)?);
     call.root = root.rank;
     match root.role {

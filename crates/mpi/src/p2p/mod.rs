@@ -127,6 +127,9 @@ fn try_at_once<T>(
     send: impl FnOnce(&mut Engine, &Comm, u32, i32, &[u8]) -> T,
 ) -> Result<Option<T>> {
     let comm = comm::find(to.comm)?;
+    if comm.is_native() {
+        return Ok(None);
+    }
     let tag = p2p::send_tag(to.tag)?;
     let (Some(destination), Some((memory, length))) =
         (p2p::destination(comm, to.rank)?, piece(buffer, to.count, to.datatype)?)

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Communicators that are, underneath, communicators of a machine's own MPI ([`isthmus_transport::native`]).
+//!
+//! Their messages never meet our matching: that MPI matches them, any source and any tag included, because nobody else can send to such a
+//! communicator. Requests, statuses and errors stay ours. Data that do not lie in one piece go through memory in between.
+//!
+//! A blocking collective operation goes straight to that MPI, and this process makes no other progress before it returns. So a process
+//! on which others may wait (it has sent or received something that is not over) stays outside until all members have come.
+
+use std::sync::Arc;
+
+use isthmus_datatype::raw::{OwnMemory, WriteMemory};
+use isthmus_transport::native::{self, Collective, Native, Pattern};
+
+use crate::buffer::SendForm;
+use crate::direct::{Direct, Received};
+use crate::requests::Task;
+use crate::send::Outbound;
+use crate::{
+    Arrived, Channel, Completion, Engine, EngineError, Event, EventKind, MatchedMessage, Mode, Operation, PlanEvent,
+    ReceiveBuffer, Request, SendBuffer,
+};
+
+/// Marks messages of the other MPI among those that were taken out of the matching.
+const TAKEN: u32 = 1 << 31;
+
+impl MatchedMessage {
+    pub(crate) fn is_native(self) -> bool {
+        self.0 & TAKEN != 0
+    }
+}
+
+/// A request of the other MPI.
+#[derive(Debug)]
+pub(crate) struct NativeTask {
+    /// Its name there.
+    request: u64,
+    /// For the text of errors: bytes that fit.
+    room: u64,
+    held: Held,
+}
+
+/// What lives as long as the request.
+#[derive(Debug)]
+enum Held {
+    #[expect(dead_code, reason = "held only, until the message has left")]
+    Send(SendBuffer, OwnMemory),
+    /// The message goes where it belongs.
+    Placed,
+    /// It goes to memory in between.
+    Staged(ReceiveBuffer, OwnMemory),
+}
+
+/// What an engine has of the other MPI.
+#[derive(Default)]
+pub(crate) struct Underneath {
+    native: Option<Box<dyn Native>>,
+    /// Requests that are not complete.
+    waiting: Vec<u32>,
+    /// Of these, sends.
+    sends: usize,
+    /// Messages that were taken out of the matching.
+    taken: Vec<Option<u64>>,
+    /// Communicators that are to be given back.
+    freed: Arc<Freed>,
+}
+
+/// Communicators of the other MPI that nobody uses any more.
+pub(crate) type Freed = std::sync::Mutex<Vec<u64>>;
+
+/// A communicator of the other MPI; given back some time after it is dropped.
+#[derive(Debug)]
+pub struct NativeComm {
+    name: u64,
+    freed: Arc<Freed>,
+}
+
+impl NativeComm {
+    /// For [`Channel::native`].
+    pub fn name(&self) -> u64 {
+        self.name
+    }
+}
+
+impl Drop for NativeComm {
+    fn drop(&mut self) {
+        let mut freed = self.freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        freed.push(self.name);
+    }
+}
+
+impl Underneath {
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.sends == 0
+    }
+
+    fn get(&mut self) -> Result<&mut dyn Native, EngineError> {
+        match &mut self.native {
+            Some(native) => Ok(&mut **native),
+            None => Err(EngineError::Misuse {
+                what: "a communicator of a machine's own MPI without that MPI",
+            }),
+        }
+    }
+}
+
+impl Engine {
+    /// The same engine on top of a machine's own MPI.
+    #[must_use]
+    pub fn with_native(mut self, native: Box<dyn Native>) -> Self {
+        self.underneath.native = Some(native);
+        self
+    }
+
+    /// Whether there is a machine's own MPI with communicators of its own.
+    pub fn has_native(&self) -> bool {
+        self.underneath.native.is_some()
+    }
+
+    /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
+    pub fn create_native(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
+        let freed = self.underneath.freed.clone();
+        let native = self.underneath.get()?;
+        let old = std::mem::take(&mut *freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        for comm in old {
+            native.release(comm);
+        }
+        let made = native.create(peers, tag).map_err(vendor_error)?;
+        Ok(made.map(|name| NativeComm { name, freed }))
+    }
+
+    /// Sends; the message has left (`None`) or has a request now.
+    pub(crate) fn send_natively(
+        &mut self,
+        channel: &Channel,
+        to: u32,
+        outbound: Outbound,
+    ) -> Result<Option<u32>, EngineError> {
+        let Outbound {
+            header, mode, buffer, ..
+        } = outbound;
+        let buffered = mode == Mode::Buffered;
+        let buffer = if buffered { buffer.into_owned() } else { buffer };
+        let (memory, between, buffer) = readable(buffer);
+        let sent = self.underneath.get()?.send(
+            channel.native,
+            &memory,
+            header.length,
+            to,
+            header.tag,
+            mode == Mode::Synchronous,
+        );
+        let Some(request) = sent.map_err(vendor_error)? else {
+            return Ok(None);
+        };
+        self.underneath.sends += 1;
+        let index = self.wait_natively(request, 0, Held::Send(buffer, between));
+        if buffered {
+            self.state.requests.slot_mut(index).done = true;
+            self.state.events += 1;
+        }
+        Ok(Some(index))
+    }
+
+    pub(crate) fn isend_natively(&mut self, channel: &Channel, to: u32, outbound: Outbound) -> Request {
+        let index = match self.send_natively(channel, to, outbound) {
+            Ok(Some(index)) => index,
+            sent => {
+                let index = self.state.requests.insert(Task::Nothing);
+                match sent {
+                    Ok(_) => self.state.finish(index),
+                    Err(error) => self.state.fail(index, error),
+                }
+                index
+            }
+        };
+        self.state.requests.name(index)
+    }
+
+    fn wait_natively(&mut self, request: u64, room: u64, held: Held) -> u32 {
+        let task = NativeTask { request, room, held };
+        let index = self.state.requests.insert(Task::Native(Box::new(task)));
+        self.underneath.waiting.push(index);
+        index
+    }
+
+    /// Starts to receive.
+    pub(crate) fn receive_natively(
+        &mut self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        buffer: ReceiveBuffer,
+    ) -> u32 {
+        let (room, pattern) = (buffer.length(), pattern(channel, from, tag));
+        let (memory, held) = writable(buffer);
+        let received = match self.underneath.get() {
+            Ok(native) => native.receive(&pattern, &memory, room, 1).map_err(vendor_error),
+            Err(error) => Err(error),
+        };
+        match received {
+            Ok(Err(request)) => self.wait_natively(request, room, held),
+            Ok(Ok(arrival)) => {
+                let task = NativeTask { request: 0, room, held };
+                let index = self.state.requests.insert(Task::Native(Box::new(task)));
+                self.arrived_natively(index, &arrival);
+                index
+            }
+            Err(error) => {
+                let index = self.state.requests.insert(Task::Nothing);
+                self.state.fail(index, error);
+                index
+            }
+        }
+    }
+
+    /// Receives into one piece of memory, looking so many times.
+    #[inline]
+    pub(crate) fn receive_natively_soon(
+        &mut self,
+        channel: &Channel,
+        from: u32,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        (room, rounds): (u64, u32),
+    ) -> Direct {
+        let pattern = pattern(channel, Some(from), tag);
+        let Some(native) = &mut self.underneath.native else {
+            return Direct::Nothing;
+        };
+        match native.receive(&pattern, &memory, room, rounds) {
+            Ok(Ok(arrival)) => Direct::Received(Received {
+                source: arrival.source,
+                tag: arrival.tag,
+                bytes: arrival.bytes.unwrap_or(u64::MAX),
+                room,
+            }),
+            Ok(Err(request)) => {
+                let index = self.wait_natively(request, room, Held::Placed);
+                Direct::Posted(self.state.requests.name(index))
+            }
+            Err(text) => {
+                let index = self.state.requests.insert(Task::Nothing);
+                self.state.fail(index, vendor_error(text));
+                Direct::Posted(self.state.requests.name(index))
+            }
+        }
+    }
+
+    /// What a message is before it is received.
+    pub(crate) fn probe_natively(
+        &mut self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        take: bool,
+    ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
+        let pattern = pattern(channel, from, tag);
+        let Some(found) = self.underneath.get()?.probe(&pattern, take).map_err(vendor_error)? else {
+            return Ok(None);
+        };
+        let arrived = Arrived {
+            source: found.source,
+            tag: found.tag,
+            bytes: found.bytes.unwrap_or(0),
+            form: None,
+        };
+        let mut name = MatchedMessage(TAKEN);
+        if take {
+            let taken = &mut self.underneath.taken;
+            let at = taken.iter().position(Option::is_none).unwrap_or(taken.len());
+            if at == taken.len() {
+                taken.push(None);
+            }
+            taken[at] = Some(found.message);
+            name = MatchedMessage(TAKEN | at as u32);
+        }
+        Ok(Some((name, arrived)))
+    }
+
+    /// Starts to receive a message of the other MPI that was taken out of its matching.
+    pub(crate) fn receive_taken_natively(&mut self, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
+        let at = (message.0 & !TAKEN) as usize;
+        let name = self.underneath.taken.get_mut(at).and_then(Option::take);
+        let room = buffer.length();
+        let (memory, held) = writable(buffer);
+        let started = match (name, &mut self.underneath.native) {
+            (Some(name), Some(native)) => native.receive_taken(name, &memory, room).map_err(vendor_error),
+            _ => Err(EngineError::Misuse {
+                what: "this matched message has been received already",
+            }),
+        };
+        let index = match started {
+            Ok(request) => self.wait_natively(request, room, held),
+            Err(error) => {
+                let index = self.state.requests.insert(Task::Nothing);
+                self.state.fail(index, error);
+                index
+            }
+        };
+        self.state.requests.name(index)
+    }
+
+    /// Asks to cancel a receive; a send goes on. True: the request is one of the other MPI.
+    pub(crate) fn cancel_natively(&mut self, index: u32) -> bool {
+        let Task::Native(task) = &self.state.requests.slot(index).task else {
+            return false;
+        };
+        if let (Some(native), false) = (&mut self.underneath.native, matches!(task.held, Held::Send(..))) {
+            native.cancel(task.request);
+        }
+        true
+    }
+
+    /// Completes requests of the other MPI; true if any has.
+    #[inline]
+    pub(crate) fn progress_natively(&mut self) -> bool {
+        if self.underneath.waiting.is_empty() {
+            return false;
+        }
+        self.complete_natively()
+    }
+
+    #[inline(never)]
+    fn complete_natively(&mut self) -> bool {
+        let (mut at, mut any) = (0, false);
+        while let Some(&index) = self.underneath.waiting.get(at) {
+            let Task::Native(task) = &self.state.requests.slot(index).task else {
+                self.underneath.waiting.swap_remove(at);
+                continue;
+            };
+            let tested = match &mut self.underneath.native {
+                Some(native) => native.test(task.request),
+                None => Ok(None),
+            };
+            match tested {
+                Ok(None) => at += 1,
+                Ok(Some(arrival)) => {
+                    // In order: receives of one pattern complete in the order in which they were posted.
+                    self.underneath.waiting.remove(at);
+                    self.arrived_natively(index, &arrival);
+                    any = true;
+                }
+                Err(text) => {
+                    self.underneath.waiting.remove(at);
+                    self.state.fail(index, vendor_error(text));
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// A request of the other MPI is complete.
+    fn arrived_natively(&mut self, index: u32, arrival: &native::Arrival) {
+        let slot = self.state.requests.slot_mut(index);
+        let Task::Native(task) = std::mem::replace(&mut slot.task, Task::Nothing) else {
+            return;
+        };
+        match task.held {
+            Held::Send(..) => self.underneath.sends -= 1,
+            held => {
+                let slot = self.state.requests.slot_mut(index);
+                slot.completion = completion(arrival, task.room);
+                if let Held::Staged(mut buffer, between) = held {
+                    let bytes = slot.completion.bytes as usize;
+                    buffer.write(0, between.memory().slice(0, bytes));
+                }
+            }
+        }
+        self.state.finish(index);
+    }
+
+    /// Whether others may wait for something that this process has begun and not ended outside the other MPI.
+    fn is_waited_for(&self) -> bool {
+        !self.state.outgoing.is_empty() || self.state.requests.any_of_ours()
+    }
+
+    /// Counts an operation of the other MPI, and tells those who watch.
+    pub(crate) fn begin_natively(&mut self, channel: &Channel, operation: Operation, sequence: u32) -> PlanEvent {
+        self.called(operation);
+        let event = PlanEvent {
+            operation: self.state.table.name(operation),
+            context: channel.context,
+            sequence,
+        };
+        let observer = &mut self.state.observer;
+        observer.note(EventKind::PlanStarted, || Event::PlanStarted(event));
+        event
+    }
+
+    pub(crate) fn end_natively(&mut self, event: PlanEvent) {
+        let observer = &mut self.state.observer;
+        observer.note(EventKind::PlanEnded, || Event::PlanEnded(event));
+    }
+
+    /// A blocking collective operation has begun here; true if it may be entered.
+    pub(crate) fn come_natively(&mut self, comm: u64) -> bool {
+        if let Some(native) = &mut self.underneath.native {
+            native.come(comm);
+        }
+        !self.is_waited_for()
+    }
+
+    pub(crate) fn may_enter(&self, comm: u64) -> bool {
+        !self.is_waited_for() || self.underneath.native.as_ref().is_none_or(|n| n.have_all_come(comm))
+    }
+
+    pub(crate) fn enter(&mut self, comm: u64, operation: &Collective) -> Result<(), EngineError> {
+        self.underneath.get()?.collective(comm, operation).map_err(vendor_error)
+    }
+}
+
+fn pattern(channel: &Channel, source: Option<u32>, tag: Option<i32>) -> Pattern {
+    Pattern {
+        comm: channel.native,
+        source,
+        tag,
+    }
+}
+
+fn vendor_error(text: String) -> EngineError {
+    EngineError::Vendor { text: text.into() }
+}
+
+fn completion(arrival: &native::Arrival, room: u64) -> Completion {
+    let error = arrival.bytes.is_none().then_some(EngineError::Truncate {
+        source: arrival.source,
+        tag: arrival.tag,
+        message: u64::MAX,
+        buffer: room,
+    });
+    Completion {
+        source: arrival.source,
+        tag: arrival.tag,
+        bytes: arrival.bytes.unwrap_or(room),
+        cancelled: arrival.cancelled,
+        error,
+    }
+}
+
+/// Memory to send a message from, and what keeps it.
+fn readable(mut buffer: SendBuffer) -> (isthmus_datatype::raw::ReadMemory, OwnMemory, SendBuffer) {
+    if let SendForm::Contiguous(memory) = &buffer.form {
+        return (*memory, OwnMemory::new(0, 0), buffer);
+    }
+    let between = OwnMemory::new(0, buffer.length as isize);
+    buffer.read(0, between.memory().slice(0, buffer.length as usize));
+    (between.memory().reading(), between, buffer)
+}
+
+/// Memory to receive a message into, and what becomes of it there.
+fn writable(buffer: ReceiveBuffer) -> (WriteMemory, Held) {
+    match buffer.memory() {
+        Some(memory) => (memory, Held::Placed),
+        None => {
+            let between = OwnMemory::new(0, buffer.length() as isize);
+            (between.memory(), Held::Staged(buffer, between))
+        }
+    }
+}

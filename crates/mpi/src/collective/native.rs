@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Blocking operations on communicators that are, underneath, those of a machine's own MPI: they go straight there.
+//!
+//! Whether one does must be the same at all members, so it depends only on what is: the operation, and of reductions the operator and
+//! the predefined datatype. Data that do not lie in one piece go through memory in between. Everything else takes our own plans, over
+//! messages of ours, and so do nonblocking and persistent operations.
+
+use isthmus_core::collective::Prepared;
+use isthmus_core::error::Result;
+use isthmus_datatype::Kind;
+use isthmus_datatype::op::Predefined;
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_engine::{Collective, Element, Operator, ReceiveBuffer, SendBuffer};
+use isthmus_schedule::Operation;
+
+use super::Place;
+use super::arguments::Elements;
+use super::reduction::Operands;
+use crate::buffer::{piece, receiving, room, sending};
+use crate::c::{Source, Target, count};
+use crate::check::distinct;
+use crate::datatype;
+use isthmus_abi::handles as h;
+
+impl Place {
+    /// Whether blocking operations go straight to the machine's own MPI.
+    fn is_native(&self) -> bool {
+        self.blocks && self.comm.is_native()
+    }
+
+    fn run(&self, operation: Operation, collective: &Collective) -> Result<Option<Prepared>> {
+        self.comm.run_natively(self.world, operation, collective)?;
+        Ok(Some(Prepared::done()))
+    }
+}
+
+/// Memory that the other MPI reads, and what keeps it.
+fn readable(buffer: Source, n: i64, datatype: h::Datatype) -> Result<(ReadMemory, Option<OwnMemory>)> {
+    if let Some((memory, _)) = piece(buffer, n, datatype)? {
+        return Ok((memory, None));
+    }
+    let copy = sending(buffer, n, datatype)?.copied();
+    Ok((copy.reading(), Some(copy)))
+}
+
+/// Memory that the other MPI writes, and where it belongs then.
+struct Outcome {
+    memory: WriteMemory,
+    between: Option<(OwnMemory, ReceiveBuffer)>,
+}
+
+impl Outcome {
+    /// `keep`: what is there is read too.
+    fn new(buffer: Target, n: i64, datatype: h::Datatype, keep: bool) -> Result<Self> {
+        if let Some((memory, _)) = room(buffer, n, datatype)? {
+            return Ok(Self { memory, between: None });
+        }
+        let into = receiving(buffer, n, datatype)?;
+        let copy = if keep {
+            sending(buffer.source(), n, datatype)?.copied()
+        } else {
+            OwnMemory::new(0, into.length() as isize)
+        };
+        Ok(Self {
+            memory: copy.memory(),
+            between: Some((copy, into)),
+        })
+    }
+
+    fn finish(self) {
+        if let Some((copy, mut into)) = self.between {
+            into.fill(&copy);
+        }
+    }
+}
+
+pub(super) fn barrier_there(place: &Place) -> Result<Option<Prepared>> {
+    if !place.is_native() {
+        return Ok(None);
+    }
+    place.run(Operation::Barrier, &Collective::Barrier)
+}
+
+pub(super) fn bcast_there(place: &Place, data: &Elements<Target>, root: u32) -> Result<Option<Prepared>> {
+    if !place.is_native() {
+        return Ok(None);
+    }
+    let bytes = data.bytes(place)?;
+    let sends = place.rank() == root as usize;
+    let result = Outcome::new(data.buffer, data.count, data.datatype, sends)?;
+    if bytes == 0 {
+        return Ok(Some(Prepared::done()));
+    }
+    let collective = Collective::Bcast {
+        memory: result.memory,
+        bytes,
+        root,
+    };
+    let done = place.run(Operation::Bcast, &collective)?;
+    if !sends {
+        result.finish();
+    }
+    Ok(done)
+}
+
+/// Allgather and alltoall. `given`: blocks in the send buffer.
+fn exchange(
+    place: &Place,
+    operation: Operation,
+    from: &Elements<Source>,
+    into: &Elements<Target>,
+    given: usize,
+) -> Result<Option<Prepared>> {
+    if !place.is_native() {
+        return Ok(None);
+    }
+    let (bytes, blocks) = (into.bytes(place)?, place.blocks());
+    let in_place = from.is_in_place();
+    if !in_place {
+        distinct(from.region(given)?, into.region(blocks)?)?;
+    }
+    if bytes == 0 {
+        return Ok(Some(Prepared::done()));
+    }
+    let result = Outcome::new(into.buffer, times(into.count, blocks), into.datatype, in_place)?;
+    let source = if in_place {
+        None
+    } else {
+        Some(readable(from.buffer, times(from.count, given), from.datatype)?)
+    };
+    let (from, into) = (source.as_ref().map(|(memory, _)| *memory), result.memory);
+    let collective = match operation {
+        Operation::Allgather => Collective::Allgather { from, into, bytes },
+        _ => Collective::Alltoall { from, into, bytes },
+    };
+    let done = place.run(operation, &collective)?;
+    result.finish();
+    Ok(done)
+}
+
+pub(super) fn allgather_there(
+    place: &Place,
+    from: &Elements<Source>,
+    into: &Elements<Target>,
+) -> Result<Option<Prepared>> {
+    exchange(place, Operation::Allgather, from, into, 1)
+}
+
+pub(super) fn alltoall_there(
+    place: &Place,
+    from: &Elements<Source>,
+    into: &Elements<Target>,
+) -> Result<Option<Prepared>> {
+    exchange(place, Operation::Alltoall, from, into, place.blocks())
+}
+
+fn times(count: i64, blocks: usize) -> i64 {
+    count.saturating_mul(blocks as i64)
+}
+
+/// Reduce (with a root) and allreduce.
+pub(super) fn reduce_there(place: &Place, operands: &Operands, n: i64, root: Option<u32>) -> Result<Option<Prepared>> {
+    if !place.is_native() || place.is_fixed() {
+        return Ok(None);
+    }
+    let (Some(element), Some(operator)) = (element(operands.datatype)?, operator(operands.op)) else {
+        return Ok(None);
+    };
+    let bits = matches!(operator, Operator::BitAnd | Operator::BitOr | Operator::BitXor);
+    if bits && matches!(element, Element::Float | Element::Double) {
+        // Our own plan says what is wrong.
+        return Ok(None);
+    }
+    let number = count("count", n)?;
+    let gets = root.is_none_or(|root| place.rank() == root as usize);
+    let (from, into) = (operands.send(n), operands.receive(n));
+    let in_place = from.is_in_place();
+    if gets && !in_place {
+        distinct(from.region(1)?, into.region(1)?)?;
+    }
+    let operation = if root.is_some() {
+        Operation::Reduce
+    } else {
+        Operation::Allreduce
+    };
+    let copy = (in_place && gets && root.is_some())
+        // MPICH 4.0 does not survive a root whose contribution is in place.
+        .then(|| sending(operands.into.source(), n, operands.datatype).map(SendBuffer::copied))
+        .transpose()?;
+    let source = match (&copy, in_place && gets) {
+        (Some(copy), _) => Some(copy.reading()),
+        (None, true) => None,
+        (None, false) => Some(readable(from.of_this_process()?, n, operands.datatype)?.0),
+    };
+    let result = gets.then(|| Outcome::new(operands.into, n, operands.datatype, in_place));
+    let result = result.transpose()?;
+    if number == 0 {
+        return Ok(Some(Prepared::done()));
+    }
+    let collective = match (root, &result) {
+        (None, Some(result)) => Collective::Allreduce {
+            from: source,
+            into: result.memory,
+            count: number,
+            element,
+            operator,
+        },
+        _ => Collective::Reduce {
+            from: source,
+            into: result.as_ref().map(|result| result.memory),
+            count: number,
+            element,
+            operator,
+            root: root.unwrap_or(0),
+        },
+    };
+    place.run(operation, &collective)
+}
+
+/// What the other MPI calls a datatype, if it is one that all have.
+fn element(datatype: h::Datatype) -> Result<Option<Element>> {
+    let Some(basic) = datatype::find(datatype)?.basic() else {
+        return Ok(None);
+    };
+    Ok(match (basic.kind(), basic.size()) {
+        (Kind::Signed, 1) => Some(Element::Int8),
+        (Kind::Signed, 2) => Some(Element::Int16),
+        (Kind::Signed, 4) => Some(Element::Int32),
+        (Kind::Signed, 8) => Some(Element::Int64),
+        (Kind::Unsigned, 1) => Some(Element::Uint8),
+        (Kind::Unsigned, 2) => Some(Element::Uint16),
+        (Kind::Unsigned, 4) => Some(Element::Uint32),
+        (Kind::Unsigned, 8) => Some(Element::Uint64),
+        (Kind::Floating, 4) => Some(Element::Float),
+        (Kind::Floating, 8) => Some(Element::Double),
+        _ => None,
+    })
+}
+
+/// What the other MPI calls an operator.
+fn operator(op: h::Op) -> Option<Operator> {
+    Some(match u32::try_from(op.0).ok().and_then(Predefined::from_handle)? {
+        Predefined::Sum => Operator::Sum,
+        Predefined::Prod => Operator::Product,
+        Predefined::Min => Operator::Minimum,
+        Predefined::Max => Operator::Maximum,
+        Predefined::Band => Operator::BitAnd,
+        Predefined::Bor => Operator::BitOr,
+        Predefined::Bxor => Operator::BitXor,
+        _ => return None,
+    })
+}
