@@ -7,7 +7,8 @@
  *
  * Tests: latency (half a ping-pong of the first and the last rank), bandwidth (a message from the first to the last
  * rank and an empty answer), rate (64 messages under way from the first to the last rank, then an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
- * alltoall: to each rank), blocked (CPU time of the last rank while it waits in MPI_Recv for BYTES milliseconds).
+ * alltoall: to each rank), pending (a ping-pong of ranks 0 and 1 on a communicator of their own, while both wait for the last
+ * rank too), any (the same on MPI_COMM_WORLD, received from any source), blocked (CPU time of the last rank while it waits in MPI_Recv for BYTES milliseconds).
  * Rank 0 prints a line for each: RESULT TEST BYTES VALUE UNIT.
  *
  * A collective is timed as the mean of a loop that lasts about SECONDS. With -a (across an emulated wide area, whose hosts
@@ -78,6 +79,52 @@ static void ping(int bytes, int back, int count)
             MPI_Send(out, back, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
         }
     }
+}
+
+/* Of ranks 0 and 1, received from the given source. */
+static void pair(int bytes, int count, int source, MPI_Comm comm)
+{
+    for (int i = 0; i < count; i++) {
+        if (rank == 0) {
+            MPI_Send(out, bytes, MPI_BYTE, 1, 7, comm);
+            MPI_Recv(in, bytes, MPI_BYTE, source, 7, comm, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Recv(in, bytes, MPI_BYTE, source, 7, comm, MPI_STATUS_IGNORE);
+            MPI_Send(out, bytes, MPI_BYTE, 0, 7, comm);
+        }
+    }
+}
+
+/* Seconds of an exchange of ranks 0 and 1 while the last rank is idle; `pending`: while both wait for it. */
+static double besides(int bytes, int pending)
+{
+    double batch[BATCHES], result = 0;
+    int last = size - 1, late = 0, count = 1000;
+    MPI_Comm comm;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank < 2, 0, &comm);
+    if (rank < 2) {
+        if (pending && last > 1)
+            MPI_Irecv(&late, 1, MPI_INT, last, 8, MPI_COMM_WORLD, &request);
+        for (int b = -1; b < BATCHES; b++) {
+            double start = now();
+            pair(bytes, count, pending ? 1 - rank : MPI_ANY_SOURCE, pending ? comm : MPI_COMM_WORLD);
+            if (b >= 0)
+                batch[b] = (now() - start) / count;
+        }
+        result = median(batch, BATCHES);
+    }
+    if (rank == last && last > 1 && pending)
+        for (int to = 0; to < 2; to++) {
+            MPI_Recv(&late, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(&late, 1, MPI_INT, to, 8, MPI_COMM_WORLD);
+        }
+    else if (rank == 0 && last > 1 && pending)
+        for (int to = 0; to < 2; to++)
+            MPI_Send(&late, 1, MPI_INT, last, 9, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&comm);
+    return result;
 }
 
 /* Seconds until the last rank has a message of the first, by the clock that both share: the median. */
@@ -254,6 +301,8 @@ static void run(char *spec)
         unit = "MB/s";
     } else if (!strcmp(spec, "rate")) {
         value = outstanding(bytes) * 1e6;
+    } else if (!strcmp(spec, "pending") || !strcmp(spec, "any")) {
+        value = besides(bytes, spec[0] == 'p') / 2 * 1e6;
     } else if (!strcmp(spec, "blocked")) {
         value = blocked(bytes);
         unit = "s";

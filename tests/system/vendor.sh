@@ -29,4 +29,39 @@ for vendor in mpich openmpi mpich-5.0.2 mpich-5.0.2-abi openmpi-5.0.11; do
 done
 isthmus adaptor build --mpicc /no/such/mpicc --directory adaptors >out 2>&1 && fail "a compiler that is not there"
 grep -q 'cannot be run' out || { cat out; fail "no reason given"; }
+# Subjobs on top of them: a few programs, half of the processes on each, or all on one; then the ends of jobs.
+for pair in mpich:openmpi mpich:mpich; do
+    command -v "mpicc.${pair%:*}" >/dev/null 2>&1 && command -v "mpicc.${pair#*:}" >/dev/null 2>&1 || continue
+    ISTHMUS_VENDOR_PAIRS=$pair timeout -k 5 150 sh "$top/ci/vendor.sh" tests/c/p2p.c tests/c/collectives.c tests/c/communicators.c >out 2>&1 ||
+        { cat out; fail "programs on $pair"; }
+    tail -1 out
+done
+cat >ending.c <<'EOF'
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 1 && argv[1][0] == 'k')
+        raise(SIGKILL);
+    if (rank == 1 && argv[1][0] == 'a')
+        MPI_Abort(MPI_COMM_WORLD, 7);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
+EOF
+mpicc ending.c -o ending || fail "mpicc ending.c"
+for vendor in mpich openmpi; do
+    command -v "mpiexec.$vendor" >/dev/null 2>&1 || continue
+    for end in killed:137 aborted:7 orderly:0; do
+        timeout -k 5 30 isthmus run --site "a=home:2,mpi=mpiexec.$vendor" --site b=home:1 ./ending "${end%:*}" >out 2>&1
+        status=$?
+        [ "$status" = "${end#*:}" ] || { cat out; fail "$end on $vendor: exit status $status"; }
+    done
+    echo "jobs on $vendor end as they should"
+done
 [ $tried -gt 0 ] || skip "no other MPI is installed (Debian: mpich libmpich-dev, openmpi-bin libopenmpi-dev)"

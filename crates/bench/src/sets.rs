@@ -19,6 +19,8 @@ pub(crate) enum Set {
     Startup,
     /// CPU time of a rank that waits in MPI_Recv for ten seconds.
     Blocked,
+    /// Two ranks on another MPI, alone and underneath this library, also with a rank of a second site that is idle.
+    Vendor,
 }
 
 /// One job.
@@ -216,8 +218,41 @@ const BLOCKED: [Run; 1] = [Run {
     arguments: &["blocked:10000"],
 }];
 
+/// The third rank of ours is at a site of its own; the others have none.
+const VENDOR: [Run; 2] = [
+    Run {
+        program: Program::Messages,
+        ranks: 2,
+        arguments: &[
+            "-t",
+            "0.2",
+            "latency:8",
+            "bandwidth:1048576",
+            "allreduce:8",
+            "bcast:8",
+            "alltoall:8",
+            "allreduce:65536",
+            "bcast:65536",
+            "alltoall:65536",
+        ],
+    },
+    Run {
+        program: Program::Messages,
+        ranks: 3,
+        arguments: &["pending:8", "any:8"],
+    },
+];
+
 impl Set {
-    const ALL: [Self; 6] = [Self::Local, Self::Node, Self::Datatypes, Self::Wide, Self::Startup, Self::Blocked];
+    const ALL: [Self; 7] = [
+        Self::Local,
+        Self::Node,
+        Self::Datatypes,
+        Self::Wide,
+        Self::Startup,
+        Self::Blocked,
+        Self::Vendor,
+    ];
 
     /// The sets with these names, or all of them.
     pub(crate) fn named(names: &[String]) -> Result<Vec<Self>, Error> {
@@ -241,6 +276,7 @@ impl Set {
             Self::Wide => "wide",
             Self::Startup => "startup",
             Self::Blocked => "blocked",
+            Self::Vendor => "vendor",
         }
     }
 
@@ -252,11 +288,17 @@ impl Set {
             Self::Wide => &WIDE,
             Self::Startup => &STARTUP,
             Self::Blocked => &BLOCKED,
+            Self::Vendor => &VENDOR,
         }
     }
 }
 
 impl Run {
+    /// Whether the last rank does nothing.
+    pub(crate) fn idle_rank(&self) -> bool {
+        self.arguments.iter().any(|a| a.starts_with("pending"))
+    }
+
     pub(crate) fn label(&self) -> String {
         let first = self
             .arguments

@@ -55,7 +55,7 @@ fn built(mpicc: &str, directory: Option<PathBuf>) -> Result<String, JobError> {
     Ok(format!("{} ({how}): {vendor}", adaptor.path.display()))
 }
 
-fn cache() -> Option<PathBuf> {
+pub(crate) fn cache() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("isthmus/adaptors"))

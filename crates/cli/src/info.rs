@@ -50,6 +50,27 @@ fn summary() {
     let library = library.map_or_else(|| "not found".to_owned(), |l| l.display().to_string());
     crate::print(&format!("MPI library: {library}"));
     crate::print(&format!("schedulers: {}", schedulers()));
+    crate::print(&format!("adaptors to other MPIs: {}", adaptors()));
+}
+
+/// The MPIs of this machine that subjobs can run on top of without a compiler at hand.
+fn adaptors() -> String {
+    let known = crate::adaptor::cache().map(|directory| isthmus_vendor::known(&directory));
+    let names: Vec<String> = known
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(path, mpicc)| {
+            if mpicc.is_empty() {
+                path.display().to_string()
+            } else {
+                mpicc
+            }
+        })
+        .collect();
+    if names.is_empty() {
+        return "none yet; made when a subjob asks for one, or by isthmus adaptor build".to_owned();
+    }
+    names.join(", ")
 }
 
 /// Every way to start processes at a site, and whether it has been tried with the real thing.

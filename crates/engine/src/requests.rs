@@ -205,7 +205,7 @@ impl Requests {
         let ours = |slot: &Slot| {
             matches!(
                 slot.task,
-                Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Recall(_)
+                Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_)
             )
         };
         self.free.len() < self.slots.len() && self.slots.iter().any(ours)

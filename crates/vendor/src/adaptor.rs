@@ -41,9 +41,28 @@ pub fn build(mpicc: &str, directory: &Path) -> Result<Adaptor, VendorError> {
         Built::Before
     } else {
         compile(mpicc, &wrapper, directory, &path)?;
+        // For people ([`known`]) only: without it the adaptor works as well.
+        _ = fs::write(path.with_extension("mpicc"), mpicc);
         Built::Now
     };
     Ok(Adaptor { path, built })
+}
+
+/// The adaptors in a directory, and the compiler wrappers that they were compiled with.
+pub fn known(directory: &Path) -> Vec<(PathBuf, String)> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let adaptors = entries.flatten().map(|entry| entry.path());
+    let adaptors = adaptors.filter(|path| path.extension().is_some_and(|e| e == "so"));
+    let mut all: Vec<_> = adaptors
+        .map(|path| {
+            let mpicc = fs::read_to_string(path.with_extension("mpicc")).unwrap_or_default();
+            (path, mpicc)
+        })
+        .collect();
+    all.sort();
+    all
 }
 
 /// What a wrapper says that it does.

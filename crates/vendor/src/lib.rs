@@ -13,7 +13,7 @@ mod native;
 mod transport;
 mod vendor;
 
-pub use adaptor::{Adaptor, Built, build};
+pub use adaptor::{Adaptor, Built, build, known};
 pub use error::VendorError;
 pub use native::VendorNative;
 pub use transport::VendorTransport;

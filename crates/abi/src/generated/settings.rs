@@ -94,6 +94,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "how far messages go",
     },
     Setting {
+        name: "ISTHMUS_VENDOR_COMMS",
+        unit: "0 or 1",
+        default: "1",
+        reason: "it is faster; 0 is for comparison",
+        scope: "library",
+        help: "whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: it moves messages of ours only",
+    },
+    Setting {
         name: "ISTHMUS_VENDOR",
         unit: "path",
         default: "none",
