@@ -16,7 +16,8 @@ fi
 cat >hurt.sh <<'EOF'
 messages=$1 spread=$2
 shift 2
-isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >exchange.out 2>exchange.err </dev/null &
+# The launcher must be as patient as the processes.
+ISTHMUS_LOST_AFTER=90 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >exchange.out 2>exchange.err </dev/null &
 job=$!
 until grep -q begun exchange.out; do
     kill -0 $job 2>/dev/null || exit 1

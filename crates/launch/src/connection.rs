@@ -219,7 +219,8 @@ fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) ->
     if !access.terminal {
         command.args(["-o", "BatchMode=yes"]);
     }
-    command.args(["-o", "ServerAliveInterval=15"]);
+    // Two minutes: after a cut of 30 s TCP may need as long again to try. The coordinator's own patience is shorter.
+    command.args(["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=8"]);
     command.args(shared);
     command.args(["--", destination, script]);
     command
