@@ -18,6 +18,7 @@
  * Rank 0 prints a line for each repetition, in microseconds after the agreed time when each rank began and was done:
  *   TIME TEST ROOT BYTES START,START,... END,END,...
  */
+#include "fill.h"
 #include "trees.h"
 #include <mpi.h>
 #include <stdio.h>
@@ -270,6 +271,7 @@ static void prepare(struct test *t)
     int one_vector = has(t->op, "bcast") || has(t->op, "scan") || has(t->op, "allreduce") || !strcmp(t->op, "reduce");
     size_t room = one_vector || t->tree || has(t->op, "barrier") ? (size_t)t->bytes : all;
     t->out = take(room, t->label);
+    fill(t->out, room, rank);
     t->in = take(has(t->op, "alltoall") ? 3 * room : room, t->label);
 }
 

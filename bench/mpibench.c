@@ -16,6 +16,7 @@
  * and each collective starts on all ranks at one moment and lasts until the last rank is done; the median of
  * ITERATIONS is given.
  */
+#include "fill.h"
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,7 +290,7 @@ static void run(char *spec)
         fprintf(stderr, "mpibench: no memory for %s of %d bytes\n", spec, bytes);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    memset(out, 0, room);
+    fill(out, room, rank);
     memset(in, 0, room);
     MPI_Barrier(MPI_COMM_WORLD);
     double value;

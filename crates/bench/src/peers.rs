@@ -23,6 +23,7 @@ pub(crate) enum Program {
 
 /// What the programs include.
 const HEADERS: [(&str, &str); 2] = [
+    ("fill.h", include_str!("../../../bench/fill.h")),
     ("trees.h", include_str!("../../../bench/trees.h")),
     ("counters.h", include_str!("../../../bench/counters.h")),
 ];
