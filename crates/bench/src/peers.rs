@@ -22,7 +22,7 @@ pub(crate) enum Program {
 }
 
 /// What the programs include.
-const HEADERS: [(&str, &str); 2] = [
+const HEADERS: [(&str, &str); 3] = [
     ("fill.h", include_str!("../../../bench/fill.h")),
     ("trees.h", include_str!("../../../bench/trees.h")),
     ("counters.h", include_str!("../../../bench/counters.h")),
