@@ -325,7 +325,7 @@ mod tests {
     fn names_find_sets() {
         let names = |list: &[&str]| Set::named(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&["wide", "local"]).unwrap(), [Set::Wide, Set::Local]);
-        assert_eq!(names(&["all"]).unwrap().len(), 6);
+        assert_eq!(names(&["all"]).unwrap().len(), 7);
         assert!(
             names(&["lokal"])
                 .unwrap_err()
