@@ -323,8 +323,12 @@ mod tests {
         );
         assert_eq!(asked.directives, ["--gres=gpu:1"]);
         assert_eq!(spec("lab,scheduler=fork").allocation, None);
-        assert_eq!(spec("home:2,mpi").requests.len(), 1);
-        assert_eq!(spec("home:2,mpi=mpiexec.mpich").requests.len(), 2);
+        let texts = |s: SiteSpec| s.requests.iter().map(Request::text).collect::<Vec<_>>().join(" ");
+        assert_eq!(texts(spec("home:2,mpi")), "jobType=mpi");
+        assert_eq!(
+            texts(spec("home:2,mpi=mpiexec.mpich")),
+            "jobType=mpi mpiexec=mpiexec.mpich"
+        );
         for (text, problem) in [
             ("lab,queue=debug", "names no scheduler"),
             ("lab,scheduler=slrum", "'slrum' is not a scheduler"),

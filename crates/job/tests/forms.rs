@@ -68,6 +68,22 @@ fn request() -> impl Strategy<Value = Request> {
     })
 }
 
+/// On which terms it takes part, as options of `--site`.
+fn terms() -> impl Strategy<Value = Vec<Request>> {
+    let start = select(vec!["start=strict", "start=loose", "start=none"]);
+    let need = select(vec!["need=required", "need=interactive", "need=optional"]);
+    let rest = select(vec![
+        "start_timeout=90s,substitute=b,substitute=c/jobmanager-slurm",
+        "world=own,stdin=/i n,stdout=file:///o",
+    ]);
+    (start, need, rest).prop_map(|(start, need, rest)| {
+        let text = format!("x,{start},{need},{rest}");
+        sites::SiteSpec::parse(&text)
+            .map(|spec| spec.requests)
+            .unwrap_or_default()
+    })
+}
+
 fn subjob() -> impl Strategy<Value = Subjob> {
     let place = (name(), contact(), 1u32..5, option::of(name()), option::of(allocation()));
     let run = (
@@ -78,13 +94,13 @@ fn subjob() -> impl Strategy<Value = Subjob> {
     let rest = (
         any::<bool>(),
         0u32..2,
-        option::of(request()),
+        (option::of(request()), option::of(terms())),
         "[./a-z ]{1,8}",
         any::<bool>(),
     );
     (place, run, rest).prop_map(
         |((site, contact, count, lan, allocation), (arguments, environment, directory), rest)| {
-            let (stage, appnum, request, program, by_architecture) = rest;
+            let (stage, appnum, (request, terms), program, by_architecture) = rest;
             let mut one = Program::one(program.clone());
             if by_architecture {
                 one = Program {
@@ -102,12 +118,19 @@ fn subjob() -> impl Strategy<Value = Subjob> {
                 directory,
                 stage,
                 appnum,
-                requests: request.into_iter().collect(),
+                requests: in_order(request.into_iter().chain(terms.into_iter().flatten()).collect()),
                 ..sites::template(one, Vec::new())
             }
             .named(site)
         },
     )
+}
+
+/// In the order of the table, constraints last.
+fn in_order(mut requests: Vec<Request>) -> Vec<Request> {
+    let place = |r: &Request| ATTRIBUTES.iter().position(|a| a.name == r.attribute.name);
+    requests.sort_by_key(|r| (r.operator != Operator::Equal, place(r)));
+    requests
 }
 
 trait Named {

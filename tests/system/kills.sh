@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Whatever dies, whenever: 15 s later nothing of the job runs anywhere, the exit status is right and one message names the cause.
+# A site that is cut off for 5 s loses nothing. The row of a scheduler's node is in tests/schedulers/together.sh.
+# usage: kills.sh [all]   (without: a short selection)
+whole=$1
+. "$(dirname "$0")/common.sh"
+need_testbed
+# Each host gets its own /tmp here, so that leftovers can be told apart.
+case $(command -v isthmus) in /tmp/*) skip "isthmus lives below /tmp, which this test hides" ;; esac
+
+cat >prog.c <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* Rank 3 waits in the phase that is named: before, running or ending. */
+static void wait_in(const char *phase, int rank, char **argv)
+{
+    if (rank == 3 && !strcmp(argv[1], phase)) {
+        printf("waiting\n");
+        fflush(stdout);
+        sleep((unsigned)atoi(argv[2]));
+    }
+}
+int main(int argc, char **argv)
+{
+    int rank = atoi(getenv("GLOBUS_DUROC_SUBJOB_INDEX")) * 2 + atoi(getenv("ISTHMUS_INDEX"));
+    wait_in("before", rank, argv);
+    MPI_Init(&argc, &argv);
+    MPI_Barrier(MPI_COMM_WORLD);
+    wait_in("running", rank, argv);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    wait_in("ending", rank, argv);
+    return 0;
+}
+C
+mpicc -O2 prog.c -o isthmus-test-prog || fail "mpicc"
+
+cat >all.sh <<'S'
+set -u
+bad=0
+prog=$PWD/isthmus-test-prog
+complain() { echo "FAIL $name: $*"; bad=1; }
+ours='isthmus-test-prog|isthmus agent|isthmus run|isthmus-[0-9a-f]* (agent|service)'
+processes() { for host in a1 b1; do ssh "$host" ps -eo pid=,args= | grep -E "$ours" | grep -v -e grep -e 'ps -eo' | sed "s/^/$host: /"; done; }
+# on HOST PATTERN: the newest process there whose command line matches.
+on() { ssh "$1" ps -eo pid=,args= | grep -E "$2" | grep -v -e grep -e 'ps -eo' -e @exec | awk 'END { print $1 }'; }
+agent() { on b1 'isthmus-[0-9a-f]* agent'; }
+kill_rank() { ssh b1 kill -KILL "$(on b1 isthmus-test-prog)"; }
+kill_agent() { ssh b1 kill -KILL "$(agent)"; }
+kill_coordinator() { kill -KILL $job; }
+kill_connection() { ssh b1 "kill -KILL \$(ps -o ppid= -p $(agent))"; }
+cut_short() { isthmus-testbed cut a b; sleep 5; isthmus-testbed restore a b; }
+cut_off() { isthmus-testbed cut a b; }
+
+# row VICTIM STATUS PATTERN PHASE...
+row() {
+    victim=$1 wanted=$2 pattern=$3
+    shift 3
+    for phase in "$@"; do
+        name="$victim $phase"
+        nap=600
+        [ $victim = cut_short ] && nap=12
+        isthmus run --site home:2 --site b1:2 "$prog" "$phase" $nap >out 2>err </dev/null &
+        job=$!
+        for _ in $(seq 600); do grep -q waiting out && break; kill -0 $job 2>/dev/null || break; sleep 0.1; done
+        grep -q waiting out || complain "the job did not start: $(cat out err)"
+        sleep 1
+        began=$(date +%s)
+        $victim
+        ( sleep 60; kill -KILL $job 2>/dev/null ) &
+        watchdog=$!
+        wait $job 2>/dev/null
+        status=$?
+        took=$(($(date +%s) - began))
+        kill $watchdog 2>/dev/null
+        [ $status = $wanted ] || complain "exit status $status, not $wanted"
+        # Whoever can still be told is told within 10 s, once.
+        if [ -n "$pattern" ]; then
+            [ "$(grep -c 'error:' err)" = 1 ] || complain "$(grep -c 'error:' err) messages"
+            grep 'error:' err | head -n 1 | grep -qE "$pattern" || complain "the message is not like '$pattern': $(cat err)"
+            [ $took -le 11 ] || complain "the message took $took s"
+        elif [ $victim = cut_short ]; then
+            grep -q 'error:' err && complain "$(cat err)"
+        fi
+        if [ $victim = cut_off ]; then
+            sleep $((15 - took > 0 ? 15 - took : 0))
+            isthmus-testbed restore a b
+            left=$(processes)
+        else
+            for _ in $(seq 30); do
+                left=$(processes)
+                [ -z "$left" ] && break
+                [ $(($(date +%s) - began)) -ge 15 ] && [ $victim != cut_short ] && break
+                sleep 0.5
+            done
+        fi
+        [ -z "$left" ] || complain "left after $(($(date +%s) - began)) s: $left"
+        [ "$bad" = 1 ] || echo "ok $name: status $status after $took s: $(grep error: err | head -n 1)"
+    done
+}
+
+all="before running ending"
+if [ "$1" = all ]; then
+    row kill_rank 137 "rank 3 .*signal 9" $all
+    row kill_agent 1 "site 'b1': the connection to its agent was lost" $all
+    row kill_coordinator 137 '' $all
+    row kill_connection 1 "site 'b1': the connection to its agent was lost" $all
+    row cut_short 0 '' $all
+    row cut_off 1 "site 'b1': .*(nothing was heard|lost)" $all
+else
+    row kill_rank 137 "rank 3 .*signal 9" before
+    row kill_agent 1 "site 'b1': the connection to its agent was lost" running
+    row kill_coordinator 137 '' running
+    row kill_connection 1 "site 'b1': the connection to its agent was lost" ending
+    row cut_short 0 '' running
+    row cut_off 1 "site 'b1': .*(nothing was heard|lost)" running
+fi
+exit $bad
+S
+isthmus-testbed run --sites 2x1 --rtt 4ms --private-tmp -- sh all.sh "$whole" || fail "see above"
