@@ -146,6 +146,11 @@ impl Client {
         self.established = true;
     }
 
+    /// Nothing is to be heard of the agent any more: the client has nothing to wait for.
+    pub(crate) fn give_up(&mut self) {
+        self.established = false;
+    }
+
     /// What the client has said so far.
     pub(crate) fn take_complaints(&self) -> String {
         let mut bytes = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);

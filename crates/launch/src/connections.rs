@@ -18,6 +18,7 @@ struct Connection {
     /// For what goes when nothing else waits.
     last: mpsc::UnboundedSender<Vec<u8>>,
     leaving: watch::Sender<bool>,
+    lost: watch::Sender<bool>,
     open: bool,
     /// Ticks since the agent was last heard.
     silent: u32,
@@ -52,6 +53,7 @@ impl Connections {
         let (commands, queue) = mpsc::unbounded_channel();
         let (last, rest) = mpsc::unbounded_channel();
         let (leaving, seen) = watch::channel(false);
+        let (lost, lost_seen) = watch::channel(false);
         let connection = self.all.len();
         let site = Site {
             number,
@@ -63,12 +65,14 @@ impl Connections {
             leaving: seen,
             gateway,
             last: rest,
+            lost: lost_seen,
         };
         self.all.push(Connection {
             subjob: number,
             commands,
             last,
             leaving,
+            lost,
             open: true,
             silent: 0,
             serving: false,
@@ -131,6 +135,7 @@ impl Connections {
             let reached = connection.serving || !connection.host.is_empty();
             if reached && connection.silent > limit {
                 connection.open = false;
+                connection.lost.send_replace(true);
                 lost.push(number);
             }
         }

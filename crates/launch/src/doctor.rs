@@ -100,6 +100,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
             shared: Arc::clone(&shared),
             events: sender.clone(),
             leaving: seen.clone(),
+            lost: tokio::sync::watch::channel(false).1,
             gateway: crossings.open(number),
             last: rest,
         };

@@ -62,6 +62,8 @@ pub(crate) struct Site {
     pub(crate) gateway: Option<Vec<u8>>,
     /// Messages that go when no other waits.
     pub(crate) last: mpsc::UnboundedReceiver<Vec<u8>>,
+    /// The site has been silent for too long.
+    pub(crate) lost: watch::Receiver<bool>,
 }
 
 impl Site {
@@ -333,10 +335,16 @@ impl Site {
                 }
             }
         };
+        let mut lost = self.lost.clone();
         let failure = tokio::select! {
             failure = reading => failure,
             () = writing => None,
+            Ok(_) = lost.wait_for(|lost| *lost) => None,
         };
+        if *lost.borrow() {
+            client.give_up();
+            return Failure::closed();
+        }
         match failure {
             None => {
                 // Its agent is gone in good order; the client follows, unless it hangs.

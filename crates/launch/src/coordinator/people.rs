@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What people and other commands want of a running job.
+
+use super::Coordinator;
+use crate::console::{Print, Progress};
+use crate::events::JobEvent;
+use crate::question;
+use crate::session::Session;
+use isthmus_job::Substitute;
+use isthmus_job::coallocation::Answer;
+use isthmus_wire::control::{Edit, Reply, Request, Standing};
+use isthmus_wire::grid::ToAgent;
+use std::time::Duration;
+
+impl Coordinator {
+    /// The terminal is gone. The job is not.
+    pub(super) fn hang_up(&mut self) {
+        self.terminal = false;
+        if let Some(session) = &mut self.session {
+            session.keep();
+        }
+        self.printer.print(Print::HangUp);
+    }
+
+    pub(super) fn ask(&mut self, site: usize, problem: &str, hint: &str) {
+        self.tell(&JobEvent::question(&self.subjobs[site].site, problem));
+        self.known[site].detail = problem.to_owned();
+        let mut text = problem.to_owned();
+        if !hint.is_empty() {
+            text.push_str(&format!("\n  hint: {hint}"));
+        }
+        self.notice(text);
+        if self.questions.ask(site, self.terminal, &self.events) {
+            self.prompt(site);
+        }
+    }
+
+    pub(super) fn prompt(&self, site: usize) {
+        let name = &self.subjobs[site].site;
+        let how = match (self.terminal, &self.session) {
+            (true, _) => question::CHOICES.to_owned(),
+            (false, Some(session)) => format!("isthmus edit {} {name} drop|retry|use CONTACT|abort", session.name()),
+            (false, None) => String::new(),
+        };
+        self.printer
+            .print(Print::Notice(format!("what shall be done about '{name}'? {how}")));
+    }
+
+    pub(super) fn settle(&mut self, site: usize, how: &str) {
+        self.notice_of(site, how);
+        self.questions_settled(site);
+    }
+
+    pub(super) fn questions_settled(&mut self, site: usize) {
+        if let Some(next) = self.questions.close(site) {
+            self.prompt(next);
+        }
+    }
+
+    /// Something was typed.
+    pub(super) fn take_answer(&mut self, line: &str, now: Duration) {
+        let Some(site) = self.questions.now() else { return };
+        let done = question::parse(line).and_then(|answer| self.machine.answer(site, answer, now));
+        match done {
+            Ok(()) => self.questions_settled(site),
+            Err(why) => self.notice(why),
+        }
+    }
+
+    pub(super) fn answer(&mut self, request: Request, now: Duration) -> Reply {
+        match request {
+            Request::Status => Reply::Status {
+                committed: self.machine.is_committed(),
+                subjobs: self.standings(),
+            },
+            Request::Signal(signal @ 1..=64) => {
+                self.connections.send_all(&ToAgent::Signal(signal));
+                Reply::Done
+            }
+            Request::Signal(other) => Reply::Refused(format!("there is no signal {other}")),
+            Request::End => {
+                self.machine.handle_interrupt(15, now);
+                Reply::Done
+            }
+            Request::Edit { site, edit } => match self.edit(&site, edit, now) {
+                Ok(()) => Reply::Done,
+                Err(why) => Reply::Refused(why),
+            },
+        }
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        let progress = self.progress().into_iter().zip(&self.subjobs);
+        let standing = progress.map(|(p, subjob)| Standing {
+            name: p.site,
+            state: p.state.to_string(),
+            detail: p.detail,
+            processes: subjob.count,
+        });
+        standing.collect()
+    }
+
+    fn edit(&mut self, name: &str, edit: Edit, now: Duration) -> Result<(), String> {
+        let site = self.subjobs.iter().position(|s| s.site == name);
+        let site = site.ok_or_else(|| format!("the job has no subjob '{name}'"))?;
+        let answer = match edit {
+            Edit::Drop => Answer::Drop,
+            Edit::Retry => Answer::Retry,
+            Edit::Abort => Answer::Abort,
+            Edit::Substitute(contact) => Answer::Substitute(Substitute::parse(&contact).map_err(|e| e.to_string())?),
+        };
+        self.machine.answer(site, answer, now)?;
+        self.questions_settled(site);
+        Ok(())
+    }
+}
