@@ -134,6 +134,22 @@ pub const SETTINGS: &[Setting] = &[
         help: "ssh client that reaches sites",
     },
     Setting {
+        name: "ISTHMUS_BACKGROUND",
+        unit: "1",
+        default: "none",
+        reason: "the command itself sets it for the one that it starts in the background",
+        scope: "internal",
+        help: "tells the second command of isthmus run --detach that it is the one",
+    },
+    Setting {
+        name: "ISTHMUS_LOST_AFTER",
+        unit: "seconds",
+        default: "9",
+        reason: "a cut of 5 s, after which TCP needs some more seconds, must end nothing; whoever is lost must be told of within 10 s",
+        scope: "launcher",
+        help: "how long a site may be silent before it is taken for lost; agents take a silent coordinator for lost after the same time",
+    },
+    Setting {
         name: "ISTHMUS_START_TIMEOUT",
         unit: "seconds",
         default: "300",
