@@ -50,7 +50,8 @@ static void theirs(const struct isthmus_vendor *vendor, int rank, int count)
         CHECK(vendor->start_send(comm, out, bytes, (rank + 1) % count, 7, 0, &request) == 0);
         CHECK(vendor->receive(comm, in, LONG, (rank + count - 1) % count, ISTHMUS_VENDOR_ANY, &arrival) == 0);
         CHECK(arrival.bytes == bytes && arrival.tag == 7 && in[bytes - 1] == (rank + count - 1) % count + 1);
-        while (!complete)
+        /* Without a request the message has left. */
+        while (request && !complete)
             CHECK(vendor->test(&request, &complete, &arrival) == 0);
     }
     int members[2] = { 1, 0 };
