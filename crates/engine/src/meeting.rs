@@ -62,7 +62,7 @@ impl Engine {
     pub(crate) fn run_together(
         &mut self,
         plan: u32,
-        execution: &mut Execution,
+        execution: &Execution,
         step: &Together,
     ) -> Result<Outcome, EngineError> {
         let sides = execution.sides(step)?;
@@ -144,7 +144,7 @@ impl Engine {
             members: members.count(),
             me: channel.rank,
         };
-        let Some(meeting) = self.transports[self.meeting.ok_or(nowhere.clone())?].meeting() else {
+        let Some(meeting) = self.transports[self.meeting.ok_or_else(|| nowhere.clone())?].meeting() else {
             return Err(nowhere);
         };
         let cut = Cut::new(meeting, step.what, place.members, step.block * sides.unit, sides.unit);

@@ -36,7 +36,7 @@ impl ShmTransport {
                 let at = Cells::of(place.members as usize).short_at((round.number % rounds) as usize, 0);
                 let word = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER);
                 // SAFETY: inside the mapping, aligned to 8 (cells to 128), only touched as an atomic.
-                (unsafe { &*word.add(8).cast::<Arrived>() }, round.number / rounds)
+                (unsafe { &*word.wrapping_add(8).cast::<Arrived>() }, round.number / rounds)
             }
             Lane::Long => {
                 let rounds = LONG_ROUNDS as u64;
@@ -156,7 +156,7 @@ impl Meeting for ShmTransport {
         for round in 0..SHORT_ROUNDS {
             let word = self.segment.frame_memory(frame, cells.short_at(round, 0), CELL_HEADER);
             // SAFETY: as in `arrived`.
-            unsafe { &*word.add(8).cast::<Arrived>() }.reset();
+            unsafe { &*word.wrapping_add(8).cast::<Arrived>() }.reset();
         }
         self.segment.frame(frame).open(members);
         Some(frame as u32)
@@ -207,7 +207,7 @@ impl Meeting for ShmTransport {
         let memory = self.segment.frame_memory(place.frame as usize, at, whole);
         // SAFETY: `whole` bytes inside the mapping, which outlives what the engine does with the value; until this member arrives the
         // cell is its own (rule 6).
-        Ok(unsafe { WriteMemory::new(memory.add(CELL_HEADER), 0, bytes as isize) })
+        Ok(unsafe { WriteMemory::new(memory.wrapping_add(CELL_HEADER), 0, bytes as isize) })
     }
 
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
@@ -217,7 +217,7 @@ impl Meeting for ShmTransport {
         let memory = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER + bytes);
         // SAFETY: inside the mapping; nobody writes the cell until this member has left the round (rule 6).
         (
-            unsafe { ReadMemory::new(memory.add(CELL_HEADER), 0, bytes as isize) },
+            unsafe { ReadMemory::new(memory.wrapping_add(CELL_HEADER), 0, bytes as isize) },
             said,
         )
     }
