@@ -80,7 +80,10 @@ fn judge_node(samples: &Samples) -> Vec<Verdict> {
     let judge = |(key, values): (&Key, &BTreeMap<String, Vec<f64>>)| {
         let peers: Vec<&str> = values.keys().map(String::as_str).filter(|peer| *peer != OURS).collect();
         let r = values_ratio(values, &peers, key.is_rate())?;
-        let goal = format!("{} of {} bytes, {} ranks / the best peer's", key.test, key.bytes, key.ranks);
+        let goal = format!(
+            "{} of {} bytes, {} ranks / the best peer's",
+            key.test, key.bytes, key.ranks
+        );
         Some(if key.is_rate() {
             at_least(&goal, r, 1.0)
         } else {

@@ -78,9 +78,31 @@ const LOCAL: [Run; 3] = [
 ];
 
 const COLLECTIVES: [&[&str]; 4] = [
-    &["-t", "0.1", "barrier", "bcast:8", "allreduce:8", "allgather:8", "alltoall:8"],
-    &["-t", "0.1", "bcast:4096", "allreduce:4096", "allgather:4096", "alltoall:4096"],
-    &["-t", "0.1", "bcast:65536", "allreduce:65536", "allgather:65536", "alltoall:65536"],
+    &[
+        "-t",
+        "0.1",
+        "barrier",
+        "bcast:8",
+        "allreduce:8",
+        "allgather:8",
+        "alltoall:8",
+    ],
+    &[
+        "-t",
+        "0.1",
+        "bcast:4096",
+        "allreduce:4096",
+        "allgather:4096",
+        "alltoall:4096",
+    ],
+    &[
+        "-t",
+        "0.1",
+        "bcast:65536",
+        "allreduce:65536",
+        "allgather:65536",
+        "alltoall:65536",
+    ],
     &[
         "-t",
         "0.1",

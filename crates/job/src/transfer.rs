@@ -85,7 +85,7 @@ impl Place {
             "isthmus" => {
                 let (site, path) = split()?;
                 // `/~/x` is below the home directory there.
-                let path = path.strip_prefix("/~/").map_or(path.clone(), str::to_owned);
+                let path = path.strip_prefix("/~/").map_or_else(|| path.clone(), str::to_owned);
                 Ok(if site == "home" {
                     Self::Home(path)
                 } else {
@@ -94,7 +94,7 @@ impl Place {
             }
             "sftp" | "ssh" => {
                 let (host, path) = split()?;
-                let path = path.strip_prefix("/~/").map_or(path.clone(), str::to_owned);
+                let path = path.strip_prefix("/~/").map_or_else(|| path.clone(), str::to_owned);
                 let destination = if host.contains(':') {
                     format!("ssh://{host}")
                 } else {

@@ -45,8 +45,8 @@ pub use isthmus_job::coallocation::State;
 pub use isthmus_wire::grid::Stream;
 pub use links::{LinkOptions, LinkReport, cache_file, now, read_cache, write_cache};
 pub use output::OutputPattern;
-pub use session::Session;
 pub use remote::{MeasuredLink, Remote, Seen, Tally, measure_links};
+pub use session::Session;
 pub use sharing::Access;
 pub use statistics::Statistics;
 

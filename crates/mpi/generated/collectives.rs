@@ -9,7 +9,7 @@ use isthmus_abi::{Aint, Count};
 
 use super::arguments::{Elements, Types, Unequal};
 use super::reduction::Operands;
-use super::{data, native, neighbour, reduction, blocking, nonblocking, persistent};
+use super::{data, neighbour, reduction, blocking, nonblocking, persistent};
 use crate::c::{In, Out, Source, Target};
 
 #[unsafe(no_mangle)]

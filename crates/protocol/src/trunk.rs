@@ -472,7 +472,7 @@ pub fn fuzz_trunk(bytes: &[u8]) {
         }
         for event in events.split_off(0) {
             match event {
-                Event::Asked { stream, wish, .. } if wish == 1 => trunk.accept(stream),
+                Event::Asked { stream, wish: 1, .. } => trunk.accept(stream),
                 Event::Asked { stream, .. } => trunk.refuse(stream, "no"),
                 Event::Data(stream, bytes) => {
                     trunk.consumed(stream, bytes.len());

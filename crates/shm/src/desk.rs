@@ -187,7 +187,7 @@ mod tests {
     fn rounds_are_left_in_any_order() {
         let words = [Left::new(), Left::new()];
         let mut turns = [Turns::default(); 2];
-        let mut free = |turns: &mut [Turns; 2], round| turns[0].is_free(round, 4, 1, || &words);
+        let free = |turns: &mut [Turns; 2], round| turns[0].is_free(round, 4, 1, || &words);
         assert!(free(&mut turns, 3) && !free(&mut turns, 4));
         for round in [1, 2] {
             turns[0].leave(round, 1, &words[0]);

@@ -36,7 +36,10 @@ impl ShmTransport {
                 let at = Cells::of(place.members as usize).short_at((round.number % rounds) as usize, 0);
                 let word = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER);
                 // SAFETY: inside the mapping, aligned to 8 (cells to 128), only touched as an atomic.
-                (unsafe { &*word.wrapping_add(8).cast::<Arrived>() }, round.number / rounds)
+                (
+                    unsafe { &*word.wrapping_add(8).cast::<Arrived>() },
+                    round.number / rounds,
+                )
             }
             Lane::Long => {
                 let rounds = LONG_ROUNDS as u64;

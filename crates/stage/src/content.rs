@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_manifest_does_not_depend_on_how_the_bytes_come() {
-        let bytes: Vec<u8> = (0..PIECE * 2 + 5).map(|i| (i * 7 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..PIECE * 2 + 5).map(|i| ((i * 7) >> 3) as u8).collect();
         let whole = manifest(&mut &bytes[..]).unwrap();
         let mut parts = Hasher::default();
         bytes.chunks(100_003).for_each(|part| parts.update(part));

@@ -78,8 +78,10 @@ impl Attendance {
     fn cell(&self, row: u32, column: u32) -> &AtomicU32 {
         assert!(row < ROWS * self.count && column < self.count, "no such counter");
         let at = row as usize * self.count as usize + column as usize;
-        // SAFETY: the memory has rows x columns counters and lives as long as this value; the index was checked.
-        unsafe { &*self.cells.add(at) }
+        // SAFETY: the memory has rows x columns counters; the index was checked.
+        let cell = unsafe { self.cells.add(at) };
+        // SAFETY: the memory lives as long as this value, and is only used atomically.
+        unsafe { &*cell }
     }
 
     /// Begins to count at zero in a row.

@@ -303,7 +303,7 @@ impl Vendor {
 
     /// A message, if one is there; `take`: taken out of the matching.
     pub fn probe(
-        &mut self,
+        &self,
         comm: Comm,
         (from, tag): (Option<u32>, Option<i32>),
         take: bool,
@@ -333,7 +333,7 @@ impl Vendor {
         self.done(name, code)
     }
 
-    fn call(&mut self, comm: u64, operation: &Collective) -> (&'static str, c_int) {
+    fn call(&self, comm: u64, operation: &Collective) -> (&'static str, c_int) {
         let f = self.functions;
         let read = |memory: &Option<ReadMemory>, bytes: u64| match memory {
             Some(memory) => memory.part(0, bytes as usize).address() as *const c_void,

@@ -94,9 +94,9 @@ pub struct Selection(Node);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
-    Or(Vec<Node>),
-    And(Vec<Node>),
-    Not(Box<Node>),
+    Or(Vec<Self>),
+    And(Vec<Self>),
+    Not(Box<Self>),
     Compare(Value, Operator, Value),
 }
 
