@@ -226,7 +226,7 @@ pub fn closure(program: &Path) -> io::Result<Vec<(String, Option<PathBuf>)>> {
     let mut inherited: Vec<PathBuf> = Vec::new();
     while let Some(file) = open.pop() {
         let Some(needs) = needs(&file)? else { continue };
-        let origin = file.parent().unwrap_or(Path::new("/")).to_owned();
+        let origin = file.parent().unwrap_or_else(|| Path::new("/")).to_owned();
         let own = needs.search.iter().map(|p| resolve(p, &origin)).collect::<Vec<_>>();
         if inherited.is_empty() {
             inherited.clone_from(&own);

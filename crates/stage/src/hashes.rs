@@ -61,10 +61,10 @@ fn identity(metadata: &fs::Metadata) -> [u64; 7] {
         metadata.dev(),
         metadata.ino(),
         metadata.len(),
-        metadata.mtime().cast_unsigned(),
-        metadata.mtime_nsec().cast_unsigned(),
-        metadata.ctime().cast_unsigned(),
-        metadata.ctime_nsec().cast_unsigned(),
+        metadata.mtime() as u64,
+        metadata.mtime_nsec() as u64,
+        metadata.ctime() as u64,
+        metadata.ctime_nsec() as u64,
     ]
 }
 

@@ -63,7 +63,7 @@ impl Arriving {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
             .open(&part)
             .map_err(failed("create", &part))?;
         file.set_len(manifest.size).map_err(failed("make room in", &part))?;

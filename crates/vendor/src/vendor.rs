@@ -328,7 +328,7 @@ impl Vendor {
     }
 
     /// A collective operation.
-    pub fn collective(&mut self, comm: Comm, operation: &Collective) -> Result<(), VendorError> {
+    pub fn collective(&self, comm: Comm, operation: &Collective) -> Result<(), VendorError> {
         let (name, code) = self.call(comm.0, operation);
         self.done(name, code)
     }

@@ -36,7 +36,7 @@ impl Partial {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
             .open(&path)
             .map_err(failed("create", &path))?;
         file.set_len(manifest.size).map_err(failed("make room in", &path))?;
