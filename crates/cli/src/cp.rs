@@ -93,16 +93,16 @@ impl Ends<'_> {
     }
 
     fn put(&self, from: &Path, site: &str, to: &str) -> Result<Tally, JobError> {
-        let bar = Bar::new();
+        let progress = Bar::new();
         self.at(site, |remote| {
-            remote.put(from, to, &|name, done, all| bar.show(name, done, all))
+            remote.put(from, to, &|name, done, all| progress.show(name, done, all))
         })
     }
 
     fn get(&self, site: &str, from: &str, to: &Path) -> Result<Tally, JobError> {
-        let bar = Bar::new();
+        let progress = Bar::new();
         self.at(site, |remote| {
-            remote.get(from, to, &|name, done, all| bar.show(name, done, all))
+            remote.get(from, to, &|name, done, all| progress.show(name, done, all))
         })
     }
 
@@ -133,25 +133,25 @@ impl Bar {
     fn new() -> Self {
         let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
         Self(std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(0);
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
+            let progress = ProgressBar::new(0);
+            progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            progress
         }))
     }
 
     fn show(&self, name: &str, done: u64, all: u64) {
-        if let Some(bar) = &self.0 {
-            bar.set_message(name.to_owned());
-            bar.set_length(all);
-            bar.set_position(done);
+        if let Some(progress) = &self.0 {
+            progress.set_message(name.to_owned());
+            progress.set_length(all);
+            progress.set_position(done);
         }
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
+        if let Some(progress) = &self.0 {
+            progress.finish_and_clear();
         }
     }
 }

@@ -274,7 +274,7 @@ impl<W: Write> Service<W> {
 
 fn is_readable(input: &impl AsFd) -> io::Result<bool> {
     let limit = Timespec {
-        tv_sec: SILENCE.as_secs().cast_signed(),
+        tv_sec: SILENCE.as_secs() as i64,
         tv_nsec: 0,
     };
     loop {

@@ -67,10 +67,13 @@ pub struct SiteReport {
     pub notices: Vec<String>,
 }
 
+/// What goes to a site: two queues, as its connection wants them.
+type Commands = (mpsc::UnboundedSender<Vec<u8>>, mpsc::UnboundedSender<Vec<u8>>);
+
 struct Doctor {
     sites: Vec<SiteReport>,
     crossings: Crossings,
-    commands: Vec<(mpsc::UnboundedSender<Vec<u8>>, mpsc::UnboundedSender<Vec<u8>>)>,
+    commands: Vec<Commands>,
     began: Instant,
     closed: Vec<bool>,
     asked: Vec<(Instant, u64)>,
@@ -100,7 +103,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
             shared: Arc::clone(&shared),
             events: sender.clone(),
             leaving: seen.clone(),
-            lost: tokio::sync::watch::channel(false).1,
+            lost: watch::channel(false).1,
             gateway: crossings.open(number),
             last: rest,
         };

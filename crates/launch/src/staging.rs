@@ -57,10 +57,9 @@ pub(crate) fn find_program(program: &str, directory: &Path, architecture: &str) 
 /// Shared libraries of a program that a site lacks, as files at home. The site is asked only about those that not every system has.
 pub(crate) async fn lacking(access: &Access, subjob: &Subjob, program: &Path) -> Result<Vec<PathBuf>, Failure> {
     let file = program.to_owned();
-    let wanted = match tokio::task::spawn_blocking(move || elf::closure(&file)).await {
-        Ok(Ok(wanted)) => wanted,
+    let Ok(Ok(wanted)) = tokio::task::spawn_blocking(move || elf::closure(&file)).await else {
         // Whatever cannot be read as a program is for the site to judge.
-        Ok(Err(_)) | Err(_) => return Ok(Vec::new()),
+        return Ok(Vec::new());
     };
     if wanted.is_empty() {
         return Ok(Vec::new());

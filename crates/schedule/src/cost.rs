@@ -4,10 +4,13 @@
 //! A long message passes in pieces. The first piece takes the *depth*; each further one what the busiest process or link needs for
 //! one, the *interval*. The whole takes depth + (pieces − 1) × interval.
 
+mod load;
+
 use crate::Network;
 use crate::form::{Form, Part};
 use crate::routes::Ways;
 use isthmus_topology::{Level, Link};
+use load::Load;
 use std::ops::Range;
 
 /// A named part of a cost.
@@ -468,56 +471,6 @@ impl<'a> Council<'a> {
             members.min(2)
         };
         (0..all).flat_map(move |a| (0..all).filter(move |&b| a != b).map(move |b| (a, b)))
-    }
-}
-
-/// What items of so many bytes on their ways through others are for members and links.
-struct Load<'a> {
-    council: &'a Council<'a>,
-    bytes: u64,
-    /// Until the last member has the last item, but for what the members are busy.
-    depth: u64,
-    /// Sending and receiving, by member.
-    processes: Vec<u64>,
-    /// Gaps, by sender and receiver.
-    links: Vec<u64>,
-    /// The longest gap of one message.
-    gap: u64,
-}
-
-impl<'a> Load<'a> {
-    fn new(council: &'a Council<'a>, bytes: u64) -> Self {
-        let k = council.members as usize;
-        Self {
-            council,
-            bytes,
-            depth: 0,
-            processes: vec![0; k],
-            links: vec![0; k * k],
-            gap: 0,
-        }
-    }
-
-    /// A member that has an item hands it on.
-    fn spread(&mut self, ways: &Ways, item: u32, by: u32, since: u64) {
-        for to in ways.after(item, by) {
-            let link = self.council.link(by, to);
-            let gap = link.gap.at(self.bytes);
-            let (send, receive) = (link.send.at(self.bytes), link.receive.at(self.bytes));
-            self.processes[by as usize] += send;
-            self.processes[to as usize] += receive;
-            self.links[(by * self.council.members + to) as usize] += gap;
-            self.gap = self.gap.max(gap);
-            let begin = if item == by { since } else { since.saturating_add(send) };
-            let arrival = begin.saturating_add(gap).saturating_add(link.latency);
-            let there = arrival.saturating_add(if ways.after(item, to).next().is_some() {
-                receive
-            } else {
-                0
-            });
-            self.depth = self.depth.max(arrival);
-            self.spread(ways, item, to, there);
-        }
     }
 }
 

@@ -184,7 +184,7 @@ impl Vendor {
     }
 
     /// Whether all processes of the job say yes. Collective over it.
-    pub fn all_agree(&mut self, yes: bool) -> Result<bool, VendorError> {
+    pub fn all_agree(&self, yes: bool) -> Result<bool, VendorError> {
         let mine = OwnMemory::with(&i32::from(yes).to_ne_bytes());
         let all = OwnMemory::with(&[0; 4]);
         let minimum = Collective::Allreduce {

@@ -44,18 +44,18 @@ type Operation = (String, String);
 
 pub(crate) fn generate(spec: &Spec) -> Result<String> {
     let operations = operations()?;
-    let files: BTreeSet<&str> = operations.iter().map(|(_, file)| file.as_str()).collect();
-    let files: Vec<&str> = files.into_iter().collect();
-    let mut out = HEAD.replace("OPERATION_FILES", &files.join(", "));
+    let (mut files, mut bodies) = (BTreeSet::new(), String::new());
     for function in &spec.functions {
         let Some((form, name)) = form_of(function) else {
             continue;
         };
         if let Some((_, file)) = operations.iter().find(|(operation, _)| *operation == name) {
-            body(&mut out, function, form, &format!("{file}::{name}"))?;
+            files.insert(file.as_str());
+            body(&mut bodies, function, form, &format!("{file}::{name}"))?;
         }
     }
-    Ok(out)
+    let files: Vec<&str> = files.into_iter().collect();
+    Ok(HEAD.replace("OPERATION_FILES", &files.join(", ")) + &bodies)
 }
 
 /// The operations found in the sources.

@@ -301,4 +301,20 @@ pub const SETTINGS: &[Setting] = &[
         scope: "launcher",
         help: "whether isthmus doctor looks at the sites after a start that failed",
     },
+    Setting {
+        name: "ISTHMUS_FILES",
+        unit: "path",
+        default: "none",
+        reason: "set where a job brings files or takes them back",
+        scope: "internal",
+        help: "directory with the inputs of a job (--input); what --output names is taken back from it",
+    },
+    Setting {
+        name: "ISTHMUS_LOGIN",
+        unit: "command",
+        default: "none",
+        reason: "every place has its own authority",
+        scope: "launcher",
+        help: "command of isthmus login: gets the path of a public key and prints its ssh certificate",
+    },
 ];

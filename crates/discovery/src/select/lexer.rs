@@ -51,8 +51,11 @@ const UNITS: [(&str, Kind, f64); 29] = [
     ("GB/s", Kind::Rate, 8e9),
 ];
 
+/// A token and its place in the text.
+type Placed = (Token, Range<usize>);
+
 /// All tokens with their places.
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, (JobError, Range<usize>)> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, (JobError, Range<usize>)> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {

@@ -2,10 +2,9 @@
 //! What people and other commands want of a running job.
 
 use super::Coordinator;
-use crate::console::{Print, Progress};
+use crate::console::Print;
 use crate::events::JobEvent;
 use crate::question;
-use crate::session::Session;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::Answer;
 use isthmus_wire::control::{Edit, Reply, Request, Standing};

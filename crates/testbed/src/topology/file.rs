@@ -112,7 +112,10 @@ impl SiteText {
             machines: self.machines,
             hosts: self.hosts,
             local,
-            access: self.access.as_deref().map_or_else(|| Ok(Access::default()), str::parse)?,
+            access: self
+                .access
+                .as_deref()
+                .map_or_else(|| Ok(Access::default()), str::parse)?,
         })
     }
 }
