@@ -107,7 +107,7 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(top.path().join(name)).unwrap();
         assert!(read("man1/isthmus.1").contains("isthmus"));
         assert!(read("man1/isthmus-run.1").contains("select"));
-        assert!(read("man1/isthmus-sites-add.1").contains("contact"));
+        assert!(read("man1/isthmus-sites-add.1").contains("How to get there"));
         assert!(read("man7/isthmus-settings.7").contains("ISTHMUS_SSH"));
         assert!(
             !top.path().join("man1/isthmus-agent.1").exists(),

@@ -127,6 +127,9 @@ pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
 /// more than shape and sizes: on trees that hand blocks on, on ways through other sites, on who has what.
 pub fn bytes(call: &Call, network: &Arc<Network>) -> Option<Bytes> {
     use Operation as O;
+    if together::plan(call, network, 0).is_some() {
+        return Some(Bytes::default());
+    }
     let network = in_order(call, network);
     match call.operation {
         O::Barrier => Some(Bytes::default()),

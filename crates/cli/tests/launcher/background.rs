@@ -114,6 +114,14 @@ fn mistakes_are_told_before_the_background() {
 
 #[test]
 fn a_job_outlives_its_terminal() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    if u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1 {
+        eprintln!(
+            "skipped: whoever started this test (nohup?) has it ignore the signal that a terminal sends when it goes"
+        );
+        return;
+    }
     let bench = Bench::new("hangup");
     bench.write(
         "work/wait",
@@ -146,8 +154,7 @@ fn a_job_outlives_its_terminal() {
 fn a_coordinator_that_was_killed_leaves_nothing_listed() {
     let bench = Bench::new("stale");
     let child = bench.command("run -n 1 sleep 1000").spawn().unwrap();
-    bench.await_processes("sleep 1000", 1);
-    assert_eq!(ask(&bench, "ps").lines().len(), 2);
+    await_true("the job in the list", || ask(&bench, "ps").lines().len() == 2);
     signal(child.id(), "KILL");
     finish(child);
     bench.assert_clean();
