@@ -38,7 +38,7 @@ grep -q 'all right' exchange.out || { cat exchange.out exchange.err; fail "the e
 [ "$(grep -c "$messages messages each way" exchange.out)" = 4 ] || { cat exchange.out; fail "not all processes are through"; }
 
 cat >lose.sh <<'EOF'
-isthmus run --env ISTHMUS_AWAY=6 --site home:2 --site b1:2 ./cuts 1 0 lost >lost.out 2>lost.err </dev/null &
+ISTHMUS_LOST_AFTER=90 isthmus run --env ISTHMUS_AWAY=6 --site home:2 --site b1:2 ./cuts 1 0 lost >lost.out 2>lost.err </dev/null &
 job=$!
 until grep -q ready lost.out; do
     kill -0 $job 2>/dev/null || exit 1

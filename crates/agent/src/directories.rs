@@ -8,7 +8,7 @@
 //!                                                   /...     doorbells
 //! ```
 //! Each is readable by its user only, has an unguessable name and holds a locked file `lock` as long as its
-//! agent lives. An agent that starts removes those whose lock is free: their agent was killed.
+//! agent lives. An agent that starts or ends removes those whose lock is free: their agent, or coordinator, was killed.
 
 use isthmus_stage::guarded::{Guarded, sweep};
 use std::fs;
@@ -24,6 +24,16 @@ const LONGEST: usize = 53;
 pub(crate) struct Directories {
     private: Guarded,
     node: Guarded,
+}
+
+impl Drop for Directories {
+    fn drop(&mut self) {
+        // A coordinator on this machine that was killed has left the one for its connections of ssh.
+        if let Some(base) = self.private.path().parent() {
+            let user = rustix::process::getuid().as_raw();
+            sweep(base, &format!("isthmus-{user}-"), user);
+        }
+    }
 }
 
 impl Directories {

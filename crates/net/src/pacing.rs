@@ -46,6 +46,10 @@ pub(crate) fn limit(socket: &OwnedFd, rate: u64) -> bool {
     result == 0
 }
 
+/// Bytes that a connection sends before it asks for BBR: more than [`probe`](crate::reactor) sends for measuring. The meter takes the gaps
+/// between arrivals for the pace of the link, and a young BBR sends at a pace of its own.
+pub(crate) const MEASURING: u64 = 2 << 20;
+
 /// Asks for the congestion control that suits long fat links; false where it is not to be had.
 pub(crate) fn control(socket: &OwnedFd) -> bool {
     rustix::net::sockopt::set_tcp_congestion(socket, "bbr").is_ok()

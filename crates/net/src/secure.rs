@@ -92,6 +92,8 @@ pub(crate) struct Secure {
     /// Encrypted bytes that the socket did not take, from `sent` on.
     pending: Vec<u8>,
     sent: usize,
+    /// Bytes to go until the congestion control may smooth what the rate is measured by.
+    measuring: u64,
     pub(crate) open: bool,
     /// The peer will send no more.
     pub(crate) ended: bool,
@@ -113,15 +115,15 @@ impl Secure {
     }
 
     fn new(socket: OwnedFd, session: Session) -> Self {
-        // Where they are not to be had, rates are lower.
+        // Where it is not to be had, rates are lower.
         let _ = pacing::pace(&socket);
-        let _ = pacing::control(&socket);
         Self {
             socket,
             session,
             tail: Vec::new(),
             pending: Vec::new(),
             sent: 0,
+            measuring: pacing::MEASURING,
             open: false,
             ended: false,
         }
@@ -302,6 +304,13 @@ impl Secure {
             n = socket::send(&self.socket, bytes, &[])?.unwrap_or(0);
         }
         self.pending.extend_from_slice(&bytes[n..]);
+        if self.measuring > 0 {
+            self.measuring = self.measuring.saturating_sub(bytes.len() as u64);
+            if self.measuring == 0 {
+                // Where it is not to be had, rates are lower.
+                let _ = pacing::control(&self.socket);
+            }
+        }
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A directory younger than this may not have its lock yet.
+/// A directory that has not got its name yet is given so long for that.
 const SETTLING: Duration = Duration::from_secs(60);
 
 /// A private directory; removed when dropped.
@@ -35,19 +35,22 @@ impl Guarded {
         &self.path
     }
 
-    /// One below `base`; its name begins with `prefix` and cannot be guessed.
+    /// One below `base`; its name begins with `prefix` and cannot be guessed. It gets that name with its lock held, so whoever sees it
+    /// with a free lock knows that its owner is gone.
     pub fn create(base: &Path, prefix: &str) -> io::Result<Self> {
-        let path = base.join(format!("{prefix}{}", hex(&random::<16>()?)));
+        let name = format!("{prefix}{}", hex(&random::<16>()?));
+        let (path, unnamed) = (base.join(&name), base.join(format!(".{name}")));
         fs::DirBuilder::new()
             .mode(0o700)
-            .create(&path)
+            .create(&unnamed)
             .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
         let lock = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(path.join("lock"))?;
+            .open(unnamed.join("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        fs::rename(&unnamed, &path)?;
         Ok(Self { path, _lock: lock })
     }
 }
@@ -69,25 +72,24 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
 pub fn sweep(base: &Path, prefix: &str, user: u32) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)) && is_abandoned(&entry, user) {
+        let name = entry.file_name();
+        let name = name.to_str().unwrap_or_default();
+        let unnamed = name.strip_prefix('.');
+        if unnamed.unwrap_or(name).starts_with(prefix) && is_abandoned(&entry, unnamed.is_some(), user) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-fn is_abandoned(entry: &fs::DirEntry, user: u32) -> bool {
+fn is_abandoned(entry: &fs::DirEntry, unnamed: bool, user: u32) -> bool {
     let Ok(metadata) = fs::symlink_metadata(entry.path()) else {
         return false;
     };
     if !metadata.is_dir() || metadata.uid() != user {
         return false;
     }
-    if metadata
-        .modified()
-        .ok()
-        .and_then(|m| m.elapsed().ok())
-        .is_none_or(|age| age < SETTLING)
-    {
+    let age = metadata.modified().ok().and_then(|m| m.elapsed().ok());
+    if unnamed && age.is_none_or(|age| age < SETTLING) {
         return false;
     }
     match fs::OpenOptions::new().write(true).open(entry.path().join("lock")) {
