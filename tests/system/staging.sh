@@ -32,6 +32,9 @@ stage() {
 # Whoever serves ssh at a site is killed twice while the file is on its way.
 stage first & job=$!
 for cut in 1 2; do
+    for host in b1 c1 d1; do
+        ssh -o ControlPath=none $host 'n=0; until pgrep -f "isthmus-[0-9a-f]* service" >there || [ $n -ge 80 ]; do n=$((n + 1)); sleep 0.1; done; rm there'
+    done
     sleep "$CUT"
     for host in b1 c1 d1; do
         ssh -o ControlPath=none $host 'for p in $(pgrep -f "isthmus-[0-9a-f]* service"); do kill -KILL $p; done' || true
@@ -52,7 +55,7 @@ isthmus cache limit 1MiB b1
 isthmus cache clear c1
 isthmus cache list --json b1 c1 >cleared.json
 S
-CUT=${ISTHMUS_STAGE_CUT:-4} isthmus-testbed run --sites 4x1 --rtt 20ms --rate "$rate" -- sh run.sh >run.out 2>&1 ||
+CUT=${ISTHMUS_STAGE_CUT:-2} isthmus-testbed run --sites 4x1 --rtt 20ms --rate "$rate" -- sh run.sh >run.out 2>&1 ||
     { cat run.out ./*.err; fail "the jobs"; }
 
 for job in first second; do

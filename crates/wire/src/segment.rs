@@ -220,6 +220,8 @@ impl Hello {
     pub fn decode(head: &Segment, body: &[u8]) -> Option<Self> {
         if head.kind != Kind::Hello
             || head.token != VERSION
+            || head.queue != 0
+            || head.position != 0
             || head.length as usize != body.len()
             || body.len() % 16 != 0
         {
