@@ -55,12 +55,12 @@ isthmus cache limit 1MiB b1
 isthmus cache clear c1
 isthmus cache list --json b1 c1 >cleared.json
 S
-CUT=${ISTHMUS_STAGE_CUT:-2} isthmus-testbed run --sites 4x1 --rtt 20ms --rate "$rate" -- sh run.sh >run.out 2>&1 ||
+CUT=${ISTHMUS_STAGE_CUT:-1} isthmus-testbed run --sites 4x1 --rtt 20ms --rate "$rate" -- sh run.sh >run.out 2>&1 ||
     { cat run.out ./*.err; fail "the jobs"; }
 
 for job in first second; do
     for site in b1 c1 d1; do
-        [ "$(cat $job/$site/sum)" = "$sum" ] || fail "$job: the input is damaged at $site"
+        [ "$(cat $job/$site/sum)" = "$sum" ] || { cat $job.err; fail "$job: the input is damaged at $site"; }
         [ "$(sed -n 3p $job/$site/small)" = "from b1" ] || fail "$job: $(cat $job/$site/small)"
         cmp -s $job/$site/out/deep/small $job/$site/small && fail "$job: the copy was made before"
         [ -e $job/$site/out/passwd ] && fail "a link out of the directory was followed"
