@@ -35,6 +35,21 @@ pub fn beside(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.isthmus-{}", std::process::id()))
 }
 
+/// Opens a file that arrives by pieces, or makes it: of its whole size, for its owner alone, and never through a link.
+pub(crate) fn with_room(path: &Path, size: u64) -> Result<fs::File, StageError> {
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
+        .open(path)
+        .map_err(failed("create", path))?;
+    file.set_len(size).map_err(failed("make room in", path))?;
+    Ok(file)
+}
+
 /// A file that arrives by pieces beside the place where it shall be. What an earlier attempt left is used; an attempt that
 /// fails leaves what it has, so that a later one goes on from there.
 #[derive(Debug)]
@@ -57,16 +72,7 @@ impl Arriving {
         }
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let part = target.with_file_name(format!(".{name}.{}.part", &content::hex(&manifest.hash)[..16]));
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
-            .open(&part)
-            .map_err(failed("create", &part))?;
-        file.set_len(manifest.size).map_err(failed("make room in", &part))?;
+        let file = with_room(&part, manifest.size)?;
         let here = |n: &u32| read_piece(&file, *n).is_ok_and(|bytes| content::is_piece(&manifest, *n, &bytes));
         let count = u32::try_from(manifest.pieces.len()).unwrap_or(u32::MAX);
         let missing = (0..count).filter(|n| !here(n)).collect();

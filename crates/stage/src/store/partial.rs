@@ -5,7 +5,7 @@ use super::{StageError, Store, failed};
 use crate::content::{self, hex};
 use isthmus_wire::service::{Manifest, PIECE};
 use std::fs;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Such a file. Several may write the same one: a piece is verified before it is written, so they write the same.
@@ -30,16 +30,7 @@ impl Partial {
         if !begun {
             store.make_room(manifest.size)?;
         }
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
-            .open(&path)
-            .map_err(failed("create", &path))?;
-        file.set_len(manifest.size).map_err(failed("make room in", &path))?;
+        let file = crate::local::with_room(&path, manifest.size)?;
         let missing = vec![true; manifest.pieces.len()];
         let mut partial = Self {
             store: store.clone(),
