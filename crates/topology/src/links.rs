@@ -131,7 +131,7 @@ impl Link {
     /// The memory of a node: short messages are copied in by the sender and out by the receiver, longer ones are copied by the receiver alone,
     /// where the sender has them. So copying is work of processes, which share processors; the gap is what the memory itself can do.
     ///
-    /// From `isthmus-bench local` on two processors of 2 GHz: half round trips of 8 B, 1 KiB and 16 KiB take 0.2, 0.3 and 1.9 µs, those of 1 and
+    /// From a ping-pong of two processes on a machine of two processors: half round trips of 8 B, 1 KiB and 16 KiB take 0.2, 0.3 and 1.9 µs, those of 1 and
     /// 4 MiB 131 and 487 µs. The rate of the memory is the usual one of servers with several channels.
     fn of_memory() -> Self {
         let (short, copied, told) = (60, 900, 1_000);
