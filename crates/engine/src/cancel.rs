@@ -28,15 +28,15 @@ impl Engine {
         if self.state.withdraw(index) || self.withdraw_send(index) {
             self.state.requests.slot_mut(index).completion.cancelled = true;
             self.state.finish(index);
-        } else if let Some(peer) = self.recallable(index) {
-            self.recall(index, peer);
+        } else if let Some((peer, context)) = self.recallable(index) {
+            self.recall(index, peer, context);
         }
         self.work();
     }
 
     /// Cancels a send that has no request: gives it one, which completes as cancelled or not.
     pub fn cancel_sent(&mut self, sent: Sent) -> Request {
-        let Sent { peer, token } = sent;
+        let Sent { peer, context, token } = sent;
         let index = self.state.requests.insert(Task::Nothing);
         let request = self.state.requests.name(index);
         if peer == self.state.me {
@@ -48,7 +48,7 @@ impl Engine {
         } else {
             self.state.requests.slot_mut(index).task = Task::Recall(peer);
             self.state.recalls.insert(token, index);
-            self.control(peer, Header::control(Kind::Cancel, token, 0, 0));
+            self.control(peer, question(token, context));
         }
         self.work();
         request
@@ -96,18 +96,20 @@ impl Engine {
         true
     }
 
-    /// Whom to ask for the message of this request.
-    fn recallable(&self, index: u32) -> Option<Peer> {
+    /// Whom to ask for the message of this request, and its context.
+    fn recallable(&self, index: u32) -> Option<(Peer, u32)> {
         let slot = self.state.requests.slot(index);
-        let peer = match &slot.task {
-            Task::Send(task) if task.stage == SendStage::Waiting && task.parts.is_none() && !task.recalled => task.peer,
-            Task::Nothing if slot.done => slot.sent_to,
+        let (peer, context) = match &slot.task {
+            Task::Send(task) if task.stage == SendStage::Waiting && task.parts.is_none() && !task.recalled => {
+                (task.peer, task.header.context)
+            }
+            Task::Nothing if slot.done => (slot.sent_to, slot.sent_in),
             _ => return None,
         };
-        (peer != NONE && peer != self.state.me && !self.state.peers[peer as usize].lost).then_some(peer)
+        (peer != NONE && peer != self.state.me && !self.state.peers[peer as usize].lost).then_some((peer, context))
     }
 
-    fn recall(&mut self, index: u32, peer: Peer) {
+    fn recall(&mut self, index: u32, peer: Peer, context: u32) {
         let token = self.state.requests.token(index);
         let slot = self.state.requests.slot_mut(index);
         slot.done = false;
@@ -115,7 +117,7 @@ impl Engine {
             Task::Send(task) => task.recalled = true,
             other => *other = Task::Recall(peer),
         }
-        self.control(peer, Header::control(Kind::Cancel, token, 0, 0));
+        self.control(peer, question(token, context));
     }
 }
 
@@ -157,6 +159,11 @@ impl State {
         slot.completion.cancelled = thrown;
         self.finish(index);
     }
+}
+
+/// Transports that treat some contexts otherwise than others must not let it overtake the message.
+fn question(token: u64, context: u32) -> Header {
+    Header::control(Kind::Cancel, token, context.into(), 0)
 }
 
 impl Content {

@@ -34,6 +34,7 @@ impl Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sent {
     pub(crate) peer: Peer,
+    pub(crate) context: u32,
     /// Names it to its receiver; no request has such a token.
     pub(crate) token: u64,
 }

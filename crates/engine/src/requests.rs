@@ -115,6 +115,8 @@ pub(crate) struct Slot {
     pub(crate) step: u32,
     /// Whom an eager message went to, or [`NONE`].
     pub(crate) sent_to: Peer,
+    /// Context of that message.
+    pub(crate) sent_in: u32,
     pub(crate) completion: Completion,
     pub(crate) task: Task,
 }
@@ -142,10 +144,19 @@ impl Requests {
             owner: NONE,
             step: 0,
             sent_to: NONE,
+            sent_in: 0,
             completion,
             task,
         });
         (self.slots.len() - 1) as u32
+    }
+
+    /// An eager message has left whole.
+    #[inline]
+    pub(crate) fn left(&mut self, index: u32, to: Peer, context: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.sent_to = to;
+        slot.sent_in = context;
     }
 
     /// A request without a task becomes a send.

@@ -83,6 +83,7 @@ impl Engine {
         let sent = self.send_with_token(channel, to, tag, data, token);
         sent.then(|| Sent {
             peer: channel.members.peer(to),
+            context: channel.context,
             token,
         })
     }
@@ -124,7 +125,7 @@ impl Engine {
         // So that the message can be asked back.
         outbound.header.token = self.state.requests.token(index);
         if self.try_send(&mut outbound) {
-            self.state.requests.slot_mut(index).sent_to = peer;
+            self.state.requests.left(index, peer, outbound.header.context);
             self.state.finish(index);
         } else if self.state.peers[peer as usize].lost {
             let error = self.state.lost_error(peer);
@@ -319,7 +320,7 @@ impl Engine {
                 peer.account.sent(if kind == Kind::Rts { 0 } else { length });
                 task.stage = SendStage::Waiting;
                 if kind == Kind::Eager {
-                    self.state.requests.slot_mut(index).sent_to = peer_of;
+                    self.state.requests.left(index, peer_of, header.context);
                     First::Done
                 } else {
                     First::Waiting

@@ -78,9 +78,11 @@ impl WideTransport {
         self.handle.link.connections()
     }
 
-    /// The queue of a frame. Frames that name requests only have no order and no context.
+    /// The queue of a frame. Frames that name requests only have no order and no context, but for the one that must find its
+    /// message there.
     fn queue(&mut self, header: &Header) -> u8 {
-        if self.queues.is_empty() || !matches!(header.kind, Kind::Eager | Kind::EagerSync | Kind::Rts) {
+        let ordered = matches!(header.kind, Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Cancel);
+        if self.queues.is_empty() || !ordered {
             return 0;
         }
         let queue = self.queues.get(&header.context).copied().unwrap_or(0);

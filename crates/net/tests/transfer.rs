@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use isthmus_net::Reach;
-use isthmus_transport::SendError;
+use isthmus_transport::{Class, SendError, Tuning};
 use isthmus_wire::frame::{Header, Kind};
 
 const WAYS: [Reach; 2] = [Reach::Tcp, Reach::Tls];
@@ -39,6 +39,30 @@ fn frames_arrive_once_whole_and_in_order() {
         }
         close(all);
     }
+}
+
+#[test]
+fn a_question_about_a_message_stays_behind_it() {
+    let mut all = job(2, Reach::Tls);
+    let (bulk, length) = (7, 30_000);
+    let tuning = Tuning {
+        class: Class::Bulk,
+        ..Tuning::default()
+    };
+    all[0].transport.tune(&[bulk], tuning);
+    for token in 1..=40 {
+        let header = Header::new(Kind::Eager, bulk, 0, 1, length, token);
+        all[0].send_frame(1, &header, &pattern(length as usize, 0));
+        all[0].send_frame(1, &Header::control(Kind::Cancel, token, bulk.into(), 0), &[]);
+    }
+    until(&mut all, "40 messages and questions", |all| {
+        all[1].sink.frames.len() == 80
+    });
+    let seen: Vec<_> = all[1].sink.frames.iter().map(|(_, h, _)| (h.token, h.kind)).collect();
+    for (pair, token) in seen.chunks(2).zip(1..) {
+        assert_eq!(pair, [(token, Kind::Eager), (token, Kind::Cancel)]);
+    }
+    close(all);
 }
 
 #[test]

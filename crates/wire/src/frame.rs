@@ -30,7 +30,7 @@ pub const HEADER_BYTES: usize = 32;
 /// | Data | fragment | bytes of the fragment | receiver's request | offset of the fragment in the packed message |
 /// | Ack | – | 0 | sender's request | – |
 /// | Pulled | – | bytes taken | sender's request | – |
-/// | Cancel | – | 0 | sender's request, as in the message's first frame | – |
+/// | Cancel | – | 0 | sender's request, as in the message's first frame | context of the message, behind which it must stay |
 /// | CancelReply | – | 1 if the message was thrown away, 0 if it had matched | sender's request | – |
 /// | Probe | bytes without meaning | how many | see [`Probe`] | [`Probe`] |
 /// | Credit | – | cost of the messages that no longer wait at the receiver | 0 | – |

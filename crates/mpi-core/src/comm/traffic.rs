@@ -69,7 +69,7 @@ fn tuning(hints: &Info) -> TrafficTuning {
         class: value(KEYS[0]).and_then(class).unwrap_or_default(),
         rate: value(KEYS[1]).and_then(rate),
         streams: value(KEYS[2]).and_then(streams),
-        compress: value(KEYS[3]).map(|text| text == "true"),
+        compress: (value(KEYS[3]) == Some("false")).then_some(false),
     }
 }
 
@@ -91,6 +91,17 @@ impl Comm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn defaults_ask_for_nothing() {
+        let mut hints = Info::default();
+        for (key, value) in [("isthmus_class", "normal"), ("isthmus_compress", "true")] {
+            hints.set(key, value).unwrap();
+        }
+        assert_eq!(tuning(&hints), TrafficTuning::default());
+        hints.set("isthmus_compress", "false").unwrap();
+        assert_ne!(tuning(&hints), TrafficTuning::default());
+    }
 
     #[test]
     fn values_that_make_sense() {

@@ -108,8 +108,12 @@ impl Process {
     /// Sends, polling while there is no room.
     pub(crate) fn send(&mut self, peer: Peer, payload: &[u8], tag: i32) {
         let header = Header::new(Kind::Eager, 0, 0, tag, payload.len() as u64, 0);
+        self.send_frame(peer, &header, payload);
+    }
+
+    pub(crate) fn send_frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
         let end = Instant::now() + PATIENCE;
-        while let Err(e) = self.transport.send(peer, &header, payload) {
+        while let Err(e) = self.transport.send(peer, header, payload) {
             assert_eq!(e, isthmus_transport::SendError::WouldBlock);
             assert!(Instant::now() < end, "no room for a minute");
             self.poll();
