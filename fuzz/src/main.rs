@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 mod mutate;
+mod service;
 mod targets;
 
 use mutate::Mutator;

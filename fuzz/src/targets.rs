@@ -2,6 +2,7 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
+use crate::service;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
@@ -109,6 +110,31 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "rsl",
         run: rsl,
         corpus: rsl_texts,
+    },
+    Target {
+        name: "service",
+        run: service::service,
+        corpus: service::service_bodies,
+    },
+    Target {
+        name: "control",
+        run: service::control,
+        corpus: service::control_bodies,
+    },
+    Target {
+        name: "discovery",
+        run: isthmus_discovery::fuzz,
+        corpus: service::discovery_texts,
+    },
+    Target {
+        name: "stage",
+        run: isthmus_stage::fuzz,
+        corpus: service::staged_files,
+    },
+    Target {
+        name: "sites",
+        run: service::sites,
+        corpus: service::site_texts,
     },
     Target {
         name: "form",
@@ -393,6 +419,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
             ..Allocation::new(Scheduler::Slurm)
         }),
         vendor: "mpiexec".to_owned(),
+        files: "/jobs/files".to_owned(),
     };
     let places = PlaceTable {
         subjobs: vec![Subjob {
@@ -698,7 +725,7 @@ fn form(bytes: &[u8]) {
 }
 
 /// The body of the first message of a stream.
-fn unframed(stream: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn unframed(stream: &[u8]) -> Option<Vec<u8>> {
     let mut deframer = Deframer::default();
     deframer.feed(stream);
     deframer.next_body().ok().flatten()

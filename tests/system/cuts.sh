@@ -16,8 +16,7 @@ fi
 cat >hurt.sh <<'EOF'
 messages=$1 spread=$2
 shift 2
-# The launcher must be as patient as the processes.
-ISTHMUS_LOST_AFTER=90 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >exchange.out 2>exchange.err </dev/null &
+isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >exchange.out 2>exchange.err </dev/null &
 job=$!
 until grep -q begun exchange.out; do
     kill -0 $job 2>/dev/null || exit 1
@@ -38,7 +37,8 @@ grep -q 'all right' exchange.out || { cat exchange.out exchange.err; fail "the e
 [ "$(grep -c "$messages messages each way" exchange.out)" = 4 ] || { cat exchange.out; fail "not all processes are through"; }
 
 cat >lose.sh <<'EOF'
-ISTHMUS_LOST_AFTER=90 isthmus run --env ISTHMUS_AWAY=6 --site home:2 --site b1:2 ./cuts 1 0 lost >lost.out 2>lost.err </dev/null &
+# The processes are told before the launcher ends the job.
+isthmus run --env ISTHMUS_AWAY=6 --site home:2 --site b1:2 ./cuts 1 0 lost >lost.out 2>lost.err </dev/null &
 job=$!
 until grep -q ready lost.out; do
     kill -0 $job 2>/dev/null || exit 1

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Whatever dies, whenever: 15 s later nothing of the job runs anywhere, the exit status is right and one message names the cause.
-# A site that is cut off for 5 s loses nothing. The row of a scheduler's node is in tests/schedulers/together.sh.
+# A site that is cut off for 5 s loses nothing, nor does one that is cut off for 30 s; the user is told after 9 s. How long sites may be away
+# is the user's choice: 9 s where it says that everything has ended 15 s later. The row of a scheduler's node is in tests/schedulers/together.sh.
 # usage: kills.sh [all]   (without: a short selection)
 whole=$1
 . "$(dirname "$0")/common.sh"
@@ -54,6 +55,7 @@ kill_agent() { ssh b1 kill -KILL "$(agent)"; }
 kill_coordinator() { kill -KILL $job; }
 kill_connection() { ssh b1 "kill -KILL \$(ps -o ppid= -p $(agent))"; }
 cut_short() { isthmus-testbed cut a b; sleep 5; isthmus-testbed restore a b; }
+cut_long() { isthmus-testbed cut a b; sleep 30; isthmus-testbed restore a b; }
 cut_off() { isthmus-testbed cut a b; }
 
 # row VICTIM STATUS PATTERN PHASE...
@@ -63,8 +65,9 @@ row() {
     for phase in "$@"; do
         name="$victim $phase"
         nap=600
-        [ $victim = cut_short ] && nap=12
-        isthmus run --site home:2 --site b1:2 "$prog" "$phase" $nap >out 2>err </dev/null &
+        away=9
+        case $victim in cut_short) nap=12 ;; cut_long) nap=60 away=60 ;; esac
+        ISTHMUS_AWAY=$away isthmus run --site home:2 --site b1:2 "$prog" "$phase" $nap >out 2>err </dev/null &
         job=$!
         for _ in $(seq 600); do grep -q waiting out && break; kill -0 $job 2>/dev/null || break; sleep 0.1; done
         grep -q waiting out || complain "the job did not start: $(cat out err)"
@@ -83,8 +86,12 @@ row() {
             [ "$(grep -c 'error:' err)" = 1 ] || complain "$(grep -c 'error:' err) messages"
             grep 'error:' err | head -n 1 | grep -qE "$pattern" || complain "the message is not like '$pattern': $(cat err)"
             [ $took -le 11 ] || complain "the message took $took s"
-        elif [ $victim = cut_short ]; then
+        elif [ $victim = cut_short ] || [ $victim = cut_long ]; then
             grep -q 'error:' err && complain "$(cat err)"
+            if [ $victim = cut_long ]; then
+                grep -q "site 'b1': nothing has been heard from its agent for 9 s" err || complain "the cut was not told: $(cat err)"
+                grep -q "site 'b1': its agent is heard again" err || complain "its end was not told: $(cat err)"
+            fi
         fi
         if [ $victim = cut_off ]; then
             sleep $((15 - took > 0 ? 15 - took : 0))
@@ -94,7 +101,7 @@ row() {
             for _ in $(seq 30); do
                 left=$(processes)
                 [ -z "$left" ] && break
-                [ $(($(date +%s) - began)) -ge 15 ] && [ $victim != cut_short ] && break
+                [ $(($(date +%s) - began)) -ge 15 ] && [ "${victim#cut_}" = "$victim" ] && break
                 sleep 0.5
             done
         fi
@@ -110,6 +117,7 @@ if [ "$1" = all ]; then
     row kill_coordinator 137 '' $all
     row kill_connection 1 "site 'b1': the connection to its agent was lost" $all
     row cut_short 0 '' $all
+    row cut_long 0 '' $all
     row cut_off 1 "site 'b1': .*(nothing was heard|lost)" $all
 else
     row kill_rank 137 "rank 3 .*signal 9" before
@@ -117,6 +125,7 @@ else
     row kill_coordinator 137 '' running
     row kill_connection 1 "site 'b1': the connection to its agent was lost" ending
     row cut_short 0 '' running
+    row cut_long 0 '' running
     row cut_off 1 "site 'b1': .*(nothing was heard|lost)" running
 fi
 exit $bad

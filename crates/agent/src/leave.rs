@@ -57,6 +57,10 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
         // A subjob that was refused half-way may have begun to start processes.
         fork::kill_strays();
     }
+    // The lease of what the processes have left begins now.
+    if let Some(workspace) = agent.workspace.take() {
+        workspace.renew();
+    }
     if end == End::Told {
         agent.outbox.send(&FromAgent::Gone);
     }

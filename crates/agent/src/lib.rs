@@ -30,6 +30,7 @@ use batch::{Batch, StagedFile};
 use event::Event;
 use gateway::Gateway;
 use isthmus_stage::store::{Incoming, Store};
+use isthmus_stage::workspace::Workspace;
 use isthmus_wire::gateway::FromGateway;
 use isthmus_wire::grid::{FileState, FromAgent, Hash, Start, ToAgent};
 use link::Outbox;
@@ -121,6 +122,7 @@ where
         batch: None,
         silence: SILENCE,
         gateway: None,
+        workspace: None,
     };
     let end = agent.work().await;
     leave::leave(agent, end, writing).await;
@@ -161,6 +163,8 @@ struct Agent {
     /// How long the coordinator may be silent.
     silence: Duration,
     gateway: Option<Gateway>,
+    /// The directory of the subjob's files, which stays as long as we do.
+    workspace: Option<Workspace>,
 }
 
 impl Agent {
@@ -281,6 +285,9 @@ impl Agent {
     fn start(&mut self, start: &Start) -> Result<(), Refusal> {
         if start.silence > 0 {
             self.silence = Duration::from_secs(u64::from(start.silence));
+        }
+        if !start.files.is_empty() {
+            self.workspace = Workspace::of(std::path::Path::new(&start.files));
         }
         if start.allocation.is_some() {
             let files = self.files.clone();

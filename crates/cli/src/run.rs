@@ -31,8 +31,10 @@ const INTERNAL: [&str; 5] = [
     "ISTHMUS_SSH",
     background::VARIABLE,
 ];
-/// Seconds after which a silent site is taken for lost: a little longer than TCP needs to get over a cut of 5 s.
-const LOST_AFTER: u64 = 9;
+/// Seconds that a site may be out of reach; the processes' own limit is the same.
+const AWAY: u64 = 60;
+/// Seconds that outputs wait at a site for a launcher that is gone.
+const LEASE: u64 = 3600;
 
 /// Run a program on one or several sites as one MPI job
 #[derive(Args, Debug)]
@@ -440,7 +442,8 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         input: input(launch)?,
         output: output(launch)?,
         limit: launch.time.as_deref().map(limit).transpose()?,
-        silence: seconds("ISTHMUS_LOST_AFTER", LOST_AFTER, 1000)?,
+        silence: seconds("ISTHMUS_AWAY", AWAY, 1_000_000)?,
+        lease: seconds("ISTHMUS_LEASE", LEASE, 2_592_000)?,
         session: None,
         links: crate::links::options()?,
         catalogue: reach::catalogue().unwrap_or_default(),
@@ -452,8 +455,8 @@ fn seconds(variable: &str, default: u64, most: u64) -> Result<Duration, JobError
     let Ok(text) = std::env::var(variable) else {
         return Ok(Duration::from_secs(default));
     };
-    match text.parse() {
-        Ok(seconds) if (1..=most).contains(&seconds) => Ok(Duration::from_secs(seconds)),
+    match text.parse::<f64>() {
+        Ok(seconds) if (1.0..=most as f64).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => {
             Err(JobError::new(format!("{variable} is '{text}'"))
                 .hint(format!("give a number of seconds from 1 to {most}")))

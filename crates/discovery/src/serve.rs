@@ -11,24 +11,32 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A service that has heard nothing for so long leaves: the launcher pings while it has nothing to say.
+/// A service that has heard nothing for so long leaves, unless the launcher says otherwise; that pings while it has nothing to say.
 const SILENCE: Duration = Duration::from_secs(120);
-/// The processes of a job whose launcher is gone end within 5 s; then their directory goes.
+/// The processes of a job whose launcher is gone end within 5 s; then their directory goes, unless it has a lease.
 const LINGER: Duration = Duration::from_secs(6);
+/// How often the launcher hears that an answer takes a while.
+const BUSY: Duration = Duration::from_secs(3);
 /// Binaries of other versions that nobody has used for so long are removed.
 const OLD_BINARY: Duration = Duration::from_secs(30 * 86_400);
 
 /// Serves over standard input and output. Returns when the connection ends.
 pub fn serve() -> io::Result<()> {
     let _ = rustix::process::setsid();
-    let (input, output) = (io::stdin().lock(), io::stdout().lock());
+    let input = io::stdin().lock();
     let mut service = Service {
-        output,
+        output: Arc::new(Mutex::new(Output {
+            stream: io::stdout(),
+            busy: false,
+        })),
         cache: None,
         partial: None,
         workspace: None,
+        lease: Duration::ZERO,
+        silence: SILENCE,
         open: None,
     };
     let hello = rustix::system::uname();
@@ -37,11 +45,37 @@ pub fn serve() -> io::Result<()> {
         host: hello.nodename().to_string_lossy().into_owned(),
         architecture: hello.machine().to_string_lossy().into_owned(),
     })?;
+    let output = Arc::clone(&service.output);
+    std::thread::spawn(move || tell_busy(&output));
     let orderly = service.work(input).unwrap_or(false);
-    if service.workspace.is_some() && !orderly {
+    if service.lease.is_zero() && service.workspace.is_some() && !orderly {
         std::thread::sleep(LINGER);
     }
     Ok(())
+}
+
+/// Where answers go. Whoever waits long for one hears that it is under way.
+struct Output<W> {
+    stream: W,
+    busy: bool,
+}
+
+impl<W: Write> Output<W> {
+    fn send(&mut self, answer: &Answer) -> io::Result<()> {
+        self.stream.write_all(&answer.encode())?;
+        self.stream.flush()
+    }
+}
+
+/// Until nobody listens.
+fn tell_busy<W: Write>(output: &Mutex<Output<W>>) {
+    loop {
+        std::thread::sleep(BUSY);
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        if output.busy && output.send(&Answer::Busy).is_err() {
+            return;
+        }
+    }
 }
 
 /// `$XDG_CACHE_HOME/isthmus` or `$HOME/.cache/isthmus`.
@@ -52,10 +86,14 @@ pub fn cache_directory() -> Option<PathBuf> {
 }
 
 struct Service<W> {
-    output: W,
+    output: Arc<Mutex<Output<W>>>,
     cache: Option<(Store, PathBuf)>,
     partial: Option<Partial>,
     workspace: Option<Workspace>,
+    /// How long that stays without us.
+    lease: Duration,
+    /// How long the launcher may say nothing.
+    silence: Duration,
     /// The file that was read last: pieces of one follow each other.
     open: Option<(File, std::fs::File)>,
 }
@@ -69,13 +107,17 @@ impl<W: Write> Service<W> {
             while let Some(body) = deframer.next_body().map_err(io::Error::other)? {
                 let ask = Ask::decode(&body).map_err(io::Error::other)?;
                 if ask == Ask::Leave {
-                    self.workspace = None;
+                    if let Some(workspace) = self.workspace.take() {
+                        workspace.remove();
+                    }
                     self.send(&Answer::Done)?;
                     return Ok(true);
                 }
+                self.set_busy(true);
                 self.handle(ask)?;
+                self.set_busy(false);
             }
-            if !is_readable(&input)? {
+            if !is_readable(&input, self.silence)? {
                 return Ok(false);
             }
             match input.read(&mut buffer) {
@@ -88,8 +130,13 @@ impl<W: Write> Service<W> {
     }
 
     fn send(&mut self, answer: &Answer) -> io::Result<()> {
-        self.output.write_all(&answer.encode())?;
-        self.output.flush()
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.busy = false;
+        output.send(answer)
+    }
+
+    fn set_busy(&self, busy: bool) {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).busy = busy;
     }
 
     fn handle(&mut self, ask: Ask) -> io::Result<()> {
@@ -100,7 +147,15 @@ impl<W: Write> Service<W> {
                 self.partial = None;
                 self.offer(&name, manifest).unwrap_or_else(failed)
             }
-            Ask::Enter => self.enter().unwrap_or_else(failed),
+            Ask::Enter {
+                directory,
+                lease,
+                silence,
+            } => {
+                self.lease = Duration::from_secs(lease.into());
+                self.silence = Duration::from_secs(silence.max(1).into());
+                self.enter(&directory).unwrap_or_else(failed)
+            }
             Ask::Link(placed) => done(self.link(&placed)),
             Ask::MakeDirectory(file) => done(self.make_directory(&file)),
             Ask::List(file) => self.list(&file).unwrap_or_else(failed),
@@ -112,7 +167,13 @@ impl<W: Write> Service<W> {
             Ask::Addresses => Answer::Names(isthmus_net::local_addresses()),
             Ask::Listen => probe::listen().unwrap_or_else(failed),
             Ask::Dial { addresses, port, token } => probe::dial(&addresses, port, &token).unwrap_or_else(failed),
-            Ask::Ping | Ask::Meter(_) | Ask::Leave => Answer::Done,
+            Ask::Ping => {
+                if let Some(workspace) = &self.workspace {
+                    workspace.renew();
+                }
+                Answer::Done
+            }
+            Ask::Meter(_) | Ask::Leave => Answer::Done,
         };
         match &answer {
             Answer::Entries(_) | Answer::Sum(_) if answer.encode().len() > MAX_MESSAGE => {
@@ -126,7 +187,9 @@ impl<W: Write> Service<W> {
         if self.cache.is_none() {
             let cache = cache_directory().ok_or("HOME is not set: there is no place for files")?;
             tidy_binaries(&cache);
-            self.cache = Some((Store::open(&cache).map_err(text)?, cache));
+            let store = Store::open(&cache).map_err(text)?;
+            Workspace::sweep(&cache);
+            self.cache = Some((store, cache));
         }
         self.cache.as_ref().ok_or_else(String::new)
     }
@@ -166,10 +229,19 @@ impl<W: Write> Service<W> {
         self.send(&answer)
     }
 
-    fn enter(&mut self) -> Result<Answer, String> {
-        if self.workspace.is_none() {
-            let (_, cache) = self.store()?;
-            let workspace = Workspace::create(&cache.clone()).map_err(text)?;
+    fn enter(&mut self, directory: &str) -> Result<Answer, String> {
+        if self.workspace.as_ref().is_none_or(|w| w.name() != directory) {
+            let lease = self.lease;
+            let (store, cache) = self.store()?;
+            let workspace = if directory.is_empty() {
+                Workspace::create(cache, lease).map_err(text)?
+            } else {
+                let entered = Workspace::enter(cache, directory).map_err(text)?;
+                entered.ok_or("the directory of the job is there no more")?
+            };
+            for file in workspace.links() {
+                store.keep(&file).map_err(text)?;
+            }
             self.workspace = Some(workspace);
         }
         Ok(Answer::Path(self.workspace()?.path().to_string_lossy().into_owned()))
@@ -250,11 +322,12 @@ impl<W: Write> Service<W> {
     }
 
     fn cached(&mut self, verb: CacheVerb) -> Result<Answer, String> {
-        let (store, _) = self.store()?;
+        let (store, cache) = self.store()?;
         match verb {
             CacheVerb::List => {}
             CacheVerb::Clear => {
                 store.clear();
+                Workspace::remove_left(cache);
             }
             CacheVerb::Limit(limit) => store.set_limit(limit).map_err(text)?,
         }
@@ -265,16 +338,24 @@ impl<W: Write> Service<W> {
             age: held.age.as_secs(),
             used: held.used,
         });
+        // What lost jobs have left is not in the cache, but beside it.
+        let left = Workspace::left(cache).into_iter().map(|left| Cached {
+            name: format!("jobs/{}/files", left.name),
+            hash: [0; 32],
+            size: left.size,
+            age: left.age.as_secs(),
+            used: false,
+        });
         Ok(Answer::Cached {
-            files: files.collect(),
+            files: files.chain(left).collect(),
             limit: store.limit(),
         })
     }
 }
 
-fn is_readable(input: &impl AsFd) -> io::Result<bool> {
+fn is_readable(input: &impl AsFd, limit: Duration) -> io::Result<bool> {
     let limit = Timespec {
-        tv_sec: SILENCE.as_secs() as i64,
+        tv_sec: limit.as_secs() as i64,
         tv_nsec: 0,
     };
     loop {

@@ -43,6 +43,8 @@ pub struct Failure {
     pub hint: String,
     /// The stream ended: what the client says explains it better.
     closed: bool,
+    /// Trying again cannot help.
+    last: bool,
 }
 
 impl Failure {
@@ -51,7 +53,18 @@ impl Failure {
             problem: problem.into(),
             hint: hint.into(),
             closed: false,
+            last: false,
         }
+    }
+
+    /// The same, and trying again cannot help.
+    pub(crate) fn finally(self) -> Self {
+        Self { last: true, ..self }
+    }
+
+    /// Whether trying again cannot help.
+    pub(crate) fn is_final(&self) -> bool {
+        self.last
     }
 
     /// Whether the connection ended, and another one may do better.
@@ -65,6 +78,7 @@ impl Failure {
             problem: "the connection was closed".into(),
             hint: String::new(),
             closed: true,
+            last: false,
         }
     }
 }
@@ -224,8 +238,9 @@ fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) ->
     if !access.terminal {
         command.args(["-o", "BatchMode=yes"]);
     }
-    // Two minutes: after a cut of 30 s TCP may need as long again to try. The coordinator's own patience is shorter.
-    command.args(["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=8"]);
+    // Two minutes at least: after a cut of 30 s TCP may need as long again to try. The coordinator's own patience is shorter.
+    let count = (access.away.as_secs() / 15 + 5).max(8);
+    command.args(["-o", "ServerAliveInterval=15", "-o", &format!("ServerAliveCountMax={count}")]);
     command.args(shared);
     command.args(["--", destination, script]);
     command

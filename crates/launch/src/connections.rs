@@ -22,10 +22,32 @@ struct Connection {
     open: bool,
     /// Ticks since the agent was last heard.
     silent: u32,
+    /// Whether the user knows that it is silent.
+    told: bool,
     /// Whether the agent has to answer: it does so once it has been told to start.
     serving: bool,
     /// Host of the agent, once that is known.
     host: String,
+}
+
+/// Ticks after which silence means something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The user is told.
+    pub(crate) told: u32,
+    /// An agent that has to answer is lost.
+    pub(crate) serving: u32,
+    /// An agent that files are staged to is lost.
+    pub(crate) staging: u32,
+}
+
+/// What silence means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// The user should know.
+    Long,
+    /// The site is lost.
+    Lost,
 }
 
 /// All connections of a job.
@@ -75,6 +97,7 @@ impl Connections {
             lost,
             open: true,
             silent: 0,
+            told: false,
             serving: false,
             host: String::new(),
         });
@@ -99,9 +122,11 @@ impl Connections {
         self.all[connection].subjob
     }
 
-    /// Something was heard.
-    pub(crate) fn hear(&mut self, connection: usize) {
-        self.all[connection].silent = 0;
+    /// Something was heard. How many ticks there was nothing, if that was told.
+    pub(crate) fn hear(&mut self, connection: usize) -> Option<u32> {
+        let connection = &mut self.all[connection];
+        let silent = std::mem::take(&mut connection.silent);
+        std::mem::take(&mut connection.told).then_some(silent)
     }
 
     /// The agent runs, on this host.
@@ -125,21 +150,28 @@ impl Connections {
         &self.all[self.current[subjob]].host
     }
 
-    /// Time passes: connections from which nothing was heard for so many ticks are closed; they are returned. `patient` applies while
-    /// files are staged.
-    pub(crate) fn tick(&mut self, serving: u32, patient: u32) -> Vec<usize> {
-        let mut lost = Vec::new();
+    /// Time passes: what there is to say of connections from which nothing is heard. Lost ones are closed.
+    pub(crate) fn tick(&mut self, limits: Limits) -> Vec<(usize, Silence)> {
+        let mut silent = Vec::new();
         for (number, connection) in self.all.iter_mut().enumerate().filter(|(_, c)| c.open) {
             connection.silent += 1;
-            let limit = if connection.serving { serving } else { patient };
+            let limit = if connection.serving { limits.serving } else { limits.staging };
             let reached = connection.serving || !connection.host.is_empty();
             if reached && connection.silent > limit {
                 connection.open = false;
                 connection.lost.send_replace(true);
-                lost.push(number);
+                silent.push((number, Silence::Lost));
+            } else if connection.serving && connection.silent > limits.told && !connection.told {
+                connection.told = true;
+                silent.push((number, Silence::Long));
             }
         }
-        lost
+        silent
+    }
+
+    /// Whether a subjob's agent was given up because it was silent.
+    pub(crate) fn is_lost(&self, subjob: usize) -> bool {
+        *self.all[self.current[subjob]].lost.borrow()
     }
 
     pub(crate) fn send_on(&self, connection: usize, message: &ToAgent) {

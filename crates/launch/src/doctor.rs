@@ -85,7 +85,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
     let name = format!("doctor-{}", isthmus_stage::content::hex(&credentials::random::<6>()?));
     let crossings = Crossings::new(&name, job, &options)?;
     let shared = Arc::new(Shared {
-        access: Access::new(&options.binary, &options.ssh, options.terminal),
+        access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
         directories: Directories::default(),
         options,
         job: name,

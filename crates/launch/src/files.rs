@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files of a job: what is brought to each subjob's directory before its start, and what is fetched from there after its end.
 //!
-//! The service of a site lives as long as the job, because the directory ends with it.
+//! A service of the site is kept as long as the job lives; the directory outlives it for a while (`workspace.rs`).
 
 use crate::connection::Failure;
 use crate::fetch;
-use crate::service::{Service, out_of_turn};
-use crate::sharing::Access;
+use crate::service::out_of_turn;
+use crate::site::Shared;
 use crate::staging::{self, Staged};
 use crate::transfer::Line;
-use isthmus_job::catalogue::Catalogue;
+use crate::workspace::{Attended, Terms, Workspace};
 use isthmus_job::transfer::{Input, Transfers};
 use isthmus_job::{Contact, Subjob};
 use isthmus_stage::local;
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Placed, Root};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
-/// How often a service hears of us while the job runs.
-const PING: Duration = Duration::from_secs(30);
+/// How long a site that did not answer any more is asked for what its processes have left.
+const LAST_TRY: Duration = Duration::from_secs(8);
 /// Where outputs go unless the job says so.
 const RESULTS: &str = "isthmus-results";
 
@@ -39,21 +38,24 @@ enum Item {
 #[derive(Default)]
 pub(crate) struct Directories(Mutex<Vec<Kept>>);
 
-/// A directory at a site, with the service that keeps it.
+/// A directory at a site, with the service that is kept in it.
 struct Kept {
+    number: usize,
     site: String,
     contact: Contact,
+    setup: Vec<String>,
     transfers: Transfers,
-    stop: oneshot::Sender<()>,
-    service: JoinHandle<Option<Service>>,
+    workspace: Workspace,
+    attended: Attended,
 }
+
+/// Hears how far a subjob's files are.
+pub(crate) type Tell = Arc<dyn Fn(usize, String) + Send + Sync>;
 
 /// What filling a directory needs to know.
 pub(crate) struct Filling<'a> {
-    pub(crate) access: &'a Access,
-    pub(crate) catalogue: &'a Catalogue,
-    /// Where relative paths at home begin.
-    pub(crate) home: &'a Path,
+    pub(crate) shared: &'a Shared,
+    pub(crate) number: usize,
     pub(crate) subjob: &'a Subjob,
 }
 
@@ -61,7 +63,6 @@ impl Filling<'_> {
     /// Brings all inputs and makes the directory. Its path there, and what the user should know.
     pub(crate) async fn fill(
         &self,
-        kept: &Directories,
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<(String, Option<String>), Failure> {
         let subjob = self.subjob;
@@ -69,7 +70,8 @@ impl Filling<'_> {
         for input in &subjob.files.inputs {
             self.collect(input, &mut items, tell).await?;
         }
-        let mut line = Line::open(self.access, &subjob.contact, &subjob.setup).await?;
+        let access = &self.shared.access;
+        let mut line = Line::open(access, &subjob.contact, &subjob.setup).await?;
         let total: u64 = items.iter().map(Item::size).sum();
         let mut before = 0;
         for item in &items {
@@ -83,15 +85,28 @@ impl Filling<'_> {
             let (sent, connections) = (line.sent(), line.cuts + 1);
             format!("{total} bytes of inputs staged; sent {sent} bytes over {connections} connections")
         });
-        let mut service = line.into_service()?;
-        let Answer::Path(directory) = service.ask(&Ask::Enter).await? else {
-            return Err(out_of_turn());
+        let options = &self.shared.options;
+        let wanted = !subjob.files.outputs.is_empty();
+        let terms = Terms {
+            lease: if wanted { options.lease } else { Duration::ZERO },
+            silence: options.silence,
         };
+        let workspace = line.make_workspace(terms).await?;
         for item in items {
-            service.perform(&item.placing()).await?;
+            line.perform(&item.placing()).await?;
         }
-        kept.keep(subjob, service);
-        Ok((directory, cuts))
+        let place = (subjob.contact.clone(), subjob.setup.clone());
+        let service = line.into_service()?;
+        self.shared.directories.keep(Kept {
+            number: self.number,
+            site: subjob.site.clone(),
+            contact: subjob.contact.clone(),
+            setup: subjob.setup.clone(),
+            transfers: subjob.files.clone(),
+            workspace: workspace.clone(),
+            attended: Attended::begin(Arc::clone(access), place, workspace.clone(), service),
+        });
+        Ok((workspace.files, cuts))
     }
 
     /// What an input consists of; one that is not at home is brought here first.
@@ -101,7 +116,8 @@ impl Filling<'_> {
         items: &mut Vec<Item>,
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<(), Failure> {
-        let path = fetch::to_home(self.access, self.catalogue, self.home, &input.source, tell).await?;
+        let (access, options) = (&self.shared.access, &self.shared.options);
+        let path = fetch::to_home(access, &options.catalogue, &options.directory, &input.source, tell).await?;
         let walked = {
             let path = path.clone();
             tokio::task::spawn_blocking(move || local::walk(&path, true)).await
@@ -176,56 +192,73 @@ pub(crate) fn progress(done: u64, total: u64) -> String {
 }
 
 impl Directories {
-    fn keep(&self, subjob: &Subjob, mut service: Service) {
-        let (stop, mut stopped) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    _ = &mut stopped => return Some(service),
-                    () = tokio::time::sleep(PING) => {}
-                }
-                if service.perform(&Ask::Ping).await.is_err() {
-                    return None;
-                }
-            }
-        });
-        let kept = Kept {
-            site: subjob.site.clone(),
-            contact: subjob.contact.clone(),
-            transfers: subjob.files.clone(),
-            stop,
-            service: task,
-        };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+    fn keep(&self, one: Kept) {
+        self.all().push(one);
     }
 
-    /// Fetches the outputs of all subjobs at once and removes the directories. What went wrong.
-    pub(crate) async fn empty(&self, access: &Access, home: &Path, tell: &(dyn Fn(String) + Sync)) -> Vec<String> {
-        let kept = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut problems = Vec::new();
-        for one in kept {
-            let site = one.site.clone();
-            if let Err(failure) = one.empty(access, home, tell).await {
-                problems.push(format!(
-                    "site '{site}': its outputs could not be fetched: {}",
-                    failure.problem
-                ));
-            }
+    fn all(&self) -> std::sync::MutexGuard<'_, Vec<Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to fetch the outputs of all subjobs, and removes the directories after that. `silent` says by subjob whether the site does not answer any
+    /// more; `tell` hears how far each is. The tasks say what went wrong.
+    pub(crate) fn empty(&self, shared: &Arc<Shared>, silent: &[bool], tell: &Tell) -> JoinSet<Option<String>> {
+        let kept = std::mem::take(&mut *self.all());
+        let numbers: Vec<usize> = kept.iter().map(|one| one.number).collect();
+        let mut tasks = JoinSet::new();
+        for (at, one) in kept.into_iter().enumerate() {
+            // A subjob that was begun again elsewhere gives back what it has there.
+            let replaced = numbers[at + 1..].contains(&one.number);
+            let silent = silent.get(one.number).copied().unwrap_or(false);
+            let (shared, tell) = (Arc::clone(shared), Arc::clone(tell));
+            tasks.spawn(async move { one.empty(&shared, replaced, silent, &tell).await });
         }
-        problems
+        tasks
     }
 }
 
 impl Kept {
-    async fn empty(self, access: &Access, home: &Path, tell: &(dyn Fn(String) + Sync)) -> Result<(), Failure> {
-        let _ = self.stop.send(());
-        let service = self.service.await.ok().flatten();
-        let mut line = Line::over(access, &self.contact, service.ok_or_else(Failure::closed)?);
-        let fetched = self.transfers.fetch(&mut line, home, &self.site, tell).await;
-        if let Ok(service) = line.into_service() {
-            service.leave().await;
+    async fn empty(self, shared: &Shared, replaced: bool, silent: bool, tell: &Tell) -> Option<String> {
+        let service = self.attended.end().await;
+        let away = shared.options.silence;
+        let hope = if silent { LAST_TRY } else { away };
+        let place = (&self.contact, self.setup.as_slice());
+        let mut line = Line::within(&shared.access, place, service, self.workspace.clone(), hope);
+        if replaced || self.transfers.outputs.is_empty() {
+            if let Ok(service) = line.into_service() {
+                if silent { service.abandon() } else { service.leave().await }
+            }
+            return None;
         }
-        fetched
+        let number = self.number;
+        let shown = |how: String| tell(number, how);
+        let fetching = self.transfers.fetch(&mut line, &shared.options.directory, &self.site, &shown);
+        let fetched = if silent {
+            let late = || Err(Failure::new("it does not answer", ""));
+            tokio::time::timeout(LAST_TRY, fetching).await.unwrap_or_else(|_| late())
+        } else {
+            fetching.await
+        };
+        let service = line.into_service();
+        let Err(failure) = fetched else {
+            if let Ok(service) = service {
+                service.leave().await;
+            }
+            return None;
+        };
+        if let Ok(service) = service {
+            service.abandon();
+        }
+        let (site, files, lease) = (&self.site, &self.workspace.files, shared.options.lease);
+        Some(format!(
+            "site '{site}': its outputs could not be fetched: {}; they stay there for {} min: isthmus cp {}{files} TARGET",
+            failure.problem,
+            lease.as_secs().div_ceil(60),
+            match &self.contact {
+                Contact::Home => String::new(),
+                contact => format!("isthmus://{contact}"),
+            }
+        ))
     }
 }
 

@@ -35,6 +35,7 @@ mod site;
 mod staging;
 mod statistics;
 mod transfer;
+mod workspace;
 mod worlds;
 
 pub use connection::Failure;
@@ -83,8 +84,10 @@ pub struct Options {
     pub output: Option<OutputPattern>,
     /// How long the processes may run.
     pub limit: Option<Duration>,
-    /// How long a site may be silent before it is taken for lost.
+    /// How long a site may be silent, or out of reach, before it is taken for lost.
     pub silence: Duration,
+    /// How long outputs wait at a site for a launcher that is gone.
+    pub lease: Duration,
     /// The place of the job on this machine, if it has one.
     pub session: Option<Session>,
     /// How links between sites are remembered and measured.

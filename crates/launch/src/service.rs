@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
-/// How long a service may take to answer. Longest is to look at a site, and to hash a file of many gigabytes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// How long nothing may be heard of a service that has been asked: while it works it says so every few seconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open connection to a service.
 pub(crate) struct Service {
@@ -88,7 +88,10 @@ impl Service {
         let mut buffer = vec![0; 256 << 10];
         loop {
             if let Some(body) = self.deframer.next_body().map_err(nonsense)? {
-                return Answer::decode(&body).map_err(nonsense);
+                match Answer::decode(&body).map_err(nonsense)? {
+                    Answer::Busy => continue,
+                    answer => return Ok(answer),
+                }
             }
             match tokio::time::timeout(limit, self.reader.read(&mut buffer)).await {
                 Ok(Ok(0) | Err(_)) => return Err(Failure::closed()),
@@ -122,6 +125,16 @@ impl Service {
     /// Replaces "the connection was closed" by the reason, in the client's own words.
     pub(crate) async fn explain(&mut self, failure: Failure) -> Failure {
         self.client.explain(failure).await
+    }
+
+    /// Until the connection is closed at the other end. Nothing may be under way.
+    pub(crate) async fn closed(&mut self) {
+        self.client.wait().await;
+    }
+
+    /// Lets it go without a word: nothing is to be heard of it any more.
+    pub(crate) fn abandon(mut self) {
+        self.client.give_up();
     }
 
     /// Lets it go in good order.

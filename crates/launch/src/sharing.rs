@@ -28,6 +28,8 @@ pub struct Access {
     pub(crate) binary: PathBuf,
     pub(crate) ssh: String,
     pub(crate) terminal: bool,
+    /// How long a site may be out of reach.
+    pub(crate) away: Duration,
     pub(crate) sharing: Sharing,
     hashed: OnceCell<(Hash, u64)>,
 }
@@ -40,9 +42,16 @@ impl Access {
             binary: binary.to_owned(),
             ssh: ssh.to_owned(),
             terminal,
+            away: Duration::from_secs(60),
             sharing: Sharing::default(),
             hashed: OnceCell::new(),
         }
+    }
+
+    /// The same for sites that may be out of reach for so long.
+    #[must_use]
+    pub fn patient(self, away: Duration) -> Self {
+        Self { away, ..self }
     }
 
     /// Hash and size of the binary.

@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) job: String,
     pub(crate) reach: Reach,
     /// How sites are reached.
-    pub(crate) access: Access,
+    pub(crate) access: Arc<Access>,
     /// Directories of subjobs that have files.
     pub(crate) directories: Directories,
     /// Nothing is to be started: only what is there and how it is connected is of interest.
@@ -157,15 +157,13 @@ impl Site {
         if self.subjob.files.is_empty() {
             return Ok(None);
         }
-        let shared = &self.shared;
         let filling = Filling {
-            access: &shared.access,
-            catalogue: &shared.options.catalogue,
-            home: &shared.options.directory,
+            shared: &self.shared,
+            number: self.number,
             subjob: &self.subjob,
         };
         let tell = |detail: String| self.tell(SiteEvent::Staging(detail));
-        let (directory, notice) = filling.fill(&shared.directories, &tell).await?;
+        let (directory, notice) = filling.fill(&tell).await?;
         if let Some(notice) = notice {
             self.tell(SiteEvent::Notice(notice));
         }
@@ -193,6 +191,7 @@ impl Site {
             arguments: self.subjob.arguments.clone(),
             environment,
             directory_optional: self.subjob.directory.is_none() && files.is_none(),
+            files: files.clone().unwrap_or_default(),
             directory: self.subjob.directory.clone().or(files).or(own).unwrap_or_default(),
             library,
             reach: self.shared.reach,

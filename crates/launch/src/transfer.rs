@@ -4,6 +4,7 @@
 use crate::connection::Failure;
 use crate::service::{PATIENCE, Service, out_of_turn};
 use crate::sharing::Access;
+use crate::workspace::{Terms, Workspace};
 use isthmus_job::Contact;
 use isthmus_stage::local::{Arriving, read_piece};
 use isthmus_wire::service::{Answer, Ask, File, Manifest, WINDOW};
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 
 /// A site that takes no piece for so long is reached anew.
 const STALL: Duration = Duration::from_secs(30);
-/// A site where nothing has arrived for so long is given up, unless the caller has more patience.
+/// A site where nothing has arrived for so long is given up, unless the caller says otherwise.
 pub(crate) const HOPE: Duration = Duration::from_secs(300);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
@@ -28,6 +29,9 @@ pub(crate) struct Line<'a> {
     contact: &'a Contact,
     setup: &'a [String],
     service: Option<Service>,
+    /// The directory of the job there, which another service enters too.
+    workspace: Option<Workspace>,
+    hope: Duration,
     /// Bytes sent on connections that are lost.
     lost: u64,
     /// How often a connection was lost.
@@ -44,19 +48,29 @@ impl<'a> Line<'a> {
             contact,
             setup,
             service: Some(Service::open(access, contact, setup).await?),
+            workspace: None,
+            hope: HOPE,
             lost: 0,
             cuts: 0,
             alive: Instant::now(),
         })
     }
 
-    /// The same over a connection that is there.
-    pub(crate) fn over(access: &'a Access, contact: &'a Contact, service: Service) -> Self {
+    /// The same over a connection that may be there, and in the directory of a job. It is given up when nothing is heard for so long.
+    pub(crate) fn within(
+        access: &'a Access,
+        (contact, setup): (&'a Contact, &'a [String]),
+        service: Option<Service>,
+        workspace: Workspace,
+        hope: Duration,
+    ) -> Self {
         Self {
             access,
             contact,
-            setup: &[],
-            service: Some(service),
+            setup,
+            service,
+            workspace: Some(workspace),
+            hope,
             lost: 0,
             cuts: 0,
             alive: Instant::now(),
@@ -66,6 +80,13 @@ impl<'a> Line<'a> {
     /// The connection as it is now.
     pub(crate) fn service(&mut self) -> Result<&mut Service, Failure> {
         self.service.as_mut().ok_or_else(Failure::closed)
+    }
+
+    /// Makes the directory of the job.
+    pub(crate) async fn make_workspace(&mut self, terms: Terms) -> Result<Workspace, Failure> {
+        let made = Workspace::make(self, terms).await?;
+        self.workspace = Some(made.clone());
+        Ok(made)
     }
 
     /// The connection, to be kept.
@@ -89,21 +110,40 @@ impl<'a> Line<'a> {
             self.cuts += 1;
         }
         let mut pause = Duration::from_millis(500);
-        while self.alive.elapsed() < HOPE {
+        while self.alive.elapsed() < self.hope {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            match Service::open(self.access, self.contact, self.setup).await {
+            match self.reach().await {
                 Ok(service) => {
                     self.service = Some(service);
                     return Ok(());
                 }
                 Err(failure) => why = failure,
             }
+            if why.is_final() {
+                return Err(why);
+            }
         }
         Err(Failure::new(
-            format!("{} (given up after {} s)", why.problem, HOPE.as_secs()),
+            format!("{} (given up after {} s)", why.problem, self.hope.as_secs()),
             why.hint,
         ))
+    }
+
+    async fn reach(&self) -> Result<Service, Failure> {
+        let mut service = Service::open(self.access, self.contact, self.setup).await?;
+        if let Some(workspace) = &self.workspace {
+            workspace.enter(&mut service).await?;
+        }
+        Ok(service)
+    }
+
+    /// A request that is answered with `Done`, on another connection if this one is lost.
+    pub(crate) async fn perform(&mut self, ask: &Ask) -> Result<(), Failure> {
+        match self.ask(ask).await? {
+            Answer::Done => Ok(()),
+            _ => Err(out_of_turn()),
+        }
     }
 
     /// A request and its answer, on another connection if this one is lost.

@@ -139,6 +139,13 @@ impl Store {
         Ok(here(&path).then_some(path))
     }
 
+    /// Keeps the file at this path, if it is one of the cache.
+    pub fn keep(&self, path: &Path) -> Result<(), StageError> {
+        let directory = path.parent().filter(|d| d.parent() == Some(&self.files()));
+        let hash = directory.and_then(|d| evict::unhex(d.file_name()?.to_str()?));
+        hash.map_or(Ok(()), |hash| self.lease(&hash))
+    }
+
     fn same_content(&self, hash: &Hash) -> Option<PathBuf> {
         let entries = fs::read_dir(self.files().join(hex(hash))).ok()?;
         let mut names = entries.flatten().filter(|e| e.file_name() != LEASE);

@@ -2,13 +2,15 @@
 //! The directory of a subjob at a site: filled before its start, read after its end, removed.
 //!
 //! ```text
-//!  <cache>/isthmus/jobs/job-<random>/lock     locked as long as the service lives
+//!  <cache>/isthmus/jobs/job-<random>/lock     locked by everybody who uses it: the service, the agent
+//!                                   /lease    for how many seconds it stays when nobody does; touched when that begins anew
 //!                                   /files    what the subjob finds: ISTHMUS_FILES
 //! ```
+//! It goes with the last of them, or when its lease is over: then whoever of us comes to the machine next removes it.
 //! Inputs are links to read-only files of the cache. Nothing of what the launcher says leaves the directory, and nothing outside of it is read:
 //! no part of a path may be a link that a program made.
 
-use crate::guarded::Guarded;
+use crate::guarded;
 use crate::local;
 use crate::store::{StageError, Store, failed};
 use isthmus_wire::service::{Entry, Placed};
@@ -18,29 +20,113 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// Such a directory; removed when dropped.
+/// Name of the part that is the subjob's.
+const FILES: &str = "files";
+
+/// A part in such a directory. The last one that is dropped removes it, unless its lease is not over.
 #[derive(Debug)]
 pub struct Workspace {
-    guarded: Guarded,
+    path: PathBuf,
+    lock: Option<fs::File>,
+}
+
+/// A directory that waits for somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Its name, with which it can be entered.
+    pub name: String,
+    /// Bytes in it.
+    pub size: u64,
+    /// Since somebody used it.
+    pub age: Duration,
 }
 
 impl Workspace {
-    /// A new one below this cache, after removing what killed services left.
-    pub fn create(cache: &Path) -> Result<Self, StageError> {
-        let guarded = Guarded::in_cache(cache).map_err(failed("create a directory in", cache))?;
-        let workspace = Self { guarded };
-        let files = workspace.path();
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&files)
-            .map_err(failed("create", &files))?;
-        Ok(workspace)
+    /// A new one below this cache, after removing what was left there.
+    pub fn create(cache: &Path, lease: Duration) -> Result<Self, StageError> {
+        let make = || {
+            guarded::make(&guarded::jobs(cache)?, guarded::JOB, |path| {
+                guarded::write_lease(path, lease)?;
+                fs::DirBuilder::new().mode(0o700).create(path.join(FILES))
+            })
+        };
+        let (path, lock) = make().map_err(failed("create a directory in", cache))?;
+        Ok(Self { path, lock: Some(lock) })
+    }
+
+    /// One that was made before, by its name. Its lease begins anew. None: it is there no more.
+    pub fn enter(cache: &Path, name: &str) -> Result<Option<Self>, StageError> {
+        let random = name.strip_prefix(guarded::JOB).unwrap_or_default();
+        if random.is_empty() || !random.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(StageError::Name(name.to_owned()));
+        }
+        let path = cache.join("jobs").join(name);
+        let joined = guarded::join(&path).map_err(failed("lock", &path))?;
+        let entered = joined.map(|lock| Self { path, lock: Some(lock) });
+        if let Some(entered) = &entered {
+            entered.renew();
+        }
+        Ok(entered)
+    }
+
+    /// The one that these are the files of, for somebody who uses them.
+    pub fn of(files: &Path) -> Option<Self> {
+        let path = files.parent()?.to_owned();
+        let lock = guarded::join(&path).ok()??;
+        Some(Self { path, lock: Some(lock) })
+    }
+
+    /// Removes those in this cache that nobody uses and whose lease is over.
+    pub fn sweep(cache: &Path) {
+        let _ = guarded::jobs(cache);
+    }
+
+    /// Those in this cache that nobody uses and whose lease is not over.
+    pub fn left(cache: &Path) -> Vec<Left> {
+        let jobs = fs::read_dir(cache.join("jobs"));
+        let found = jobs.into_iter().flatten().flatten().filter_map(|entry| {
+            let age = guarded::lease_age(&entry.path())?;
+            let entries = local::walk(&entry.path().join(FILES), false).ok()?;
+            Some(Left {
+                name: entry.file_name().into_string().ok()?,
+                size: entries.iter().map(|e| e.size).sum(),
+                age,
+            })
+        });
+        found.filter(|left| !guarded::is_owned(&cache.join("jobs").join(&left.name))).collect()
+    }
+
+    /// Removes those.
+    pub fn remove_left(cache: &Path) {
+        for left in Self::left(cache) {
+            let path = cache.join("jobs").join(left.name);
+            if guarded::write_lease(&path, Duration::ZERO).is_ok() {
+                guarded::remove_left(&path);
+            }
+        }
+    }
+
+    /// Its name, with which it can be entered.
+    pub fn name(&self) -> &str {
+        self.path.file_name().and_then(|n| n.to_str()).unwrap_or_default()
     }
 
     /// Where the subjob's files are.
     pub fn path(&self) -> PathBuf {
-        self.guarded.path().join("files")
+        self.path.join(FILES)
+    }
+
+    /// Its lease begins now.
+    pub fn renew(&self) {
+        guarded::renew_lease(&self.path);
+    }
+
+    /// Removes it, whoever uses it.
+    pub fn remove(mut self) {
+        self.lock = None;
+        let _ = fs::remove_dir_all(&self.path);
     }
 
     /// Puts a file of the cache here.
@@ -51,7 +137,18 @@ impl Workspace {
         if let Some(parent) = Path::new(&placed.path).parent().filter(|p| !p.as_os_str().is_empty()) {
             self.make_directory(&parent.to_string_lossy())?;
         }
-        std::os::unix::fs::symlink(source, &target).map_err(failed("create", &target))
+        match std::os::unix::fs::symlink(&source, &target) {
+            // It was asked before, and the answer was lost.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && fs::read_link(&target).is_ok_and(|l| l == source) => Ok(()),
+            linked => linked.map_err(failed("create", &target)),
+        }
+    }
+
+    /// The files of the cache that are linked from here: where they are.
+    pub fn links(&self) -> Vec<PathBuf> {
+        let entries = self.list().unwrap_or_default();
+        let links = entries.iter().filter_map(|e| fs::read_link(self.path().join(&e.path)).ok());
+        links.collect()
     }
 
     /// Makes a directory and those above it.
@@ -104,6 +201,14 @@ impl Workspace {
     }
 }
 
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        if self.lock.take().is_some() {
+            guarded::remove_left(&self.path);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,7 +219,7 @@ mod tests {
     fn inputs_are_links_and_nothing_leads_out() {
         let cache = tempfile::tempdir().unwrap();
         let store = Store::open(cache.path()).unwrap();
-        let workspace = Workspace::create(cache.path()).unwrap();
+        let workspace = Workspace::create(cache.path(), Duration::ZERO).unwrap();
         let bytes = b"content";
         let manifest = content::manifest(&mut &bytes[..]).unwrap();
         let mut partial = store.receive_pieces(manifest.clone(), "in").unwrap();
@@ -141,8 +246,45 @@ mod tests {
         std::os::unix::fs::symlink("/etc", workspace.path().join("etc")).unwrap();
         assert!(workspace.open("etc/passwd").is_err());
         assert!(workspace.open("a/b/in").is_err(), "what was an input is not given back");
+        workspace.link(&store, &placed("a/b/in")).unwrap();
+        assert_eq!(workspace.links().len(), 2, "the link to /etc is one too");
         let path = workspace.path();
         drop(workspace);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn it_lives_as_long_as_somebody_uses_it_or_its_lease() {
+        let cache = tempfile::tempdir().unwrap();
+        let enter = |name: &str| Workspace::enter(cache.path(), name).unwrap();
+        let leased = Workspace::create(cache.path(), Duration::from_secs(100)).unwrap();
+        let (name, path) = (leased.name().to_owned(), leased.path());
+        assert_eq!(Workspace::left(cache.path()), []);
+        drop(leased);
+        assert!(path.exists());
+        let left = Workspace::left(cache.path());
+        assert!(left.len() == 1 && left[0].name == name && left[0].age < Duration::from_secs(50));
+        // Others come and go.
+        drop(Workspace::create(cache.path(), Duration::ZERO).unwrap());
+        let again = enter(&name).expect("it waits");
+        assert_eq!(again.path(), path);
+        again.remove();
+        assert!(!path.exists() && enter(&name).is_none());
+
+        let service = Workspace::create(cache.path(), Duration::ZERO).unwrap();
+        let (name, path) = (service.name().to_owned(), service.path());
+        let agent = Workspace::of(&path).unwrap();
+        drop(service);
+        assert!(path.exists(), "somebody uses it");
+        drop(enter(&name).unwrap());
+        drop(agent);
+        assert!(!path.exists() && Workspace::left(cache.path()).is_empty());
+
+        drop(Workspace::create(cache.path(), Duration::from_secs(100)).unwrap());
+        Workspace::remove_left(cache.path());
+        assert_eq!(fs::read_dir(cache.path().join("jobs")).unwrap().count(), 0);
+        for name in ["", "job-", "job-../x", "files"] {
+            assert!(Workspace::enter(cache.path(), name).is_err(), "{name}");
+        }
     }
 }

@@ -25,7 +25,7 @@
 //! |---|---|---|
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
-//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text |
+//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text, files text |
 //! | `Commit` | 4 | subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links, paths |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
@@ -133,6 +133,8 @@ pub struct Start {
     pub allocation: Option<Allocation>,
     /// The command of the machine's own MPI that starts parallel programs (`mpiexec`); the processes become a job of that MPI. Empty: none.
     pub vendor: String,
+    /// Directory with the files of the subjob, which stays as long as the agent lives. Empty: none.
+    pub files: String,
 }
 
 /// Which processes of a subjob get the standard input that the coordinator sends.
@@ -458,7 +460,7 @@ impl Start {
         if let Some(allocation) = &self.allocation {
             allocation.write(w);
         }
-        w.text(&self.vendor);
+        w.text(&self.vendor).text(&self.files);
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -481,6 +483,7 @@ impl Start {
             silence: r.u32("silence")?,
             allocation: flag(r, "allocated")?.then(|| Allocation::read(r)).transpose()?,
             vendor: r.text("command of the machine's own MPI")?,
+            files: r.text("directory of files")?,
         })
     }
 }

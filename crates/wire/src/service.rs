@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the launcher and the service at a site say to each other, over the standard input and output of ssh: files, the cache,
-//! what the site has. The service lives as long as its connection.
+//! what the site has. The service lives as long as its connection; the directory of a job lives on for its lease, and a service on another
+//! connection may enter it.
 //!
 //! ```text
 //!  launcher                                   service (`isthmus service`)
@@ -13,7 +14,7 @@
 //!     | Sum (file), Read (file, piece)  --->     |    the other way: first the manifest, then pieces
 //! ```
 //! After a cut the same offer is made on a new connection: only what is missing is sent again. Every request has one answer, in
-//! order (`Piece`: `Got`, and after the last one also `Path` or `Failed`).
+//! order (`Piece`: `Got`, and after the last one also `Path` or `Failed`); while one takes long, `Busy` says every few seconds that it is under way.
 //!
 //! Framing as in [`crate::codec`]. A *file* is `root u8 (0 the directory of the job, 1 the site's file system), path text`; paths in the directory
 //! of a job are relative and have no `..`.
@@ -23,7 +24,7 @@
 //! | `Look` | 1 | |
 //! | `Offer` | 2 | name text, manifest |
 //! | `Piece` | 3 | number u32, bytes |
-//! | `Enter` | 4 | |
+//! | `Enter` | 4 | directory text (empty: a new one), lease u32 (s), silence u32 (s) |
 //! | `Link` | 5 | hash 32, name text, size u64, path text, executable u8 |
 //! | `MakeDirectory` | 6 | file |
 //! | `List` | 7 | file |
@@ -54,6 +55,7 @@
 //! | `Names` | 75 | \[name text\] |
 //! | `Facts` | 76 | see [`Facts`] |
 //! | `Listening` | 77 | port u16, token 32 |
+//! | `Busy` | 79 | |
 //! | `Measured` | 78 | round trip u64 (ns), rate u64 (bit/s), address text |
 //!
 //! Between `Listen` at one site and `Dial` at another they speak TCP for some seconds: the caller sends the token; then single bytes come
@@ -69,7 +71,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::grid::Hash;
 
 /// Version of this protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a piece of a file; the last may be shorter.
 pub const PIECE: usize = 1 << 20;
 /// Pieces that may be on their way without an answer.
@@ -151,8 +153,15 @@ pub enum Ask {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Make the directory of the job. Answer: `Path`.
-    Enter,
+    /// Make the directory of the job, or enter it again. Answer: `Path` or `Failed`.
+    Enter {
+        /// Name of a directory that was made before; empty for a new one.
+        directory: String,
+        /// How long it shall outlive whoever uses it, seconds, unless it is entered again.
+        lease: u32,
+        /// The service leaves when it has heard nothing for so long, seconds.
+        silence: u32,
+    },
     /// Put a file of the cache into the directory of the job. Answer: `Done` or `Failed`.
     Link(Placed),
     /// Make a directory and those above it. Answer: `Done` or `Failed`.
@@ -225,6 +234,8 @@ pub enum Answer {
         /// The files.
         files: Vec<Cached>,
     },
+    /// The answer takes a while.
+    Busy,
     /// Names.
     Names(Vec<String>),
     /// What the site has.
@@ -389,7 +400,14 @@ impl Ask {
                 });
                 hash(w.u16(*port), token);
             }
-            Self::Look | Self::Enter | Self::Ping | Self::Leave | Self::Listen | Self::Addresses => {}
+            Self::Enter {
+                directory,
+                lease,
+                silence,
+            } => {
+                w.text(directory).u32(*lease).u32(*silence);
+            }
+            Self::Look | Self::Ping | Self::Leave | Self::Listen | Self::Addresses => {}
         }
         w.into_framed()
     }
@@ -399,7 +417,7 @@ impl Ask {
             Self::Look => 1,
             Self::Offer { .. } => 2,
             Self::Piece { .. } => 3,
-            Self::Enter => 4,
+            Self::Enter { .. } => 4,
             Self::Link(_) => 5,
             Self::MakeDirectory(_) => 6,
             Self::List(_) => 7,
@@ -430,7 +448,11 @@ impl Ask {
                 number: r.u32("number")?,
                 bytes: r.bytes("piece")?,
             },
-            4 => Self::Enter,
+            4 => Self::Enter {
+                directory: r.text("directory")?,
+                lease: r.u32("lease")?,
+                silence: r.u32("silence")?,
+            },
             5 => Self::Link(Placed::read(&mut r)?),
             6 => Self::MakeDirectory(File::read(&mut r)?),
             7 => Self::List(File::read(&mut r)?),
@@ -473,7 +495,7 @@ impl Answer {
             } => {
                 w.u32(*version).text(host).text(architecture);
             }
-            Self::Done => {}
+            Self::Done | Self::Busy => {}
             Self::Failed(text) | Self::Path(text) => {
                 w.text(text);
             }
@@ -537,6 +559,7 @@ impl Answer {
             Self::Facts(_) => 76,
             Self::Listening { .. } => 77,
             Self::Measured { .. } => 78,
+            Self::Busy => 79,
         }
     }
 
@@ -572,6 +595,7 @@ impl Answer {
                 rate: r.u64("rate")?,
                 address: r.text("address")?,
             },
+            79 => Self::Busy,
             other => return Err(invalid("kind", other)),
         };
         r.end()?;

@@ -17,9 +17,9 @@ pub const SETTINGS: &[Setting] = &[
         name: "ISTHMUS_AWAY",
         unit: "seconds",
         default: "60",
-        reason: "routers restart and routes change in less; a process that waits in vain is told in about a minute",
+        reason: "routers restart and routes change in less; who waits in vain is told in about a minute",
         scope: "job",
-        help: "how long a process at another site may be out of reach before it counts as lost",
+        help: "how long a site may be out of reach before it counts as lost, for the processes, the launcher and its agents alike; the user is told after 9 s",
     },
     Setting {
         name: "ISTHMUS_CC",
@@ -142,12 +142,12 @@ pub const SETTINGS: &[Setting] = &[
         help: "tells the second command of isthmus run --detach that it is the one",
     },
     Setting {
-        name: "ISTHMUS_LOST_AFTER",
+        name: "ISTHMUS_LEASE",
         unit: "seconds",
-        default: "9",
-        reason: "a cut of 5 s, after which TCP needs some more seconds, must end nothing; whoever is lost must be told of within 10 s",
+        default: "3600",
+        reason: "a line that is down is mostly back within the hour; disks of sites are not ours",
         scope: "launcher",
-        help: "how long a site may be silent before it is taken for lost; agents take a silent coordinator for lost after the same time",
+        help: "how long outputs wait at a site when the launcher or its connection is lost",
     },
     Setting {
         name: "ISTHMUS_START_TIMEOUT",

@@ -177,7 +177,7 @@ fn age(metadata: &fs::Metadata) -> Duration {
         .unwrap_or_default()
 }
 
-fn unhex(text: &str) -> Option<Hash> {
+pub(super) fn unhex(text: &str) -> Option<Hash> {
     let mut hash = [0; 32];
     if text.len() != 64 || !text.is_ascii() {
         return None;

@@ -58,6 +58,7 @@ fn messages_to_an_agent_survive_the_wire() {
             ..Allocation::new(Scheduler::Slurm)
         }),
         vendor: "mpiexec".into(),
+        files: "/jobs/1".into(),
     };
     let commit = Commit {
         subjob: 1,

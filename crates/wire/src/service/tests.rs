@@ -46,12 +46,18 @@ fn messages_come_back() {
         Ask::Cache(CacheVerb::Limit(5)),
         Ask::Cache(CacheVerb::Clear),
         Ask::Libraries(vec!["x".into()]),
+        Ask::Enter {
+            directory: "job-1".into(),
+            lease: 60,
+            silence: 9,
+        },
     ] {
         assert_eq!(Ask::decode(&ask.encode()[4..]), Ok(ask));
     }
     for answer in [
         Answer::Sum(manifest),
         Answer::Missing(vec![1, 2]),
+        Answer::Busy,
         Answer::Entries(vec![Entry {
             path: "x".into(),
             kind: EntryKind::Directory,

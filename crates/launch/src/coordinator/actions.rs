@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What co-allocation decides is done here.
+
+use super::Coordinator;
+use crate::credentials::Credentials;
+use crate::events::JobEvent;
+use crate::input::InputTo;
+use crate::worlds::{self, World};
+use isthmus_job::coallocation::Action;
+use isthmus_job::numbering::Machine;
+use isthmus_job::{Job, Substitute};
+use isthmus_wire::grid::{Input, ToAgent};
+
+impl Coordinator {
+    pub(super) fn act(&mut self, action: Action) {
+        match action {
+            Action::Commit(sites) => self.committing.push(sites),
+            Action::Dismiss(sites) => {
+                for site in sites {
+                    self.connections.send(site, &ToAgent::Dismiss);
+                }
+            }
+            Action::Drop { site, problem } => self.drop_site(site, &problem),
+            Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
+            Action::Ask { site, problem, hint } => self.ask(site, &problem, &hint),
+            Action::Settled { site } => self.settle(site, "is there now"),
+            Action::Abort { code, reason } => {
+                self.committing.clear();
+                self.connections.send_all(&ToAgent::Abort { code, reason });
+            }
+            Action::Signal(signal) => self.connections.send_all(&ToAgent::Signal(signal)),
+            Action::Leave => {
+                self.committing.clear();
+                self.leaving = true;
+                self.connections.end_all();
+            }
+        }
+    }
+
+    pub(super) fn commit(&mut self, sites: &[usize]) {
+        match self.world(sites) {
+            Ok(world) => {
+                if self.known_links.is_none() {
+                    let messages = self.crossings.place(sites, &world.places);
+                    self.tell_gateways(&messages);
+                }
+                for (&site, commit) in sites.iter().zip(world.commits) {
+                    self.connections.send(site, &ToAgent::Commit(Box::new(commit)));
+                }
+                if self.known_links.is_none() {
+                    self.known_links = Some(world.links);
+                }
+                if let Some(notice) = world.notice {
+                    self.notice(notice);
+                }
+                let names: Vec<&str> = sites.iter().map(|&s| self.subjobs[s].site.as_str()).collect();
+                let processes = sites.iter().map(|&s| self.subjobs[s].count).sum();
+                self.tell(&JobEvent::start(&names, processes));
+            }
+            Err(problem) => {
+                let problem = format!("{problem}; please report this");
+                self.machine.handle_failed(&problem, self.began.elapsed());
+            }
+        }
+    }
+
+    fn world(&mut self, sites: &[usize]) -> Result<World, String> {
+        let part = sites.iter().map(|&site| self.subjobs[site].clone()).collect();
+        let job = Job::new(part).map_err(|error| error.to_string())?;
+        let job = job.with_links(self.job.links().clone());
+        let machines = sites.iter().map(|&site| {
+            let unknown = Machine::unknown();
+            std::mem::replace(&mut self.known[site].machine, unknown)
+        });
+        let machines = machines.collect();
+        let hosts: Vec<String> = sites.iter().map(|&s| self.connections.host(s).to_owned()).collect();
+        // Worlds have nothing to say to each other: each has an authority of its own.
+        let further;
+        let credentials = if self.known_links.is_none() {
+            &self.credentials
+        } else {
+            further = Credentials::new(&self.name, self.job.spans_wide_area()).map_err(|e| e.to_string())?;
+            &further
+        };
+        // Gateways serve the first world; processes of others connect by themselves.
+        let paths = if self.known_links.is_none() {
+            self.crossings.paths(sites)
+        } else {
+            Vec::new()
+        };
+        worlds::world(&job, machines, &hosts, credentials, &self.link_options, &paths)
+    }
+
+    fn drop_site(&mut self, site: usize, problem: &str) {
+        self.connections.end_subjob(site);
+        self.crossings.leave(site);
+        self.questions_settled(site);
+        let name = &self.subjobs[site].site;
+        self.tell(&JobEvent::drop(name, problem));
+        let mut text = format!("{problem}; the job goes on without it");
+        if self.sources.iter().any(|s| s.readers().eq([site])) {
+            text.push_str(", and nobody reads the standard input that was for it");
+        }
+        self.notice(text);
+        self.sources.iter_mut().for_each(|s| s.remove(site));
+    }
+
+    fn substitute(&mut self, site: usize, place: Option<&Substitute>, problem: &str) {
+        if let Some(place) = place {
+            self.subjobs[site] = place.apply(&self.subjobs[site]);
+        }
+        self.questions_settled(site);
+        self.known[site].machine = Machine::unknown();
+        self.known[site].detail = place.map(|p| format!("at {p}")).unwrap_or_default();
+        let subjob = self.subjobs[site].clone();
+        let now_at = place.map_or_else(|| subjob.contact.to_string(), Substitute::to_string);
+        self.tell(&JobEvent::substitute(&subjob.site, &now_at, problem));
+        self.notice(format!("{problem}; trying '{now_at}'"));
+        let firsts: Vec<u32> = self.machine.first_numbers().collect();
+        let reads = self.sources.iter().any(|s| s.is_for(site));
+        let input = match self.interactive_input {
+            _ if !reads => Input::Nobody,
+            InputTo::Rank(rank) => Input::One(rank.saturating_sub(firsts[site])),
+            InputTo::First => Input::One(0),
+            InputTo::All | InputTo::Nobody => Input::All,
+        };
+        self.crossings.leave(site);
+        let gateway = self.crossings.open(site);
+        self.connections.start(site, subjob, input, gateway);
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end: outputs come back, the last lines are printed.
+
+use super::{Coordinator, Event};
+use crate::Outcome;
+use crate::console::Print;
+use crate::events::JobEvent;
+use crate::files::Tell;
+use crate::links::JobLinks;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// When fetching takes longer than this, the user hears of it once.
+const QUIET: Duration = Duration::from_secs(9);
+
+impl Coordinator {
+    /// Fetches what the subjobs give back. An interrupt ends it; the directories then wait for their leases to end.
+    pub(super) async fn stage_out(&mut self, events: &mut mpsc::UnboundedReceiver<Event>) {
+        let shared = Arc::clone(&self.shared);
+        let sender = self.events.clone();
+        let tell: Tell = Arc::new(move |site, how| {
+            let _ = sender.send(Event::Fetching { site, how });
+        });
+        let silent: Vec<bool> = (0..self.subjobs.len())
+            .map(|site| self.connections.is_lost(site))
+            .collect();
+        let mut emptying = shared.directories.empty(&shared, &silent, &tell);
+        let mut quiet = tokio::time::interval_at(Instant::now() + QUIET, QUIET);
+        loop {
+            tokio::select! {
+                done = emptying.join_next() => match done {
+                    Some(Ok(problem)) => self.take_emptied(problem),
+                    Some(Err(_)) => {}
+                    None => break,
+                },
+                _ = quiet.tick() => {
+                    self.tell_fetching();
+                    quiet.reset_after(Duration::from_secs(3600));
+                }
+                Some(event) = events.recv() => match event {
+                    Event::Interrupt(_) | Event::PrintFailed => break,
+                    Event::Fetching { site, how } => {
+                        self.known[site].detail = how;
+                        self.tell_states();
+                        self.show_progress();
+                    }
+                    event @ Event::FileFailed(_) => self.handle(event),
+                    _ => {}
+                },
+            }
+        }
+        emptying.abort_all();
+        self.machine.handle_staged_out();
+        self.tell_states();
+        self.show_progress();
+    }
+
+    /// A job whose outputs are lost has not ended well.
+    fn take_emptied(&mut self, problem: Option<String>) {
+        let Some(problem) = problem else { return };
+        match self.machine.verdict().problem {
+            // The cause comes first, and alone.
+            Some(_) => self.notice(problem),
+            None => {
+                self.unwritten.get_or_insert(problem);
+            }
+        }
+    }
+
+    /// Whoever waits for the outputs of a job that has failed knows already why.
+    fn tell_fetching(&self) {
+        let away = self.silence.as_secs();
+        let why = self.machine.verdict().problem.map(|p| format!("{p}; ")).unwrap_or_default();
+        self.notice(format!(
+            "{why}what the sites give back is being fetched; a site that is out of reach is waited for {away} s (ISTHMUS_AWAY)"
+        ));
+    }
+
+    /// Prints what is left and says how it went. Only a further interrupt stops the printing.
+    pub(super) async fn finish(mut self, events: &mut mpsc::UnboundedReceiver<Event>) -> Outcome {
+        let mut verdict = self.machine.verdict();
+        self.printer.print(Print::Mark);
+        loop {
+            match events.recv().await {
+                Some(event @ Event::FileFailed(_)) => self.handle(event),
+                Some(Event::Interrupt(_) | Event::PrintFailed | Event::Marked) | None => break,
+                Some(_) => {}
+            }
+        }
+        // A job that is leaving takes no further verdict; one that lost output has not ended well.
+        if let (0, Some(problem)) = (verdict.status, self.unwritten.take()) {
+            (verdict.status, verdict.problem) = (1, Some(problem));
+        }
+        self.tell(&JobEvent::end(
+            verdict.status,
+            verdict.problem.as_deref(),
+            &verdict.hint,
+        ));
+        self.printer.close();
+        loop {
+            tokio::select! {
+                () = self.printer.finished() => break,
+                Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PrintFailed = event { break },
+            }
+        }
+        if let Some(session) = self.session {
+            session.close(verdict.status, verdict.problem.as_deref(), &verdict.hint);
+        }
+        let links = self.known_links.as_ref();
+        Outcome {
+            notice: links.and_then(JobLinks::keep),
+            links: links.map(JobLinks::report).unwrap_or_default(),
+            paths: self.crossings.report(),
+            began: self.known_links.is_some(),
+            status: verdict.status,
+            problem: verdict.problem,
+            hint: verdict.hint,
+            statistics: self.statistics,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What sites say.
+
+use super::Coordinator;
+use crate::connection::Failure;
+use crate::console::Print;
+use crate::events::JobEvent;
+use crate::paths::Messages;
+use crate::site::SiteEvent;
+use isthmus_wire::grid::{Arrival, Exit, FromAgent, Scheduler, Stream};
+use std::time::Duration;
+
+impl Coordinator {
+    pub(super) fn handle_site(&mut self, connection: usize, event: SiteEvent, now: Duration) {
+        if let Some(silent) = self.connections.hear(connection) {
+            self.tell_heard(connection, silent);
+        }
+        let Some(site) = self.connections.subjob(connection) else {
+            return self.handle_former(connection, event);
+        };
+        match event {
+            SiteEvent::Progress => self.machine.handle_staging(site, now),
+            SiteEvent::Staging(how) => {
+                self.known[site].detail = how;
+                self.machine.handle_staging(site, now);
+            }
+            SiteEvent::Hello(host) => {
+                self.connections.set_host(connection, host.host);
+                self.known[site].detail.clear();
+                self.machine.handle_staging(site, now);
+            }
+            SiteEvent::Serving => self.connections.set_serving(connection),
+            SiteEvent::Message(message) => self.handle_message(connection, site, message, now),
+            SiteEvent::Notice(text) => self.notice_of(site, &text),
+            SiteEvent::Closed(Failure { problem, hint, .. }) => {
+                self.connections.close(connection);
+                self.machine.handle_closed(site, &problem, &hint, now);
+            }
+        }
+        self.show_progress();
+    }
+
+    /// On a connection that was replaced.
+    fn handle_former(&mut self, connection: usize, event: SiteEvent) {
+        match event {
+            SiteEvent::Closed(_) => self.connections.close(connection),
+            SiteEvent::Notice(text) => self.notice_of(self.connections.former_subjob(connection), &text),
+            _ => {}
+        }
+    }
+
+    fn handle_message(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
+        match message {
+            FromAgent::Queued { scheduler, id, why } => self.take_queued(site, scheduler, &id, &why, now),
+            FromAgent::Suspended(stopped) => self.machine.handle_suspended(site, stopped),
+            FromAgent::Started(parts) => {
+                self.known[site].machine.parts = parts;
+                self.machine.handle_started(site, now);
+                self.start_input(site);
+            }
+            FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
+            FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),
+            FromAgent::Output { index, stream, bytes } => self.print(connection, site, index, stream, bytes),
+            FromAgent::InputCredit(bytes) => {
+                let sources = self.sources.iter_mut().filter(|s| s.is_for(site));
+                sources.for_each(|s| s.add_credit(site, bytes as usize));
+            }
+            FromAgent::Exited(list) => {
+                for (index, exit) in list {
+                    self.take_exit(site, index, exit, now);
+                }
+            }
+            FromAgent::Finished { index, counters } => {
+                self.statistics.add(&counters);
+                if let Some(links) = &mut self.known_links {
+                    links.take(&counters.links);
+                }
+                self.machine.handle_finished(site, index);
+            }
+            FromAgent::Aborted { index, code, reason } => {
+                if index < self.subjobs[site].count {
+                    self.machine.handle_aborted(site, index, code, &reason, now);
+                }
+            }
+            FromAgent::Gateway(message) => {
+                let (messages, problem) = self.crossings.said(site, &message);
+                self.tell_gateways(&messages);
+                if let Some(problem) = problem {
+                    self.notice(problem);
+                }
+            }
+            // Answers to what the site task asked; a late one changes nothing.
+            FromAgent::Pong(..) | FromAgent::Hello(_) | FromAgent::File { .. } | FromAgent::Gone => {}
+        }
+    }
+
+    pub(super) fn tell_gateways(&self, messages: &Messages) {
+        for (site, message) in messages {
+            self.connections.send_gateway(*site, message);
+        }
+    }
+
+    fn print(&self, connection: usize, site: usize, index: u32, stream: Stream, bytes: Vec<u8>) {
+        self.printer.print(Print::Output {
+            connection,
+            site,
+            rank: self.number(site, index),
+            stream,
+            bytes,
+        });
+    }
+
+    fn take_arrivals(&mut self, site: usize, arrivals: Vec<Arrival>, now: Duration) {
+        for arrival in arrivals {
+            // First into the list: the last arrival commits.
+            let index = arrival.index;
+            self.known[site].machine.arrivals.push(arrival);
+            if !self.machine.handle_arrived(site, index, now) {
+                self.known[site].machine.arrivals.pop();
+            }
+        }
+    }
+
+    fn take_queued(&mut self, site: usize, scheduler: Scheduler, id: &str, why: &str, now: Duration) {
+        self.machine.handle_queued(site, now);
+        self.known[site].detail = match why {
+            "" => format!("{scheduler} job {id}"),
+            why => format!("{scheduler} job {id}, {why}"),
+        };
+        if !why.is_empty() {
+            self.notice_of(site, &format!("{scheduler} job {id} waits in the queue ({why})"));
+        }
+    }
+
+    fn take_exit(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
+        let name = &self.subjobs[site].site;
+        self.tell(&JobEvent::exit(self.number(site, index), name, exit));
+        self.machine.handle_exited(site, index, exit, now);
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Time passes; where everything stands, for people and as events.
+
+use super::{Coordinator, TICK};
+use crate::connections::{Limits, Silence, ticks};
+use crate::console::{Print, Progress};
+use crate::events::JobEvent;
+use isthmus_job::coallocation::State;
+use isthmus_wire::grid::ToAgent;
+use std::time::Duration;
+
+/// A site that has been silent for so long is told of: a cut of 5 s costs TCP up to 8.5 s.
+const TOLD_AFTER: Duration = Duration::from_secs(9);
+/// A site that is being made ready and from which nothing was heard for so long is lost, unless sites may be away for longer.
+const STAGING_SILENCE: Duration = Duration::from_secs(60);
+
+impl Coordinator {
+    pub(super) fn tick(&mut self) {
+        self.ticks += 1;
+        self.connections.send_all(&ToAgent::Ping(self.ticks));
+        let away = self.silence;
+        let limits = Limits {
+            told: ticks(TOLD_AFTER, TICK),
+            serving: ticks(away, TICK),
+            staging: ticks(away.max(STAGING_SILENCE), TICK),
+        };
+        for (connection, silence) in self.connections.tick(limits) {
+            let Some(site) = self.connections.subjob(connection) else {
+                continue;
+            };
+            match silence {
+                Silence::Long => self.notice_of(
+                    site,
+                    &format!(
+                        "nothing has been heard from its agent for {} s; it is waited for until it is silent for {} s (ISTHMUS_AWAY)",
+                        TOLD_AFTER.as_secs(),
+                        away.as_secs()
+                    ),
+                ),
+                Silence::Lost => {
+                    let problem = format!("nothing was heard from its agent for {} s", away.as_secs());
+                    let hint = "check the network to the site, or let sites be away for longer: ISTHMUS_AWAY=SECONDS";
+                    self.machine.handle_closed(site, &problem, hint, self.began.elapsed());
+                }
+            }
+        }
+        self.show_progress();
+    }
+
+    /// Somebody who was told of as silent is heard again.
+    pub(super) fn tell_heard(&self, connection: usize, silent: u32) {
+        if let Some(site) = self.connections.subjob(connection) {
+            let seconds = (TICK * silent).as_secs();
+            self.notice_of(site, &format!("its agent is heard again after {seconds} s"));
+        }
+    }
+
+    pub(super) fn progress(&self) -> Vec<Progress> {
+        let states = self.machine.states().zip(&self.known);
+        let shown = states.map(|((site, state), known)| Progress {
+            site: site.to_owned(),
+            state,
+            detail: match state {
+                State::Pending | State::Suspended | State::Unsubmitted | State::StageIn | State::StageOut => {
+                    known.detail.clone()
+                }
+                _ => String::new(),
+            },
+        });
+        shown.collect()
+    }
+
+    /// Progress is of interest as long as some site is not there.
+    pub(super) fn show_progress(&mut self) {
+        let all = self.progress();
+        let waits = |p: &Progress| match p.state {
+            State::Unsubmitted | State::StageIn | State::StageOut | State::Suspended => true,
+            State::Pending => !p.detail.is_empty() && self.machine.deadline().is_none(),
+            _ => false,
+        };
+        let shown = (!self.leaving || self.machine.is_over()) && all.iter().any(waits);
+        self.printer.print_progress(if shown { all } else { Vec::new() });
+    }
+
+    /// Changes of states, as events.
+    pub(super) fn tell_states(&mut self) {
+        let progress = self.progress();
+        let mut changed = false;
+        for (known, now) in self.known.iter_mut().zip(&progress) {
+            let stands = (now.state, now.detail.clone());
+            if known.told.as_ref() != Some(&stands) {
+                let event = JobEvent::state(&now.site, &stands.0.to_string(), &stands.1);
+                self.printer.print(Print::Event(event.line()));
+                known.told = Some(stands);
+                changed = true;
+            }
+        }
+        if changed {
+            self.printer.print(Print::States(progress));
+        }
+    }
+}
