@@ -240,7 +240,12 @@ fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) ->
     }
     // Two minutes at least: after a cut of 30 s TCP may need as long again to try. The coordinator's own patience is shorter.
     let count = (access.away.as_secs() / 15 + 5).max(8);
-    command.args(["-o", "ServerAliveInterval=15", "-o", &format!("ServerAliveCountMax={count}")]);
+    command.args([
+        "-o",
+        "ServerAliveInterval=15",
+        "-o",
+        &format!("ServerAliveCountMax={count}"),
+    ]);
     command.args(shared);
     command.args(["--", destination, script]);
     command

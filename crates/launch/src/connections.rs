@@ -155,7 +155,11 @@ impl Connections {
         let mut silent = Vec::new();
         for (number, connection) in self.all.iter_mut().enumerate().filter(|(_, c)| c.open) {
             connection.silent += 1;
-            let limit = if connection.serving { limits.serving } else { limits.staging };
+            let limit = if connection.serving {
+                limits.serving
+            } else {
+                limits.staging
+            };
             let reached = connection.serving || !connection.host.is_empty();
             if reached && connection.silent > limit {
                 connection.open = false;

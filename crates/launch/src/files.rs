@@ -61,10 +61,7 @@ pub(crate) struct Filling<'a> {
 
 impl Filling<'_> {
     /// Brings all inputs and makes the directory. Its path there, and what the user should know.
-    pub(crate) async fn fill(
-        &self,
-        tell: &(dyn Fn(String) + Sync),
-    ) -> Result<(String, Option<String>), Failure> {
+    pub(crate) async fn fill(&self, tell: &(dyn Fn(String) + Sync)) -> Result<(String, Option<String>), Failure> {
         let subjob = self.subjob;
         let mut items = Vec::new();
         for input in &subjob.files.inputs {
@@ -226,16 +223,24 @@ impl Kept {
         let mut line = Line::within(&shared.access, place, service, self.workspace.clone(), hope);
         if replaced || self.transfers.outputs.is_empty() {
             if let Ok(service) = line.into_service() {
-                if silent { service.abandon() } else { service.leave().await }
+                if silent {
+                    service.abandon()
+                } else {
+                    service.leave().await
+                }
             }
             return None;
         }
         let number = self.number;
         let shown = |how: String| tell(number, how);
-        let fetching = self.transfers.fetch(&mut line, &shared.options.directory, &self.site, &shown);
+        let fetching = self
+            .transfers
+            .fetch(&mut line, &shared.options.directory, &self.site, &shown);
         let fetched = if silent {
             let late = || Err(Failure::new("it does not answer", ""));
-            tokio::time::timeout(LAST_TRY, fetching).await.unwrap_or_else(|_| late())
+            tokio::time::timeout(LAST_TRY, fetching)
+                .await
+                .unwrap_or_else(|_| late())
         } else {
             fetching.await
         };

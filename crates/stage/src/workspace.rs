@@ -95,7 +95,9 @@ impl Workspace {
                 age,
             })
         });
-        found.filter(|left| !guarded::is_owned(&cache.join("jobs").join(&left.name))).collect()
+        found
+            .filter(|left| !guarded::is_owned(&cache.join("jobs").join(&left.name)))
+            .collect()
     }
 
     /// Removes those.
@@ -139,7 +141,12 @@ impl Workspace {
         }
         match std::os::unix::fs::symlink(&source, &target) {
             // It was asked before, and the answer was lost.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && fs::read_link(&target).is_ok_and(|l| l == source) => Ok(()),
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists
+                    && fs::read_link(&target).is_ok_and(|l| l == source) =>
+            {
+                Ok(())
+            }
             linked => linked.map_err(failed("create", &target)),
         }
     }
@@ -147,7 +154,9 @@ impl Workspace {
     /// The files of the cache that are linked from here: where they are.
     pub fn links(&self) -> Vec<PathBuf> {
         let entries = self.list().unwrap_or_default();
-        let links = entries.iter().filter_map(|e| fs::read_link(self.path().join(&e.path)).ok());
+        let links = entries
+            .iter()
+            .filter_map(|e| fs::read_link(self.path().join(&e.path)).ok());
         links.collect()
     }
 

@@ -72,7 +72,12 @@ impl Coordinator {
     /// Whoever waits for the outputs of a job that has failed knows already why.
     fn tell_fetching(&self) {
         let away = self.silence.as_secs();
-        let why = self.machine.verdict().problem.map(|p| format!("{p}; ")).unwrap_or_default();
+        let why = self
+            .machine
+            .verdict()
+            .problem
+            .map(|p| format!("{p}; "))
+            .unwrap_or_default();
         self.notice(format!(
             "{why}what the sites give back is being fetched; a site that is out of reach is waited for {away} s (ISTHMUS_AWAY)"
         ));
