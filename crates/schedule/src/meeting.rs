@@ -17,7 +17,7 @@ pub(crate) fn possible(network: &Network, all: &[Algorithm]) -> Vec<Algorithm> {
         Algorithm::Flat | Algorithm::Split | Algorithm::FixedFlat | Algorithm::Leaders => (2..=MOST).contains(&members),
         Algorithm::Routed | Algorithm::FixedRouted => network.ways().is_some(),
         Algorithm::LeadersRouted => network.routes().is_some(),
-        Algorithm::Doubling => members > 1,
+        Algorithm::Doubling | Algorithm::Halving => members > 1,
         Algorithm::Bruck => members > 2,
         _ => true,
     };
@@ -46,6 +46,15 @@ pub(crate) fn cost(network: &Network, algorithm: Algorithm, bytes: u64, combine:
         Algorithm::Bruck => {
             let rounds = u64::from(members.next_power_of_two().ilog2());
             vec![council.rounds(rounds, bytes.saturating_mul(members - 1) / rounds.max(1), combine)]
+        }
+        Algorithm::Halving => {
+            // What each gets in the end: in the last round as much is exchanged, in each before that twice as much. Pairs exchange all.
+            let halves = (0..members.ilog2()).map(|round| council.rounds(1, bytes.saturating_mul(1 << round), combine));
+            let pairs = (!members.is_power_of_two()).then(|| {
+                let all = bytes.saturating_mul(members);
+                [council.rounds(1, all, combine), council.rounds(1, bytes, false)]
+            });
+            halves.chain(pairs.into_iter().flatten()).collect()
         }
         Algorithm::Split => {
             let share = bytes.div_ceil(members);

@@ -13,9 +13,9 @@ pub(crate) struct Parcels<'a> {
     pub(crate) council: &'a Council,
     /// The ways, if parcels do not go straight.
     pub(crate) routes: Option<&'a Routes>,
-    /// Where each parcel travels alone: its quickest way, if it does not go straight. Those that are handed on are sent even if they are empty:
-    /// who hands them on does not know their lengths.
-    pub(crate) ways: Option<&'a Ways>,
+    /// Where each parcel travels alone: its quickest way, if it does not go straight, and the most units of a parcel. Those that are handed on
+    /// are sent even if they are empty: who hands them on does not know their lengths.
+    pub(crate) ways: Option<(&'a Ways, u64)>,
     /// Units from one leader to another, where this one sends, receives or hands them on. 0 from a leader to itself.
     pub(crate) length: &'a dyn Fn(u32, u32) -> u64,
     /// The own parcels, in order of receiver.
@@ -61,18 +61,30 @@ impl Parcels<'_> {
         }
     }
 
+    /// Packs first: what is handed on for each other between leaders must be near each other in their plans, or each waits outside the
+    /// windows of the others.
     fn straight(&self, script: &mut Script, pack: &mut dyn FnMut(&mut Script, u32) -> After) -> After {
+        let mut packed: Vec<After> = vec![After::NONE; self.council.size as usize];
+        if let Some((ways, most)) = self.ways {
+            for (to, _) in self.council.pairs() {
+                packed[to as usize] = pack(script, to);
+            }
+            self.hand_on(ways, script, most);
+        }
         let mut come = After::NONE;
         for (to, from) in self.council.pairs() {
-            let packed = pack(script, to);
+            if self.ways.is_none() {
+                packed[to as usize] = pack(script, to);
+            }
+            let packed = std::mem::take(&mut packed[to as usize]);
             let (me, given, got) = (self.council.index, self.to(to), self.from(from));
-            let first = self.ways.map_or(to, |ways| ways.next(me, me, to));
+            let first = self.ways.map_or(to, |(ways, _)| ways.next(me, me, to));
             if given.length > 0 || first != to {
                 let (data, slot) = (given.or_nothing(), self.slot_between(me, to));
                 let to = self.council.rank(first);
                 script.push(Action::Send { to, data, slot }, packed);
             }
-            let last = self.ways.map_or(from, |ways| ways.before(from, me));
+            let last = self.ways.map_or(from, |(ways, _)| ways.before(from, me));
             if got.length > 0 || last != from {
                 let (data, slot) = (got.or_nothing(), self.slot_between(from, me));
                 let from = self.council.rank(last);
@@ -83,8 +95,8 @@ impl Parcels<'_> {
     }
 
     /// Hands on the parcels of others whose ways lead through this leader, of at most so many units each.
-    pub(crate) fn hand_on(council: &Council, ways: &Ways, script: &mut Script, most: u64) {
-        let (me, k) = (council.index, council.size);
+    fn hand_on(&self, ways: &Ways, script: &mut Script, most: u64) {
+        let (council, me, k) = (self.council, self.council.index, self.council.size);
         for from in (0..k).filter(|&from| from != me) {
             let behind = |&to: &u32| to != me && to != from && ways.passes(from, me, to);
             for to in (0..k).filter(behind) {
@@ -92,7 +104,7 @@ impl Parcels<'_> {
                     from: council.rank(ways.before(from, me)),
                     to: council.rank(ways.next(from, me, to)),
                     most,
-                    slot: Self::slot_of(council, from, to),
+                    slot: self.slot_between(from, to),
                 };
                 script.push(action, After::NONE);
             }
@@ -156,11 +168,7 @@ impl Parcels<'_> {
 
     /// Slot of a parcel that travels alone.
     fn slot_between(&self, from: u32, to: u32) -> u16 {
-        Self::slot_of(self.council, from, to)
-    }
-
-    fn slot_of(council: &Council, from: u32, to: u32) -> u16 {
-        let (from, to, all) = (u64::from(from), u64::from(to), u64::from(council.size));
+        let (from, to, all) = (u64::from(from), u64::from(to), u64::from(self.council.size));
         Piece::numbered(from).item(to, all).slot(Kind::Exchange)
     }
 

@@ -116,6 +116,16 @@ impl Cut {
     /// Scratch memory for pieces that are dealt out to shares, with so many places in each lane of a share. Lanes are a multiple
     /// of the shares, so that a lane's pieces are all of one share.
     pub(crate) fn places(&self, script: &mut Script, spares: impl ExactSizeIterator<Item = u64>) -> Places {
+        self.places_of(script, spares, self.piece.min(self.total))
+    }
+
+    /// The same where places are of so many units.
+    pub(crate) fn places_of(
+        &self,
+        script: &mut Script,
+        spares: impl ExactSizeIterator<Item = u64>,
+        piece: u64,
+    ) -> Places {
         let lanes = self.lanes.min(self.pieces());
         let rows = lanes.div_ceil((spares.len() as u64).max(1));
         let mut first = 0;
@@ -124,7 +134,6 @@ impl Cut {
             (first - spares * rows, spares)
         });
         let shares = shares.collect();
-        let piece = self.piece.min(self.total);
         Places {
             buffer: script.memory(first * piece),
             piece,
@@ -218,6 +227,8 @@ pub(crate) struct Script {
     base: StepId,
     scratch: Vec<u64>,
     window: usize,
+    /// What all steps wait for that are written from here on.
+    awaited: After,
     filler: Option<Filler>,
 }
 
@@ -285,7 +296,8 @@ impl Script {
 
     /// Appends a step that waits for those it conflicts with.
     fn add(&mut self, action: Action) -> StepId {
-        let after = self.conflicts(&action);
+        let mut after = self.conflicts(&action);
+        after.extend(self.awaited.iter().copied());
         self.push(action, after)
     }
 
@@ -323,6 +335,12 @@ impl Script {
         if from != to && to.length > 0 {
             self.add(Action::Copy { from, to });
         }
+    }
+
+    /// Copies what the steps of all pieces read: conflicts with it would be forgotten after a while.
+    pub(crate) fn copy_first(&mut self, from: Slice, to: Slice) {
+        let copied = self.add(Action::Copy { from, to });
+        self.awaited.add(copied);
     }
 
     /// Copies what no other step of the plan touches: many small copies need no search for conflicts.

@@ -202,8 +202,9 @@ impl Strategy {
 
 impl Strategy {
     /// A process's neighbours in the trees of all processes' blocks, by rank of their owners. As many processes of each site as there are
-    /// leaders carry the blocks over, of a site with several machines those of their own machine where there are as many leaders.
-    pub(crate) fn families_of_all(&self, network: &Network, me: Rank) -> Box<[Family]> {
+    /// leaders carry the blocks over, of a site with several machines those of their own machine where there are as many leaders. Where the
+    /// order of operands counts everybody carries his own block: the subtree of another carrier would not be an interval.
+    pub(crate) fn families_of_all(&self, network: &Network, me: Rank, ordered: bool) -> Box<[Family]> {
         let depth = 1.min(network.tiers());
         let mut families = vec![None; network.size() as usize];
         for part in 0..network.clusters(depth) {
@@ -219,7 +220,7 @@ impl Strategy {
                         root: network.rank_at(position),
                         turn,
                         via: None,
-                        carrier: Some(member(network, depth, part, turn)),
+                        carrier: (!ordered).then(|| member(network, depth, part, turn)),
                     };
                     *family = Some(Family::of_share(network, &share, me, self.first_tier(), &self.forms));
                     left -= 1;

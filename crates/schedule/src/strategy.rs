@@ -21,6 +21,8 @@ pub(crate) enum Algorithm {
     Doubling,
     /// Leaders send what they have, twice as much in each round. k log2 k messages, log2 k trips.
     Bruck,
+    /// Leaders exchange halves of the blocks with neighbours, then quarters. k log2 k messages, log2 k trips.
+    Halving,
     /// Each leader sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) / k of the bytes.
     Split,
     /// Pieces are dealt out to several trees ([`shares`](crate::shares)).
@@ -44,12 +46,13 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Tree,
         Self::Flat,
         Self::Routed,
         Self::Doubling,
         Self::Bruck,
+        Self::Halving,
         Self::Split,
         Self::Shared,
         Self::Whole,
@@ -70,6 +73,7 @@ impl Algorithm {
             Self::Routed => "routed",
             Self::Doubling => "doubling",
             Self::Bruck => "bruck",
+            Self::Halving => "halving",
             Self::Split => "split",
             Self::Shared => "shared",
             Self::Whole => "whole",
@@ -133,6 +137,7 @@ impl Strategy {
             | Algorithm::Routed
             | Algorithm::Doubling
             | Algorithm::Bruck
+            | Algorithm::Halving
             | Algorithm::Split
             | Algorithm::Leaders
             | Algorithm::LeadersRouted

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every operation, on random groups.
 
+mod seeded;
+
 use isthmus_schedule::check::{Case, Counts, Graph, Groups};
 use isthmus_schedule::{Call, Network, Operation, Overrides};
 use isthmus_topology::{Level, Link, Links, Shape};
@@ -50,6 +52,7 @@ const RULES: &[&str] = &[
     "*=bruck; *@local=chain",
     "*=shared,seg=8K,leaders=1; *@node=chain",
     "*=partners",
+    "*=halving; *@machine=chain",
 ];
 
 /// A call of one of these operations.
@@ -95,7 +98,7 @@ fn units(call: &Call) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(seeded::cases(128))]
 
     #[test]
     fn moving(network in shapes(40), call in calls(&[Operation::Barrier, Operation::Bcast, Operation::Gather, Operation::Scatter,
@@ -120,7 +123,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(seeded::cases(64))]
 
     #[test]
     fn reduce_scatter(network in shapes(24), call in calls(&[Operation::ReduceScatter]),
@@ -152,7 +155,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(seeded::cases(192))]
 
     #[test]
     fn fixed_order(network in shapes(40), call in calls(&[Operation::Reduce, Operation::Allreduce, Operation::Scan,
@@ -172,7 +175,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(seeded::cases(192))]
 
     #[test]
     fn between_groups(network in shapes(24), low in any::<u32>(), call in calls(&[Operation::Barrier, Operation::Bcast,

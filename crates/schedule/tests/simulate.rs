@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulator: times computed by hand, bounds of latency and bandwidth, and the checker's counts for random worlds.
 
+mod seeded;
+
 use isthmus_schedule::check::{Case, Counts};
 use isthmus_schedule::simulate::{Kind, Limits, Outcome, Stopped, simulate};
 use isthmus_schedule::{Blocks, Call, Network, Operation};
@@ -203,7 +205,7 @@ fn worlds() -> impl Strategy<Value = Topology> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(seeded::cases(96))]
 
     #[test]
     fn every_process_completes_and_crossings_are_the_checkers(
@@ -233,7 +235,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(seeded::cases(48))]
 
     #[test]
     fn unequal_blocks_cross_as_in_the_checker_after_their_counts(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulator against the same model written as plainly as possible: one queue for the whole world, nothing left out, nothing apart.
 
+mod seeded;
+
 use isthmus_schedule::simulate::{Kind, Limits, Outcome, simulate};
 use isthmus_schedule::step::{Action, Plan, Step};
 use isthmus_schedule::{Call, Network, Operation, plan};
@@ -237,7 +239,7 @@ fn links(wide: u64, overhead: u64) -> Links {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(seeded::cases(96))]
 
     #[test]
     fn the_outcome_is_that_of_the_plain_model(

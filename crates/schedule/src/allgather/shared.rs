@@ -48,7 +48,7 @@ pub(super) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
     let p = u64::from(network.size());
-    let families = strategy.families_of_all(network, me);
+    let families = strategy.families_of_all(network, me, false);
     let blocks = call.blocks.clone();
     let largest = (0..network.size()).map(|rank| blocks.size(rank)).max().unwrap_or(0);
     let cut = strategy.cut_of_blocks(call, largest);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! **Alltoall through leaders: rows up to the leader of each site, one message between any two sites, straight (leaders) or on its quickest
-//! way (leaders_routed), rows down.**
+//! way (leaders_routed), or in rounds ([bruck]), rows down.**
 //!
 //! | | |
 //! |---|---|
@@ -15,8 +15,9 @@
 //! own member, by member there) and `coming` (by other site, by member there, by own member), all in order of position, and makes
 //! `results` (by own member; the blocks of a row by source's rank).
 
+use super::bruck;
 use crate::choose::{self, Question};
-use crate::cost::{Phase, Way};
+use crate::cost::{self, Phase, Way};
 use crate::meeting;
 use crate::parcels::Parcels;
 use crate::routes::Routes;
@@ -53,7 +54,11 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) ->
                 .routes()
                 .filter(|_| strategy.algorithm == Algorithm::LeadersRouted);
             let leader = Leader::new(&mut script, network, me, &family, block);
-            leader.act(&mut script, &family, &rows, (own, result), routes.map(|r| &**r));
+            let meeting = Meeting {
+                routes: routes.map(|r| &**r),
+                rounds: strategy.algorithm == Algorithm::Bruck,
+            };
+            leader.act(&mut script, &family, &rows, (own, result), &meeting);
         }
     }
     Box::new(script)
@@ -64,7 +69,8 @@ const MOST: u64 = 16 << 20;
 
 /// Where there are leaders, blocks of one size, and not too many of them.
 pub(super) fn strategies(question: &Question, network: &Network) -> Vec<Strategy> {
-    let possible = meeting::possible(network, &[Algorithm::Leaders, Algorithm::LeadersRouted]);
+    let meetings = [Algorithm::Leaders, Algorithm::LeadersRouted, Algorithm::Bruck];
+    let possible = meeting::possible(network, &meetings);
     possible
         .into_iter()
         .filter_map(|algorithm| strategy(question, network, algorithm))
@@ -74,7 +80,8 @@ pub(super) fn strategies(question: &Question, network: &Network) -> Vec<Strategy
 fn strategy(question: &Question, network: &Network, algorithm: Algorithm) -> Option<Strategy> {
     let p = u64::from(network.size());
     let (block, row) = (question.bytes?, question.bytes?.saturating_mul(p));
-    if network.tiers() < 2 || p > 256 || row.saturating_mul(p) > MOST {
+    let tiers = if algorithm == Algorithm::Bruck { 1 } else { 2 };
+    if network.tiers() < tiers || p > 256 || row.saturating_mul(p) > MOST {
         return None;
     }
     let trees = Trees {
@@ -98,8 +105,22 @@ fn strategy(question: &Question, network: &Network, algorithm: Algorithm) -> Opt
             .saturating_add(SORT)
             .saturating_mul(cluster * p),
     );
+    let exchange = || match algorithm {
+        Algorithm::Bruck => {
+            let council = cost::Council::largest(network, 0);
+            let (rounds, half) = (
+                bruck::messages(u64::from(council.members)),
+                u64::from(council.members / 2),
+            );
+            let rounds = rounds / u64::from(council.members);
+            let handed = network.links().copy.at(between).saturating_add(SORT);
+            let again = Phase::of_process("handing on", handed.saturating_mul(rounds * half));
+            vec![council.rounds(rounds, between.saturating_mul(half), false), again]
+        }
+        _ => meeting::cost(network, algorithm, between, false),
+    };
     Some(trees.strategy(&|_| {
-        let mut phases = meeting::cost(network, algorithm, between, false);
+        let mut phases = exchange();
         phases.push(sort.clone());
         phases
     }))
@@ -126,6 +147,14 @@ fn member(script: &mut Script, family: &Family, parent: Rank, rows: &Row, own: S
     script.send(parent, at(whole.clone()), up);
     script.receive(parent, at(whole), down);
     scatter::spread(script, family, rows, buffer, family.start, result);
+}
+
+/// How leaders exchange their parcels.
+struct Meeting<'a> {
+    /// The ways, if parcels do not go straight.
+    routes: Option<&'a Routes>,
+    /// Whether they are handed on in rounds.
+    rounds: bool,
 }
 
 /// The leader of a site. Its steps name what they wait for: there are too many to search.
@@ -162,7 +191,7 @@ impl<'a> Leader<'a> {
         family: &Family,
         rows: &Row,
         (own, result): (Slice, Slice),
-        routes: Option<&Routes>,
+        meeting: &Meeting<'_>,
     ) {
         let collected = self.collect(script, family, rows, own);
         let units = |from: u32, to: u32| match from == to {
@@ -171,15 +200,18 @@ impl<'a> Leader<'a> {
         };
         let parcels = Parcels {
             council: &self.council,
-            routes,
+            routes: meeting.routes,
             ways: None,
             length: &units,
             out: self.out,
             coming: self.coming,
         };
-        let come = parcels.exchange(script, |script, to| {
-            self.pack(script, &self.council.span(to), parcels.to(to).offset, &collected)
-        });
+        let pack =
+            |script: &mut Script, to: u32| self.pack(script, &self.council.span(to), parcels.to(to).offset, &collected);
+        let come = match meeting.rounds {
+            true => bruck::exchange(script, &parcels, pack),
+            false => parcels.exchange(script, pack),
+        };
         let ready = After::from_iter(collected.iter().chain(come.iter()).copied());
         let assembled = self.assemble(script, &parcels, ready);
         let slot = Piece::whole(0).slot(Kind::Down);
@@ -285,15 +317,22 @@ impl<'a> Leader<'a> {
     }
 }
 
-pub(super) fn messages(network: &Network) -> Messages {
-    Messages::of_meeting(network, Messages::each_to_each)
+pub(super) fn messages(network: &Network, algorithm: Algorithm) -> Messages {
+    match algorithm {
+        Algorithm::Bruck => Messages::of_meeting(network, bruck::messages),
+        _ => Messages::of_meeting(network, Messages::each_to_each),
+    }
 }
 
-/// Straight from leader to leader: every block once over the outermost level; inside, every row up and down.
-pub(super) fn bytes(network: &Network, block: u64) -> Bytes {
+/// Straight from leader to leader every block once over the outermost level, in rounds as often as it is handed on; inside, every row up and
+/// down.
+pub(super) fn bytes(network: &Network, algorithm: Algorithm, block: u64) -> Bytes {
     let row = block.saturating_mul(u64::from(network.size()));
     let rows = Bytes::of_blocks(network, 1, 0, (&Row::equal(row), 2));
     let outer = network.level(0);
-    let between = Messages::of_pairs(network).by_level[outer.index()];
+    let between = match algorithm {
+        Algorithm::Bruck => bruck::crossings(network),
+        _ => Messages::of_pairs(network).by_level[outer.index()],
+    };
     rows.and(outer, between.saturating_mul(block))
 }

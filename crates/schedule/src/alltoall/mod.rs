@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Alltoall, alltoallv and alltoallw.
 
+mod bruck;
 mod counts;
 mod leaders;
 mod pairwise;
@@ -22,7 +23,9 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     match call.blocks {
         Blocks::Equal(0) => Box::new(Script::default()),
         Blocks::Equal(n) => match choose::strategy(&equal(call), network).algorithm {
-            Algorithm::Leaders | Algorithm::LeadersRouted => leaders::plan(&equal(call), network, me, n),
+            Algorithm::Leaders | Algorithm::LeadersRouted | Algorithm::Bruck => {
+                leaders::plan(&equal(call), network, me, n)
+            }
             Algorithm::Partners => partners::plan(&equal(call), network, me, n),
             _ => pairwise::plan(&equal(call), network, me, (&call.blocks, &call.blocks)),
         },
@@ -48,6 +51,10 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         true => leaders::strategies(&asked, network),
         false => Vec::new(),
     };
+    if question.bytes.is_none() {
+        // Who hands on blocks in rounds must know their sizes.
+        all.retain(|strategy| strategy.algorithm != Algorithm::Bruck);
+    }
     if question.bytes.is_some() {
         all.extend(partners::strategy(&asked, network));
     }
@@ -61,7 +68,9 @@ const SUPPOSED: u64 = 64;
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     match (&call.blocks, choose::strategy(call, network).algorithm) {
         (Blocks::Equal(0), _) => Some(Messages::default()),
-        (Blocks::Equal(_), Algorithm::Leaders | Algorithm::LeadersRouted) => Some(leaders::messages(network)),
+        (Blocks::Equal(_), how @ (Algorithm::Leaders | Algorithm::LeadersRouted | Algorithm::Bruck)) => {
+            Some(leaders::messages(network, how))
+        }
         (Blocks::Equal(_), Algorithm::Partners) => Some(partners::messages(network)),
         (Blocks::Equal(_), Algorithm::Pairwise) => Some(pairwise::messages(network)),
         _ => None,
@@ -74,7 +83,9 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     match strategy.algorithm {
         Algorithm::Pairwise => Some(Bytes::of(pairwise::messages(network), call.bytes(block))),
         Algorithm::Partners => Some(Bytes::of(partners::messages(network), call.bytes(block))),
-        Algorithm::Leaders if strategy.is_flat(1) => Some(leaders::bytes(network, call.bytes(block))),
+        how @ (Algorithm::Leaders | Algorithm::Bruck) if strategy.is_flat(1) => {
+            Some(leaders::bytes(network, how, call.bytes(block)))
+        }
         _ => None,
     }
 }

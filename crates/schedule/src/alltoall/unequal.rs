@@ -221,10 +221,8 @@ impl Process<'_> {
     fn leader(&self, script: &mut Script, given: (Buffer, &After), ways: Option<&Ways>) -> (Slice, After) {
         let family = self.sizes.family;
         let council = Council::outermost(self.network, self.me);
-        if let Some(ways) = ways {
-            let block = SHORT / self.call.unit_bytes.max(1);
-            Parcels::hand_on(&council, ways, script, largest(self.network).pow(2) * block);
-        }
+        let block = SHORT / self.call.unit_bytes.max(1);
+        let most = largest(self.network).pow(2) * block;
         let (_, rows, collected) = self.collect(script, given);
         let row = self.sizes.row(|position, rank| self.sizes.from(position, rank));
         let lengths = self.lengths(&council);
@@ -232,7 +230,7 @@ impl Process<'_> {
         let parcels = Parcels {
             council: &council,
             routes: None,
-            ways,
+            ways: ways.map(|ways| (ways, most)),
             length: &|from, to| lengths[(from * k + to) as usize],
             out: script.memory(rows.length),
             coming: script.memory(memory),

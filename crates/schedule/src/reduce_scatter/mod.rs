@@ -2,6 +2,8 @@
 //! Reduce_scatter_block and reduce_scatter.
 
 mod fixed;
+mod halving;
+mod shared;
 mod tree;
 
 use crate::choose::{self, Order, Question};
@@ -26,7 +28,11 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     if !call.commutative && !network.in_rank_order() {
         return plan(call, network.by_rank(), me);
     }
-    tree::plan(call, network, me, &choose::strategy(call, network))
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        Algorithm::Shared => shared::plan(call, network, me, &strategy),
+        _ => tree::plan(call, network, me, &strategy),
+    }
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
@@ -49,9 +55,11 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         Algorithm::Routed => meeting::by_routes(network, share(bytes), true),
         _ => meeting::cost(network, algorithm, share(bytes), true),
     };
-    meeting::possible(network, &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree])
+    let meetings = [Algorithm::Flat, Algorithm::Routed, Algorithm::Tree, Algorithm::Halving];
+    meeting::possible(network, &meetings)
         .into_iter()
         .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting(algorithm, bytes)))
+        .chain(shared::candidates(question, network))
         .collect()
 }
 
@@ -62,9 +70,9 @@ pub(crate) fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> 
     match strategy.algorithm {
         _ if units == 0 => Some(Messages::default()),
         _ if call.fixed => fixed::messages(call, network, units),
-        A::Tree | A::Flat | A::Routed if call.commutative || network.in_rank_order() => {
-            Some(tree::messages(network, &strategy))
-        }
+        _ if !(call.commutative || network.in_rank_order()) => None,
+        A::Tree | A::Flat | A::Routed | A::Halving => Some(tree::messages(network, &strategy)),
+        A::Shared => Some(shared::messages(call, network, &strategy)),
         _ => None,
     }
 }
@@ -73,8 +81,14 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     let strategy = choose::strategy(call, network);
     let free = !call.fixed && (call.commutative || network.in_rank_order());
     match strategy.algorithm {
-        Algorithm::Tree if free && strategy.is_flat(0) => Some(tree::bytes(call, network, 0)),
-        Algorithm::Flat if free && strategy.is_flat(1) => Some(tree::bytes(call, network, 1)),
+        _ if !free => None,
+        Algorithm::Tree if strategy.is_flat(0) => Some(tree::bytes(call, network, 0)),
+        Algorithm::Flat if strategy.is_flat(1) => Some(tree::bytes(call, network, 1)),
+        Algorithm::Halving if strategy.is_flat(1) => {
+            let back = call.bytes(halving::units_back(call, network));
+            Some(tree::bytes(call, network, 1).and(network.level(0), back))
+        }
+        Algorithm::Shared => Some(shared::bytes(call, network)),
         _ => None,
     }
 }

@@ -7,12 +7,13 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat and routed S (S − 1), the minimum for one trip; tree 2 (S − 1) |
+//! | messages | below the outermost tier 2 (parts − 1) per cluster; among S leaders: flat and routed S (S − 1), the minimum for one trip; tree 2 (S − 1); else see the meeting (halving) |
 //! | trips | below the outermost tier two per tier; among leaders: flat one, routed the quickest ways, tree two |
 //! | bytes | among leaders flat: every combined block once to its site, the minimum for one trip; routed: the same, what passes a leader is combined there; below: all blocks up, the subtree's down |
 //! | restrictions | operators that are not commutative need clusters of consecutive ranks; for others the shape without clusters is given, and slow links are crossed up to 2 (p − 1) times |
 //! | paper | – |
 
+use super::halving;
 use crate::Network;
 use crate::fold::{Sum, fold, operand_of};
 use crate::routes::Routes;
@@ -56,9 +57,10 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
                 true => own,
                 false => memory(&mut script, length),
             };
-            match routes {
-                Some(routes) => meeting.routed(&mut script, routes, target),
-                None => meeting.flat(&mut script, target),
+            match (strategy.algorithm, routes) {
+                (_, Some(routes)) => meeting.routed(&mut script, routes, target),
+                (Algorithm::Halving, _) => halving::exchange(&mut script, &meeting, target),
+                _ => meeting.flat(&mut script, target),
             }
             if !family.is_leaf() {
                 scatter::spread(&mut script, &family, &row, target.buffer, family.start, own);
@@ -111,11 +113,11 @@ fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &Row, own: S
 }
 
 /// The leaders' meeting: each gets the combined blocks of those it acts for.
-struct Meeting<'a> {
-    council: &'a Council,
-    row: &'a Row,
+pub(super) struct Meeting<'a> {
+    pub(super) council: &'a Council,
+    pub(super) row: &'a Row,
     /// All blocks, combined from those that the leader acts for.
-    all: Slice,
+    pub(super) all: Slice,
 }
 
 impl Meeting<'_> {
@@ -165,7 +167,7 @@ impl Meeting<'_> {
     }
 }
 
-fn memory(script: &mut Script, length: u64) -> Slice {
+pub(super) fn memory(script: &mut Script, length: u64) -> Slice {
     Slice {
         buffer: script.memory(length),
         offset: 0,
@@ -185,6 +187,7 @@ fn within(memory: Slice, index: usize, length: u64) -> Slice {
 pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
     match strategy.algorithm {
         Algorithm::Tree => Messages::of_trees(network, 0).times(2),
+        Algorithm::Halving => Messages::of_meeting(network, halving::messages),
         _ => Messages::of_meeting(network, Messages::each_to_each),
     }
 }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Reduce_scatter among leaders by recursive halving: neighbours exchange halves of the blocks, each combines the half that he keeps, then
+//! neighbouring pairs exchange quarters, and so on.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | k log2 k for powers of two; else the pairs of the first members come together before and after |
+//! | trips | ⌊log2 k⌋, + 2 if k is not a power of two |
+//! | bytes | each sends and receives every block but its own once: the minimum; if k is no power of two the pairs all blocks and a block more |
+//! | restrictions | none: neighbours come first, so operands stay in order, and blocks are put in another order instead; one copy of all blocks |
+//! | paper | Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005 (there halves of distant members, for commutative operators) |
+
+use super::tree::{Meeting, memory};
+use crate::fold::Sum;
+use crate::row::Row;
+use crate::script::{Kind, Piece, Script};
+use crate::step::Slice;
+use crate::{Call, Network};
+use std::ops::Range;
+
+/// Members that take part in the rounds, and how many of them act for a pair.
+fn parties(k: u32) -> (u32, u32) {
+    (1 << k.ilog2(), k - (1 << k.ilog2()))
+}
+
+/// Puts the combined blocks of the own members into `target`.
+pub(super) fn exchange(script: &mut Script, meeting: &Meeting<'_>, target: Slice) {
+    meeting.halve(script, target);
+}
+
+impl Meeting<'_> {
+    fn halve(&self, script: &mut Script, target: Slice) {
+        let (council, me) = (self.council, self.council.index);
+        let (slot, back) = (Piece::whole(0).slot(Kind::Exchange), Piece::whole(0).slot(Kind::Share));
+        let (_, extra) = parties(council.size);
+        let paired = me < 2 * extra;
+        if paired && me % 2 == 0 {
+            script.send(council.rank(me + 1), self.all, slot);
+            script.receive(council.rank(me + 1), target, back);
+            return;
+        }
+        let mut sum = Sum {
+            value: self.all,
+            target: self.all,
+        };
+        if paired {
+            sum.target = memory(script, self.all.length);
+            sum.absorb(script, council.rank(me - 1), slot, sum.target, true);
+        }
+        let number = if paired { me / 2 } else { me - extra };
+        let kept = self.rounds(script, number, sum.value);
+        let mut own = kept.offset;
+        if paired {
+            let left = Slice {
+                length: kept.length - target.length,
+                ..kept
+            };
+            script.send(council.rank(me - 1), left, back);
+            own += left.length;
+        }
+        let own = Slice {
+            offset: own,
+            length: target.length,
+            ..kept
+        };
+        script.copy(own, target);
+    }
+
+    /// Halves the blocks until those of one party are left, and says where they are.
+    fn rounds(&self, script: &mut Script, number: u32, value: Slice) -> Slice {
+        let (active, extra) = parties(self.council.size);
+        let sorted = memory(script, value.length);
+        let begins = self.sort(script, value, sorted);
+        let at = |places: &Range<u32>| {
+            let (from, to) = (begins[places.start as usize], begins[places.end as usize]);
+            Slice {
+                offset: sorted.offset + from,
+                length: to - from,
+                ..sorted
+            }
+        };
+        let spares = memory(script, value.length);
+        let (mut places, mut used) = (0..active, 0);
+        for round in 0..active.ilog2() {
+            let middle = places.start + (places.end - places.start) / 2;
+            let halves = [places.start..middle, middle..places.end];
+            let [low, high] = &halves;
+            let (kept, given) = match number >> round & 1 {
+                0 => (low, high),
+                _ => (high, low),
+            };
+            let partner = number ^ (1 << round);
+            let rank = self.council.rank(leader(partner, extra));
+            let slot = Piece::numbered(u64::from(round) + 1).slot(Kind::Exchange);
+            script.send(rank, at(given), slot);
+            let value = at(kept);
+            let operand = Slice {
+                offset: spares.offset + used,
+                length: value.length,
+                ..spares
+            };
+            used += value.length;
+            let mut sum = Sum { value, target: value };
+            sum.absorb(script, rank, slot, operand, partner < number);
+            places = kept.clone();
+        }
+        at(&places)
+    }
+
+    /// Puts the parties' blocks in an order in which every round halves an interval: that of their numbers read backwards, bit by bit. Gives
+    /// where those at each place begin.
+    fn sort(&self, script: &mut Script, value: Slice, sorted: Slice) -> Vec<u64> {
+        let (active, extra) = parties(self.council.size);
+        let mut begins = vec![0];
+        for place in 0..active {
+            let party = mirrored(place, active);
+            let first = self.council.span(leader(party, extra));
+            let start = match party < extra {
+                true => self.council.span(2 * party).start,
+                false => first.start,
+            };
+            let from = self.row.slice(value.buffer, 0, start..first.end);
+            let begin = begins[place as usize];
+            let to = Slice {
+                offset: sorted.offset + begin,
+                length: from.length,
+                ..sorted
+            };
+            script.copy(from, to);
+            begins.push(begin + from.length);
+        }
+        begins
+    }
+}
+
+/// The leader who acts for a party: the second of a pair.
+fn leader(party: u32, extra: u32) -> u32 {
+    match party < extra {
+        true => 2 * party + 1,
+        false => party + extra,
+    }
+}
+
+/// The bits of a number below a power of two, read backwards.
+fn mirrored(number: u32, power: u32) -> u32 {
+    match power {
+        1 => 0,
+        _ => number.reverse_bits() >> (u32::BITS - power.ilog2()),
+    }
+}
+
+/// Units among the leaders beside those of a straight exchange: blocks that go back to the first of a pair.
+pub(super) fn units_back(call: &Call, network: &Network) -> u64 {
+    let row = Row::new(&call.blocks, network, 0);
+    let (_, extra) = parties(network.clusters(1));
+    (0..extra).map(|pair| row.length(network.span(1, 2 * pair))).sum()
+}
+
+/// Messages among so many members.
+pub(super) fn messages(members: u64) -> u64 {
+    let rounds = members.ilog2();
+    let active = 1 << rounds;
+    active * u64::from(rounds) + 2 * (members - active)
+}
