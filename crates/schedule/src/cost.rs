@@ -79,7 +79,7 @@ impl Cost {
 }
 
 /// Nanoseconds until a process that shares its processor runs: a switch from another one.
-const SWITCH: u64 = 2_000;
+pub(crate) const SWITCH: u64 = 2_000;
 
 /// What one piece costs in one phase of an algorithm, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

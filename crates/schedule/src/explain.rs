@@ -3,10 +3,10 @@
 //! them.
 
 use crate::choose::{self, Question};
-use crate::cost::Factor;
+use crate::cost::{Cost, Factor};
 use crate::shares::Sharing;
 use crate::strategy::Strategy;
-use crate::{Blocks, Call, Network, in_order};
+use crate::{Blocks, Call, Network, in_order, together};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
@@ -47,12 +47,27 @@ pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
     if call.operation.is_neighborhood() {
         return Vec::new();
     }
+    let met = together::cost(call, network).map(in_memory);
     let network = in_order(call, network);
     let question = Question::of(call, network);
     let candidates = choose::candidates(&question, network);
     let chosen = choose::cheapest(&candidates);
-    let describe = |(i, strategy): (usize, &Strategy)| candidate(strategy, call, network, chosen == i);
-    candidates.iter().enumerate().map(describe).collect()
+    let describe = |(i, strategy): (usize, &Strategy)| candidate(strategy, call, network, met.is_none() && chosen == i);
+    let messages: Vec<Candidate> = candidates.iter().enumerate().map(describe).collect();
+    met.into_iter().chain(messages).collect()
+}
+
+/// Processes that share memory meet there, whatever messages would cost, unless an override names an algorithm.
+fn in_memory(cost: Cost) -> Candidate {
+    Candidate {
+        algorithm: together::NAME,
+        leaders: 1,
+        tiers: Vec::new(),
+        pieces: (1, 0),
+        factors: cost.factors().to_vec(),
+        total: cost.total(),
+        chosen: true,
+    }
 }
 
 fn candidate(strategy: &Strategy, call: &Call, network: &Network, chosen: bool) -> Candidate {

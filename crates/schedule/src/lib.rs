@@ -30,6 +30,7 @@ mod row;
 mod script;
 mod shares;
 pub mod simulate;
+mod star;
 pub mod step;
 mod straight;
 mod strategy;

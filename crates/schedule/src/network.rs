@@ -172,6 +172,12 @@ impl Network {
         processors < self.size() as usize && self.level(tier) == Level::Node && (0..self.clusters(tier)).any(crowded)
     }
 
+    /// Whether several processes are all on one node, so that they can do operations together in its memory
+    /// ([`Call::together`](crate::Call::together)).
+    pub fn shares_memory(&self) -> bool {
+        self.size() > 1 && (0..self.tiers()).all(|tier| self.level(tier) == Level::Node)
+    }
+
     /// Whether pairs of parts of the outermost tier have parameters of their own.
     pub(crate) fn has_pairs(&self) -> bool {
         self.areas.iter().enumerate().any(|(i, &a)| {

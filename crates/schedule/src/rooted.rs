@@ -8,7 +8,7 @@ use crate::row::Row;
 use crate::shares::Sharing;
 use crate::strategy::{Algorithm, Strategy};
 use crate::trees::{Load, Trees};
-use crate::{Blocks, Bytes, Call, Messages, Network, choose};
+use crate::{Blocks, Bytes, Call, Messages, Network, choose, star};
 use std::sync::Arc;
 
 /// The way of gather and scatter: a tree whose messages hold the blocks of subtrees.
@@ -30,17 +30,25 @@ pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strate
 
 /// One message for each subtree. Long unequal blocks are not handed on, and not all know which are.
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    let strategy = choose::strategy(call, network);
+    if strategy.algorithm == Algorithm::Shared {
+        return star::messages(call, network, &strategy);
+    }
     let straight = |strategy: &Strategy| matches!(strategy.forms.first(), None | Some(Form::Flat));
     match call.blocks {
         Blocks::Equal(0) => Some(Messages::default()),
         Blocks::Equal(_) => Some(Messages::of_trees(network, 0)),
-        _ => straight(&choose::strategy(call, network)).then(|| Messages::of_trees(network, 0)),
+        _ => straight(&strategy).then(|| Messages::of_trees(network, 0)),
     }
 }
 
 /// Every block once per tier that it crosses, where nobody hands it on within a tier.
 pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
-    let flat = choose::strategy(call, network).is_flat(0);
+    let strategy = choose::strategy(call, network);
+    if strategy.algorithm == Algorithm::Shared {
+        return star::bytes(call, network, &strategy);
+    }
+    let flat = strategy.is_flat(0);
     let row = Row::new(&call.blocks, network, 0);
     flat.then(|| Bytes::of_blocks(network, 0, call.root, (&row, call.unit_bytes)))
 }

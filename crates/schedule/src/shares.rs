@@ -132,7 +132,7 @@ impl Share {
 }
 
 /// Position of a member of a cluster by number: one of each part, then the next of each.
-fn member(network: &Network, depth: usize, cluster: u32, mut number: u32) -> u32 {
+pub(crate) fn member(network: &Network, depth: usize, cluster: u32, mut number: u32) -> u32 {
     let mut cluster = cluster;
     for tier in depth..network.tiers() {
         let parts = network.parts(tier, cluster);

@@ -10,8 +10,10 @@
 //!
 //! Reductions combine in order of rank from the left, whatever their length; the fixed order of association is another one.
 
+use crate::cost::{Cost, SWITCH};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, Together};
 use crate::{Blocks, Call, Network, Operation, Overrides};
+use isthmus_topology::Level;
 
 /// Name in overrides. Any other name that is said about an operation means messages.
 pub(crate) const NAME: &str = "together";
@@ -67,6 +69,42 @@ pub fn together(call: &Call, overrides: &Overrides, size: u32, me: Rank) -> Opti
         give,
         take,
     })
+}
+
+/// What it is expected to take, for processes that come at the same time: memory is copied as cells become full, so giving and taking go on
+/// side by side.
+pub(crate) fn cost(call: &Call, network: &Network) -> Option<Cost> {
+    let step = together(call, network.overrides(), network.size(), call.root)?;
+    let (links, all) = (network.links(), u64::from(network.size()));
+    let mut cost = Cost::default().and("memory between processes", links.level(Level::Node).latency);
+    // Everybody runs once more after the last one has come.
+    let crowd = all.div_ceil(u64::from(links.processors.max(1)));
+    if crowd > 1 {
+        cost = cost.and(
+            format!("{all} processes on {} processors", links.processors),
+            2 * crowd * SWITCH,
+        );
+    }
+    let (copy, reduce) = work(&step, call, network);
+    if copy > 0 {
+        cost = cost.and("copying", copy);
+    }
+    if reduce > 0 {
+        cost = cost.and("combining", reduce);
+    }
+    Some(cost)
+}
+
+/// Nanoseconds that the process which does most copies and combines.
+pub(crate) fn work(step: &Together, call: &Call, network: &Network) -> (u64, u64) {
+    let (links, all) = (network.links(), u64::from(network.size()));
+    let most = step.give.length.max(step.take.length);
+    let combines = matches!(step.what, Operation::Reduce | Operation::Allreduce);
+    let reduce = match combines {
+        true => links.reduce.at(call.bytes(step.block)).saturating_mul(all - 1),
+        false => 0,
+    };
+    (links.copy.at(call.bytes(most)), reduce)
 }
 
 /// What the process gives and takes. `None`: nothing to be done together.

@@ -12,12 +12,13 @@ mod section;
 mod tables;
 mod times;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::lab::Lab;
 use self::section::Section;
@@ -40,6 +41,9 @@ pub(crate) struct Options {
     /// Longest time of a job, seconds; what it printed until then counts.
     #[arg(long, default_value_t = 600)]
     patience: u64,
+    /// What earlier runs wrote with --json: their experiments are shown, not measured again unless --only names them.
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    with: Vec<PathBuf>,
     /// Write everything measured to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -54,7 +58,7 @@ pub(crate) struct Options {
 }
 
 /// One experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Experiment {
     Latency,
     Bandwidth,
@@ -120,7 +124,11 @@ impl Experiment {
 
 /// Runs those of `all` that were asked for and tells about them.
 pub(crate) fn run(all: &[Experiment], options: &Options) -> Result<ExitCode, Error> {
-    let chosen = choose(all, &options.only)?;
+    let mut sections = earlier(all, &options.with)?;
+    let mut chosen = choose(all, &options.only)?;
+    if options.only.is_empty() {
+        chosen.retain(|experiment| !sections.contains_key(experiment));
+    }
     let lab = Lab {
         peers: peers::find(
             &options.places,
@@ -130,23 +138,46 @@ pub(crate) fn run(all: &[Experiment], options: &Options) -> Result<ExitCode, Err
         ranks_per_machine: options.ranks.clamp(1, 100),
         patience: Duration::from_secs(options.patience),
     };
-    let mut sections = Vec::new();
     for experiment in chosen {
         let start = Instant::now();
         eprintln!("{}", experiment.name());
         let section = experiment.run(&lab)?;
         eprintln!("{} done in {:.0} s", experiment.name(), start.elapsed().as_secs_f64());
         print!("{}", section.text());
-        sections.push((experiment, section));
+        sections.insert(experiment, section);
         // After each, so that a long run that is interrupted has told what it could.
         write(options, &lab, &sections)?;
     }
-    let missed = sections.iter().any(|(_, s)| s.verdicts.iter().any(|v| !v.met));
+    write(options, &lab, &sections)?;
+    let missed = sections.values().any(|s| s.verdicts.iter().any(|v| !v.met));
     Ok(if options.strict && missed {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// The reports in the files of earlier runs, in the order of the experiments.
+fn earlier(all: &[Experiment], files: &[PathBuf]) -> Result<BTreeMap<Experiment, Section>, Error> {
+    let mut sections = BTreeMap::new();
+    for file in files {
+        let text = std::fs::read_to_string(file).map_err(Error::system(format!("read {}", file.display())))?;
+        let report: Value = serde_json::from_str(&text).unwrap_or_default();
+        let found = all.iter().filter_map(|&experiment| {
+            let section = Section::of_json(&report["experiments"][experiment.name()])?;
+            Some((experiment, section))
+        });
+        let before = sections.len();
+        sections.extend(found);
+        if sections.len() == before {
+            return Err(Error::Unknown {
+                kind: "report of experiments",
+                name: file.display().to_string(),
+                known: "what --json writes".to_owned(),
+            });
+        }
+    }
+    Ok(sections)
 }
 
 fn choose(all: &[Experiment], only: &[String]) -> Result<Vec<Experiment>, Error> {
@@ -164,7 +195,7 @@ fn choose(all: &[Experiment], only: &[String]) -> Result<Vec<Experiment>, Error>
     Ok(all.iter().filter(wanted).copied().collect())
 }
 
-fn write(options: &Options, lab: &Lab, sections: &[(Experiment, Section)]) -> Result<(), Error> {
+fn write(options: &Options, lab: &Lab, sections: &BTreeMap<Experiment, Section>) -> Result<(), Error> {
     let save = |path: &PathBuf, text: String| {
         std::fs::write(path, text).map_err(Error::system(format!("write {}", path.display())))
     };
@@ -188,7 +219,7 @@ fn write(options: &Options, lab: &Lab, sections: &[(Experiment, Section)]) -> Re
                 versions.join("; "),
                 load()
             ));
-        let page = sections.iter().fold(page, |page, (_, section)| section.onto(page));
+        let page = sections.values().fold(page, |page, section| section.onto(page));
         save(path, page.html())?;
     }
     Ok(())

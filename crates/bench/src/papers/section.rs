@@ -118,7 +118,37 @@ impl Section {
             "tables": self.tables.iter().map(table).collect::<Vec<_>>(),
             "verdicts": self.verdicts.iter().map(verdict).collect::<Vec<_>>(),
             "notes": self.notes,
+            "charts": self.charts,
             "data": self.data,
+        })
+    }
+
+    /// What [`Section::json`] has written; `None` if it is something else.
+    pub(super) fn of_json(value: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let texts = |value: &Value| value.as_array()?.iter().map(text).collect::<Option<Vec<String>>>();
+        let table = |value: &Value| {
+            Some(Table {
+                caption: text(&value["caption"])?,
+                head: texts(&value["head"])?,
+                rows: value["rows"].as_array()?.iter().map(texts).collect::<Option<_>>()?,
+            })
+        };
+        let verdict = |value: &Value| {
+            Some(Verdict {
+                promise: text(&value["promise"])?,
+                measured: text(&value["measured"])?,
+                met: value["met"].as_bool()?,
+            })
+        };
+        Some(Self {
+            title: text(&value["title"])?,
+            texts: texts(&value["texts"])?,
+            tables: value["tables"].as_array()?.iter().map(table).collect::<Option<_>>()?,
+            charts: texts(&value["charts"])?,
+            verdicts: value["verdicts"].as_array()?.iter().map(verdict).collect::<Option<_>>()?,
+            notes: texts(&value["notes"])?,
+            data: value["data"].clone(),
         })
     }
 }
@@ -194,6 +224,9 @@ mod tests {
         );
         assert!(text.contains("NOT MET p: m"));
         assert_eq!(section.json()["verdicts"][0]["met"], false);
+        let again = Section::of_json(&section.json()).unwrap();
+        assert_eq!((again.text(), again.json()), (text, section.json()));
+        assert!(Section::of_json(&json!({ "title": 1 })).is_none());
         assert!(
             section
                 .onto(Page::new("x"))

@@ -116,9 +116,11 @@ fn candidates(all: &Simulated) -> Vec<Candidate> {
 /// Reads the file, simulates, and draws if that is asked for.
 fn simulated(what: &What) -> Result<Simulated, JobError> {
     let grid = grid::parse(&ask::read(&what.topology, "topology file")?, &what.topology)?;
-    let asked = Asked::new(what, grid.topology.size())?;
+    let mut asked = Asked::new(what, grid.topology.size())?;
     let (links, overrides) = (Arc::new(grid.links.clone()), Arc::new(crate::run::overrides()?));
     let network = Network::of_world(&grid.topology, links, overrides);
+    // As the library does on one node.
+    asked.call.together = matches!(asked.form, Form::Whole) && network.shares_memory();
     let (simulated, coarse) = budget::affordable(&asked, &grid.topology, &network, what.exact)?;
     let ranks = 0..grid.topology.size();
     let all: Box<dyn Iterator<Item = Box<dyn Plan>>> = match asked.form {

@@ -2,19 +2,20 @@
 //! Gather and gatherv.
 
 mod counts;
+mod shared;
 mod tree;
 
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::bring;
 
-use crate::choose::Question;
+use crate::choose::{self, Question};
 use crate::cost::Way;
 use crate::rooted;
 pub(crate) use crate::rooted::{bytes, messages};
 use crate::row::Row;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::strategy::Strategy;
+use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 
@@ -22,7 +23,11 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     if call.operation == Operation::Gather && call.blocks == Blocks::Equal(0) {
         return Box::new(Script::default());
     }
-    tree::plan(call, network, me)
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        Algorithm::Shared => shared::plan(call, network, me, &strategy),
+        _ => tree::plan(call, network, me),
+    }
 }
 
 /// The own block of a process in the buffer that holds it when the call begins.
@@ -44,5 +49,7 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    vec![rooted::blocks(question, network, Way::Up)]
+    let mut all = vec![rooted::blocks(question, network, Way::Up)];
+    all.extend(shared::candidates(question, network));
+    all
 }

@@ -79,16 +79,10 @@ impl Meeting<'_> {
                 ..sorted
             }
         };
-        let spares = memory(script, value.length);
-        let (mut places, mut used) = (0..active, 0);
-        for round in 0..active.ilog2() {
-            let middle = places.start + (places.end - places.start) / 2;
-            let halves = [places.start..middle, middle..places.end];
-            let [low, high] = &halves;
-            let (kept, given) = match number >> round & 1 {
-                0 => (low, high),
-                _ => (high, low),
-            };
+        let halves = halves(active, number);
+        let spares = memory(script, halves.iter().map(|(kept, _)| at(kept).length).sum());
+        let mut used = 0;
+        for (round, (kept, given)) in (0u32..).zip(&halves) {
             let partner = number ^ (1 << round);
             let rank = self.council.rank(leader(partner, extra));
             let slot = Piece::numbered(u64::from(round) + 1).slot(Kind::Exchange);
@@ -102,9 +96,8 @@ impl Meeting<'_> {
             used += value.length;
             let mut sum = Sum { value, target: value };
             sum.absorb(script, rank, slot, operand, partner < number);
-            places = kept.clone();
         }
-        at(&places)
+        at(&halves.last().map_or(0..active, |(kept, _)| kept.clone()))
     }
 
     /// Puts the parties' blocks in an order in which every round halves an interval: that of their numbers read backwards, bit by bit. Gives
@@ -131,6 +124,23 @@ impl Meeting<'_> {
         }
         begins
     }
+}
+
+/// The places that a party keeps in each round, and those that it gives away.
+fn halves(active: u32, number: u32) -> Vec<(Range<u32>, Range<u32>)> {
+    let mut places = 0..active;
+    let halve = |round: u32| {
+        let middle = places.start + (places.end - places.start) / 2;
+        let (low, high) = (places.start..middle, middle..places.end);
+        let (kept, given) = if number >> round & 1 == 0 {
+            (low, high)
+        } else {
+            (high, low)
+        };
+        places = kept.clone();
+        (kept, given)
+    };
+    (0..active.ilog2()).map(halve).collect()
 }
 
 /// The leader who acts for a party: the second of a pair.

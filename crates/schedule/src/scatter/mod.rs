@@ -2,18 +2,19 @@
 //! Scatter and scatterv.
 
 mod counts;
+mod shared;
 mod tree;
 
 pub(crate) use counts::plan as counts;
 pub(crate) use tree::spread;
 
-use crate::choose::Question;
+use crate::choose::{self, Question};
 use crate::cost::Way;
 use crate::rooted;
 pub(crate) use crate::rooted::{bytes, messages};
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::strategy::Strategy;
+use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 
@@ -21,9 +22,15 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     if call.operation == Operation::Scatter && call.blocks == Blocks::Equal(0) {
         return Box::new(Script::default());
     }
-    tree::plan(call, network, me)
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
+        Algorithm::Shared => shared::plan(call, network, me, &strategy),
+        _ => tree::plan(call, network, me),
+    }
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    vec![rooted::blocks(question, network, Way::Down)]
+    let mut all = vec![rooted::blocks(question, network, Way::Down)];
+    all.extend(shared::candidates(question, network));
+    all
 }

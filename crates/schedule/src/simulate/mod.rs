@@ -7,6 +7,9 @@
 //! carry one message at a time, each way apart: between two local areas one link, between two machines of a local area one, out of a node into
 //! its machine one, out of a process into its node one.
 //!
+//! What all processes of a node do together in its memory begins when the last of them has come to it, and takes each as long as its own
+//! copying and combining.
+//!
 //! **Ties.** What happens to a process or a link at one time happens in the order in which it was decided; messages from other local areas come
 //! before that, ordered by when they left, then by sender.
 //!

@@ -6,6 +6,7 @@
 
 use super::outcome::NONE;
 use super::wires::Lane;
+use crate::Operation;
 use crate::step::{Action, Plan, Rank, Step, StepId};
 use std::collections::VecDeque;
 
@@ -18,6 +19,10 @@ pub(super) enum Task {
     Forward,
     Reduce,
     Copy,
+    /// Something that all do together: as many units as the one gives or takes.
+    Together,
+    /// The same, and the units are combined with those of all others.
+    Combine,
 }
 
 /// As much of an [`Action`] as takes time.
@@ -44,8 +49,12 @@ impl Work {
             Action::Forward { from, slot, .. } => work(Task::Forward, 0, from, slot),
             Action::Reduce { target, .. } => work(Task::Reduce, target.length, 0, 0),
             Action::Copy { to, .. } => work(Task::Copy, to.length, 0, 0),
-            // What is simulated has no shared memory (`Call::together`); of such a step it would cost what is copied.
-            Action::Together(together) => work(Task::Copy, together.give.length + together.take.length, 0, 0),
+            Action::Together(together) => {
+                let combines = matches!(together.what, Operation::Reduce | Operation::Allreduce);
+                let takes = combines && together.take.length > 0;
+                let task = if takes { Task::Combine } else { Task::Together };
+                work(task, together.give.length.max(together.take.length), 0, 0)
+            }
         }
     }
 }

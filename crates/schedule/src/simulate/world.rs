@@ -24,6 +24,9 @@ pub(super) struct World<'a> {
     /// The area whose events are handled.
     here: u32,
     handled: u64,
+    /// Who has come to something that all do together, and how many do.
+    met: Vec<(Rank, StepId)>,
+    expected: usize,
     wires: Wires<'a>,
     crossings: Crossings,
     /// Units of the messages under way, if some are handed on by processes that do not know it.
@@ -44,6 +47,8 @@ impl<'a> World<'a> {
             areas: Areas::new(topology, links),
             here: 0,
             handled: 0,
+            met: Vec::new(),
+            expected: topology.size() as usize,
             wires: Wires::new(topology, links),
             crossings: Crossings::default(),
             lengths: None,
@@ -164,6 +169,27 @@ impl<'a> World<'a> {
             }
             Task::Copy => self.compute(rank, step, self.links.copy.at(bytes), (now, cause)),
             Task::Reduce => self.compute(rank, step, self.links.reduce.at(bytes), (now, cause)),
+            Task::Together | Task::Combine => self.meet(rank, step, (now, cause)),
+        }
+    }
+
+    /// A process has come to something that all do together. When the last one is there they begin, with what each has to copy and combine.
+    fn meet(&mut self, rank: Rank, step: StepId, (now, cause): (u64, u32)) {
+        self.met.push((rank, step));
+        if self.met.len() < self.expected {
+            return;
+        }
+        let begin = now.saturating_add(self.links.level(Level::Node).latency);
+        for (rank, step) in std::mem::take(&mut self.met) {
+            let work = self.processes[rank as usize].work(step);
+            let bytes = self.bytes(work.units);
+            let others = self.expected as u64 - 1;
+            let combine = match work.task {
+                Task::Combine => self.links.reduce.at(bytes).saturating_mul(others),
+                _ => 0,
+            };
+            let cost = self.links.copy.at(bytes).saturating_add(combine);
+            self.compute(rank, step, cost, (begin, cause));
         }
     }
 
