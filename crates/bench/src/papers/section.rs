@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::plot::Page;
+use crate::plot::{Kept, Page};
 use crate::samples::Spread;
 
 /// A promise and what came of it.
@@ -88,23 +88,21 @@ impl Section {
         for paragraph in &self.texts {
             page = page.text(paragraph);
         }
+        for note in &self.notes {
+            page = page.note(note);
+        }
+        let kept = |v: &Verdict| Kept {
+            promise: v.promise.clone(),
+            measured: v.measured.clone(),
+            met: v.met,
+        };
+        page = page.verdicts(&self.verdicts.iter().map(kept).collect::<Vec<_>>());
         for chart in &self.charts {
             page = page.chart(chart);
         }
         for table in &self.tables {
             let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
-            page = page.text(&table.caption).table(&head, &table.rows);
-        }
-        if !self.verdicts.is_empty() {
-            let row = |v: &Verdict| {
-                let word = if v.met { "met" } else { "!not met" };
-                vec![v.promise.clone(), v.measured.clone(), word.to_owned()]
-            };
-            let rows: Vec<_> = self.verdicts.iter().map(row).collect();
-            page = page.table(&["promise", "measured", "verdict"], &rows);
-        }
-        for note in &self.notes {
-            page = page.text(&format!("Note: {note}"));
+            page = page.table(&table.caption, &head, &table.rows);
         }
         page
     }

@@ -8,7 +8,7 @@
 //!     y: Axis::log("time", Unit::Seconds),
 //!     series: vec![Series::new("isthmus", points).colour(0)],
 //! };
-//! Page::new("Experiments").text("What was done.").chart(&chart.svg()).table(&head, &rows).html()
+//! Page::new("Experiments").text("What was done.").chart(&chart.svg()).table("All of it", &head, &rows).html()
 //! ```
 //!
 //! Colours differ in lightness as well as in hue, and every series of a line chart has a marker of its own.
@@ -21,7 +21,7 @@ mod svg;
 
 pub(crate) use bars::Bars;
 pub(crate) use lines::Lines;
-pub(crate) use page::Page;
+pub(crate) use page::{Kept, Page};
 
 /// What an axis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
