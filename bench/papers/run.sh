@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # All experiments of the papers and the bounds, with every library found here: table, JSON and one page.
 #
-#   sh bench/papers/run.sh [--only figure8,table2] [--mpi isthmus,mpich] [--repetitions 5] ...
+#   sh bench/papers/run.sh [--only figure8,table2] [--mpi isthmus,mpich] [--repetitions 5] [--with earlier.json] ...
 #
 # Needs root (or unprivileged user namespaces) for the testbed, and a build: sh scripts/build.sh. See README.md here.
 set -eu
