@@ -52,7 +52,9 @@ fn cost(network: &Network, way: Way, block: u64, leaders: u32) -> Cost {
     };
     // Of the members of each cluster those of other parts are served over its tier.
     let peers = |tier: usize| all / u64::from(network.clusters(tier)) - all / u64::from(network.clusters(tier + 1));
-    let inside: u64 = (1..network.tiers()).map(|tier| peers(tier).saturating_mul(near(tier))).sum();
+    let inside: u64 = (1..network.tiers())
+        .map(|tier| peers(tier).saturating_mul(near(tier)))
+        .sum();
     let (wide, inner) = (peers(0).saturating_mul(near(0)), near(network.tiers() - 1));
     let carriers = u64::from(leaders.max(1));
     let handed = peers(0).saturating_mul(inner).saturating_mul(carriers - 1) / carriers;

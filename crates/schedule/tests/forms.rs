@@ -70,7 +70,8 @@ fn short_blocks_among_many_nodes_go_in_rounds() {
 
 #[test]
 fn halves_of_contributions_are_exchanged_by_neighbours() {
-    for (members, messages, trips) in [(2, 2, 1), (8, 8 * 3, 3), (11, 8 * 3 + 2 * 3, 5)] {
+    // With three pairs no contribution to the blocks of another pair crosses in all rounds.
+    for (members, messages, trips) in [(2, 2, 1), (8, 8 * 3, 3), (11, 8 * 3 + 2 * 3, 4)] {
         let network = nodes(members, Links::default(), "reduce_scatter_block=halving");
         let block = Call {
             commutative: false,
@@ -78,10 +79,16 @@ fn halves_of_contributions_are_exchanged_by_neighbours() {
         };
         assert_eq!(chosen(&network, &block).0, "halving");
         let report = run(&network, block, 5);
-        assert_eq!((report.data.messages[MACHINE], report.trips[MACHINE]), (messages, trips));
+        assert_eq!(
+            (report.data.messages[MACHINE], report.trips[MACHINE]),
+            (messages, trips)
+        );
     }
     let network = nodes(32, Links::default(), "");
-    assert_eq!(chosen(&network, &call(Operation::ReduceScatterBlock, 256, 8)).0, "halving");
+    assert_eq!(
+        chosen(&network, &call(Operation::ReduceScatterBlock, 256, 8)).0,
+        "halving"
+    );
 }
 
 #[test]
@@ -98,7 +105,11 @@ fn long_blocks_have_carriers_where_one_process_does_not_fill_the_link() {
     for operation in [Operation::Gather, Operation::Scatter] {
         let report = run(&network, call(operation, 1, 1 << 20), 1);
         // Of the eight blocks of other sites every other one passes the carrier.
-        assert_eq!((report.data.messages[WIDE], report.data.messages[NODE]), (8, 3 + 4), "{operation:?}");
+        assert_eq!(
+            (report.data.messages[WIDE], report.data.messages[NODE]),
+            (8, 3 + 4),
+            "{operation:?}"
+        );
         assert_eq!(report.data.bytes[WIDE], 8 << 20, "{operation:?}");
         assert_eq!(report.trips[WIDE], 1, "{operation:?}");
     }

@@ -144,7 +144,11 @@ impl Section {
             texts: texts(&value["texts"])?,
             tables: value["tables"].as_array()?.iter().map(table).collect::<Option<_>>()?,
             charts: texts(&value["charts"])?,
-            verdicts: value["verdicts"].as_array()?.iter().map(verdict).collect::<Option<_>>()?,
+            verdicts: value["verdicts"]
+                .as_array()?
+                .iter()
+                .map(verdict)
+                .collect::<Option<_>>()?,
             notes: texts(&value["notes"])?,
             data: value["data"].clone(),
         })
