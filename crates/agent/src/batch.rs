@@ -386,7 +386,9 @@ impl Batch {
             message @ FromAgent::Aborted { .. } => self.hold(message),
             FromAgent::Gone => part.gone = true,
             FromAgent::InputCredit(bytes) => self.take_credit(node, bytes),
-            message @ (FromAgent::Arrived(_) | FromAgent::Finished { .. }) => self.outbox.send(&message),
+            message @ (FromAgent::Arrived(_) | FromAgent::Finished { .. } | FromAgent::Traffic { .. }) => {
+                self.outbox.send(&message);
+            }
             // Answers to what was asked before; nothing else is asked, and nodes have no gateway.
             FromAgent::Gateway(_)
             | FromAgent::Hello(_)

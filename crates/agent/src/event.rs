@@ -3,7 +3,7 @@
 
 use crate::batch::BatchEvent;
 use crate::processes::Pipes;
-use isthmus_wire::boot::{Counters, Hello, Message};
+use isthmus_wire::boot::{Counters, Hello, LinkTraffic, Message};
 use isthmus_wire::grid::{Commit, Exit, ToAgent};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub(crate) enum Event {
     },
     /// The process with this index finished its communication.
     Finished { index: u32, counters: Counters },
+    /// What it has exchanged with other sites so far.
+    Traffic { index: u32, traffic: Vec<LinkTraffic> },
     /// It ends the job.
     Aborted { index: u32, code: i32, reason: String },
     /// Its rendezvous connection is closed.

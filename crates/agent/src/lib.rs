@@ -257,7 +257,12 @@ impl Agent {
             }
             ToAgent::Gateway(message) => self.tell_gateway(message),
             ToAgent::OutputCredit(bytes) => self.outbox.add_credit(bytes),
-            ToAgent::Ping(number) => self.outbox.send(&FromAgent::Pong(number, machine::clock())),
+            ToAgent::Ping(number) => {
+                self.outbox.send(&FromAgent::Pong(number, machine::clock()));
+                if let Some(subjob) = &mut self.subjob {
+                    subjob.tell_traffic(&self.outbox);
+                }
+            }
             message => {
                 if let Some(batch) = &self.batch {
                     batch.handle_coordinator(message);

@@ -6,8 +6,10 @@
 //! [`HELLO_TIME`].
 
 use crate::event::{Event, ToProcess};
+use crate::sink::Sink;
 use isthmus_wire::boot::Message;
 use isthmus_wire::codec::Deframer;
+use isthmus_wire::grid::Stream;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +26,8 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 /// Most connections that have not said hello.
 const MAX_STRANGERS: usize = 256;
 
-/// Listens; every valid hello becomes an event.
-pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>) -> io::Result<()> {
+/// Listens; every valid hello becomes an event. What traced processes record goes to `trace`.
+pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>, trace: Sink) -> io::Result<()> {
     let listener = UnixListener::bind(path)?;
     let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
     tokio::spawn(async move {
@@ -35,7 +37,7 @@ pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>) -> io::Result<()>
             };
             match listener.accept().await {
                 Ok((stream, _)) if is_same_user(&stream) => {
-                    tokio::spawn(serve(stream, events.clone(), stranger));
+                    tokio::spawn(serve(stream, (events.clone(), trace.clone()), stranger));
                 }
                 Ok(_) => {}
                 // Out of descriptors, most likely: leave others time to close some.
@@ -52,7 +54,11 @@ fn is_same_user(stream: &UnixStream) -> bool {
         .is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
 }
 
-async fn serve(stream: UnixStream, events: mpsc::Sender<Event>, stranger: tokio::sync::OwnedSemaphorePermit) {
+async fn serve(
+    stream: UnixStream,
+    (events, trace): (mpsc::Sender<Event>, Sink),
+    stranger: tokio::sync::OwnedSemaphorePermit,
+) {
     let (reader, writer) = stream.into_split();
     let mut reader = Messages {
         reader,
@@ -74,6 +80,12 @@ async fn serve(stream: UnixStream, events: mpsc::Sender<Event>, stranger: tokio:
     while let Some(message) = reader.next(usize::MAX).await {
         let event = match message {
             Message::Finished(counters) => Event::Finished { index, counters },
+            Message::Traffic(traffic) => Event::Traffic { index, traffic },
+            Message::Trace(records) => {
+                // The process waits while the coordinator has no room; it then drops what it cannot keep.
+                trace.write(index, Stream::Trace, records).await;
+                continue;
+            }
             Message::Abort { code, reason } => Event::Aborted { index, code, reason },
             Message::Hello(_) | Message::World(_) | Message::Dismissed => {
                 let reason = "sent a message that only an agent may send".to_owned();

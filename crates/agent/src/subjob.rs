@@ -10,9 +10,9 @@ use crate::rendezvous;
 use crate::sink::{self, Sink};
 use crate::vendor::{self, Launcher, Tools};
 use isthmus_sched::fork::Template;
-use isthmus_wire::boot::{self, Hello, Message};
+use isthmus_wire::boot::{self, Hello, LinkTraffic, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, Reach, Start, ToAgent};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,6 +53,8 @@ pub(crate) struct Subjob {
     input: Vec<mpsc::UnboundedSender<Arc<Piece>>>,
     arrivals: Vec<Arrival>,
     exits: Vec<(u32, Exit)>,
+    /// What each process has exchanged with other sites, and whether that has changed since it was told.
+    traffic: (HashMap<u32, Vec<LinkTraffic>>, bool),
 }
 
 impl Subjob {
@@ -73,7 +75,8 @@ impl Subjob {
         };
         let shared = variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from);
         let directories = Directories::create(shared).map_err(cannot)?;
-        rendezvous::listen(&directories.rendezvous(), events.clone()).map_err(cannot)?;
+        let trace = Sink::Coordinator(outbox.clone());
+        rendezvous::listen(&directories.rendezvous(), events.clone(), trace).map_err(cannot)?;
         let directory = &template.directory;
         let stdin = (!start.stdin.is_empty()).then(|| directory.join(&start.stdin));
         if let Some(path) = &stdin {
@@ -94,6 +97,7 @@ impl Subjob {
             input: Vec::new(),
             arrivals: Vec::new(),
             exits: Vec::new(),
+            traffic: Default::default(),
         };
         if !start.vendor.is_empty() {
             if stdin.is_some() {
@@ -190,6 +194,25 @@ impl Subjob {
         }
     }
 
+    /// Tells what the processes have exchanged with other sites, if that has changed.
+    pub(crate) fn tell_traffic(&mut self, outbox: &Outbox) {
+        let (all, changed) = &mut self.traffic;
+        if !std::mem::take(changed) {
+            return;
+        }
+        let mut sums: BTreeMap<(&str, &str), LinkTraffic> = BTreeMap::new();
+        for one in all.values().flatten() {
+            let empty = || LinkTraffic {
+                from: one.from.clone(),
+                to: one.to.clone(),
+                ..LinkTraffic::default()
+            };
+            sums.entry((&one.from, &one.to)).or_insert_with(empty).add(one);
+        }
+        let traffic = sums.into_values().collect();
+        outbox.send(&FromAgent::Traffic { first: 0, traffic });
+    }
+
     /// Handles what a process did.
     pub(crate) fn handle(&mut self, event: Event, outbox: &Outbox, events: &mpsc::Sender<Event>) {
         match event {
@@ -197,6 +220,10 @@ impl Subjob {
             Event::Finished { index, counters } => {
                 self.flush(outbox);
                 outbox.send(&FromAgent::Finished { index, counters });
+            }
+            Event::Traffic { index, traffic } => {
+                self.traffic.0.insert(index, traffic);
+                self.traffic.1 = true;
             }
             Event::Aborted { index, code, reason } => {
                 self.flush(outbox);
@@ -394,6 +421,7 @@ fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
         Reach::Node => "node",
         Reach::Site => "site",
         Reach::Wide => "wide",
+        Reach::Gateway => "gateway",
     };
     environment.push(("ISTHMUS_REACH".to_owned(), reach.into()));
     if !start.library.is_empty() {

@@ -9,6 +9,7 @@ pub mod rendezvous;
 mod routes;
 mod running;
 mod survey;
+mod trace;
 mod traffic;
 mod vendor;
 

@@ -3,11 +3,13 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use isthmus_wire::boot::{Counters, Hello, Message, VERSION, World};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::place::Representation;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::BootError;
 
@@ -66,6 +68,31 @@ fn parse_token(text: &str) -> Option<[u8; 16]> {
 pub struct Agent {
     stream: UnixStream,
     deframer: Deframer,
+    voice: Voice,
+}
+
+/// What several threads of the process say to the agent, message by message.
+#[derive(Clone)]
+pub(crate) struct Voice(Arc<Mutex<UnixStream>>);
+
+impl Voice {
+    /// Says it, as soon as there is room.
+    pub(crate) fn say(&self, message: &Message) -> std::io::Result<()> {
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.write_all(&message.encode())
+    }
+
+    /// Says it unless that would take time: somebody else speaks, or the agent does not listen. For small messages, which fit
+    /// where there is any room.
+    pub(crate) fn mention(&self, message: &Message) {
+        let Ok(mut stream) = self.0.try_lock() else { return };
+        let mut ready = [PollFd::new(&*stream, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if poll(&mut ready, Some(&now)) == Ok(1) && ready[0].revents() == PollFlags::OUT {
+            // The agent's end is noticed by whoever waits for it.
+            let _ = stream.write_all(&message.encode());
+        }
+    }
 }
 
 impl Agent {
@@ -80,9 +107,13 @@ impl Agent {
     ) -> Result<(Self, World), BootError> {
         let stream = UnixStream::connect(&invitation.path)
             .map_err(|e| BootError::agent(format!("cannot connect to the agent at {}: {e}", invitation.path)))?;
+        let other = stream
+            .try_clone()
+            .map_err(|e| BootError::System(format!("cannot duplicate a descriptor: {e}")))?;
         let mut agent = Self {
             stream,
             deframer: Deframer::default(),
+            voice: Voice(Arc::new(Mutex::new(other))),
         };
         agent.say(&Message::Hello(Hello {
             version: VERSION,
@@ -107,6 +138,11 @@ impl Agent {
                 name(&other)
             ))),
         }
+    }
+
+    /// For other threads.
+    pub(crate) fn voice(&self) -> Voice {
+        self.voice.clone()
     }
 
     /// Tells the agent that the job must end.
@@ -135,8 +171,8 @@ impl Agent {
     }
 
     fn say(&mut self, message: &Message) -> Result<(), BootError> {
-        self.stream
-            .write_all(&message.encode())
+        self.voice
+            .say(message)
             .map_err(|e| BootError::agent(format!("the agent of this machine is gone: {e}")))
     }
 
@@ -171,6 +207,8 @@ fn name(message: &Message) -> &'static str {
         Message::Abort { .. } => "abort",
         Message::Finished(_) => "finished",
         Message::Dismissed => "dismissed",
+        Message::Traffic(_) => "traffic",
+        Message::Trace(_) => "trace",
     }
 }
 

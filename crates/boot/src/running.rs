@@ -24,6 +24,7 @@ use crate::BootError;
 use crate::rendezvous::{Agent, Invitation};
 use crate::routes::{Way, node_peers, reach, way};
 use crate::survey::{self, Survey};
+use crate::trace::Recorder;
 use crate::traffic;
 use crate::vendor;
 
@@ -41,6 +42,8 @@ pub struct Running {
     survey: Option<(Survey, Prober)>,
     /// Knows what passes to other sites.
     prober: Option<Prober>,
+    /// Sends what is recorded, when the job is traced.
+    recorder: Mutex<Option<Recorder>>,
 }
 
 /// What a process brings to the rendezvous.
@@ -113,6 +116,7 @@ impl Running {
             name: "this process".into(),
             survey: None,
             prober: None,
+            recorder: Mutex::new(None),
         })
     }
 
@@ -192,6 +196,13 @@ impl Running {
                 }
             }));
         }
+        if let Some(prober) = &prober {
+            let (voice, places) = (agent.voice(), world.places().clone());
+            prober.report(move |passed| {
+                voice.mention(&boot::Message::Traffic(traffic::summary(passed, &places, me)));
+            });
+        }
+        let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
         // What comes from other sites is the hook's business.
         let keeper = if far && inside { Some(keeper(&world)?) } else { None };
         Ok(Self {
@@ -202,6 +213,7 @@ impl Running {
             name,
             survey,
             prober,
+            recorder: Mutex::new(recorder),
         })
     }
 
@@ -223,6 +235,15 @@ impl Running {
     /// The world.
     pub fn world(&self) -> &World {
         &self.world
+    }
+
+    /// What has passed between this process and all other sites so far.
+    pub fn traffic(&self) -> boot::LinkTraffic {
+        let mut sum = boot::LinkTraffic::default();
+        let passed = self.prober.as_ref().map(Prober::traffic).unwrap_or_default();
+        let links = traffic::summary(passed, self.world.places(), self.world.rank());
+        links.iter().for_each(|link| sum.add(link));
+        sum
     }
 
     /// Name of the node, for MPI_Get_processor_name.
@@ -262,8 +283,9 @@ impl Running {
         engine.wait(|engine| engine.close().then_some(()));
         let mut counters = engine.lock().counters();
         counters.links = self.world.measured_in_all();
-        let summary = |prober: &Prober| traffic::summary(prober, self.world.places(), self.world.rank());
+        let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world.places(), self.world.rank());
         counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();
+        drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());
         match &self.agent {
             Some(agent) => agent.lock().unwrap_or_else(PoisonError::into_inner).finish(counters)?,
             None => print_counters(&counters),
@@ -284,7 +306,11 @@ impl Offer {
                 key: None,
             });
         }
-        let listener = Listener::bind(ports()?).map_err(|e| BootError::System(e.to_string()))?;
+        let listener = match reach.as_str() {
+            "gateway" => Listener::bind_here(),
+            _ => Listener::bind(ports()?),
+        };
+        let listener = listener.map_err(|e| BootError::System(e.to_string()))?;
         let key = if reach == "site" {
             None
         } else {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has passed between this process and other sites, for the summary at the end of a job.
+//! What has passed between this process and other sites: while the job runs, and for the summary at its end.
 
 use std::collections::BTreeMap;
 
-use isthmus_net::Prober;
+use isthmus_net::Traffic;
+use isthmus_transport::Peer;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::place::PlaceTable;
 
 /// One entry per subjob with which this process had a channel.
-pub(crate) fn summary(prober: &Prober, places: &PlaceTable, me: u32) -> Vec<LinkTraffic> {
+pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, places: &PlaceTable, me: u32) -> Vec<LinkTraffic> {
     let subjob = |rank: u32| places.places.get(rank as usize).map(|place| place.subjob);
     let name = |subjob: u32| {
         let found = places.subjobs.get(subjob as usize);
         found.map_or_else(String::new, |s| s.name.clone())
     };
     let mut all: BTreeMap<u32, LinkTraffic> = BTreeMap::new();
-    for (peer, traffic) in prober.traffic() {
+    for (peer, traffic) in passed {
         let (Some(from), Some(to)) = (subjob(me), subjob(peer)) else {
             continue;
         };
@@ -24,14 +25,24 @@ pub(crate) fn summary(prober: &Prober, places: &PlaceTable, me: u32) -> Vec<Link
             to: name(to),
             ..LinkTraffic::default()
         });
-        sum.sent += traffic.sent;
-        sum.retransmitted += traffic.retransmitted;
-        sum.resent += traffic.resent;
-        sum.cuts += traffic.cuts;
-        sum.away_ms = sum.away_ms.max(traffic.away.as_millis().try_into().unwrap_or(u64::MAX));
-        sum.streams = sum.streams.max(traffic.streams);
-        sum.compressed += traffic.compressed.0;
-        sum.plain += traffic.compressed.1;
+        sum.add(&LinkTraffic {
+            from: String::new(),
+            to: String::new(),
+            sent: traffic.sent,
+            received: traffic.received,
+            classes: traffic.classes,
+            duplicates: traffic.duplicates,
+            round_trip_us: traffic.round_trip.as_micros().try_into().unwrap_or(u64::MAX),
+            connections: traffic.connections,
+            away: traffic.is_away.into(),
+            retransmitted: traffic.retransmitted,
+            resent: traffic.resent,
+            cuts: traffic.cuts,
+            away_ms: traffic.away.as_millis().try_into().unwrap_or(u64::MAX),
+            streams: traffic.streams,
+            compressed: traffic.compressed.0,
+            plain: traffic.compressed.1,
+        });
     }
     all.into_values().collect()
 }

@@ -24,6 +24,7 @@ mod sessions;
 mod simulate;
 mod sites;
 mod terminal;
+mod top;
 
 /// Run one MPI program across machines, clusters and sites as if they were one
 #[derive(Parser, Debug)]
@@ -44,6 +45,7 @@ enum Verb {
     Logs(sessions::Logs),
     Signal(sessions::Signal),
     Kill(sessions::Kill),
+    Top(top::Top),
     Edit(sessions::EditCommand),
     Doctor(doctor::Doctor),
     Explain(simulate::Explain),
@@ -137,6 +139,7 @@ fn isthmus() -> ExitCode {
         Verb::Logs(arguments) => sessions::logs(&arguments),
         Verb::Signal(arguments) => sessions::signal(&arguments),
         Verb::Kill(arguments) => sessions::kill(&arguments),
+        Verb::Top(arguments) => top::top(&arguments),
         Verb::Edit(arguments) => sessions::edit(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),

@@ -24,11 +24,12 @@ pub(crate) const STATUS_USAGE: u8 = 2;
 /// Seconds without anything happening before a start is given up.
 const START_TIMEOUT: u64 = 300;
 /// Variables of this launcher that processes do not get.
-const INTERNAL: [&str; 5] = [
+const INTERNAL: [&str; 6] = [
     "ISTHMUS_RENDEZVOUS",
     "ISTHMUS_TOKEN",
     "ISTHMUS_INDEX",
     "ISTHMUS_SSH",
+    "ISTHMUS_TRACE",
     background::VARIABLE,
 ];
 /// Seconds that a site may be out of reach; the processes' own limit is the same.
@@ -108,6 +109,10 @@ struct Launch {
     /// Write what happens to the job into FILE, or - for standard output, as lines of JSON
     #[arg(long, value_name = "FILE")]
     events: Option<String>,
+    /// Record the messages, collective operations and connections of all processes into FILE, on one time line, for ui.perfetto.dev or
+    /// chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    trace: Option<String>,
     /// How the states of subjobs are shown: as a table on a terminal, as lines, or not
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     progress: Show,
@@ -437,7 +442,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         terminal: std::fs::File::open("/dev/tty").is_ok(),
         stage: !launch.no_stage,
         patience: seconds("ISTHMUS_START_TIMEOUT", START_TIMEOUT, 1_000_000)?,
-        environment: settings(),
+        environment: settings(launch.trace.is_some()),
         directory,
         input: input(launch)?,
         output: output(launch)?,
@@ -445,6 +450,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         silence: seconds("ISTHMUS_AWAY", AWAY, 1_000_000)?,
         lease: seconds("ISTHMUS_LEASE", LEASE, 2_592_000)?,
         session: None,
+        trace: launch.trace.as_ref().map(PathBuf::from),
         links: crate::links::options()?,
         catalogue: reach::catalogue().unwrap_or_default(),
     })
@@ -489,9 +495,10 @@ fn output(launch: &Launch) -> Result<Option<OutputPattern>, JobError> {
 }
 
 /// The user's settings, for all processes at all sites.
-fn settings() -> Vec<(String, String)> {
+fn settings(traced: bool) -> Vec<(String, String)> {
     let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
     all.filter(|(name, _)| name.starts_with("ISTHMUS_") && !INTERNAL.contains(&name.as_str()))
+        .chain(traced.then(|| ("ISTHMUS_TRACE".to_owned(), "1".to_owned())))
         .collect()
 }
 

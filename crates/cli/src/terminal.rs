@@ -112,6 +112,8 @@ impl Terminal {
         let written = match stream {
             Stream::Output => write(&mut io::stdout().lock(), text),
             Stream::Error => write(&mut io::stderr().lock(), text),
+            // No text.
+            Stream::Trace => Ok(()),
         };
         match written {
             Err(error) if error.raw_os_error() == Some(EIO) && self.session.is_some() => {

@@ -205,7 +205,9 @@ impl Engine {
 
     /// Whether somebody wants to hear of plans that begin or end.
     pub fn observes_plans(&self) -> bool {
-        self.state.observer.wants(EventKind::PlanStarted) || self.state.observer.wants(EventKind::PlanEnded)
+        self.state.tracer.is_some()
+            || self.state.observer.wants(EventKind::PlanStarted)
+            || self.state.observer.wants(EventKind::PlanEnded)
     }
 
     /// Takes the queued events.

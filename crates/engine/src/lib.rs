@@ -33,6 +33,7 @@ mod send;
 mod shared;
 mod staged;
 mod state;
+mod trace;
 mod tuning;
 
 pub use binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
@@ -47,6 +48,7 @@ pub use native::NativeComm;
 pub use observe::{Event, EventKind, Observed, PlanEvent};
 pub use request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent};
 pub use shared::{Guard, Policy, Shared};
+pub use trace::Trace;
 pub use tuning::{Knob, Tuning};
 
 pub use isthmus_transport::{Class as TrafficClass, Tuning as TrafficTuning};

@@ -386,12 +386,14 @@ impl Engine {
         };
         let observer = &mut self.state.observer;
         observer.note(EventKind::PlanStarted, || Event::PlanStarted(event));
+        self.state.trace_plan(true, || event);
         event
     }
 
     pub(crate) fn end_natively(&mut self, event: PlanEvent) {
         let observer = &mut self.state.observer;
         observer.note(EventKind::PlanEnded, || Event::PlanEnded(event));
+        self.state.trace_plan(false, || event);
     }
 
     /// A blocking collective operation has begun here; true if it may be entered.

@@ -136,17 +136,18 @@ impl Observer {
 impl State {
     /// A plan begins or ends.
     pub(crate) fn note_plan(&mut self, kind: EventKind, execution: &Execution) {
-        let name = &self.table;
-        self.observer.note(kind, || {
-            let plan = PlanEvent {
-                operation: name.name(execution.operation),
-                context: execution.channel.context,
-                sequence: execution.tag as u32 >> 16,
-            };
-            match kind {
-                EventKind::PlanStarted => Event::PlanStarted(plan),
-                _ => Event::PlanEnded(plan),
-            }
+        if self.tracer.is_none() && !self.observer.wants(kind) {
+            return;
+        }
+        let plan = PlanEvent {
+            operation: self.table.name(execution.operation),
+            context: execution.channel.context,
+            sequence: execution.tag as u32 >> 16,
+        };
+        self.trace_plan(kind == EventKind::PlanStarted, || plan);
+        self.observer.note(kind, || match kind {
+            EventKind::PlanStarted => Event::PlanStarted(plan),
+            _ => Event::PlanEnded(plan),
         });
     }
 

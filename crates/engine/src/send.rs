@@ -154,6 +154,7 @@ impl Engine {
         match self.transports[peer.route as usize].send(to, header, data) {
             Ok(()) => {
                 peer.account.sent(header.length);
+                self.state.trace_sent(to, header);
                 true
             }
             Err(error) => {
@@ -180,6 +181,7 @@ impl Engine {
         match send_piece(&mut **transport, peer, header, &mut outbound.buffer, 0, scratch) {
             Ok(()) => {
                 self.state.peers[peer as usize].account.sent(length);
+                self.state.trace_sent(peer, &outbound.header);
                 true
             }
             Err(error) => {
@@ -319,6 +321,7 @@ impl Engine {
             Ok(()) => {
                 peer.account.sent(if kind == Kind::Rts { 0 } else { length });
                 task.stage = SendStage::Waiting;
+                self.state.trace_sent(peer_of, &header);
                 if kind == Kind::Eager {
                     self.state.requests.left(index, peer_of, header.context);
                     First::Done

@@ -21,6 +21,7 @@ use crate::meeting::Rounds;
 use crate::observe::Observer;
 use crate::request::Tokens;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
+use crate::trace::Tracer;
 use crate::{EngineError, Operation, Request, Tuning};
 
 /// Bytes of an unexpected message that are kept without an allocation.
@@ -154,6 +155,8 @@ pub(crate) struct State {
     /// Completed steps of plans that only a thread of the user may go on with.
     pub(crate) postponed: Vec<(Request, u32)>,
     pub(crate) observer: Observer,
+    /// `None`: nobody traces.
+    pub(crate) tracer: Option<Box<Tracer>>,
     pub(crate) tuning: Arc<Tuning>,
     /// Most messages that have waited at once.
     pub(crate) unexpected_peak: usize,
@@ -201,6 +204,7 @@ impl State {
             foreign: false,
             postponed: Vec::new(),
             observer: Observer::default(),
+            tracer: None,
             tuning: Arc::default(),
             unexpected_peak: 0,
             operation: Operation::POINT_TO_POINT,
@@ -480,6 +484,7 @@ fn envelope(header: &Header) -> Envelope {
 
 impl Sink for State {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        self.trace_arrived(peer, header);
         match header.kind {
             Kind::Eager | Kind::EagerSync => self.eager(peer, header, payload),
             Kind::Rts => self.offered(peer, header, payload),
@@ -522,6 +527,7 @@ impl Sink for State {
                 None => self.broken(peer, "data that nobody asked for"),
             }
         } else if let Some(index) = self.placing.remove(&peer) {
+            self.trace_arrived(peer, header);
             self.settle(peer, header.length, acknowledgement(header));
             self.finish(index);
         }

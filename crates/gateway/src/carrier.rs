@@ -36,6 +36,13 @@ struct Stream {
     answer: Option<oneshot::Sender<bool>>,
 }
 
+/// Bytes of all carriers between two gateways.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    pub(crate) sent: Cell<u64>,
+    pub(crate) received: Cell<u64>,
+}
+
 pub(crate) struct Carrier {
     /// At the other end.
     pub(crate) area: u32,
@@ -50,13 +57,16 @@ pub(crate) struct Carrier {
     /// Of a relay: bytes that the other end has not taken.
     unanswered: Cell<u32>,
     round_trip: Cell<Option<Duration>>,
+    /// The last one.
+    pub(crate) last_trip: Cell<Duration>,
+    passed: Rc<Passed>,
     heard: Cell<Instant>,
     asked: RefCell<Option<(u64, Instant)>>,
     measured: Notify,
 }
 
 impl Carrier {
-    pub(crate) fn new(area: u32, direct: bool, dialled: bool) -> Rc<Self> {
+    pub(crate) fn new(area: u32, direct: bool, dialled: bool, passed: Rc<Passed>) -> Rc<Self> {
         Rc::new(Self {
             area,
             direct,
@@ -67,6 +77,8 @@ impl Carrier {
             over: Notify::new(),
             unanswered: Cell::new(0),
             round_trip: Cell::new(None),
+            last_trip: Cell::new(Duration::ZERO),
+            passed,
             heard: Cell::new(Instant::now()),
             asked: RefCell::default(),
             measured: Notify::new(),
@@ -178,6 +190,7 @@ impl Carrier {
                 tokio::task::yield_now().await;
                 let mut events = Vec::new();
                 let bytes = self.trunk.borrow_mut().output(most, &mut events);
+                self.passed.sent.set(self.passed.sent.get() + bytes.len() as u64);
                 events.into_iter().for_each(|event| self.event(gateway, event));
                 return bytes;
             }
@@ -188,6 +201,9 @@ impl Carrier {
     /// Takes what has come. False: the other end broke the rules.
     pub(crate) fn feed(self: &Rc<Self>, gateway: &Rc<Gateway>, bytes: &[u8]) -> bool {
         self.heard.set(Instant::now());
+        self.passed
+            .received
+            .set(self.passed.received.get() + bytes.len() as u64);
         let mut events = Vec::new();
         let fed = self.trunk.borrow_mut().input(bytes, &mut events);
         events.into_iter().for_each(|event| self.event(gateway, event));
@@ -220,6 +236,7 @@ impl Carrier {
             Event::Pong(number) => {
                 if let Some((_, at)) = self.asked.borrow().filter(|(n, _)| *n == number) {
                     let last = at.elapsed();
+                    self.last_trip.set(last);
                     self.round_trip
                         .set(Some(self.round_trip.get().map_or(last, |t| t.min(last))));
                     self.measured.notify_waiters();

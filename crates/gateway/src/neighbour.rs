@@ -7,18 +7,20 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use isthmus_net::Ends;
-use isthmus_wire::gateway::{self, Area, FromGateway, Settled, Ways, area_number};
+use isthmus_wire::gateway::{self, Area, Carried, FromGateway, Settled, Ways, area_number};
 use isthmus_wire::hello::USE;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, Passed};
 use crate::{Gateway, dial, stream};
 
 /// Without a connection after this time the coordinator's connections are used, until there is one.
 const RELAY_AFTER: Duration = Duration::from_millis(1200);
 /// Pause between two attempts to connect, doubled each time up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
+/// How often it is told what has passed, while something does.
+const REPORT: Duration = Duration::from_secs(1);
 /// How long a stream waits for a carrier.
 const PATIENCE: Duration = Duration::from_secs(8);
 
@@ -28,6 +30,7 @@ pub(crate) struct Neighbour {
     relay: RefCell<Option<Rc<Carrier>>>,
     settled: RefCell<Settled>,
     changed: Notify,
+    passed: Rc<Passed>,
     /// It has begun anew; we are the old one.
     left: Cell<bool>,
     leaving: Notify,
@@ -45,6 +48,7 @@ impl Neighbour {
             relay: RefCell::default(),
             settled: RefCell::new(settled),
             changed: Notify::new(),
+            passed: Rc::default(),
             left: Cell::new(false),
             leaving: Notify::new(),
         }
@@ -55,7 +59,7 @@ impl Neighbour {
         let (own, us) = (self.clone(), gateway.clone());
         tokio::task::spawn_local(async move {
             tokio::select! {
-                () = own.keep_connected(&us) => {}
+                () = async { tokio::join!(own.keep_connected(&us), own.report(&us)); } => {}
                 () = own.leaving.notified() => {}
             }
         });
@@ -68,6 +72,37 @@ impl Neighbour {
                 own.relay(&us);
             }
         });
+    }
+
+    /// Tells from time to time what has passed.
+    async fn report(&self, gateway: &Gateway) {
+        let mut last = Carried::default();
+        loop {
+            tokio::time::sleep(REPORT).await;
+            let now = self.carried();
+            let news = (now.sent, now.received) != (last.sent, last.received) && now.streams + last.streams > 0;
+            if news {
+                last = now.clone();
+                gateway.tell(FromGateway::Carried(now));
+            }
+        }
+    }
+
+    fn carried(&self) -> Carried {
+        let carriers = self.carriers.borrow();
+        let direct: Vec<_> = carriers.iter().filter(|c| !c.dead.get()).cloned().collect();
+        let connections = direct.len();
+        let live: Vec<_> = direct.into_iter().chain(self.relay.borrow().clone()).collect();
+        let streams: usize = live.iter().map(|c| c.load()).sum();
+        let trip = live.iter().map(|c| c.last_trip.get()).find(|t| !t.is_zero());
+        Carried {
+            area: self.area.area,
+            sent: self.passed.sent.get(),
+            received: self.passed.received.get(),
+            streams: u32::try_from(streams).unwrap_or(u32::MAX),
+            connections: u32::try_from(connections).unwrap_or(u32::MAX),
+            round_trip: trip.unwrap_or_default().as_nanos().try_into().unwrap_or(u64::MAX),
+        }
     }
 
     /// The gateway there is gone.
@@ -149,7 +184,7 @@ impl Neighbour {
     }
 
     fn adopt(self: &Rc<Self>, gateway: &Rc<Gateway>, stream: TcpStream, dialled: bool) -> Rc<Carrier> {
-        let carrier = Carrier::new(self.area.area, true, dialled);
+        let carrier = Carrier::new(self.area.area, true, dialled, self.passed.clone());
         self.carriers.borrow_mut().push(carrier.clone());
         self.changed.notify_waiters();
         let (own, us, c) = (self.clone(), gateway.clone(), carrier.clone());
@@ -178,7 +213,12 @@ impl Neighbour {
         if let Some(carrier) = self.relay.borrow().clone() {
             return carrier;
         }
-        let carrier = Carrier::new(self.area.area, false, gateway.area < self.area.area);
+        let carrier = Carrier::new(
+            self.area.area,
+            false,
+            gateway.area < self.area.area,
+            self.passed.clone(),
+        );
         *self.relay.borrow_mut() = Some(carrier.clone());
         self.changed.notify_waiters();
         let (us, c, epoch) = (gateway.clone(), carrier.clone(), self.area.epoch);

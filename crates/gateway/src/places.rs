@@ -2,7 +2,7 @@
 //! Where the processes of the job are.
 
 use std::cell::RefCell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use isthmus_wire::place::PlaceTable;
@@ -47,6 +47,17 @@ impl Places {
         });
         let Some((port, node)) = found else { return Vec::new() };
         let parse = |text: &String| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, port));
-        node.addresses.iter().take(MAX_ADDRESSES).filter_map(parse).collect()
+        let own = isthmus_net::local_addresses();
+        let local = node.addresses.iter().filter(|a| own.contains(a)).count();
+        let loops = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        let mut loops: Vec<_> = loops.map(|ip| SocketAddr::new(ip, port)).into();
+        let mut all: Vec<_> = node.addresses.iter().take(MAX_ADDRESSES).filter_map(parse).collect();
+        // On our own node processes may listen for us alone. A bridge that has the same address everywhere is no proof of that.
+        if local > 0 && local == node.addresses.len() {
+            loops.append(&mut all);
+            return loops;
+        }
+        all.extend(loops.into_iter().filter(|_| local > 0));
+        all
     }
 }

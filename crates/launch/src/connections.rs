@@ -3,6 +3,7 @@
 //! until it is gone.
 
 use crate::coordinator::Event;
+use crate::paths::Opening;
 use crate::site::{Shared, Site};
 use isthmus_job::Subjob;
 use isthmus_wire::gateway::ToGateway;
@@ -71,7 +72,7 @@ impl Connections {
 
     /// Begins to reach a site for a subjob; one that it has is told to end.
     /// `gateway`: the first message to the gateway that its agent shall start.
-    pub(crate) fn start(&mut self, number: usize, subjob: Subjob, input: Input, gateway: Option<Vec<u8>>) {
+    pub(crate) fn start(&mut self, number: usize, subjob: Subjob, input: Input, gateway: Option<Opening>) {
         let (commands, queue) = mpsc::unbounded_channel();
         let (last, rest) = mpsc::unbounded_channel();
         let (leaving, seen) = watch::channel(false);

@@ -3,7 +3,9 @@
 
 use crate::coordinator::Event;
 use crate::output::Files;
+use crate::trace::{Offset, TraceFile};
 use isthmus_job::coallocation::State;
+use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::grid::Stream;
 use std::io;
 use std::sync::mpsc as blocking;
@@ -48,6 +50,17 @@ pub(crate) enum Print {
         stream: Stream,
         bytes: Vec<u8>,
     },
+    /// Of a traced process.
+    Records {
+        connection: usize,
+        rank: u32,
+        site: String,
+        offset: Offset,
+        bytes: Vec<u8>,
+    },
+    /// Processes that are traced: rank, site and host.
+    Traced(Vec<(u32, String, String)>),
+    Traffic(Vec<LinkTraffic>),
     Notice(String),
     Progress(Vec<Progress>),
     States(Vec<Progress>),
@@ -68,13 +81,17 @@ impl Printer {
     pub(crate) fn start(
         mut console: Box<dyn Console>,
         mut files: Files,
+        mut trace: Option<TraceFile>,
         events: mpsc::UnboundedSender<Event>,
     ) -> io::Result<Self> {
         let (queue, prints) = blocking::channel();
         let (finished, done) = tokio::sync::oneshot::channel();
         std::thread::Builder::new().name("console".to_owned()).spawn(move || {
             while let Ok(print) = prints.recv() {
-                perform(console.as_mut(), &mut files, print, &events);
+                perform(console.as_mut(), (&mut files, &mut trace), print, &events);
+            }
+            if let Some(Err(error)) = trace.map(TraceFile::close) {
+                console.notice(&format!("the trace is not whole: {error}"));
             }
             console.progress(&[]);
             let _ = finished.send(());
@@ -111,8 +128,38 @@ impl Printer {
     }
 }
 
-fn perform(console: &mut dyn Console, files: &mut Files, print: Print, events: &mpsc::UnboundedSender<Event>) {
+fn perform(
+    console: &mut dyn Console,
+    (files, trace): (&mut Files, &mut Option<TraceFile>),
+    print: Print,
+    events: &mpsc::UnboundedSender<Event>,
+) {
     match print {
+        Print::Records {
+            connection,
+            rank,
+            site,
+            offset,
+            bytes,
+        } => {
+            if let Some(trace) = trace {
+                trace.records((rank, &site), offset, &bytes);
+            }
+            let bytes = bytes.len();
+            let _ = events.send(Event::Printed { connection, bytes });
+        }
+        Print::Traced(processes) => {
+            if let Some(trace) = trace {
+                processes
+                    .iter()
+                    .for_each(|(rank, site, host)| trace.process(*rank, site, host));
+            }
+        }
+        Print::Traffic(links) => {
+            if let Some(trace) = trace {
+                trace.traffic(&links);
+            }
+        }
         Print::Output {
             connection,
             site,
@@ -134,7 +181,12 @@ fn perform(console: &mut dyn Console, files: &mut Files, print: Print, events: &
             };
             let _ = events.send(event);
         }
-        Print::Notice(text) => console.notice(&text),
+        Print::Notice(text) => {
+            if let Some(trace) = trace {
+                trace.notice(&text);
+            }
+            console.notice(&text);
+        }
         Print::Progress(subjobs) => console.progress(&subjobs),
         Print::States(subjobs) => console.states(&subjobs),
         Print::Event(line) => console.event(&line),

@@ -16,11 +16,13 @@ use crate::files::Directories;
 use crate::input::{InputTo, Source};
 use crate::links::{JobLinks, LinkOptions};
 use crate::output::{Files, Place};
+use crate::passed::Tally;
 use crate::paths::Crossings;
 use crate::question::Questions;
 use crate::session::Session;
 use crate::sharing::Access;
 use crate::site::{Shared, SiteEvent};
+use crate::trace::{Clocks, TraceFile};
 use crate::{Options, Outcome, Statistics};
 use isthmus_job::Job;
 use isthmus_job::Subjob;
@@ -136,7 +138,17 @@ fn prepare(
     let name = format!("isthmus-{number}");
     let credentials = Credentials::new(&name, job.spans_wide_area())?;
     let files = Files::new(&number, &options.directory, options.output.clone(), job.subjobs());
-    Ok((Printer::start(console, files, events.clone())?, credentials, name))
+    let trace = options.trace.as_deref().map(|path| {
+        let cannot = |error: std::io::Error| {
+            std::io::Error::new(
+                error.kind(),
+                format!("cannot write the trace '{}': {error}", path.display()),
+            )
+        };
+        TraceFile::create(path).map_err(cannot)
+    });
+    let printer = Printer::start(console, files, trace.transpose()?, events.clone())?;
+    Ok((printer, credentials, name))
 }
 
 /// Whether somebody (nohup) wants the job to take no notice of it.
@@ -192,6 +204,9 @@ struct Coordinator {
     began: Instant,
     sources: Vec<Source>,
     statistics: Statistics,
+    /// What has passed so far.
+    tally: Tally,
+    clocks: Clocks,
     /// Output can no longer be printed.
     unread: bool,
     /// Why output could not be written into its file.
@@ -252,6 +267,8 @@ impl Coordinator {
             began: Instant::now(),
             sources: Vec::new(),
             statistics: Statistics::default(),
+            tally: Tally::default(),
+            clocks: Clocks::default(),
             unread: false,
             unwritten: None,
             leaving: false,

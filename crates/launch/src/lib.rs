@@ -25,6 +25,7 @@ mod files;
 mod input;
 mod links;
 mod output;
+mod passed;
 mod paths;
 mod question;
 mod remote;
@@ -34,6 +35,7 @@ mod sharing;
 mod site;
 mod staging;
 mod statistics;
+mod trace;
 mod transfer;
 mod workspace;
 mod worlds;
@@ -53,6 +55,8 @@ pub use statistics::Statistics;
 
 pub use doctor::{Examination, SiteReport, is_our_version};
 pub use paths::{PathReport, Policy};
+
+pub(crate) use paths::Crossings;
 
 use isthmus_job::Job;
 use isthmus_job::catalogue::Catalogue;
@@ -90,6 +94,8 @@ pub struct Options {
     pub lease: Duration,
     /// The place of the job on this machine, if it has one.
     pub session: Option<Session>,
+    /// File for a trace of all processes.
+    pub trace: Option<PathBuf>,
     /// How links between sites are remembered and measured.
     pub links: LinkOptions,
     /// What is known of sites whose files the job names.

@@ -61,6 +61,7 @@ fn extension(stream: Stream) -> &'static str {
     match stream {
         Stream::Output => "out",
         Stream::Error => "err",
+        Stream::Trace => "trace",
     }
 }
 

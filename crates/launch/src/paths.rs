@@ -3,7 +3,8 @@
 
 use crate::Options;
 use isthmus_job::{Job, Subjob};
-use isthmus_wire::gateway::{Area, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
+use isthmus_wire::control::Trunk;
+use isthmus_wire::gateway::{Area, Carried, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
 use isthmus_wire::place::PlaceTable;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -70,6 +71,15 @@ struct Gateway {
     failed: Option<String>,
 }
 
+/// A gateway that is to be started.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    /// First message to it.
+    pub(crate) first: Vec<u8>,
+    /// The user wants the processes there, which are all that their local area has, to reach others through it only.
+    pub(crate) is_only_way: bool,
+}
+
 /// All gateways of a job.
 pub(crate) struct Crossings {
     gateways: Vec<Gateway>,
@@ -77,6 +87,8 @@ pub(crate) struct Crossings {
     areas: Vec<u32>,
     secret: [u8; 32],
     settled: BTreeMap<(u32, u32), Settled>,
+    /// What trunks have carried.
+    carried: BTreeMap<(u32, u32), Carried>,
     began: Instant,
     /// When the last of them was there.
     complete: Option<Instant>,
@@ -126,16 +138,24 @@ impl Crossings {
             areas,
             secret,
             settled: BTreeMap::new(),
+            carried: BTreeMap::new(),
             began: Instant::now(),
             complete: None,
             places: None,
         })
     }
 
-    /// The first message to the gateway that a site's agent shall start.
-    pub(crate) fn open(&self, site: usize) -> Option<Vec<u8>> {
+    /// The gateway that a site's agent shall start.
+    pub(crate) fn open(&self, site: usize) -> Option<Opening> {
         let gateway = self.gateways.iter().find(|g| g.site == site && g.failed.is_none())?;
-        Some(ToGateway::Open(gateway.open.clone()).encode())
+        let through = |g: &Gateway| matches!(g.policy, Policy::Gateway | Policy::Ssh);
+        let others = self.gateways.iter().filter(|g| g.site != site);
+        let area = self.areas.get(site);
+        Some(Opening {
+            first: ToGateway::Open(gateway.open.clone()).encode(),
+            is_only_way: (through(gateway) || others.clone().all(through))
+                && self.areas.iter().filter(|a| Some(*a) == area).count() == 1,
+        })
     }
 
     /// A gateway says. What is to be said to others, and to the user.
@@ -149,6 +169,10 @@ impl Crossings {
             Ok(FromGateway::Listening { port, addresses }) => (self.listens(area, port, addresses), None),
             Ok(FromGateway::Settled(settled)) => {
                 self.settled.insert((number, settled.area), settled);
+                (Vec::new(), None)
+            }
+            Ok(FromGateway::Carried(carried)) => {
+                self.carried.insert((number, carried.area), carried);
                 (Vec::new(), None)
             }
             Ok(FromGateway::Relay(relay)) => {
@@ -174,6 +198,35 @@ impl Crossings {
             Ok(FromGateway::Failed(why)) => (Vec::new(), Some(self.fails(area, why))),
             Err(error) => (Vec::new(), Some(self.fails(area, format!("it sent nonsense: {error}")))),
         }
+    }
+
+    /// What trunks have carried, per direction.
+    pub(crate) fn trunks(&self) -> Vec<Trunk> {
+        let name = |area: u32| {
+            self.gateways
+                .get(area as usize)
+                .map_or("", |g| g.name.as_str())
+                .to_owned()
+        };
+        let all = self.carried.iter().map(|((from, to), carried)| {
+            let carrier = self.settled.get(&(*from, *to)).map_or(Carrier::None, |s| s.carrier);
+            let path = match carrier {
+                Carrier::None => "",
+                Carrier::Direct => "a connection of the gateways",
+                Carrier::Relay => "inside the coordinator's ssh connections",
+            };
+            Trunk {
+                from: name(*from),
+                to: name(*to),
+                path: path.to_owned(),
+                sent: carried.sent,
+                received: carried.received,
+                streams: carried.streams,
+                connections: carried.connections,
+                round_trip: carried.round_trip,
+            }
+        });
+        all.collect()
     }
 
     fn fails(&mut self, area: usize, why: String) -> String {

@@ -6,6 +6,7 @@ use crate::connection::{Client, Connection, Failure, Verb};
 use crate::coordinator::Event;
 use crate::files::{Directories, Filling};
 use crate::output::Place;
+use crate::paths::Opening;
 use crate::sharing::Access;
 use crate::staging::{self, Staged};
 use isthmus_job::{Contact, Subjob};
@@ -59,7 +60,7 @@ pub(crate) struct Site {
     pub(crate) events: mpsc::UnboundedSender<Event>,
     pub(crate) leaving: watch::Receiver<bool>,
     /// First message to the gateway that this site's agent shall start.
-    pub(crate) gateway: Option<Vec<u8>>,
+    pub(crate) gateway: Option<Opening>,
     /// Messages that go when no other waits.
     pub(crate) last: mpsc::UnboundedReceiver<Vec<u8>>,
     /// The site has been silent for too long.
@@ -131,7 +132,7 @@ impl Site {
         client.establish();
         let architecture = hello.architecture.clone();
         self.tell(SiteEvent::Hello(Box::new(hello.clone())));
-        if let Some(first) = &self.gateway {
+        if let Some(Opening { first, .. }) = &self.gateway {
             link.send(&ToAgent::Gateway(first.clone())).await?;
         }
         if self.shared.examine {
@@ -194,7 +195,10 @@ impl Site {
             files: files.clone().unwrap_or_default(),
             directory: self.subjob.directory.clone().or(files).or(own).unwrap_or_default(),
             library,
-            reach: self.shared.reach,
+            reach: match &self.gateway {
+                Some(gateway) if gateway.is_only_way && self.subjob.allocation.is_none() => Reach::Gateway,
+                _ => self.shared.reach,
+            },
             input: self.input,
             stdin: Place::of(&self.subjob, "stdin").there(),
             stdout: Place::of(&self.subjob, "stdout").there(),

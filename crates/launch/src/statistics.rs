@@ -43,14 +43,7 @@ impl Statistics {
     fn add_traffic(&mut self, one: &LinkTraffic) {
         let key = (one.from.clone(), one.to.clone());
         let sum = self.traffic.entry(key).or_default();
-        sum.sent = sum.sent.saturating_add(one.sent);
-        sum.retransmitted = sum.retransmitted.saturating_add(one.retransmitted);
-        sum.resent = sum.resent.saturating_add(one.resent);
-        sum.cuts = sum.cuts.saturating_add(one.cuts);
-        sum.compressed = sum.compressed.saturating_add(one.compressed);
-        sum.plain = sum.plain.saturating_add(one.plain);
-        sum.away_ms = sum.away_ms.max(one.away_ms);
-        sum.streams = sum.streams.max(one.streams);
+        sum.add(one);
     }
 
     /// A line for every direction between two subjobs over the wide area; `always`: also where all went well.

@@ -20,6 +20,7 @@ use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_lock::OneAtATime;
+use isthmus_wire::boot::LinkTraffic;
 
 const BEFORE: u8 = 0;
 const STARTING: u8 = 1;
@@ -125,6 +126,11 @@ fn no_world_model() -> Error {
 #[inline]
 pub(crate) fn unlike() -> bool {
     UNLIKE.load(Ordering::Relaxed)
+}
+
+/// What has passed between this process and other sites.
+pub(crate) fn traffic() -> Result<LinkTraffic> {
+    get().map(|p| p.running.traffic())
 }
 
 /// The process's world.

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_transport::{Peer, Tuning};
@@ -24,6 +24,10 @@ use crate::socket::Bell;
 pub(crate) const INBOX_BYTES: usize = 64 << 20;
 
 type Hook = Arc<dyn Fn() + Send + Sync>;
+type Reporter = Box<dyn Fn(Vec<(Peer, Traffic)>) + Send + Sync>;
+
+/// Events of connections that wait at most to be taken.
+const MAX_EVENTS: usize = 4096;
 
 /// From the main thread to the I/O thread.
 pub(crate) enum Command {
@@ -248,6 +252,14 @@ pub struct Traffic {
     pub streams: u64,
     /// Bytes that were compressed before they were sent, and what they had been.
     pub compressed: (u64, u64),
+    /// Bytes of messages and their headers before compression: latency, normal, bulk.
+    pub classes: [u64; 3],
+    /// Last round trip from process to process.
+    pub round_trip: Duration,
+    /// Connections at the last look.
+    pub connections: u64,
+    /// It had none then, although it is not over.
+    pub is_away: bool,
 }
 
 /// Measures wide-area connections and tells what is known of them.
@@ -263,6 +275,23 @@ impl Prober {
     /// What has passed on every channel until the last look of the thread.
     pub fn traffic(&self) -> Vec<(Peer, Traffic)> {
         self.0.traffic()
+    }
+
+    /// Calls this with what has passed on every channel, at most once a second and only while something does. It is called from
+    /// the thread and must not block.
+    pub fn report(&self, to: impl Fn(Vec<(Peer, Traffic)>) + Send + Sync + 'static) {
+        // Whoever comes first stays.
+        let _ = self.0.reporter.set(Box::new(to));
+    }
+
+    /// From now on events of connections are kept for [`Prober::events`].
+    pub fn trace(&self) {
+        lock(&self.0.events).get_or_insert_default();
+    }
+
+    /// Connections that were made and that broke since the last time, of late, oldest first.
+    pub fn events(&self) -> Vec<(SystemTime, String)> {
+        lock(&self.0.events).as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Looks at what is known.
@@ -309,6 +338,9 @@ pub(crate) struct Link {
     news: Condvar,
     connections: Mutex<Vec<String>>,
     traffic: Mutex<FxHashMap<Peer, Traffic>>,
+    reporter: OnceLock<Reporter>,
+    /// `None`: nobody traces.
+    events: Mutex<Option<Vec<(SystemTime, String)>>>,
 }
 
 impl std::fmt::Debug for Link {
@@ -343,6 +375,8 @@ impl Link {
             news: Condvar::new(),
             connections: Mutex::default(),
             traffic: Mutex::default(),
+            reporter: OnceLock::new(),
+            events: Mutex::default(),
         })
     }
 
@@ -352,6 +386,9 @@ impl Link {
     }
 
     pub(crate) fn note_connection(&self, text: String) {
+        if let Some(events) = lock(&self.events).as_mut().filter(|e| e.len() < MAX_EVENTS) {
+            events.push((SystemTime::now(), text.clone()));
+        }
         lock(&self.connections).push(text);
     }
 
@@ -361,6 +398,13 @@ impl Link {
 
     pub(crate) fn traffic(&self) -> Vec<(Peer, Traffic)> {
         lock(&self.traffic).iter().map(|(p, t)| (*p, t.clone())).collect()
+    }
+
+    /// I/O thread: says what has passed to whoever wants to know.
+    pub(crate) fn report(&self) {
+        if let Some(reporter) = self.reporter.get() {
+            reporter(self.traffic());
+        }
     }
 
     // Main thread.

@@ -74,6 +74,13 @@ impl Listener {
         }))
     }
 
+    /// Listens on a free port for connections from this node only.
+    pub fn bind_here() -> Result<Self, NetError> {
+        let here = listen_on(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        here.or_else(|_| listen_on(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))))
+            .map_err(|e| NetError::Listen(e.to_string()))
+    }
+
     /// The port, for `Hello::port`.
     pub fn port(&self) -> u16 {
         self.port

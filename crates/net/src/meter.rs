@@ -85,6 +85,7 @@ pub(crate) struct Meter {
     /// No more transfers are asked for.
     settled: bool,
     round_trips: Ring<Duration>,
+    last: Duration,
     trips: u32,
 }
 
@@ -132,9 +133,15 @@ impl Meter {
         }
     }
 
+    /// The last round trip; zero: there was none.
+    pub(crate) fn last_trip(&self) -> Duration {
+        self.last
+    }
+
     /// An answer has come after this time.
     pub(crate) fn round_trip(&mut self, time: Duration) {
         self.round_trips.push(time);
+        self.last = time;
         self.trips = self.trips.saturating_add(1);
     }
 

@@ -7,6 +7,8 @@
 //!     |    <---  World (ranks, places, links) |      co-allocation committed: the barrier opens
 //!     | ...                                    |
 //!     |    <---  Abort (code, reason)          |      another process ended the job
+//!     | Traffic (links)                --->    |      at most once a second, while something passes to other sites
+//!     | Trace (records)                --->    |      only when the job is traced
 //!     | Abort (code, reason)           --->    |      MPI_Abort, or an error that ends the job
 //!     | Finished (counters)            --->    |      MPI_Finalize, all communication done
 //!     |    <---  Dismissed                     |      every process of the job has said Finished
@@ -19,7 +21,8 @@
 //! | `ISTHMUS_TOKEN` | one-time token, 32 hexadecimal digits; the library removes it from the environment |
 //! | `ISTHMUS_INDEX` | index of the process within its subjob |
 //! | `ISTHMUS_VENDOR` | path of the adaptor to the machine's own MPI, whose job this process is part of; absent: none |
-//! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `wide` or absent: it does both |
+//! | `ISTHMUS_TRACE` | `1`: events are recorded and sent ([`crate::trace`]) |
+//! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `gateway`: other sites are reached through the gateway on this node only, so it listens for that alone; `wide` or absent: it does both |
 //!
 //! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
 
@@ -29,7 +32,7 @@ use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Longest reason text, bytes; longer ones are cut.
 pub const MAX_REASON: usize = 4096;
@@ -111,6 +114,18 @@ pub struct LinkTraffic {
     pub to: String,
     /// Bytes given to the network.
     pub sent: u64,
+    /// Bytes that came from there, on the same channels.
+    pub received: u64,
+    /// Bytes of the user's messages and their headers before compression, by class: latency, normal, bulk.
+    pub classes: [u64; 3],
+    /// Segments of ours that came more than once.
+    pub duplicates: u64,
+    /// Last round trip from process to process, microseconds; 0: none was measured.
+    pub round_trip_us: u64,
+    /// Connections that there are now.
+    pub connections: u64,
+    /// Processes here whose channels are without a connection now, counted per peer.
+    pub away: u64,
     /// Bytes that TCP sent again.
     pub retransmitted: u64,
     /// Segments that were sent again because a connection broke.
@@ -128,21 +143,55 @@ pub struct LinkTraffic {
 }
 
 impl LinkTraffic {
-    fn write(&self, w: &mut Writer) {
+    /// Adds what another process, or the same one on another channel, has seen of the same link.
+    pub fn add(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.sent, other.sent),
+            (&mut self.received, other.received),
+            (&mut self.retransmitted, other.retransmitted),
+            (&mut self.resent, other.resent),
+            (&mut self.duplicates, other.duplicates),
+            (&mut self.cuts, other.cuts),
+            (&mut self.compressed, other.compressed),
+            (&mut self.plain, other.plain),
+            (&mut self.connections, other.connections),
+            (&mut self.away, other.away),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+        for (sum, more) in self.classes.iter_mut().zip(other.classes) {
+            *sum = sum.saturating_add(more);
+        }
+        self.away_ms = self.away_ms.max(other.away_ms);
+        self.streams = self.streams.max(other.streams);
+        self.round_trip_us = self.round_trip_us.max(other.round_trip_us);
+    }
+
+    /// Appends it to a message.
+    pub fn write(&self, w: &mut Writer) {
         w.text(&self.from).text(&self.to);
-        for number in [self.sent, self.retransmitted, self.resent, self.cuts] {
+        for number in [self.sent, self.received, self.retransmitted, self.resent, self.cuts] {
             w.u64(number);
         }
         for number in [self.away_ms, self.streams, self.compressed, self.plain] {
             w.u64(number);
         }
+        for number in self.classes {
+            w.u64(number);
+        }
+        for number in [self.duplicates, self.round_trip_us, self.connections, self.away] {
+            w.u64(number);
+        }
     }
 
-    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    /// Reads it from a message.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             from: r.text("from")?,
             to: r.text("to")?,
             sent: r.u64("sent")?,
+            received: r.u64("received")?,
             retransmitted: r.u64("retransmitted")?,
             resent: r.u64("resent")?,
             cuts: r.u64("cuts")?,
@@ -150,6 +199,11 @@ impl LinkTraffic {
             streams: r.u64("streams")?,
             compressed: r.u64("compressed")?,
             plain: r.u64("plain")?,
+            classes: [r.u64("latency")?, r.u64("normal")?, r.u64("bulk")?],
+            duplicates: r.u64("duplicates")?,
+            round_trip_us: r.u64("round trip")?,
+            connections: r.u64("connections")?,
+            away: r.u64("away")?,
         })
     }
 }
@@ -172,6 +226,10 @@ pub enum Message {
     Finished(Counters),
     /// Agent to process: all have finished.
     Dismissed,
+    /// Process to agent: what has passed between it and other sites since it began.
+    Traffic(Vec<LinkTraffic>),
+    /// Process to agent: records of [`crate::trace`].
+    Trace(Vec<u8>),
 }
 
 impl Message {
@@ -216,6 +274,16 @@ impl Message {
                 w.into_framed()
             }
             Self::Dismissed => Writer::new(5).into_framed(),
+            Self::Traffic(all) => {
+                let mut w = Writer::new(6);
+                w.list(all, |w, one| one.write(w));
+                w.into_framed()
+            }
+            Self::Trace(records) => {
+                let mut w = Writer::new(7);
+                w.bytes(records);
+                w.into_framed()
+            }
         }
     }
 
@@ -252,6 +320,8 @@ impl Message {
             },
             4 => Self::Finished(Counters::read(&mut r)?),
             5 => Self::Dismissed,
+            6 => Self::Traffic(r.list("traffic", LinkTraffic::read)?),
+            7 => Self::Trace(r.bytes("trace")?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -346,6 +416,12 @@ mod tests {
                 }],
             }),
             Message::Dismissed,
+            Message::Traffic(vec![LinkTraffic {
+                classes: [1, 2, 3],
+                away: 4,
+                ..LinkTraffic::default()
+            }]),
+            Message::Trace(vec![1, 2]),
         ];
         for m in messages {
             let framed = m.encode();

@@ -13,6 +13,7 @@
 //! | `Status` | 1 | |
 //! | `Signal` | 2 | number u32 |
 //! | `End` | 3 | |
+//! | `Traffic` | 5 | |
 //! | `Edit` | 4 | site text, what u8 (1 drop, 2 retry, 3 substitute, 4 abort), contact text |
 //!
 //! | coordinator to command | kind | fields |
@@ -20,7 +21,9 @@
 //! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32\] |
 //! | `Done` | 66 | |
 //! | `Refused` | 67 | why text |
+//! | `Traffic` | 68 | age u64 (ms since the processes began), \[traffic ([`crate::boot::LinkTraffic`])\], \[from text, to text, path text, sent u64, received u64, streams u32, connections u32, round trip u64 (ns)\] |
 
+use crate::boot::LinkTraffic;
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Longest request, bytes, its length included.
@@ -31,6 +34,8 @@ pub const MAX_REQUEST: usize = 8 << 10;
 pub enum Request {
     /// Where the subjobs stand.
     Status,
+    /// What has passed between the sites.
+    Traffic,
     /// Send this signal to all processes.
     Signal(u32),
     /// End the job: the first time orderly, then at once.
@@ -84,6 +89,61 @@ pub enum Reply {
     Done,
     /// It cannot be done.
     Refused(String),
+    /// What has passed between the sites.
+    Traffic(Passed),
+}
+
+/// What has passed between the sites of a job since its processes began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// How long ago they began, milliseconds.
+    pub age: u64,
+    /// Per direction of a link, from process to process.
+    pub links: Vec<LinkTraffic>,
+    /// Per direction of a trunk, from gateway to gateway.
+    pub trunks: Vec<Trunk>,
+}
+
+/// One direction of a trunk between two gateways.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trunk {
+    /// Local area of the gateway that counts.
+    pub from: String,
+    /// The other local area.
+    pub to: String,
+    /// How they are connected, for people; may be empty.
+    pub path: String,
+    /// Bytes to the other.
+    pub sent: u64,
+    /// Bytes from the other.
+    pub received: u64,
+    /// Streams of processes now.
+    pub streams: u32,
+    /// Connections between the two gateways now.
+    pub connections: u32,
+    /// Last round trip between the gateways, nanoseconds; 0: not known.
+    pub round_trip: u64,
+}
+
+impl Trunk {
+    fn write(&self, w: &mut Writer) {
+        w.text(&self.from).text(&self.to).text(&self.path);
+        w.u64(self.sent).u64(self.received);
+        w.u32(self.streams).u32(self.connections).u64(self.round_trip);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            from: r.text("from")?,
+            to: r.text("to")?,
+            path: r.text("path")?,
+            sent: r.u64("sent")?,
+            received: r.u64("received")?,
+            streams: r.u32("streams")?,
+            connections: r.u32("connections")?,
+            round_trip: r.u64("round trip")?,
+        })
+    }
 }
 
 impl Request {
@@ -94,6 +154,7 @@ impl Request {
             Self::Signal(_) => Writer::new(2),
             Self::End => Writer::new(3),
             Self::Edit { .. } => Writer::new(4),
+            Self::Traffic => Writer::new(5),
         };
         match self {
             Self::Signal(number) => {
@@ -108,7 +169,7 @@ impl Request {
                 };
                 w.text(site).u8(what).text(contact);
             }
-            Self::Status | Self::End => {}
+            Self::Status | Self::End | Self::Traffic => {}
         }
         w.into_framed()
     }
@@ -120,6 +181,7 @@ impl Request {
             1 => Self::Status,
             2 => Self::Signal(r.u32("signal")?),
             3 => Self::End,
+            5 => Self::Traffic,
             4 => {
                 let site = r.text("site")?;
                 let what = r.u8("what")?;
@@ -147,6 +209,7 @@ impl Reply {
             Self::Status { .. } => Writer::new(65),
             Self::Done => Writer::new(66),
             Self::Refused(_) => Writer::new(67),
+            Self::Traffic(_) => Writer::new(68),
         };
         match self {
             Self::Status { committed, subjobs } => {
@@ -158,6 +221,10 @@ impl Reply {
             Self::Done => {}
             Self::Refused(why) => {
                 w.text(why);
+            }
+            Self::Traffic(passed) => {
+                w.u64(passed.age).list(&passed.links, |w, one| one.write(w));
+                w.list(&passed.trunks, |w, one| one.write(w));
             }
         }
         w.into_framed()
@@ -184,6 +251,11 @@ impl Reply {
             },
             66 => Self::Done,
             67 => Self::Refused(r.text("why")?),
+            68 => Self::Traffic(Passed {
+                age: r.u64("age")?,
+                links: r.list("links", LinkTraffic::read)?,
+                trunks: r.list("trunks", Trunk::read)?,
+            }),
             other => return Err(invalid("kind", other)),
         };
         r.end()?;
@@ -211,6 +283,7 @@ mod tests {
         for request in [
             Request::Status,
             Request::Signal(10),
+            Request::Traffic,
             Request::End,
             edit(Edit::Drop),
             edit(Edit::Retry),
@@ -230,6 +303,11 @@ mod tests {
             Reply::Status { committed, subjobs },
             Reply::Done,
             Reply::Refused("no".into()),
+            Reply::Traffic(Passed {
+                age: 1,
+                links: vec![LinkTraffic::default()],
+                trunks: vec![Trunk::default()],
+            }),
         ] {
             assert_eq!(Reply::decode(&reply.encode()[4..]), Ok(reply));
         }

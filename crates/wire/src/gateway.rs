@@ -25,6 +25,7 @@
 //! | `Relay` | 67 | as above |
 //! | `Credit` | 68 | as above |
 //! | `Failed` | 69 | reason text |
+//! | `Carried` | 70 | area u32, sent u64, received u64, streams u32, connections u32, round trip u64 (ns) |
 //!
 //! **On a trunk**, after the plain handshake of [`crate::hello`] with the numbers of the two areas ([`area_number`]) as ranks:
 //! ```text
@@ -227,6 +228,25 @@ pub enum FromGateway {
     },
     /// It cannot work.
     Failed(String),
+    /// What the trunk to another area has carried since this gateway began; about once a second while that changes.
+    Carried(Carried),
+}
+
+/// What a trunk has carried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// The other area.
+    pub area: u32,
+    /// Bytes to the other.
+    pub sent: u64,
+    /// Bytes from the other.
+    pub received: u64,
+    /// Streams of processes now.
+    pub streams: u32,
+    /// Connections between the two gateways now; 0 with bytes that pass: they are inside the coordinator's connections.
+    pub connections: u32,
+    /// Last round trip between the gateways, nanoseconds; 0: not known.
+    pub round_trip: u64,
 }
 
 impl ToGateway {
@@ -306,6 +326,7 @@ impl FromGateway {
             Self::Relay(_) => 67,
             Self::Credit { .. } => 68,
             Self::Failed(_) => 69,
+            Self::Carried(_) => 70,
         });
         match self {
             Self::Listening { port, addresses } => {
@@ -322,6 +343,10 @@ impl FromGateway {
             }
             Self::Failed(why) => {
                 w.text(why);
+            }
+            Self::Carried(c) => {
+                w.u32(c.area).u64(c.sent).u64(c.received);
+                w.u32(c.streams).u32(c.connections).u64(c.round_trip);
             }
         }
         w.into_body()
@@ -356,6 +381,14 @@ impl FromGateway {
                 bytes: r.u32("credit")?,
             },
             69 => Self::Failed(r.text("why")?),
+            70 => Self::Carried(Carried {
+                area: r.u32("area")?,
+                sent: r.u64("sent")?,
+                received: r.u64("received")?,
+                streams: r.u32("streams")?,
+                connections: r.u32("connections")?,
+                round_trip: r.u64("round trip")?,
+            }),
             other => return Err(invalid("kind", other.into())),
         };
         r.end()?;
@@ -542,6 +575,11 @@ mod tests {
             FromGateway::Settled(settled),
             FromGateway::Relay(relay),
             FromGateway::Failed("x".into()),
+            FromGateway::Carried(Carried {
+                area: 1,
+                sent: 2,
+                ..Carried::default()
+            }),
         ] {
             let body = message.encode();
             assert_eq!(FromGateway::decode(&body).as_ref(), Ok(&message));

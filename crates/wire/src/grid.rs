@@ -25,7 +25,7 @@
 //! |---|---|---|
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
-//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text, files text |
+//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide, 3 gateway), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text, files text |
 //! | `Commit` | 4 | subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links, paths |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
@@ -43,7 +43,7 @@
 //! | `Started` | 67 | \[part ([`Part`])\] |
 //! | `Refused` | 68 | reason text, hint text |
 //! | `Arrived` | 69 | \[index u32, pid u32, port u16, representation 8, vendor u32 (rank + 1, 0 none), signing request bytes\] |
-//! | `Output` | 70 | index u32, stream u8 (1 output, 2 error), bytes |
+//! | `Output` | 70 | index u32, stream u8 (1 output, 2 error, 3 trace: [`crate::trace`]), bytes |
 //! | `InputCredit` | 71 | bytes u32 |
 //! | `Exited` | 72 | \[index u32, how u8 (0 status, 1 signal), number u32\] |
 //! | `Finished` | 73 | index u32, counters |
@@ -53,19 +53,20 @@
 //! | `Queued` | 77 | scheduler u8, id text, why text |
 //! | `Suspended` | 78 | u8 (1 stopped, 0 goes on) |
 //! | `Gateway` | 79 | a message from the gateway ([`crate::gateway::FromGateway`]) |
+//! | `Traffic` | 80 | first u32, \[traffic ([`crate::boot::LinkTraffic`])\] |
 
 mod allocation;
 
 pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 
-use crate::boot::Counters;
+use crate::boot::{Counters, LinkTraffic};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
 use crate::links::Table;
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -157,6 +158,8 @@ pub enum Reach {
     Site = 1,
     /// Several sites: processes listen and need certificates.
     Wide = 2,
+    /// Through the gateway on its own node only: it listens for that alone.
+    Gateway = 3,
 }
 
 /// One process that is inside MPI_Init.
@@ -222,13 +225,15 @@ impl Exit {
     }
 }
 
-/// Standard output or standard error.
+/// Standard output, standard error, or what a traced process records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stream {
     /// Standard output.
     Output,
     /// Standard error.
     Error,
+    /// Records of [`crate::trace`]; no text.
+    Trace,
 }
 
 /// Where a file to be staged stands.
@@ -352,6 +357,13 @@ pub enum FromAgent {
     Gone,
     /// From the gateway.
     Gateway(Vec<u8>),
+    /// What the processes of one agent have exchanged with other sites since they began; about once a second while that changes.
+    Traffic {
+        /// Index within the subjob of the first of these processes.
+        first: u32,
+        /// One entry per link.
+        traffic: Vec<LinkTraffic>,
+    },
 }
 
 impl ToAgent {
@@ -527,7 +539,11 @@ impl FromAgent {
             }
             Self::Output { index, stream, bytes } => {
                 w.u32(*index)
-                    .u8(if *stream == Stream::Output { 1 } else { 2 })
+                    .u8(match stream {
+                        Stream::Output => 1,
+                        Stream::Error => 2,
+                        Stream::Trace => 3,
+                    })
                     .bytes(bytes);
             }
             Self::InputCredit(n) => {
@@ -558,6 +574,9 @@ impl FromAgent {
             Self::Gateway(bytes) => {
                 w.bytes(bytes);
             }
+            Self::Traffic { first, traffic } => {
+                w.u32(*first).list(traffic, |w, one| one.write(w));
+            }
             Self::Gone => {}
         }
         w.into_framed()
@@ -578,6 +597,7 @@ impl FromAgent {
             Self::Pong(..) => 75,
             Self::Gone => 76,
             Self::Gateway(_) => 79,
+            Self::Traffic { .. } => 80,
             Self::Queued { .. } => 77,
             Self::Suspended(_) => 78,
         }
@@ -617,6 +637,10 @@ impl FromAgent {
             75 => Self::Pong(r.u64("number")?, r.u64("clock")?),
             76 => Self::Gone,
             79 => Self::Gateway(r.bytes("gateway")?),
+            80 => Self::Traffic {
+                first: r.u32("first")?,
+                traffic: r.list("traffic", LinkTraffic::read)?,
+            },
             77 => Self::Queued {
                 scheduler: Scheduler::read(&mut r)?,
                 id: r.text("id")?,
@@ -720,6 +744,7 @@ fn read_stream(r: &mut Reader<'_>) -> Result<Stream, DecodeError> {
     match r.u8("stream")? {
         1 => Ok(Stream::Output),
         2 => Ok(Stream::Error),
+        3 => Ok(Stream::Trace),
         other => Err(DecodeError::Invalid {
             field: "stream",
             value: u64::from(other),
@@ -753,6 +778,7 @@ fn read_reach(r: &mut Reader<'_>) -> Result<Reach, DecodeError> {
         0 => Ok(Reach::Node),
         1 => Ok(Reach::Site),
         2 => Ok(Reach::Wide),
+        3 => Ok(Reach::Gateway),
         other => Err(DecodeError::Invalid {
             field: "reach",
             value: u64::from(other),

@@ -11,6 +11,7 @@
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.
+//! * [`trace`]: what a traced process records.
 //! * [`codec`]: the bounded reader and writer that all of them use.
 //!
 //! All integers on a wire are little-endian, whatever the machine. User data is not: it travels in
@@ -30,3 +31,4 @@ pub mod partitioned;
 pub mod place;
 pub mod segment;
 pub mod service;
+pub mod trace;

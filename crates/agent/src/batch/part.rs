@@ -172,6 +172,10 @@ impl Part {
                 index: of(index)?,
                 counters,
             },
+            FromAgent::Traffic { first, traffic } => FromAgent::Traffic {
+                first: of(first)?,
+                traffic,
+            },
             FromAgent::Aborted { index, code, reason } => FromAgent::Aborted {
                 index: of(index)?,
                 code,
@@ -205,11 +209,12 @@ async fn print(
             continue;
         };
         let length = bytes.len();
-        let sink = match stream {
-            Stream::Output => &output,
-            Stream::Error => &error,
+        let taken = match stream {
+            Stream::Output => output.write(index, stream, bytes).await,
+            Stream::Error => error.write(index, stream, bytes).await,
+            Stream::Trace => Sink::Coordinator(outbox.clone()).write(index, stream, bytes).await,
         };
-        if !sink.write(index, stream, bytes).await {
+        if !taken {
             return;
         }
         let credit = ToAgent::OutputCredit(u32::try_from(length).unwrap_or(u32::MAX));

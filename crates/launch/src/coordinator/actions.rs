@@ -2,6 +2,7 @@
 //! What co-allocation decides is done here.
 
 use super::Coordinator;
+use crate::console::Print;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
 use crate::input::InputTo;
@@ -10,6 +11,7 @@ use isthmus_job::coallocation::Action;
 use isthmus_job::numbering::Machine;
 use isthmus_job::{Job, Substitute};
 use isthmus_wire::grid::{Input, ToAgent};
+use isthmus_wire::place::PlaceTable;
 
 impl Coordinator {
     pub(super) fn act(&mut self, action: Action) {
@@ -38,8 +40,12 @@ impl Coordinator {
     }
 
     pub(super) fn commit(&mut self, sites: &[usize]) {
+        // The answer comes before anything that the processes record.
+        self.ping();
         match self.world(sites) {
             Ok(world) => {
+                self.tally.begin();
+                self.name_processes(sites, &world.places);
                 if self.known_links.is_none() {
                     let messages = self.crossings.place(sites, &world.places);
                     self.tell_gateways(&messages);
@@ -62,6 +68,30 @@ impl Coordinator {
                 self.machine.handle_failed(&problem, self.began.elapsed());
             }
         }
+    }
+
+    /// For the trace.
+    fn name_processes(&self, sites: &[usize], places: &PlaceTable) {
+        if self.shared.options.trace.is_none() {
+            return;
+        }
+        let name = |place: &isthmus_wire::place::Place, rank: u32| {
+            let subjob = places.subjobs.get(place.subjob as usize)?;
+            let site = *sites.get(place.subjob as usize)?;
+            let host = places.nodes.get(place.node as usize).map_or("", |n| n.host.as_str());
+            let index = rank.checked_sub(subjob.first_rank)?;
+            Some((self.number(site, index), subjob.name.clone(), host.to_owned()))
+        };
+        let all = (0u32..).zip(&places.places);
+        let all = all.filter_map(|(rank, place)| name(place, rank)).collect();
+        self.printer.print(Print::Traced(all));
+    }
+
+    /// Asks all agents whether they are there, and for their clocks.
+    pub(super) fn ping(&mut self) {
+        self.ticks += 1;
+        self.clocks.ask(self.ticks);
+        self.connections.send_all(&ToAgent::Ping(self.ticks));
     }
 
     fn world(&mut self, sites: &[usize]) -> Result<World, String> {

@@ -72,6 +72,7 @@ impl Coordinator {
                 committed: self.machine.is_committed(),
                 subjobs: self.standings(),
             },
+            Request::Traffic => Reply::Traffic(self.tally.passed(&self.crossings)),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));
                 Reply::Done

@@ -61,6 +61,13 @@ impl Coordinator {
             FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
             FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),
             FromAgent::Output { index, stream, bytes } => self.print(connection, site, index, stream, bytes),
+            FromAgent::Traffic { first, traffic } => {
+                self.tally.take(connection, first, traffic);
+                if self.shared.options.trace.is_some() {
+                    self.printer.print(Print::Traffic(self.tally.links()));
+                }
+            }
+            FromAgent::Pong(number, clock) => self.clocks.answered(connection, number, clock),
             FromAgent::InputCredit(bytes) => {
                 let sources = self.sources.iter_mut().filter(|s| s.is_for(site));
                 sources.for_each(|s| s.add_credit(site, bytes as usize));
@@ -90,7 +97,7 @@ impl Coordinator {
                 }
             }
             // Answers to what the site task asked; a late one changes nothing.
-            FromAgent::Pong(..) | FromAgent::Hello(_) | FromAgent::File { .. } | FromAgent::Gone => {}
+            FromAgent::Hello(_) | FromAgent::File { .. } | FromAgent::Gone => {}
         }
     }
 
@@ -101,6 +108,15 @@ impl Coordinator {
     }
 
     fn print(&self, connection: usize, site: usize, index: u32, stream: Stream, bytes: Vec<u8>) {
+        if stream == Stream::Trace {
+            return self.printer.print(Print::Records {
+                connection,
+                rank: self.number(site, index),
+                site: self.subjobs[site].site.clone(),
+                offset: self.clocks.offset(connection),
+                bytes,
+            });
+        }
         self.printer.print(Print::Output {
             connection,
             site,

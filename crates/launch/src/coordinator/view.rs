@@ -6,7 +6,6 @@ use crate::connections::{Limits, Silence, ticks};
 use crate::console::{Print, Progress};
 use crate::events::JobEvent;
 use isthmus_job::coallocation::State;
-use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
 
 /// A site that has been silent for so long is told of: a cut of 5 s costs TCP up to 8.5 s.
@@ -16,8 +15,7 @@ const STAGING_SILENCE: Duration = Duration::from_secs(60);
 
 impl Coordinator {
     pub(super) fn tick(&mut self) {
-        self.ticks += 1;
-        self.connections.send_all(&ToAgent::Ping(self.ticks));
+        self.ping();
         let away = self.silence;
         let limits = Limits {
             told: ticks(TOLD_AFTER, TICK),

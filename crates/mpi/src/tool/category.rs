@@ -78,6 +78,13 @@ fn build() -> Vec<Category> {
             ..category("isthmus_queues", "messages and receives that wait for each other")
         },
         Category {
+            variables: variables(|v| matches!(v, Variable::Wide(_))),
+            ..category(
+                "isthmus_wide",
+                "what passes to and from other sites, as connections count it",
+            )
+        },
+        Category {
             controls: controls(|n| matches!(n, "ISTHMUS_POLLS" | "ISTHMUS_SPIN" | "ISTHMUS_YIELDS")),
             variables: variables(|v| matches!(v, Variable::SleepTime | Variable::Sleeps)),
             ..category("isthmus_waiting", "how a blocked call waits")

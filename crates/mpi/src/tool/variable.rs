@@ -4,6 +4,7 @@
 //! ```text
 //!  isthmus_OPERATION_LEVEL_messages, _bytes   what was sent, per operation and level of the network
 //!  isthmus_OPERATION_calls                    how often the program called it
+//!  isthmus_wide_sent_bytes …                  what has passed to and from other sites
 //!  isthmus_posted_receives …                  lengths of queues
 //!  isthmus_sleep_time, isthmus_sleeps         waiting
 //!  isthmus_comm_collectives                   per communicator
@@ -18,7 +19,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::world::operation_names;
 use isthmus_engine::Gauges;
 use isthmus_topology::Level;
-use isthmus_wire::boot::Counters;
+use isthmus_wire::boot::{Counters, LinkTraffic};
 
 use super::Value;
 use super::enumeration::Enumeration;
@@ -40,11 +41,74 @@ pub(super) enum Queue {
     Sends,
 }
 
+/// What passes between this process and other sites, as the connections count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wide {
+    Sent,
+    Received,
+    Compressed,
+    Uncompressed,
+    Retransmitted,
+    Resent,
+    Duplicates,
+    Cuts,
+    Connections,
+    Away,
+}
+
+impl Wide {
+    const ALL: [Self; 10] = [
+        Self::Sent,
+        Self::Received,
+        Self::Compressed,
+        Self::Uncompressed,
+        Self::Retransmitted,
+        Self::Resent,
+        Self::Duplicates,
+        Self::Cuts,
+        Self::Connections,
+        Self::Away,
+    ];
+
+    /// Name, description, number.
+    fn facts(self, of: &LinkTraffic) -> (&'static str, &'static str, u64) {
+        match self {
+            Self::Sent => ("sent_bytes", "bytes given to connections with other sites", of.sent),
+            Self::Received => ("received_bytes", "bytes that came from other sites", of.received),
+            Self::Compressed => (
+                "compressed_bytes",
+                "compressed bytes sent to other sites",
+                of.compressed,
+            ),
+            Self::Uncompressed => ("uncompressed_bytes", "the same before compression", of.plain),
+            Self::Retransmitted => (
+                "retransmitted_bytes",
+                "bytes to other sites that TCP sent again",
+                of.retransmitted,
+            ),
+            Self::Resent => (
+                "resent_segments",
+                "segments sent again because a connection broke",
+                of.resent,
+            ),
+            Self::Duplicates => ("duplicate_segments", "segments that came more than once", of.duplicates),
+            Self::Cuts => ("cuts", "how often a channel lost all connections and went on", of.cuts),
+            Self::Connections => ("connections", "connections with other sites now", of.connections),
+            Self::Away => ("channels_away", "channels that have no connection now", of.away),
+        }
+    }
+
+    fn is_level(self) -> bool {
+        matches!(self, Self::Connections | Self::Away)
+    }
+}
+
 /// A performance variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
     Sent(&'static str, Level, Quantity),
     Calls(&'static str),
+    Wide(Wide),
     Queue(Queue),
     SleepTime,
     Sleeps,
@@ -79,6 +143,7 @@ pub(super) fn all() -> &'static [Variable] {
             }
         }
         all.extend(operation_names().iter().map(|operation| Variable::Calls(operation)));
+        all.extend(Wide::ALL.map(Variable::Wide));
         all.extend([Queue::Posted, Queue::Unexpected, Queue::UnexpectedPeak, Queue::Sends].map(Variable::Queue));
         all.extend([
             Variable::SleepTime,
@@ -123,6 +188,7 @@ impl Variable {
                 format!("isthmus_{}_{}_{quantity}", plain(operation), level.key())
             }
             Self::Calls(operation) => format!("isthmus_{}_calls", plain(operation)),
+            Self::Wide(wide) => format!("isthmus_wide_{}", wide.facts(&LinkTraffic::default()).0),
             Self::Queue(Queue::Posted) => "isthmus_posted_receives".into(),
             Self::Queue(Queue::Unexpected) => "isthmus_unexpected_messages".into(),
             Self::Queue(Queue::UnexpectedPeak) => "isthmus_unexpected_messages_peak".into(),
@@ -146,6 +212,7 @@ impl Variable {
                 format!("{quantity} that this process has sent for {operation} across the {level} level")
             }
             Self::Calls(operation) => format!("how often this process has called {operation}"),
+            Self::Wide(wide) => wide.facts(&LinkTraffic::default()).1.into(),
             Self::Queue(Queue::Posted) => "receives that wait for a message".into(),
             Self::Queue(Queue::Unexpected) => "messages that wait for a receive".into(),
             Self::Queue(Queue::UnexpectedPeak) => {
@@ -164,7 +231,8 @@ impl Variable {
         match self {
             Self::Sent(..) | Self::Calls(_) | Self::Sleeps | Self::Collectives => abi::MPI_T_PVAR_CLASS_COUNTER,
             Self::Queue(Queue::UnexpectedPeak) => abi::MPI_T_PVAR_CLASS_HIGHWATERMARK,
-            Self::Queue(_) => abi::MPI_T_PVAR_CLASS_LEVEL,
+            Self::Wide(wide) if !wide.is_level() => abi::MPI_T_PVAR_CLASS_COUNTER,
+            Self::Wide(_) | Self::Queue(_) => abi::MPI_T_PVAR_CLASS_LEVEL,
             Self::SleepTime => abi::MPI_T_PVAR_CLASS_TIMER,
             Self::LastCollective | Self::Phase => abi::MPI_T_PVAR_CLASS_STATE,
         }
@@ -173,7 +241,7 @@ impl Variable {
     pub(super) fn verbosity(self) -> i32 {
         match self {
             Self::Sent(..) | Self::Calls(_) | Self::Phase => abi::MPI_T_VERBOSITY_USER_BASIC,
-            Self::Collectives | Self::LastCollective | Self::SleepTime | Self::Sleeps => {
+            Self::Wide(_) | Self::Collectives | Self::LastCollective | Self::SleepTime | Self::Sleeps => {
                 abi::MPI_T_VERBOSITY_TUNER_BASIC
             }
             Self::Queue(_) => abi::MPI_T_VERBOSITY_TUNER_DETAIL,
@@ -192,7 +260,8 @@ impl Variable {
         match self {
             Self::Sent(..) | Self::Calls(_) | Self::Collectives => Manner::Counting,
             Self::SleepTime | Self::Sleeps => Manner::Stoppable,
-            Self::Queue(_) | Self::LastCollective | Self::Phase => Manner::Fixed,
+            Self::Wide(wide) if !wide.is_level() => Manner::Counting,
+            Self::Wide(_) | Self::Queue(_) | Self::LastCollective | Self::Phase => Manner::Fixed,
         }
     }
 
@@ -220,6 +289,7 @@ impl Variable {
                 let row = counters.calls.iter().find(|(name, _)| name == operation);
                 row.map_or(0, |(_, n)| *n)
             }
+            Self::Wide(wide) => wide.facts(&process::traffic().unwrap_or_default()).2,
             Self::Queue(queue) => queue.length(),
             Self::SleepTime => slept().0,
             Self::Sleeps => slept().1,

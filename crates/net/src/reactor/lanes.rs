@@ -293,6 +293,7 @@ impl Reactor {
             closed: why != SILENT,
         });
         self.taken.remove(&peer);
+        self.will_report();
         self.link
             .note_connection(format!("the connection to {} broke: {why}", self.places.name(peer)));
         self.dial(peer, Reach::Tls, Purpose::Resume);
@@ -412,6 +413,9 @@ impl Reactor {
         let channel = self.channel(peer);
         channel.traffic.resent = channel.out.resent();
         channel.traffic.duplicates = channel.receiver.incoming.duplicates();
+        channel.traffic.connections = channel.connections.len() as u64;
+        channel.traffic.is_away = channel.away.is_some();
+        channel.traffic.round_trip = channel.gauge.meter.last_trip();
         let traffic = channel.traffic.clone();
         self.link.note_traffic(peer, traffic);
     }

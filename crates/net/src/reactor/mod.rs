@@ -45,6 +45,9 @@ use slots::{BELL, LISTENER, Slots};
 /// said nothing yet is dropped, else the oldest.
 pub const MAX_HANDSHAKES: usize = 64;
 
+/// How often it is said what has passed, while something does.
+const REPORT: Duration = Duration::from_secs(1);
+
 /// How long a stranger has to prove that it belongs to the job.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(4);
 
@@ -104,6 +107,8 @@ pub(crate) struct Reactor {
     closing: bool,
     /// When to look at deadlines next.
     timer: Option<Instant>,
+    /// When to say next what has passed; `None`: nothing has since the last time.
+    report_at: Option<Instant>,
 }
 
 impl Reactor {
@@ -137,6 +142,7 @@ impl Reactor {
             paused: false,
             closing: false,
             timer: None,
+            report_at: None,
         })
     }
 
@@ -249,6 +255,28 @@ impl Reactor {
         self.expire_handshakes(now);
         self.dial_timers(now);
         self.round_timer(now);
+        self.report(now);
+    }
+
+    /// Something passes: it is to be said soon.
+    fn will_report(&mut self) {
+        if self.report_at.is_none() {
+            let at = Instant::now() + REPORT;
+            self.report_at = Some(at);
+            self.alarm(at);
+        }
+    }
+
+    /// Says what has passed.
+    fn report(&mut self, now: Instant) {
+        let Some(at) = self.report_at else { return };
+        if now < at {
+            return self.alarm(at);
+        }
+        self.report_at = None;
+        let peers: Vec<Peer> = self.channels.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.note_traffic(peer));
+        self.link.report();
     }
 
     /// Makes sure that deadlines are looked at at this time.

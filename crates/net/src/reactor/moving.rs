@@ -62,6 +62,7 @@ impl Reactor {
             self.deliver();
         }
         if let Some(now) = used {
+            self.will_report();
             self.measure_used(peer, now);
         }
         self.after_receiving(peer, lane);
@@ -174,11 +175,13 @@ impl Reactor {
         let now = self.now();
         let mut turn = TURN;
         let mut broken = Vec::new();
+        let mut any = false;
         if let Some(channel) = self.channels.get_mut(&peer) {
             let before = channel.queues.waiting();
             while turn > 0 {
                 let sent = channel.send_round(&mut self.scratch, now, &mut broken);
                 turn = turn.saturating_sub(sent);
+                any |= sent > 0;
                 if sent == 0 {
                     break;
                 }
@@ -192,6 +195,9 @@ impl Reactor {
             if let Some(at) = channel.queues.next_at(now).filter(|at| *at > now) {
                 self.alarm_at(at);
             }
+        }
+        if any {
+            self.will_report();
         }
         for (lane, why) in broken {
             self.lane_down(peer, lane, &why);
@@ -237,7 +243,7 @@ impl Reactor {
     }
 }
 
-/// Makes a segment smaller if that pays.
+/// Counts a segment, and makes it smaller if that pays.
 fn press(
     presses: &mut FxHashMap<(u8, bool), Adaptive>,
     traffic: &mut Traffic,
@@ -245,6 +251,7 @@ fn press(
     (place, tuning): (&Place, Tuning),
     held: Held,
 ) -> Held {
+    traffic.classes[held.class as usize] += held.plain as u64;
     let Some(link) = link.filter(|_| tuning.compress != Some(false)) else {
         return held;
     };

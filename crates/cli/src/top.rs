@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus top`: what passes between the sites of a running job.
+
+use clap::Args;
+use isthmus_launch::session::Entry;
+use isthmus_wire::boot::LinkTraffic;
+use isthmus_wire::control::{Passed, Reply, Request, Trunk};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Names of the classes, as info `isthmus_class` has them; the middle one is that of communicators without.
+const CLASSES: [&str; 3] = ["latency", "normal", "bulk"];
+
+/// Show what passes between the sites of a job: throughput of each link in both directions, by class, what compression saves, what is
+/// sent again, round trips
+#[derive(Args, Debug)]
+pub(crate) struct Top {
+    /// The job, as `isthmus ps` names it; not needed where only one runs
+    job: Option<String>,
+    /// Print once, with the rates of one interval, and end
+    #[arg(long)]
+    once: bool,
+    /// As JSON, one object per interval
+    #[arg(long)]
+    json: bool,
+    /// What has passed so far as Prometheus text; ends after that
+    #[arg(long, conflicts_with_all = ["once", "json"])]
+    prometheus: bool,
+    /// Seconds between two looks
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = seconds)]
+    interval: f64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|s| (0.5..=3600.0).contains(s));
+    seconds.ok_or_else(|| "give seconds from 0.5 to 3600".to_owned())
+}
+
+/// `isthmus top`.
+pub(crate) fn top(arguments: &Top) -> ExitCode {
+    match watch(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            crate::complain(&format!("isthmus: error: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn watch(arguments: &Top) -> Result<(), String> {
+    let entry = find(arguments.job.as_deref())?;
+    let mut last = ask(&entry)?;
+    if arguments.prometheus {
+        crate::print(prometheus(&entry.name, &last).trim_end());
+        return Ok(());
+    }
+    let clears = io::stdout().is_terminal() && !arguments.once && !arguments.json;
+    loop {
+        std::thread::sleep(Duration::from_secs_f64(arguments.interval));
+        let now = match ask(&entry) {
+            Ok(now) => now,
+            // The job has ended meanwhile.
+            Err(_) if !arguments.once && !entry_lives(&entry) => return Ok(()),
+            Err(why) => return Err(why),
+        };
+        let view = View {
+            job: &entry.name,
+            last: &last,
+            now: &now,
+        };
+        let text = if arguments.json {
+            view.json().to_string()
+        } else {
+            view.text()
+        };
+        // The cursor goes home and everything below is removed.
+        let before = if clears { "\x1b[H\x1b[2J" } else { "" };
+        if writeln!(io::stdout(), "{before}{text}").is_err() || arguments.once {
+            return Ok(());
+        }
+        last = now;
+    }
+}
+
+fn find(job: Option<&str>) -> Result<Entry, String> {
+    if let Some(job) = job {
+        return Entry::find(job);
+    }
+    let mut running: Vec<Entry> = Entry::all().into_iter().filter(|e| e.lives).collect();
+    match running.len() {
+        1 => Ok(running.remove(0)),
+        0 => Err("no job runs here".to_owned()),
+        _ => Err("several jobs run: name one of those that `isthmus ps` lists".to_owned()),
+    }
+}
+
+fn entry_lives(entry: &Entry) -> bool {
+    Entry::find(&entry.name).is_ok_and(|e| e.lives)
+}
+
+fn ask(entry: &Entry) -> Result<Passed, String> {
+    match isthmus_launch::request(entry, &Request::Traffic)? {
+        Reply::Traffic(passed) => Ok(passed),
+        Reply::Refused(why) => Err(why),
+        _ => Err(format!("the coordinator of job {} is of another version", entry.name)),
+    }
+}
+
+/// Two looks, one after the other.
+struct View<'a> {
+    job: &'a str,
+    last: &'a Passed,
+    now: &'a Passed,
+}
+
+impl View<'_> {
+    fn seconds(&self) -> f64 {
+        self.now.age.saturating_sub(self.last.age) as f64 / 1000.0
+    }
+
+    /// Per second, of numbers that grow.
+    fn rate(&self, now: u64, last: u64) -> f64 {
+        now.saturating_sub(last) as f64 / self.seconds().max(1e-3)
+    }
+
+    fn links(&self) -> impl Iterator<Item = (&LinkTraffic, LinkTraffic)> {
+        self.now.links.iter().map(|link| {
+            let same = |l: &&LinkTraffic| (&l.from, &l.to) == (&link.from, &link.to);
+            (link, self.last.links.iter().find(same).cloned().unwrap_or_default())
+        })
+    }
+
+    fn trunks(&self) -> impl Iterator<Item = (&Trunk, Trunk)> {
+        self.now.trunks.iter().map(|trunk| {
+            let same = |t: &&Trunk| (&t.from, &t.to) == (&trunk.from, &trunk.to);
+            (trunk, self.last.trunks.iter().find(same).cloned().unwrap_or_default())
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "job {}, {:.0} s after its processes began\n{:<26}{:>12}{:>12}{:>12}{:>12}{:>10}{:>8}{:>8}  {}",
+            self.job,
+            self.now.age as f64 / 1000.0,
+            "LINK",
+            "NOW",
+            CLASSES[0],
+            CLASSES[1],
+            CLASSES[2],
+            "IN ALL",
+            "TRIP",
+            "CONN",
+            "NOTES"
+        );
+        for (now, last) in self.links() {
+            let per_class: Vec<f64> = (0..3).map(|i| self.rate(now.classes[i], last.classes[i])).collect();
+            let _ = write!(
+                text,
+                "\n{:<26}{:>12}{:>12}{:>12}{:>12}{:>10}{:>8}{:>8}  {}",
+                format!("{} > {}", now.from, now.to),
+                bits(self.rate(now.sent, last.sent)),
+                bits(per_class[0]),
+                bits(per_class[1]),
+                bits(per_class[2]),
+                amount(now.sent),
+                trip(now.round_trip_us * 1000),
+                now.connections,
+                self.notes(now, &last)
+            );
+        }
+        if self.now.links.is_empty() {
+            text.push_str("\nnothing has passed between sites");
+        }
+        for (now, last) in self.trunks() {
+            let _ = write!(
+                text,
+                "\ngateways {} > {}: {}, {} in all, {} streams on {} connections ({}), round trip {}",
+                now.from,
+                now.to,
+                bits(self.rate(now.sent, last.sent)),
+                amount(now.sent),
+                now.streams,
+                now.connections,
+                if now.path.is_empty() { "no path" } else { &now.path },
+                trip(now.round_trip)
+            );
+        }
+        text
+    }
+
+    fn notes(&self, now: &LinkTraffic, last: &LinkTraffic) -> String {
+        let mut notes = Vec::new();
+        if now.away > 0 {
+            notes.push(format!("{} channels are cut off", now.away));
+        }
+        if now.plain > 0 {
+            notes.push(format!(
+                "compressed {:.1}:1",
+                now.plain as f64 / now.compressed.max(1) as f64
+            ));
+        }
+        let again = now.retransmitted.saturating_sub(last.retransmitted);
+        if again > 0 {
+            let share = again as f64 / now.sent.saturating_sub(last.sent).max(1) as f64 * 100.0;
+            notes.push(format!("{share:.2} % again (TCP)"));
+        }
+        if now.resent > 0 {
+            notes.push(format!("{} segments again after {} cuts", now.resent, now.cuts));
+        }
+        notes.join(", ")
+    }
+
+    fn json(&self) -> Value {
+        let links = self.links().map(|(now, last)| {
+            let classes: serde_json::Map<String, Value> = CLASSES
+                .iter()
+                .zip(now.classes.iter().zip(last.classes))
+                .map(|(name, (now, last))| {
+                    let value = json!({"bytes": now, "bytes_per_second": self.rate(*now, last)});
+                    ((*name).to_owned(), value)
+                })
+                .collect();
+            json!({
+                "from": now.from, "to": now.to,
+                "bytes_per_second": self.rate(now.sent, last.sent),
+                "sent_bytes": now.sent, "received_bytes": now.received,
+                "classes": classes,
+                "before_compression_bytes": now.plain, "after_compression_bytes": now.compressed,
+                "tcp_retransmitted_bytes": now.retransmitted,
+                "resent_segments": now.resent, "duplicate_segments": now.duplicates,
+                "cuts": now.cuts, "longest_cut_ms": now.away_ms, "channels_away": now.away,
+                "connections": now.connections,
+                "round_trip_us": (now.round_trip_us > 0).then_some(now.round_trip_us),
+            })
+        });
+        let trunks = self.trunks().map(|(now, last)| {
+            json!({
+                "from": now.from, "to": now.to, "path": now.path,
+                "bytes_per_second": self.rate(now.sent, last.sent),
+                "sent_bytes": now.sent, "received_bytes": now.received,
+                "streams": now.streams, "connections": now.connections,
+                "round_trip_us": (now.round_trip > 0).then_some(now.round_trip / 1000),
+            })
+        });
+        json!({
+            "job": self.job, "age_seconds": self.now.age as f64 / 1000.0, "interval_seconds": self.seconds(),
+            "links": links.collect::<Vec<_>>(), "trunks": trunks.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Everything in the text format of Prometheus.
+fn prometheus(job: &str, passed: &Passed) -> String {
+    type Number = fn(&LinkTraffic) -> u64;
+    let metrics: [(&str, &str, &str, Number); 11] = [
+        ("sent_bytes_total", "counter", "bytes given to the network", |l| l.sent),
+        ("received_bytes_total", "counter", "bytes that came from there", |l| {
+            l.received
+        }),
+        ("compressed_bytes_total", "counter", "compressed bytes sent", |l| {
+            l.compressed
+        }),
+        (
+            "uncompressed_bytes_total",
+            "counter",
+            "the same before compression",
+            |l| l.plain,
+        ),
+        (
+            "tcp_retransmitted_bytes_total",
+            "counter",
+            "bytes that TCP sent again",
+            |l| l.retransmitted,
+        ),
+        (
+            "resent_segments_total",
+            "counter",
+            "segments sent again after a cut",
+            |l| l.resent,
+        ),
+        (
+            "duplicate_segments_total",
+            "counter",
+            "segments that came more than once",
+            |l| l.duplicates,
+        ),
+        (
+            "cuts_total",
+            "counter",
+            "channels that lost all connections and went on",
+            |l| l.cuts,
+        ),
+        ("channels_away", "gauge", "channels without a connection now", |l| {
+            l.away
+        }),
+        ("connections", "gauge", "connections now", |l| l.connections),
+        (
+            "round_trip_microseconds",
+            "gauge",
+            "last round trip between processes",
+            |l| l.round_trip_us,
+        ),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, number) in metrics {
+        head(&mut text, "link", name, kind, help);
+        for link in &passed.links {
+            line(
+                &mut text,
+                &format!("isthmus_link_{name}"),
+                &[("job", job), ("from", &link.from), ("to", &link.to)],
+                number(link),
+            );
+        }
+    }
+    head(
+        &mut text,
+        "link",
+        "class_bytes_total",
+        "counter",
+        "bytes of messages before compression, by class",
+    );
+    for link in &passed.links {
+        for (class, bytes) in CLASSES.iter().zip(link.classes) {
+            let labels = [("job", job), ("from", &link.from), ("to", &link.to), ("class", class)];
+            line(&mut text, "isthmus_link_class_bytes_total", &labels, bytes);
+        }
+    }
+    type Count = fn(&Trunk) -> u64;
+    let trunks: [(&str, &str, &str, Count); 5] = [
+        ("sent_bytes_total", "counter", "bytes from gateway to gateway", |t| {
+            t.sent
+        }),
+        ("received_bytes_total", "counter", "bytes that came from there", |t| {
+            t.received
+        }),
+        ("streams", "gauge", "streams of processes now", |t| t.streams.into()),
+        ("connections", "gauge", "connections of the gateways now", |t| {
+            t.connections.into()
+        }),
+        (
+            "round_trip_nanoseconds",
+            "gauge",
+            "last round trip between the gateways",
+            |t| t.round_trip,
+        ),
+    ];
+    for (name, kind, help, number) in trunks {
+        head(&mut text, "trunk", name, kind, help);
+        for trunk in &passed.trunks {
+            let labels = [("job", job), ("from", trunk.from.as_str()), ("to", &trunk.to)];
+            line(&mut text, &format!("isthmus_trunk_{name}"), &labels, number(trunk));
+        }
+    }
+    text
+}
+
+fn head(text: &mut String, of: &str, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(
+        text,
+        "# HELP isthmus_{of}_{name} {help}\n# TYPE isthmus_{of}_{name} {kind}"
+    );
+}
+
+fn line(text: &mut String, name: &str, labels: &[(&str, &str)], value: u64) {
+    let escape = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let labels: Vec<String> = labels.iter().map(|(n, v)| format!("{n}=\"{}\"", escape(v))).collect();
+    let _ = writeln!(text, "{name}{{{}}} {value}", labels.join(","));
+}
+
+/// Bytes per second as bits per second.
+fn bits(rate: f64) -> String {
+    const UNITS: [&str; 4] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
+    scaled(rate * 8.0, &UNITS)
+}
+
+fn amount(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    scaled(bytes as f64, &UNITS)
+}
+
+fn scaled(mut value: f64, units: &[&str]) -> String {
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value < 100.0);
+    format!("{value:.digits$} {}", units[unit])
+}
+
+fn trip(nanoseconds: u64) -> String {
+    match nanoseconds {
+        0 => "-".to_owned(),
+        short if short < 1_000_000 => format!("{} us", short / 1000),
+        long => format!("{:.1} ms", long as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(age: u64, sent: u64) -> Passed {
+        Passed {
+            age,
+            links: vec![LinkTraffic {
+                from: "home".into(),
+                to: "l\"ab".into(),
+                sent,
+                classes: [0, sent, 0],
+                plain: 3 * sent,
+                compressed: sent,
+                connections: 2,
+                round_trip_us: 40_100,
+                ..LinkTraffic::default()
+            }],
+            trunks: vec![],
+        }
+    }
+
+    #[test]
+    fn rates_are_those_of_the_interval() {
+        let (last, now) = (passed(1000, 1_000_000), passed(3000, 26_000_000));
+        let view = View {
+            job: "j",
+            last: &last,
+            now: &now,
+        };
+        let json = view.json();
+        assert_eq!(json["links"][0]["bytes_per_second"], 12_500_000.0);
+        assert_eq!(json["links"][0]["classes"]["normal"]["bytes"], 26_000_000);
+        let text = view.text();
+        assert!(
+            text.contains("100 Mbit/s") && text.contains("40.1 ms") && text.contains("compressed 3.0:1"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn prometheus_text_has_labels_that_can_be_read() {
+        let text = prometheus("j", &passed(0, 7));
+        assert!(
+            text.contains("isthmus_link_sent_bytes_total{job=\"j\",from=\"home\",to=\"l\\\"ab\"} 7\n"),
+            "{text}"
+        );
+        assert!(
+            text.lines()
+                .all(|l| l.starts_with('#') || l.rsplit_once(' ').is_some_and(|(_, v)| v.parse::<f64>().is_ok()))
+        );
+    }
+}
