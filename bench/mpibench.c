@@ -8,7 +8,8 @@
  * Tests: latency (half a ping-pong of the first and the last rank), bandwidth (a message from the first to the last
  * rank and an empty answer), rate (64 messages under way from the first to the last rank, then an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
  * alltoall: to each rank), pending (a ping-pong of ranks 0 and 1 on a communicator of their own, while both wait for the last
- * rank too), any (the same on MPI_COMM_WORLD, received from any source), blocked (CPU time of the last rank while it waits in MPI_Recv for BYTES milliseconds).
+ * rank too), any (the same on MPI_COMM_WORLD, received from any source), blocked (CPU time of the last rank while it waits in MPI_Recv for BYTES milliseconds),
+ * rss and pss (resident memory of a rank, mean over all, pages that ranks share counted for each or in parts; after an exchange with two neighbours).
  * Rank 0 prints a line for each: RESULT TEST BYTES VALUE UNIT.
  *
  * A collective is timed as the mean of a loop that lasts about SECONDS. With -a (across an emulated wide area, whose hosts
@@ -277,6 +278,25 @@ static double blocked(int milliseconds)
     return used;
 }
 
+/* KiB of this process's memory by the name that the system gives it, mean over all ranks. */
+static double resident(const char *name)
+{
+    char line[256];
+    double own = 0, all = 0;
+    size_t length = strlen(name);
+    MPI_Sendrecv(out, 8, MPI_BYTE, (rank + 1) % size, 10, in, 8, MPI_BYTE, (rank + size - 1) % size, 10, MPI_COMM_WORLD,
+        MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, name, length) && line[length] == ':')
+            own = atof(line + length + 1);
+    if (file)
+        fclose(file);
+    MPI_Reduce(&own, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    return all / size;
+}
+
 static void run(char *spec)
 {
     char *colon = strchr(spec, ':');
@@ -304,6 +324,9 @@ static void run(char *spec)
         value = outstanding(bytes) * 1e6;
     } else if (!strcmp(spec, "pending") || !strcmp(spec, "any")) {
         value = besides(bytes, spec[0] == 'p') / 2 * 1e6;
+    } else if (!strcmp(spec, "rss") || !strcmp(spec, "pss")) {
+        value = resident(spec[0] == 'r' ? "Rss" : "Pss");
+        unit = "KiB";
     } else if (!strcmp(spec, "blocked")) {
         value = blocked(bytes);
         unit = "s";

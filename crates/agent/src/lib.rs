@@ -15,6 +15,7 @@ mod link;
 mod machine;
 mod node;
 mod processes;
+mod processors;
 mod program;
 mod rendezvous;
 mod secure;

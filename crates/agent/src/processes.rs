@@ -105,6 +105,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) output: Sink,
     pub(crate) error: Sink,
     pub(crate) events: &'a mpsc::Sender<Event>,
+    /// By index, what they are bound to.
+    pub(crate) processors: Option<&'a [Vec<u32>]>,
 }
 
 /// Standard input on its way to those who get it.
@@ -140,11 +142,15 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
         ..
     } = with;
     let token = isthmus_stage::guarded::random::<16>()?;
-    let own = [
+    let mut own = vec![
         ("ISTHMUS_RENDEZVOUS", rendezvous.to_string_lossy().into_owned()),
         ("ISTHMUS_TOKEN", hex(&token)),
         ("ISTHMUS_INDEX", index.to_string()),
     ];
+    if let Some(set) = with.processors.and_then(|sets| sets.get(index as usize)) {
+        let numbers: Vec<String> = set.iter().map(u32::to_string).collect();
+        own.push((fork::PROCESSORS, numbers.join(",")));
+    }
     let (from, queue) = match input {
         Source::Nowhere => (StandardInput::Empty, None),
         Source::File(path) => (StandardInput::File(path), None),

@@ -5,6 +5,7 @@ use crate::directories::Directories;
 use crate::event::{Event, ToProcess, World};
 use crate::link::Outbox;
 use crate::processes::{self, Piece, Process, Source, Surroundings};
+use crate::processors;
 use crate::program::{self, Refusal};
 use crate::rendezvous;
 use crate::sink::{self, Sink};
@@ -25,7 +26,8 @@ const CLOSING: Duration = Duration::from_millis(300);
 const ABORTING: Duration = Duration::from_millis(300);
 
 /// Variables that are the launcher's own business.
-const HIDDEN: [&str; 8] = [
+const HIDDEN: [&str; 9] = [
+    isthmus_sched::fork::PROCESSORS,
     "ISTHMUS_VENDOR",
     "ISTHMUS_RENDEZVOUS",
     "ISTHMUS_TOKEN",
@@ -108,7 +110,9 @@ impl Subjob {
             subjob.start_launcher(start, &template, events)?;
             return Ok(subjob);
         }
+        let processors = processors::of(start)?;
         let with = Surroundings {
+            processors: processors.as_deref(),
             template: &template,
             rendezvous: &subjob.directories.rendezvous(),
             output,

@@ -103,6 +103,13 @@ impl Tools {
 
     fn command(&self, template: &Template, directory: &Path, count: usize) -> Template {
         let mut arguments = vec!["-n".to_owned(), count.to_string()];
+        // All families know these words.
+        for (option, name) in [("-bind-to", "ISTHMUS_BIND_TO"), ("-map-by", "ISTHMUS_MAP_BY")] {
+            let value = template.environment.iter().rev().find(|(n, _)| n == name);
+            if let Some((_, value)) = value {
+                arguments.extend([option.to_owned(), value.to_string_lossy().into_owned()]);
+            }
+        }
         arguments.extend(
             [
                 &template.trampoline,

@@ -48,8 +48,7 @@ pub(crate) fn judge(samples: &Samples, link: &Link) -> Vec<Verdict> {
     verdicts.extend(judge_datatypes(samples));
     verdicts.extend(judge_wide(samples, link));
     verdicts.extend(judge_vendor(samples));
-    let startup = ratio(samples, ("startup", 64, "job", 0), &["mpich"], false);
-    verdicts.extend(startup.map(|r| at_most("startup of 64 ranks: time / mpich's", r, 1.0)));
+    verdicts.extend(judge_startup(samples));
     let cpu = Spread::of(samples.of("blocked", 2, "blocked", 10_000, OURS));
     verdicts.extend(cpu.map(|s| at_most("CPU seconds of 10 s blocked in MPI_Recv", s, 0.2)));
     verdicts
@@ -89,6 +88,17 @@ fn judge_node(samples: &Samples) -> Vec<Verdict> {
         } else {
             at_most(&goal, r, 1.0)
         })
+    };
+    lines.filter_map(judge).collect()
+}
+
+/// As quick as the quickest to start and end, no more memory than the leanest.
+fn judge_startup(samples: &Samples) -> Vec<Verdict> {
+    let lines = samples.lines.iter().filter(|(key, _)| key.set == "startup");
+    let judge = |(key, values): (&Key, &BTreeMap<String, Vec<f64>>)| {
+        let peers: Vec<&str> = values.keys().map(String::as_str).filter(|peer| *peer != OURS).collect();
+        let r = values_ratio(values, &peers, false)?;
+        Some(at_most(&format!("startup: {} of {} ranks / the best peer's", key.test, key.ranks), r, 1.0))
     };
     lines.filter_map(judge).collect()
 }

@@ -15,7 +15,7 @@ pub(crate) enum Set {
     Datatypes,
     /// Two sites: ping-pong of one rank each, collectives of four each.
     Wide,
-    /// Init and Finalize of 64 ranks.
+    /// Init and Finalize of 2, 16 and 64 ranks; resident memory of a rank.
     Startup,
     /// CPU time of a rank that waits in MPI_Recv for ten seconds.
     Blocked,
@@ -229,11 +229,12 @@ const WIDE: [Run; 2] = [
     },
 ];
 
-const STARTUP: [Run; 1] = [Run {
-    program: Program::Messages,
-    ranks: 64,
-    arguments: &[],
-}];
+const STARTUP: [Run; 4] = [
+    messages(2, &[]),
+    messages(16, &[]),
+    messages(64, &[]),
+    messages(64, &["rss", "pss"]),
+];
 const BLOCKED: [Run; 1] = [Run {
     program: Program::Messages,
     ranks: 2,

@@ -11,7 +11,7 @@ use clap::Args;
 use isthmus_job::form::{Described, Form};
 use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::transfer::{Input, Pattern, Transfers};
-use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec};
+use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec, network};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, InputTo, Options, Outcome, OutputPattern, Session};
 use isthmus_schedule::Overrides;
@@ -58,6 +58,19 @@ pub(crate) struct Run {
     /// How processes are dealt out to the sites that are selected
     #[arg(long, value_enum, default_value_t, requires = "select")]
     place: Place,
+    /// Processes of each site that has no number of its own
+    #[arg(long, value_name = "N", conflicts_with = "processes")]
+    ppn: Option<String>,
+    /// Bind each process to a part of its machine: none, hwthread, core, numa or socket
+    /// [default: a core each where a job has processors of its own and enough of them, else none]
+    #[arg(long, value_name = "PART")]
+    bind_to: Option<String>,
+    /// Deal processes out to parts of their machine in turn: hwthread, core, numa or socket [default: core]
+    #[arg(long, value_name = "PART")]
+    map_by: Option<String>,
+    /// Every process says on standard error which processors it may use
+    #[arg(long)]
+    report_bindings: bool,
     /// Variable for all processes; repeatable
     #[arg(short, long = "env", value_name = "NAME=VALUE")]
     environment: Vec<String>,
@@ -254,6 +267,11 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
     if specs.is_empty() {
         specs.push(SiteSpec::parse("home")?);
     }
+    if let Some(each) = arguments.ppn.as_deref().map(sites::parse_count).transpose()? {
+        for spec in &mut specs {
+            spec.count.get_or_insert(each);
+        }
+    }
     let job = sites::job_of_sites(&specs, total, &template(program, rest, arguments)?)?;
     Ok(Described::of(job))
 }
@@ -262,6 +280,7 @@ fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, J
     let mut template = sites::template(Program::one(program), rest.to_vec());
     let variables = arguments.environment.iter().map(|v| variable(v));
     template.environment = variables.collect::<Result<_, _>>()?;
+    template.environment.extend(binding(arguments)?);
     template.directory.clone_from(&arguments.directory);
     template.files = Transfers {
         inputs: arguments
@@ -277,6 +296,22 @@ fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, J
         results: arguments.results.clone(),
     };
     Ok(template)
+}
+
+/// What processes are bound to, as variables: so it travels in descriptions of jobs and through schedulers.
+fn binding(arguments: &Run) -> Result<Vec<(String, String)>, JobError> {
+    let (to, by) = (arguments.bind_to.as_deref(), arguments.map_by.as_deref());
+    network::check_binding(to, by)?;
+    let given = [
+        ("ISTHMUS_BIND_TO", to),
+        ("ISTHMUS_MAP_BY", by),
+        (
+            "ISTHMUS_REPORT_BINDINGS",
+            arguments.report_bindings.then_some("1"),
+        ),
+    ];
+    let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    Ok(given.collect())
 }
 
 fn is_description(program: &str) -> bool {
@@ -298,7 +333,8 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
         _ => (None, true),
     };
     let files = !arguments.inputs.is_empty() || !arguments.outputs.is_empty() || arguments.results.is_some();
-    let for_program = total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;
+    let binding = arguments.ppn.is_some() || !binding(arguments)?.is_empty();
+    let for_program = binding || total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;
     source.read(&job::Beside {
         program: program.as_ref(),
         total,

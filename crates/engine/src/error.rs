@@ -53,6 +53,14 @@ pub enum EngineError {
         /// What it did.
         what: Arc<str>,
     },
+    /// The user's mistake: members of a communicator called different collective operations, or one with different arguments
+    /// (MPI_ERR_TRUNCATE if only lengths differ, else MPI_ERR_OTHER). No collective operation is possible on it any more.
+    Disagreement {
+        /// What the two called.
+        what: Arc<str>,
+        /// Whether only lengths differ.
+        lengths: bool,
+    },
     /// There is no memory for what processes of a node share (MPI_ERR_NO_MEM).
     Memory {
         /// For people: which memory, and what to do.
@@ -123,6 +131,10 @@ impl fmt::Display for EngineError {
             Self::Protocol { peer, what } => write!(
                 f,
                 "process {peer} of MPI_COMM_WORLD broke the message protocol ({what}); do all processes use the same version of Isthmus?"
+            ),
+            Self::Disagreement { what, .. } => write!(
+                f,
+                "the members of this communicator do not call the same: {what}; no further collective operation is possible on it"
             ),
             Self::Memory { reason } => f.write_str(reason),
             Self::Vendor { text } => f.write_str(text),

@@ -14,7 +14,7 @@ use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
 use isthmus_transport::SendError;
-use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::binding::{BoundBuffer, Reducer};
 use crate::{EngineError, Members};
@@ -23,6 +23,9 @@ use crate::{EngineError, Members};
 const ALONE: u64 = 8 << 10;
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
 const BROADCAST: u64 = 128 << 10;
+
+/// Looks in vain after which a member that never sleeps asks whether all agree.
+const LOOKS: u32 = 4096;
 
 /// A buffer from some byte on.
 pub(crate) type Side = (BoundBuffer, u64);
@@ -88,11 +91,17 @@ pub(crate) struct Meet {
     unit: u64,
     reducer: Option<Reducer>,
     cut: Cut,
-    /// Number of the first round.
+    /// Number of the step at its place, and of the first round.
+    pub(crate) step: u64,
     first: u64,
+    /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
+    vain: u32,
+    disagrees: bool,
     given: u64,
     middle: u64,
     taken: u64,
+    /// Of the rounds that are waited for in the middle and at the end: number, and members known to have arrived.
+    seen: [(u64, u32); 2],
     /// A member gave another length than this one expects.
     pub(crate) mistake: Option<EngineError>,
 }
@@ -114,7 +123,7 @@ pub(crate) struct Sides {
 }
 
 impl Meet {
-    pub(crate) fn new(step: &Together, place: Place, members: Members, sides: Sides, cut: Cut, first: u64) -> Self {
+    pub(crate) fn new(step: &Together, place: Place, members: Members, sides: Sides, cut: Cut, (number, first): (u64, u64)) -> Self {
         let Sides {
             give,
             take,
@@ -132,10 +141,14 @@ impl Meet {
             unit,
             reducer,
             cut,
+            step: number,
             first,
+            vain: 0,
+            disagrees: false,
             given: 0,
             middle: 0,
             taken: 0,
+            seen: [(u64::MAX, 0); 2],
             mistake: None,
         }
     }
@@ -145,13 +158,34 @@ impl Meet {
         &self.place
     }
 
+    /// What this member takes the step for.
+    pub(crate) fn claim(&self) -> Claim {
+        Claim {
+            what: self.what as u8,
+            root: self.root,
+            block: self.block,
+        }
+    }
+
+    /// Counts a look at which nothing could be done; true if it is time to ask whether members agree.
+    pub(crate) fn looks_in_vain(&mut self) -> bool {
+        self.vain = self.vain.wrapping_add(1);
+        self.disagrees || self.vain % LOOKS == 0
+    }
+
+    /// Before this member sleeps: whether it would for ever.
+    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
+        self.disagrees = meeting.disagreement(&self.place, self.step, self.claim()).is_some();
+        self.disagrees
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         let done = |count| count == self.cut.pieces;
         (done(self.given) || !self.gives()) && done(self.taken)
     }
 
     /// Whether anything can be done now.
-    pub(crate) fn can_advance(&self, meeting: &mut dyn Meeting) -> bool {
+    pub(crate) fn can_advance(&mut self, meeting: &mut dyn Meeting) -> bool {
         self.may_give(meeting) || self.may_combine(meeting) || self.may_take(meeting)
     }
 
@@ -220,14 +254,24 @@ impl Meet {
         self.given < self.cut.pieces && self.gives() && meeting.is_free(&self.place, self.round(self.given, false))
     }
 
-    fn may_combine(&self, meeting: &mut dyn Meeting) -> bool {
+    fn may_combine(&mut self, meeting: &mut dyn Meeting) -> bool {
         self.cut.twice
             && self.middle < self.given
-            && meeting.all_arrived(&self.place, self.round(self.middle, false))
+            && self.all_arrived(meeting, self.round(self.middle, false), 0)
             && meeting.is_free(&self.place, self.round(self.middle, true))
     }
 
-    fn may_take(&self, meeting: &dyn Meeting) -> bool {
+    /// Whether all members have arrived in a round. Those that had when this was last asked (for the same of both ends) are not looked at.
+    fn all_arrived(&mut self, meeting: &dyn Meeting, round: Round, end: usize) -> bool {
+        let seen = &mut self.seen[end];
+        if seen.0 != round.number {
+            *seen = (round.number, 0);
+        }
+        seen.1 += meeting.have_arrived(&self.place, round, seen.1..self.place.members);
+        seen.1 == self.place.members
+    }
+
+    fn may_take(&mut self, meeting: &dyn Meeting) -> bool {
         let ready = match (self.gives(), self.cut.twice) {
             (_, true) => self.middle,
             (true, false) => self.given,
@@ -236,7 +280,15 @@ impl Meet {
         if self.taken >= ready {
             return false;
         }
-        !self.takes() || meeting.all_arrived(&self.place, self.round(self.taken, true))
+        let round = self.round(self.taken, true);
+        if !self.takes() {
+            true
+        } else if self.one_gives() {
+            let cell = if self.what == What::Scatter { self.place.me } else { 0 };
+            meeting.have_arrived(&self.place, round, cell..cell + 1) == 1
+        } else {
+            self.all_arrived(meeting, round, 1)
+        }
     }
 
     fn give_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
@@ -272,11 +324,12 @@ impl Meet {
             }
         }
         self.given += 1;
-        if self.one_gives() {
-            meeting.arrive_for_all(&place, round);
-        } else {
-            meeting.arrive(&place, round);
-        }
+        let cells = match self.what {
+            What::Bcast => 0..1,
+            What::Scatter => 0..members,
+            _ => me..me + 1,
+        };
+        meeting.arrive(&place, round, cells);
         Ok(())
     }
 
@@ -295,7 +348,7 @@ impl Meet {
         self.combine(meeting, from, length, (at, bytes), cell.slice(0, bytes as usize))?;
         self.middle += 1;
         meeting.leave(&place, from);
-        meeting.arrive(&place, to);
+        meeting.arrive(&place, to, place.me..place.me + 1);
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 
 use isthmus_schedule::step::Together;
 use isthmus_transport::Peer;
-use isthmus_transport::meeting::{Meeting, Place};
+use isthmus_schedule::Operation as What;
+use isthmus_transport::meeting::{Claim, Disagreement, Meeting, Place};
 
 use crate::execution::Execution;
 use crate::meet::{Cut, Meet, Sides};
@@ -11,8 +12,15 @@ use crate::plan::Outcome;
 use crate::requests::Task;
 use crate::{Binding, Channel, Engine, EngineError, Operation, Request};
 
-/// The rounds that this process has begun at a place, in each lane.
-pub(crate) type Rounds = [u64; 2];
+/// What this process has begun at a place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Begun {
+    /// Rounds in each lane.
+    rounds: [u64; 2],
+    steps: u64,
+    /// The members do not agree: nothing is possible there any more.
+    broken: Option<EngineError>,
+}
 
 impl Engine {
     fn meeting(&mut self) -> Option<&mut dyn Meeting> {
@@ -42,10 +50,10 @@ impl Engine {
     /// From now on a new group uses the memory.
     pub fn open_frame(&mut self, frame: u32) {
         let frame = frame as usize;
-        if self.state.rounds.len() <= frame {
-            self.state.rounds.resize(frame + 1, Rounds::default());
+        if self.state.begun.len() <= frame {
+            self.state.begun.resize(frame + 1, Begun::default());
         }
-        self.state.rounds[frame] = Rounds::default();
+        self.state.begun[frame] = Begun::default();
         if let Some(meeting) = self.meeting() {
             meeting.open_frame(frame as u32);
         }
@@ -107,7 +115,9 @@ impl Engine {
             return Ok(false);
         };
         for _ in 0..rounds {
-            meet.advance(meeting)?;
+            if let Err(error) = meet.advance(meeting) {
+                return Err(self.give_up(meet.place(), error));
+            }
             if meet.is_over() {
                 return Ok(true);
             }
@@ -148,12 +158,50 @@ impl Engine {
             return Err(nowhere);
         };
         let cut = Cut::new(meeting, step.what, place.members, step.block * sides.unit, sides.unit);
-        let Some(rounds) = self.state.rounds.get_mut(frame as usize) else {
+        let Some(begun) = self.state.begun.get_mut(frame as usize) else {
             return Err(nowhere);
         };
-        let first = rounds[cut.lane as usize];
-        rounds[cut.lane as usize] += cut.rounds();
-        Ok(Meet::new(step, place, members, sides, cut, first))
+        if let Some(error) = &begun.broken {
+            return Err(error.clone());
+        }
+        let first = (begun.steps, begun.rounds[cut.lane as usize]);
+        begun.steps += 1;
+        begun.rounds[cut.lane as usize] += cut.rounds();
+        let meet = Meet::new(step, place, members, sides, cut, first);
+        meeting.note(&place, meet.step, meet.claim());
+        Ok(meet)
+    }
+
+    /// A step waits in vain if members do not agree; looked for when nothing has happened for a while.
+    fn disagreement(&mut self, index: u32) -> Option<EngineError> {
+        let Task::Meet(meet) = &self.state.requests.slot(index).task else {
+            return None;
+        };
+        let (place, step, claim) = (*meet.place(), meet.step, meet.claim());
+        let meeting = self.transports[self.meeting?].meeting()?;
+        let error = disagreement(&meeting.disagreement(&place, step, claim)?, place.me, claim);
+        Some(self.give_up(&place, error))
+    }
+
+    /// A step has failed here: the others are told that they wait in vain.
+    fn leaves_others(&mut self, index: u32, error: EngineError) -> EngineError {
+        match &self.state.requests.slot(index).task {
+            Task::Meet(meet) => {
+                let place = *meet.place();
+                self.give_up(&place, error)
+            }
+            _ => error,
+        }
+    }
+
+    fn give_up(&mut self, place: &Place, error: EngineError) -> EngineError {
+        if let Some(meeting) = self.meeting() {
+            meeting.give_up(place);
+        }
+        if let Some(begun) = self.state.begun.get_mut(place.frame as usize) {
+            begun.broken = Some(error.clone());
+        }
+        error
     }
 
     /// Goes on with all steps together; true if anything happened.
@@ -173,9 +221,18 @@ impl Engine {
             };
             let result = meet.advance(meeting);
             let over = meet.is_over();
-            match result {
-                Ok(moved) => any |= moved,
-                Err(error) => {
+            let mistake = meet.mistake.take_if(|_| over);
+            let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
+            let failed = match result {
+                Ok(moved) => {
+                    any |= moved;
+                    in_vain.then(|| self.disagreement(index)).flatten()
+                }
+                Err(error) => Some(self.leaves_others(index, error)),
+            };
+            match failed {
+                None => {}
+                Some(error) => {
                     self.state.meets.remove(at);
                     self.state.fail(index, error);
                     any = true;
@@ -183,7 +240,6 @@ impl Engine {
                 }
             }
             if over {
-                let mistake = meet.mistake.take();
                 self.state.meets.remove(at);
                 self.state.requests.slot_mut(index).completion.error = mistake;
                 self.state.finish(index);
@@ -202,13 +258,38 @@ impl Engine {
         let Some(meeting) = self.transports[transport].meeting() else {
             return false;
         };
-        let requests = &self.state.requests;
-        self.state.meets.iter().any(|&index| match &requests.slot(index).task {
+        let requests = &mut self.state.requests;
+        self.state.meets.iter().any(|&index| match &mut requests.slot_mut(index).task {
             Task::Meet(meet) => {
                 meeting.watch(meet.place());
-                meet.can_advance(meeting)
+                meet.can_advance(meeting) || meet.waits_in_vain(meeting)
             }
             _ => false,
         })
+    }
+}
+
+/// In words, as `me` sees it.
+fn disagreement(found: &Disagreement, me: u32, claim: Claim) -> EngineError {
+    let told = |claim: &Claim| {
+        let name = What::ALL.get(usize::from(claim.what)).map_or("another operation", |what| what.name());
+        match claim {
+            Claim { block: 0, .. } => name.to_owned(),
+            Claim { block, root, .. } => format!("{name} of {block} bytes (root {root})"),
+        }
+    };
+    let (what, lengths) = match found {
+        Disagreement::Other { member, claim: theirs } => {
+            let what = format!("rank {me} is in {}, rank {member} was in {}", told(&claim), told(theirs));
+            (what, theirs.what == claim.what && theirs.root == claim.root)
+        }
+        Disagreement::GaveUp { member } => {
+            let what = format!("rank {me} is in {}, rank {member} has given up (its own error says why)", told(&claim));
+            (what, false)
+        }
+    };
+    EngineError::Disagreement {
+        what: what.into(),
+        lengths,
     }
 }

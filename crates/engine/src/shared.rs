@@ -229,25 +229,30 @@ impl Shared {
     }
 
     /// A blocking operation that all members of the channel's group do together in memory that they share: a plan of this step, and
-    /// the wait, under one lock.
+    /// the wait, under one lock. `None`: somebody wants to hear of plans, so it must be one.
+    #[inline]
     pub fn together(
         &self,
         channel: &Channel,
         operation: Operation,
         step: &Together,
         binding: &Binding,
-    ) -> Result<(), EngineError> {
+    ) -> Option<Result<(), EngineError>> {
         let mut guard = self.lock();
+        if guard.observes_plans() {
+            return None;
+        }
         // With spare cores the others are about to come.
         let rounds = if self.policy.spare_cores && !self.policy.threads {
             self.tuning.get(Knob::Polls)
         } else {
             1
         };
-        match guard.together(channel, operation, step, binding, rounds)? {
-            None => Ok(()),
-            Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
-        }
+        Some(match guard.together(channel, operation, step, binding, rounds) {
+            Ok(None) => Ok(()),
+            Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
+            Err(error) => Err(error),
+        })
     }
 
     /// A blocking receive: [`Engine::irecv`] and the wait, under one lock.

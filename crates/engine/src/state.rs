@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::counters::Table;
 use crate::direct::Expected;
 use crate::execution::Execution;
-use crate::meeting::Rounds;
+use crate::meeting::Begun;
 use crate::observe::Observer;
 use crate::request::Tokens;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
@@ -146,8 +146,8 @@ pub(crate) struct State {
     pub(crate) pool: Vec<Box<Execution>>,
     /// Steps that are being taken together with others, by request, in the order in which they began.
     pub(crate) meets: Vec<u32>,
-    /// Per frame of shared memory the rounds that this process has begun.
-    pub(crate) rounds: Vec<Rounds>,
+    /// Per frame of shared memory.
+    pub(crate) begun: Vec<Begun>,
     /// Counts what others may wait for: completions and unexpected messages.
     pub(crate) events: u64,
     /// A thread that is not the user's is making progress.
@@ -188,7 +188,7 @@ impl State {
             reasons: FxHashMap::default(),
             requests: Requests::default(),
             meets: Vec::new(),
-            rounds: Vec::new(),
+            begun: Vec::new(),
             matcher: Matcher::new(),
             direct: Expected::default(),
             sent: Tokens::default(),

@@ -7,6 +7,7 @@ use crate::error::{JobError, JobErrors, nearest};
 use crate::form::{Described, Form, Input};
 use crate::hostfile::{self, Host};
 use crate::model::{Contact, Job, Program, Subjob};
+use crate::network;
 use crate::rsl;
 use crate::sites;
 
@@ -46,6 +47,9 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
   -host, -hosts LIST      hosts (ssh destinations, or `home`): A:2,B
   -f, -hostfile FILE      hosts from a file: NAME:N or NAME slots=N a line; or a PACX-MPI or MPICH-G2 machines file
   -ppn N                  processes on each host whose number is not given
+  -bind-to PART           bind each process to a part of its machine: none, hwthread, core, numa, socket
+  -map-by PART            deal processes out to parts of their machine in turn: hwthread, core, numa, socket
+  -report-bindings        every process says which processors it may use
   -lan NAME               all hosts share one local network (traffic between them is not encrypted)
   -wdir, -wd DIRECTORY    working directory
   -env, -genv NAME VALUE  variable for one program, for all
@@ -70,6 +74,11 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
             Parsed::Other(request) => return Ok(request),
         }
     }
+    let (to, by) = (general.bind_to.take(), general.map_by.take());
+    network::check_binding(to.as_deref(), by.as_deref())?;
+    for (name, value) in [("ISTHMUS_BIND_TO", to), ("ISTHMUS_MAP_BY", by)] {
+        general.environment.extend(value.map(|value| (name.to_owned(), value)));
+    }
     let described = match general.request.take() {
         Some(file) => general.described(&file, &sections)?,
         None => general.job(sections)?,
@@ -87,6 +96,8 @@ struct General {
     hosts: Vec<Host>,
     environment: Vec<(String, String)>,
     per_host: Option<u32>,
+    bind_to: Option<String>,
+    map_by: Option<String>,
     lan: Option<String>,
     label: bool,
     dump: bool,
@@ -190,6 +201,11 @@ impl Section {
                 .push((value("name")?.to_owned(), value("value")?.to_owned())),
             "x" => general.environment.push(exported(value("variable")?, outside)?),
             "ppn" => general.per_host = Some(sites::parse_count(value("number")?)?),
+            "bind-to" => general.bind_to = Some(value("part")?.to_owned()),
+            "map-by" => general.map_by = Some(value("part")?.to_owned()),
+            "report-bindings" => general
+                .environment
+                .push(("ISTHMUS_REPORT_BINDINGS".to_owned(), "1".to_owned())),
             "lan" => general.lan = Some(value("name")?.to_owned()),
             "label" => general.label = true,
             // "all variables": what is done anyway; "more processes than processors": never refused.
@@ -239,7 +255,7 @@ fn unknown(word: &str) -> JobError {
     let error = JobError::new(format!("option '{word}' is unknown"));
     match nearest(word.trim_start_matches('-'), &known) {
         Some(near) => error.hint(format!("did you mean '-{near}'?")),
-        None => error.hint("see mpiexec -help; isthmus places processes by itself, so options for that do not exist"),
+        None => error.hint("see mpiexec -help"),
     }
 }
 
@@ -364,7 +380,7 @@ impl Pool {
 }
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 18] = [
+const OPTIONS: [(&str, &[&str]); 21] = [
     ("n", &["n", "np", "c"]),
     ("host", &["host", "hosts", "H"]),
     ("hostfile", &["f", "hostfile", "machinefile", "default-hostfile"]),
@@ -373,6 +389,9 @@ const OPTIONS: [(&str, &[&str]); 18] = [
     ("genv", &["genv"]),
     ("x", &["x"]),
     ("ppn", &["ppn", "perhost", "npernode", "N"]),
+    ("bind-to", &["bind-to"]),
+    ("map-by", &["map-by"]),
+    ("report-bindings", &["report-bindings"]),
     ("lan", &["lan"]),
     ("label", &["l", "label", "prepend-rank", "tag-output"]),
     ("ignored", &["genvall", "envall"]),

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a user may pin of a site's network: `path`, `ports`, `address`. They travel as variables of its processes, where a user can
-//! set them too.
+//! What a user may pin of a site: of its network `path`, `ports`, `address`, of its processors `bind_to` and `map_by`. They travel as variables
+//! of its processes, where a user can set them too.
 
-use crate::error::JobError;
+use crate::error::{JobError, nearest};
+use isthmus_topology::processors::Part;
 
 /// Keys and the variables that they stand for.
-pub const KEYS: [(&str, &str); 3] = [
+pub const KEYS: [(&str, &str); 5] = [
     ("path", "ISTHMUS_PATH"),
     ("ports", "ISTHMUS_PORTS"),
     ("address", "ISTHMUS_ADDRESS"),
+    ("bind_to", "ISTHMUS_BIND_TO"),
+    ("map_by", "ISTHMUS_MAP_BY"),
 ];
 
 /// The variable for a key, when the value makes sense; `None` for other keys.
@@ -25,7 +28,44 @@ pub fn variable(site: &str, key: &str, value: &str) -> Result<Option<(String, St
         "address" if value.trim().is_empty() => {
             Err(wrong("is empty", "addresses or names of interfaces, separated by ,"))
         }
+        "bind_to" | "map_by" => match binding(key, value) {
+            Ok(_) => Ok(Some(((*name).to_owned(), value.to_owned()))),
+            Err(error) => Err(JobError {
+                problem: format!("site '{site}': {}", error.problem),
+                ..error
+            }),
+        },
         _ => Ok(Some(((*name).to_owned(), value.to_owned()))),
+    }
+}
+
+/// What processes are bound to, or mapped by; `None`: not bound.
+pub fn binding(option: &str, value: &str) -> Result<Option<Part>, JobError> {
+    let none = option.starts_with("bind").then_some("none");
+    if Some(value) == none {
+        return Ok(None);
+    }
+    // Open MPI's and MPICH's word for the order of slots.
+    let value = if none.is_none() && value == "slot" { "core" } else { value };
+    if let Some(part) = Part::named(value) {
+        return Ok(Some(part));
+    }
+    let known: Vec<&str> = none.into_iter().chain(Part::ALL.map(Part::name)).collect();
+    let error = JobError::new(format!("{option} is '{value}'"));
+    Err(match nearest(value, &known) {
+        Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None => error.hint(format!("it can be {}", known.join(", "))),
+    })
+}
+
+/// Options for all sites: `--bind-to` and `--map-by`.
+pub fn check_binding(to: Option<&str>, by: Option<&str>) -> Result<(), JobError> {
+    let bound = to.map(|to| binding("bind-to", to)).transpose()?;
+    let mapped = by.map(|by| binding("map-by", by)).transpose()?;
+    match (bound, mapped) {
+        (Some(None), Some(_)) => Err(JobError::new("processes are mapped (map-by) but bound to nothing (bind-to none)")
+            .hint("leave one of the two away: without binding the system moves processes as it likes")),
+        _ => Ok(()),
     }
 }
 
@@ -56,6 +96,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bindings_are_checked() {
+        assert_eq!(binding("bind-to", "none").unwrap(), None);
+        assert_eq!(binding("bind-to", "core").unwrap(), Some(Part::Core));
+        assert_eq!(binding("map-by", "slot").unwrap(), Some(Part::Core));
+        let error = binding("bind-to", "sockets").unwrap_err();
+        assert!(error.to_string().contains("did you mean 'socket'?"), "{error}");
+        assert!(check_binding(Some("none"), Some("core")).is_err());
+        assert!(check_binding(Some("core"), Some("socket")).is_ok());
+    }
+
+    #[test]
     fn keys_become_variables_and_others_stay() {
         let (own, rest) = split("lab", Some("path=gateway,scheduler=slurm,ports=5000-5010")).unwrap();
         let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());
@@ -64,7 +115,16 @@ mod tests {
             [pair("ISTHMUS_PATH", "gateway"), pair("ISTHMUS_PORTS", "5000-5010")]
         );
         assert_eq!(rest.as_deref(), Some("scheduler=slurm"));
-        for wrong in ["path=tunnel", "ports=0", "ports=9-8", "address="] {
+        let wrong = [
+            "path=tunnel",
+            "ports=0",
+            "ports=9-8",
+            "address=",
+            "bind_to=cores",
+            "map_by=none",
+            "map_by=node:PE=2",
+        ];
+        for wrong in wrong {
             assert!(split("lab", Some(wrong)).is_err(), "{wrong}");
         }
     }

@@ -88,22 +88,22 @@ impl Prepared {
     pub fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
         self.in_turn(comm);
         if let Some(step) = self.step_together(world, acting(comm)) {
-            acting(comm).next_sequence();
             let operation = world.operation(self.call.operation);
             let channel = acting(comm).channel();
-            let done = world.engine().together(channel, operation, &step, &self.binding);
-            return done.map_err(|error| (&error).into());
+            if let Some(done) = world.engine().together(channel, operation, &step, &self.binding) {
+                acting(comm).next_sequence();
+                return done.map_err(|error| (&error).into());
+            }
         }
         world.wait(self.start(world, comm)?).map(drop)
     }
 
-    /// The one step of an operation in shared memory, unless somebody wants to hear of plans.
+    /// The one step of an operation in shared memory.
     fn step_together(&self, world: &World, comm: &Comm) -> Option<Together> {
         if !self.call.together || !matches!(self.role, Role::Member) || comm.common_form(world).is_some() {
             return None;
         }
-        let step = schedule::together(&self.call, world.overrides(), comm.size(), comm.rank())?;
-        (!world.engine().lock().observes_plans()).then_some(step)
+        schedule::together(&self.call, world.overrides(), comm.size(), comm.rank())
     }
 
     /// As an operation that all members start in the same order as their others: it may be done in memory that they share.

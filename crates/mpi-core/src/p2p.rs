@@ -87,7 +87,10 @@ impl From<&EngineError> for Error {
             EngineError::Conversion { what, .. } => conversion_class(what),
             EngineError::NotPacked { .. } => abi::MPI_ERR_TYPE,
             EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
-            EngineError::PeerLost { .. } | EngineError::Vendor { .. } => abi::MPI_ERR_OTHER,
+            EngineError::Disagreement { lengths: true, .. } => abi::MPI_ERR_TRUNCATE,
+            EngineError::PeerLost { .. } | EngineError::Vendor { .. } | EngineError::Disagreement { .. } => {
+                abi::MPI_ERR_OTHER
+            }
             EngineError::Memory { .. } => abi::MPI_ERR_NO_MEM,
             EngineError::Misuse { .. } => abi::MPI_ERR_REQUEST,
             EngineError::Protocol { .. } | EngineError::Plan { .. } => abi::MPI_ERR_INTERN,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reduction operations (MPI 5.0 section 6.9).
 
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -85,10 +86,21 @@ fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
     })
 }
 
+/// Programs reduce again and again with the same operation and type: the last one is kept.
 fn predefined_reducer(op: Predefined, basic: Basic) -> Reducer {
-    Arc::new(move |operand, target, _elements, operand_is_left| {
-        // The pair of operation and type was checked before the plan began.
-        let _ = isthmus_datatype::op::apply(op, basic, Spacing::Memory, operand, target, operand_is_left);
+    thread_local! {
+        static LAST: RefCell<Option<(Predefined, Basic, Reducer)>> = const { RefCell::new(None) };
+    }
+    LAST.with_borrow_mut(|last| match last {
+        Some((o, b, reducer)) if (*o, *b) == (op, basic) => reducer.clone(),
+        last => {
+            let reducer: Reducer = Arc::new(move |operand, target, _elements, operand_is_left| {
+                // The pair of operation and type was checked before the plan began.
+                let _ = isthmus_datatype::op::apply(op, basic, Spacing::Memory, operand, target, operand_is_left);
+            });
+            *last = Some((op, basic, reducer.clone()));
+            reducer
+        }
     })
 }
 

@@ -6,8 +6,9 @@
 //! group of its own, so that what it starts can be ended with it.
 
 use rustix::process::{Pid, Signal};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,6 +16,11 @@ use tokio::process::{Child, Command};
 
 /// First argument that makes the `isthmus` binary call [`trampoline`].
 pub const TRAMPOLINE: &str = "@exec";
+
+/// Variable with the numbers of the processors that a process is bound to, separated by commas.
+pub const PROCESSORS: &str = "ISTHMUS_PROCESSORS";
+/// Variable that makes every process say what it is bound to.
+const REPORT: &str = "ISTHMUS_REPORT_BINDINGS";
 
 /// Exit status of a process whose program does not exist.
 pub const STATUS_NOT_FOUND: u8 = 127;
@@ -96,7 +102,11 @@ pub fn trampoline(arguments: impl Iterator<Item = OsString>) -> (String, u8) {
     if rustix::process::getppid().map(Pid::as_raw_pid) != Some(parent) {
         return ("the agent is gone".to_owned(), STATUS_NOT_EXECUTABLE);
     }
-    let error = std::process::Command::new(&program).arg0(name).args(arguments).exec();
+    if let Err(text) = bind() {
+        return (text, STATUS_NOT_EXECUTABLE);
+    }
+    let mut command = std::process::Command::new(&program);
+    let error = command.arg0(name).args(arguments).env_remove(PROCESSORS).exec();
     let status = if error.kind() == io::ErrorKind::NotFound {
         STATUS_NOT_FOUND
     } else {
@@ -110,6 +120,26 @@ pub fn trampoline(arguments: impl Iterator<Item = OsString>) -> (String, u8) {
         ),
         status,
     )
+}
+
+/// Binds this process as [`PROCESSORS`] says, and tells what it is bound to if that is wanted.
+fn bind() -> Result<(), String> {
+    if let Ok(list) = std::env::var(PROCESSORS) {
+        let mut set = CpuSet::new();
+        let numbers = list.split(',').filter_map(|n| n.parse::<usize>().ok());
+        numbers.filter(|&n| n < CpuSet::MAX_CPU).for_each(|n| set.set(n));
+        sched_setaffinity(None, &set).map_err(|error| format!("cannot bind the process to processors {list}: {error}"))?;
+    }
+    if std::env::var(REPORT).is_ok_and(|v| v == "1") {
+        let set = sched_getaffinity(None).map_err(|error| format!("cannot ask what the process is bound to: {error}"))?;
+        let numbers = (0..CpuSet::MAX_CPU).filter(|&n| set.is_set(n)).map(|n| n.to_string());
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let index = std::env::var("ISTHMUS_INDEX").unwrap_or_default();
+        let list = numbers.collect::<Vec<_>>().join(",");
+        // Who does not read it does not want it.
+        let _ = writeln!(io::stderr(), "isthmus: process {index} on {host}: processors {list}");
+    }
+    Ok(())
 }
 
 fn explain(error: &io::Error) -> String {

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The counters of rounds, and who sleeps at a place.
+//! The words of rounds, and who sleeps at a place.
 //!
 //! Rounds take turns in memory for a few of them: round n is number n mod R there, in *turn* n / R. Two kinds of words, which only grow, say how
 //! far members are:
 //!
 //! ```text
-//!  arrived, per round in memory    members x (turn + 1)   all have arrived in this turn    each adds one, or one sets it for all
-//!  left, per member                n                      it has left all rounds before n  it stores it
+//!  arrived, per cell       turn + 1    what is given in this turn is there          who gives stores it
+//!  left, per member        n           it has left all rounds before n              it stores it, now and then
 //! ```
-//! A round n may be given in when all members have left round n - R and those before it. So *arrived* cannot run ahead of what a member waits for,
-//! and who gives looks at the words of all members once in up to R rounds ([`Turns::is_free`]): a word that others write moves
-//! between cores, and that is what short operations cost.
+//! Every word has one writer at a time, and that of a short cell lies beside its data: what a member waits for comes to its core in one transfer of
+//! a cache line. A round n may be given in when all members have left round n - R and those before it. So *arrived* cannot run ahead of what a
+//! member waits for, and who gives looks at the words of all members once in up to R rounds ([`Turns::is_free`]). A member says only
+//! every few rounds how far it has left them: who waits for it then waits for a member that is still to come to rounds that have been
+//! given in.
 //!
 //! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the words once more
 //! (S3). Whoever changes a word (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see S1, then C2 comes before S2
 //! in the order of sequentially consistent fences, and S3 sees C1.
 
 use crate::bell::WORDS;
+use crate::frames::LONG_ROUNDS;
 use crate::sync::{AtomicU64, Ordering, after_update};
 
-/// How many members have arrived in the rounds of one place in memory, all turns together.
+/// Up to which turn there is something in a cell.
 #[repr(transparent)]
 pub(crate) struct Arrived(AtomicU64);
 
@@ -34,58 +37,86 @@ impl Arrived {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// One of several members that arrive.
+    /// What the cell has in this turn is there. The last of several cells needs [`Arrived::last`].
     #[inline]
-    pub(crate) fn one(&self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn one(&self, turn: u64) {
+        self.0.store(turn + 1, Ordering::Release);
+    }
+
+    /// The same, before a look for sleepers.
+    #[inline]
+    pub(crate) fn last(&self, turn: u64) {
+        self.0.swap(turn + 1, Ordering::AcqRel);
         after_update();
     }
 
-    /// The only member that gives anything: all arrive with it.
+    /// Asks for its cache line, to write it soon.
     #[inline]
-    pub(crate) fn all(&self, turn: u64, members: u64) {
-        self.0.swap((turn + 1).wrapping_mul(members), Ordering::AcqRel);
-        after_update();
+    pub(crate) fn fetch(&self) {
+        crate::sync::fetch_to_write(&self.0);
     }
 
     #[inline]
-    pub(crate) fn is_complete(&self, turn: u64, members: u64) -> bool {
-        self.0.load(Ordering::Acquire) >= (turn + 1).wrapping_mul(members)
+    pub(crate) fn is_there(&self, turn: u64) -> bool {
+        self.0.load(Ordering::Acquire) > turn
     }
 }
 
-/// Up to which round a member has left them. A pair of cache lines of its own.
+/// Of a member: up to which round it has left them, whether it has given up, and which of its long cells are there. Two cache lines of its own.
 #[repr(C, align(128))]
-pub(crate) struct Left([AtomicU64; 2]);
+pub(crate) struct Left {
+    lanes: [AtomicU64; 2],
+    gave_up: AtomicU64,
+    _line: [u64; 5],
+    pub(crate) long: [Arrived; LONG_ROUNDS],
+}
 
 impl Left {
     #[cfg(any(loom, test))]
     pub(crate) fn new() -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+        Self {
+            lanes: std::array::from_fn(|_| AtomicU64::new(0)),
+            gave_up: AtomicU64::new(0),
+            _line: [0; 5],
+            long: std::array::from_fn(|_| Arrived::new()),
+        }
     }
 
     /// For a new group; nobody uses it.
     pub(crate) fn reset(&self) {
-        self.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.lanes.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.gave_up.store(0, Ordering::Relaxed);
+        self.long.iter().for_each(Arrived::reset);
+    }
+
+    /// The member takes part no longer.
+    pub(crate) fn give_up(&self) {
+        self.gave_up.swap(1, Ordering::AcqRel);
+        after_update();
+    }
+
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.gave_up.load(Ordering::Acquire) != 0
     }
 
     #[inline]
     fn store(&self, lane: usize, round: u64) {
-        self.0[lane].swap(round, Ordering::AcqRel);
+        self.lanes[lane].swap(round, Ordering::AcqRel);
         after_update();
     }
 
     #[inline]
     fn load(&self, lane: usize) -> u64 {
-        self.0[lane].load(Ordering::Acquire)
+        self.lanes[lane].load(Ordering::Acquire)
     }
 }
 
 /// What a member knows of the rounds of a lane.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Turns {
-    /// It has left all rounds before this one.
+    /// It has left all rounds before this one, and has said so of those before that one.
     left: u64,
+    said: u64,
     /// Bit i: and round `left + i`. At most 64 rounds are under way.
     beyond: u64,
     /// All members had left all rounds before this one when they were last asked.
@@ -109,16 +140,19 @@ impl Turns {
         round < self.all_left + rounds
     }
 
-    /// The member leaves a round. `mine`: its own word.
+    /// The member leaves a round, where `rounds` take turns. `mine`: its own words. True if it says so, and sleepers are to be looked for.
     #[inline]
-    pub(crate) fn leave(&mut self, round: u64, lane: usize, mine: &Left) {
+    pub(crate) fn leave(&mut self, round: u64, rounds: u64, lane: usize, mine: &Left) -> bool {
         self.beyond |= 1 << (round.wrapping_sub(self.left) % 64);
         let done = self.beyond.trailing_ones();
-        if done > 0 {
-            self.left += u64::from(done);
-            self.beyond = self.beyond.checked_shr(done).unwrap_or(0);
-            mine.store(lane, self.left);
+        self.left += u64::from(done);
+        self.beyond = self.beyond.checked_shr(done).unwrap_or(0);
+        if self.left < self.said + (rounds / 4).max(1) {
+            return false;
         }
+        self.said = self.left;
+        mine.store(lane, self.left);
+        true
     }
 }
 
@@ -170,15 +204,13 @@ mod tests {
     fn turns_follow_each_other() {
         let arrived = Arrived::new();
         for turn in 0..6 {
-            assert!(!arrived.is_complete(turn, 2));
+            assert!(!arrived.is_there(turn));
             if turn % 2 == 0 {
-                arrived.one();
-                assert!(!arrived.is_complete(turn, 2));
-                arrived.one();
+                arrived.one(turn);
             } else {
-                arrived.all(turn, 2);
+                arrived.last(turn);
             }
-            assert!(arrived.is_complete(turn, 2));
+            assert!(arrived.is_there(turn) && !arrived.is_there(turn + 1));
         }
     }
 
@@ -190,16 +222,26 @@ mod tests {
         let free = |turns: &mut [Turns; 2], round| turns[0].is_free(round, 4, 1, || &words);
         assert!(free(&mut turns, 3) && !free(&mut turns, 4));
         for round in [1, 2] {
-            turns[0].leave(round, 1, &words[0]);
+            turns[0].leave(round, 4, 1, &words[0]);
         }
-        turns[1].leave(0, 1, &words[1]);
+        turns[1].leave(0, 4, 1, &words[1]);
         assert!(!free(&mut turns, 4));
-        turns[0].leave(0, 1, &words[0]);
+        turns[0].leave(0, 4, 1, &words[0]);
         assert!(free(&mut turns, 4) && !free(&mut turns, 5));
         for round in 1..70 {
-            turns[1].leave(round, 1, &words[1]);
+            turns[1].leave(round, 4, 1, &words[1]);
         }
         assert!(free(&mut turns, 6) && !free(&mut turns, 7));
+    }
+
+    #[cfg(not(loom))]
+    #[test]
+    fn a_member_says_now_and_then_that_it_has_left() {
+        let word = Left::new();
+        let mut turns = Turns::default();
+        let said: Vec<u64> = (0..9).filter(|&round| turns.leave(round, 16, 0, &word)).collect();
+        assert_eq!(said, [3, 7]);
+        assert_eq!(word.load(0), 8);
     }
 
     #[cfg(not(loom))]
@@ -228,7 +270,7 @@ mod tests {
 
         /// A place with two members, one cell each, one round at a time, and the sleepers.
         struct Hall {
-            arrived: Arrived,
+            arrived: [Arrived; 2],
             left: [Left; 2],
             sleepers: Sleepers,
             cells: [UnsafeCell<u64>; 2],
@@ -236,7 +278,7 @@ mod tests {
 
         fn hall() -> Arc<Hall> {
             Arc::new(Hall {
-                arrived: Arrived::new(),
+                arrived: [Arrived::new(), Arrived::new()],
                 left: [Left::new(), Left::new()],
                 sleepers: Sleepers::new(),
                 cells: [UnsafeCell::new(0), UnsafeCell::new(0)],
@@ -262,12 +304,12 @@ mod tests {
                     thread::yield_now();
                 }
                 write(hall, me, 10 * (round + 1) + me as u64);
-                hall.arrived.one();
-                while !hall.arrived.is_complete(round, 2) {
+                hall.arrived[me].last(round);
+                while !hall.arrived[1 - me].is_there(round) {
                     thread::yield_now();
                 }
                 assert_eq!(read(hall, 1 - me), 10 * (round + 1) + 1 - me as u64);
-                turns.leave(round, 0, &hall.left[me]);
+                turns.leave(round, 1, 0, &hall.left[me]);
             }
         }
 
@@ -295,19 +337,19 @@ mod tests {
                     move || {
                         let mut turns = Turns::default();
                         write(&hall, 0, 7);
-                        hall.arrived.all(0, 2);
-                        turns.leave(0, 0, &hall.left[0]);
+                        hall.arrived[0].one(0);
+                        turns.leave(0, 1, 0, &hall.left[0]);
                         while !turns.is_free(1, 1, 0, || &hall.left) {
                             thread::yield_now();
                         }
                         write(&hall, 0, 8);
                     }
                 });
-                while !hall.arrived.is_complete(0, 2) {
+                while !hall.arrived[0].is_there(0) {
                     thread::yield_now();
                 }
                 assert_eq!(read(&hall, 0), 7);
-                Turns::default().leave(0, 0, &hall.left[1]);
+                Turns::default().leave(0, 1, 0, &hall.left[1]);
                 giver.join().unwrap();
             });
         }
@@ -332,9 +374,8 @@ mod tests {
 
         #[test]
         fn no_wake_up_is_lost() {
-            loom::model(|| sleeper(|hall| hall.arrived.one(), |hall| hall.arrived.is_complete(0, 1)));
-            loom::model(|| sleeper(|hall| hall.arrived.all(0, 2), |hall| hall.arrived.is_complete(0, 2)));
-            let leave = |hall: &Hall| Turns::default().leave(0, 0, &hall.left[0]);
+            loom::model(|| sleeper(|hall| hall.arrived[0].last(0), |hall| hall.arrived[0].is_there(0)));
+            let leave = |hall: &Hall| _ = Turns::default().leave(0, 1, 0, &hall.left[0]);
             loom::model(move || sleeper(leave, |hall| Turns::default().is_free(1, 1, 0, || &hall.left[..1])));
         }
     }

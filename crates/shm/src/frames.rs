@@ -3,16 +3,17 @@
 //!
 //! ```text
 //!  offset                       content of a frame
-//!  0           4096 bytes       members that use it | who sleeps | who has arrived in each long round
-//!  4096                         how far each member has left rounds, 128 bytes each
+//!  0           4096 bytes       members that use it | who sleeps
+//!  4096                         of each member 128 bytes: how far it has left rounds, which of its long cells are there
+//!                               what each member took its last steps for, 512 bytes each
 //!                               cells of short rounds: round 0 member 0, round 0 member 1, ...
 //!  (next multiple of 4096)      cells of long rounds
 //! ```
-//! A cell is 8 bytes that say how many bytes its member gives, 8 bytes (in cell 0 of a short round: who has arrived), and what it gives. All but
+//! A cell is 8 bytes that say how many bytes its member gives, 8 bytes (of a short cell: up to which turn it is there), and what it gives. All but
 //! long cells has memory from the beginning (frame 0) or from when the frame is taken; memory behind a long cell is allocated when it
 //! is first used.
 
-use crate::desk::{Arrived, Left, Sleepers};
+use crate::desk::{Left, Sleepers};
 use crate::sync::{AtomicU32, Ordering};
 
 /// Frames of a segment. Frame 0 is that of all processes of the node together.
@@ -23,6 +24,8 @@ pub(crate) const SHORT_ROUNDS: usize = 64;
 pub(crate) const LONG_ROUNDS: usize = 8;
 /// Bytes of a short cell.
 pub(crate) const SHORT_CELL: usize = 128;
+/// Steps of a member that are noted: no member is much more than all rounds ahead of another one that it waits for.
+pub(crate) const NOTES: usize = 64;
 /// What stands before what a member gives.
 pub(crate) const CELL_HEADER: usize = 16;
 const PAGE: usize = 4096;
@@ -36,12 +39,7 @@ pub(crate) struct FrameHeader {
     /// Members that use it; 0: free.
     users: AtomicU32,
     pub(crate) sleepers: Sleepers,
-    pub(crate) long: [Padded; LONG_ROUNDS],
 }
-
-/// A counter with a pair of cache lines of its own.
-#[repr(C, align(128))]
-pub(crate) struct Padded(pub(crate) Arrived);
 
 const _: () = assert!(size_of::<FrameHeader>() <= PAGE && SHORT_ROUNDS <= 64 && LONG_ROUNDS <= 64);
 
@@ -57,7 +55,6 @@ impl FrameHeader {
     /// After `take`, when all else is as for a new group: it has so many members.
     pub(crate) fn open(&self, members: u32) {
         self.sleepers.reset();
-        self.long.iter().for_each(|padded| padded.0.reset());
         self.users.store(members, Ordering::Release);
     }
 
@@ -106,8 +103,15 @@ impl Cells {
     /// Where in the frame it is said how far members have left rounds.
     pub(crate) const LEFT_AT: usize = PAGE;
 
+    /// Where in the frame a member notes a step.
+    #[inline]
+    pub(crate) fn note_at(&self, member: usize, step: u64) -> usize {
+        let notes = Self::LEFT_AT + self.members * size_of::<Left>();
+        notes + (member * NOTES + (step % NOTES as u64) as usize) * size_of::<u64>()
+    }
+
     fn short_start(&self) -> usize {
-        Self::LEFT_AT + self.members * size_of::<Left>()
+        self.note_at(self.members, 0)
     }
 
     /// Where in the frame a short cell begins.
@@ -148,7 +152,8 @@ mod tests {
     fn parts_of_a_frame_follow_each_other() {
         for members in [1, 2, 3, 16, 17, 64, 65, 1024] {
             let cells = Cells::of(members);
-            assert!(cells.short_at(0, 0) >= size_of::<FrameHeader>());
+            assert!(cells.note_at(0, 0) >= size_of::<FrameHeader>());
+            assert!(cells.note_at(members - 1, NOTES as u64 - 1) < cells.short_at(0, 0));
             assert!(cells.short_at(SHORT_ROUNDS - 1, members - 1) + SHORT_CELL <= cells.long_at(0, 0));
             assert!(cells.long_at(LONG_ROUNDS - 1, members - 1) + cells.long_bytes() < cells.frame_bytes());
             assert_eq!(cells.long_at(0, 1) % PAGE, 0);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rounds in shared memory: the transport's side of [`Meeting`].
 
+use std::ops::Range;
+
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::SendError;
-use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place, Round};
 use rustix::io::Errno;
 
 use crate::desk::{Arrived, Left, Turns};
-use crate::frames::{CELL_HEADER, Cells, FRAMES, FrameHeader, LONG_ROUNDS, SHORT_CELL, SHORT_ROUNDS};
+use crate::frames::{CELL_HEADER, Cells, FRAMES, FrameHeader, LONG_ROUNDS, NOTES, SHORT_CELL, SHORT_ROUNDS};
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
@@ -27,13 +29,13 @@ pub(crate) struct Frames {
 const REMEMBERED: usize = 4 * LONG_ROUNDS;
 
 impl ShmTransport {
-    /// Who has arrived in a round, and the round's turn.
+    /// Up to which turn a cell is there, and the turn of the round.
     #[inline]
-    fn arrived(&self, place: &Place, round: Round) -> (&Arrived, u64) {
+    fn arrived(&self, place: &Place, round: Round, cell: u32) -> (&Arrived, u64) {
         match round.lane {
             Lane::Short => {
                 let rounds = SHORT_ROUNDS as u64;
-                let at = Cells::of(place.members as usize).short_at((round.number % rounds) as usize, 0);
+                let at = Cells::of(place.members as usize).short_at((round.number % rounds) as usize, cell as usize);
                 let word = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER);
                 // SAFETY: inside the mapping, aligned to 8 (cells to 128), only touched as an atomic.
                 (
@@ -43,9 +45,22 @@ impl ShmTransport {
             }
             Lane::Long => {
                 let rounds = LONG_ROUNDS as u64;
-                let header = self.segment.frame(place.frame as usize);
-                (&header.long[(round.number % rounds) as usize].0, round.number / rounds)
+                let members = Self::left(&self.segment, place.frame as usize, place.members as usize);
+                let member = &members[cell as usize];
+                (&member.long[(round.number % rounds) as usize], round.number / rounds)
             }
+        }
+    }
+
+    /// After a cell was given: its writer's one in the next short round comes to this core, if that is not there anyway, while it waits.
+    #[inline]
+    fn prepare(&self, place: &Place, round: Round, cell: u32) {
+        if round.lane == Lane::Short {
+            let next = Round {
+                number: round.number + 1,
+                ..round
+            };
+            self.arrived(place, next, cell).0.fetch();
         }
     }
 
@@ -82,6 +97,15 @@ impl ShmTransport {
                 (at, rest * (cells.long_bytes() + CELL_HEADER))
             }
         }
+    }
+
+    /// Where a member notes what it takes a step for.
+    #[inline]
+    fn noted(&self, place: &Place, member: u32, step: u64) -> &AtomicU64 {
+        let at = Cells::of(place.members as usize).note_at(member as usize, step);
+        let word = self.segment.frame_memory(place.frame as usize, at, size_of::<u64>());
+        // SAFETY: inside the mapping, aligned to 8, only touched as an atomic.
+        unsafe { &*word.cast::<AtomicU64>() }
     }
 
     /// The word in which a member says how many bytes it gives.
@@ -141,6 +165,33 @@ impl ShmTransport {
     }
 }
 
+/// How many rounds take turns in memory.
+#[inline]
+fn rounds(lane: Lane) -> u64 {
+    match lane {
+        Lane::Short => SHORT_ROUNDS as u64,
+        Lane::Long => LONG_ROUNDS as u64,
+    }
+}
+
+/// A note, one word: its turn (16 bits), the operation counted from 1 (5), the root (10), the block (33).
+#[inline]
+fn note(step: u64, claim: Claim) -> u64 {
+    let turn = step / NOTES as u64 & 0xffff;
+    let what = u64::from(claim.what) + 1 & 0x1f;
+    turn << 48 | what << 43 | u64::from(claim.root & 0x3ff) << 33 | claim.block & BLOCK
+}
+
+const BLOCK: u64 = (1 << 33) - 1;
+
+fn read_note(note: u64) -> Claim {
+    Claim {
+        what: (note >> 43 & 0x1f).wrapping_sub(1) as u8,
+        root: (note >> 33 & 0x3ff) as u32,
+        block: note & BLOCK,
+    }
+}
+
 impl Meeting for ShmTransport {
     fn take_frame(&mut self, members: u32) -> Option<u32> {
         let frame = (1..FRAMES).find(|&frame| {
@@ -156,10 +207,20 @@ impl Meeting for ShmTransport {
         Self::left(&self.segment, frame, members as usize)
             .iter()
             .for_each(Left::reset);
+        for member in 0..members {
+            let place = Place {
+                frame: frame as u32,
+                members,
+                me: member,
+            };
+            (0..NOTES as u64).for_each(|step| self.noted(&place, member, step).store(0, Ordering::Relaxed));
+        }
         for round in 0..SHORT_ROUNDS {
-            let word = self.segment.frame_memory(frame, cells.short_at(round, 0), CELL_HEADER);
-            // SAFETY: as in `arrived`.
-            unsafe { &*word.wrapping_add(8).cast::<Arrived>() }.reset();
+            for cell in 0..members as usize {
+                let word = self.segment.frame_memory(frame, cells.short_at(round, cell), CELL_HEADER);
+                // SAFETY: as in `arrived`.
+                unsafe { &*word.wrapping_add(8).cast::<Arrived>() }.reset();
+            }
         }
         self.segment.frame(frame).open(members);
         Some(frame as u32)
@@ -188,15 +249,38 @@ impl Meeting for ShmTransport {
     }
 
     #[inline]
+    fn note(&mut self, place: &Place, step: u64, claim: Claim) {
+        self.noted(place, place.me, step)
+            .store(note(step, claim), Ordering::Release);
+    }
+
+    fn disagreement(&self, place: &Place, step: u64, claim: Claim) -> Option<Disagreement> {
+        let mine = note(step, claim);
+        let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
+        (0..place.members).find_map(|member| {
+            let theirs = self.noted(place, member, step).load(Ordering::Acquire);
+            if theirs != 0 && theirs >> 48 == mine >> 48 && theirs != mine {
+                let claim = read_note(theirs);
+                return Some(Disagreement::Other { member, claim });
+            }
+            let gave_up = member != place.me && left[member as usize].has_given_up();
+            gave_up.then_some(Disagreement::GaveUp { member })
+        })
+    }
+
+    fn give_up(&mut self, place: &Place) {
+        let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
+        left[place.me as usize].give_up();
+        self.announce(place.frame);
+    }
+
+    #[inline]
     fn is_free(&mut self, place: &Place, round: Round) -> bool {
-        let rounds = match round.lane {
-            Lane::Short => SHORT_ROUNDS,
-            Lane::Long => LONG_ROUNDS,
-        };
+        let rounds = rounds(round.lane);
         let segment = &self.segment;
         let turns = Self::turns(&mut self.frames, place, round.lane);
         let members = || Self::left(segment, place.frame as usize, place.members as usize);
-        turns.is_free(round.number, rounds as u64, round.lane as usize, members)
+        turns.is_free(round.number, rounds, round.lane as usize, members)
     }
 
     fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
@@ -226,30 +310,37 @@ impl Meeting for ShmTransport {
     }
 
     #[inline]
-    fn arrive(&mut self, place: &Place, round: Round) {
-        self.arrived(place, round).0.one();
+    fn arrive(&mut self, place: &Place, round: Round, cells: Range<u32>) {
+        let Some(last) = cells.end.checked_sub(1) else { return };
+        for cell in cells.start..last {
+            let (arrived, turn) = self.arrived(place, round, cell);
+            arrived.one(turn);
+        }
+        let (arrived, turn) = self.arrived(place, round, last);
+        arrived.last(turn);
         self.announce(place.frame);
+        self.prepare(place, round, last);
     }
 
     #[inline]
-    fn arrive_for_all(&mut self, place: &Place, round: Round) {
-        let (arrived, turn) = self.arrived(place, round);
-        arrived.all(turn, u64::from(place.members));
-        self.announce(place.frame);
-    }
-
-    #[inline]
-    fn all_arrived(&self, place: &Place, round: Round) -> bool {
-        let (arrived, turn) = self.arrived(place, round);
-        arrived.is_complete(turn, u64::from(place.members))
+    fn have_arrived(&self, place: &Place, round: Round, cells: Range<u32>) -> u32 {
+        let count = cells.end - cells.start;
+        let is_missing = |cell: &u32| {
+            let (arrived, turn) = self.arrived(place, round, *cell);
+            !arrived.is_there(turn)
+        };
+        let missing = cells.clone().find(is_missing);
+        missing.map_or(count, |cell| cell - cells.start)
     }
 
     #[inline]
     fn leave(&mut self, place: &Place, round: Round) {
         let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
         let turns = Self::turns(&mut self.frames, place, round.lane);
-        turns.leave(round.number, round.lane as usize, &left[place.me as usize]);
-        self.announce(place.frame);
+        let mine = &left[place.me as usize];
+        if turns.leave(round.number, rounds(round.lane), round.lane as usize, mine) {
+            self.announce(place.frame);
+        }
     }
 
     fn watch(&mut self, place: &Place) {

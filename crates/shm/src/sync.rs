@@ -31,3 +31,16 @@ pub(crate) fn after_update() {
     #[cfg(any(not(target_arch = "x86_64"), loom))]
     fence(Ordering::SeqCst);
 }
+
+/// Asks for the cache line of a word that this core is about to write. Changes nothing.
+#[inline]
+pub(crate) fn fetch_to_write(word: &AtomicU64) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        // SAFETY: a hint; the address is one of memory that there is.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(word).cast::<i8>()) };
+    }
+    #[cfg(any(not(target_arch = "x86_64"), loom))]
+    let _ = word;
+}

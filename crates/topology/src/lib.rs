@@ -12,6 +12,7 @@ mod known;
 mod level;
 mod links;
 mod places;
+pub mod processors;
 mod shape;
 
 pub use colours::{Colours, DEPTH, VENDOR_DEPTH};

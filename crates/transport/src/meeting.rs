@@ -8,15 +8,20 @@
 //!  who gives something                            who takes something
 //!  waits until the round is free
 //!  calls `give` and writes its cell
-//!  `arrive`, or `arrive_for_all` if it is alone   waits for `all_arrived`, reads cells
+//!  says that its cells `arrive`                   waits until the cells that it needs `have_arrived`, reads them
 //!  `leave`                                        `leave`
 //! ```
 //! Every member leaves every round once, so a round is free when all have left the one before in the same memory. Who only takes
 //! need not wait for that: what it waits for cannot have happened before. Rounds are numbered by those who hold them, in each
 //! [`Lane`] from 0 on; a member may be in several at once, in any order.
 //!
+//! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if they do not agree, some
+//! may wait for what never comes, and [`Meeting::disagreement`] says so.
+//!
 //! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`Meeting::watch`] after [`Transport::arm`](crate::Transport::arm)
 //! and looks once more; whoever makes a round go on after that wakes it.
+
+use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 
@@ -51,6 +56,34 @@ pub struct Round {
     pub number: u64,
 }
 
+/// What a member takes a step for; all members must take it for the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// Which operation, by the caller's numbers.
+    pub what: u8,
+    /// The root, or 0.
+    pub root: u32,
+    /// Bytes of a block; memory may keep its lower 33 bits only.
+    pub block: u64,
+}
+
+/// How a member is at odds with this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disagreement {
+    /// It takes the step for something else.
+    Other {
+        /// Which member.
+        member: u32,
+        /// What it takes the step for.
+        claim: Claim,
+    },
+    /// It has [given up](Meeting::give_up).
+    GaveUp {
+        /// Which member.
+        member: u32,
+    },
+}
+
 /// Shared memory of groups. See the module.
 pub trait Meeting {
     /// Memory for a group all of whose members use this transport with each other, and nobody's until it was given back by so many
@@ -69,6 +102,16 @@ pub trait Meeting {
     /// Bytes of all cells together, for the only giver of a round: it gives them as cell 0.
     fn round_bytes(&self, members: u32, lane: Lane) -> usize;
 
+    /// This member has come to its `step`th step at a place and takes it for this.
+    fn note(&mut self, place: &Place, step: u64, claim: Claim);
+
+    /// A member with which this one, which waits in a step, will never get further. Members whose notes of that step are gone already, or
+    /// still to come, are believed.
+    fn disagreement(&self, place: &Place, step: u64, claim: Claim) -> Option<Disagreement>;
+
+    /// This member takes no further step at a place: the others will wait in vain, and are woken to see that.
+    fn give_up(&mut self, place: &Place);
+
     /// Whether a member may give in this round.
     fn is_free(&mut self, place: &Place, round: Round) -> bool;
 
@@ -79,16 +122,13 @@ pub trait Meeting {
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
 
-    /// What this member gives is there.
-    fn arrive(&mut self, place: &Place, round: Round);
+    /// What this member gives in these cells is there.
+    fn arrive(&mut self, place: &Place, round: Round, cells: Range<u32>);
 
-    /// What this member gives is there, and nobody else gives anything in this round: all have arrived.
-    fn arrive_for_all(&mut self, place: &Place, round: Round);
+    /// How many of these cells have arrived, up to the first that has not.
+    fn have_arrived(&self, place: &Place, round: Round, cells: Range<u32>) -> u32;
 
-    /// Whether all members have arrived.
-    fn all_arrived(&self, place: &Place, round: Round) -> bool;
-
-    /// This member neither reads nor writes the round's memory any more.
+    /// This member neither reads nor writes the round's memory any more. (Others may learn that some rounds later.)
     fn leave(&mut self, place: &Place, round: Round);
 
     /// From now until [`Transport::disarm`](crate::Transport::disarm) whatever happens at the place wakes this process.

@@ -2,6 +2,7 @@
 //! Info hints of communicators (MPI 5.0 section 7.4.4).
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use super::{Comm, traffic};
 use crate::info::Info;
@@ -58,6 +59,9 @@ pub fn kept(given: &Info) -> Info {
 impl Comm {
     /// The value of an info hint.
     pub fn hint(&self, key: &str) -> Option<String> {
+        if !self.hinted.load(Ordering::Relaxed) {
+            return None;
+        }
         let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
         hints.get(key).ok().flatten().map(str::to_owned)
     }
@@ -68,6 +72,7 @@ impl Comm {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .extend(&kept(given));
+        self.hinted.store(true, Ordering::Relaxed);
         self.tune_traffic(world);
     }
 

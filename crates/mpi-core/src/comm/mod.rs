@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Communicators (MPI 5.0 section 7.4).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
@@ -53,6 +53,8 @@ pub struct Comm {
     buffer: Attachment,
     session: Option<Arc<Attachment>>,
     hints: Mutex<Info>,
+    /// Nearly no communicator has any, and every reduction asks.
+    hinted: AtomicBool,
     inter: Option<Inter>,
     topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
@@ -179,6 +181,7 @@ impl Blueprint {
         comm.topology = self.topology;
         comm.set_links(self.links);
         comm.handler = Mutex::new(self.handler);
+        comm.hinted = AtomicBool::new(!self.hints.is_empty());
         comm.hints = Mutex::new(self.hints);
         comm._lease = Some(Lease::new(own, &self.contexts));
         Arc::new(comm)
@@ -215,6 +218,7 @@ impl Comm {
             buffer: Attachment::new(),
             session: None,
             hints: Mutex::default(),
+            hinted: AtomicBool::new(false),
             inter: None,
             topology: None,
             neighbours: None,

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The processors of this machine, as Linux tells of them in /sys, and which of them the processes of a subjob get.
+//!
+//! Only those that the agent itself may use count: what a scheduler, a container or taskset has taken away is no place for a process.
+
+use crate::program::Refusal;
+use isthmus_topology::processors::{self, Part, Processor, Rule};
+use isthmus_wire::grid::Start;
+use rustix::thread::{CpuSet, sched_getaffinity};
+use std::path::Path;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const NODES: &str = "/sys/devices/system/node";
+
+/// What a subjob's processes are bound to, by index; `None`: to nothing.
+pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
+    let variable = |name: &str| start.environment.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.as_str());
+    let count = start.count as usize;
+    let by = variable("ISTHMUS_MAP_BY").map(|v| part("ISTHMUS_MAP_BY", v)).transpose()?;
+    let by = by.flatten();
+    let to = match variable("ISTHMUS_BIND_TO") {
+        Some(value) => part("ISTHMUS_BIND_TO", value)?,
+        // Who says where processes go wants them to stay there.
+        None if by.is_some() => by,
+        None => return Ok(own_cores(count)),
+    };
+    let Some(to) = to else {
+        return match by {
+            None => Ok(None),
+            Some(_) => Err(Refusal::new(
+                "processes are mapped but bound to nothing".to_owned(),
+                "leave --map-by away, or bind them: --bind-to core",
+            )),
+        };
+    };
+    let rule = Rule {
+        to,
+        by: by.unwrap_or(to.min(Part::Core)),
+    };
+    match processors::bind(&machine(), count, rule) {
+        Ok(sets) => Ok(Some(sets)),
+        Err(error) => Err(Refusal::new(
+            error.to_string(),
+            "start fewer processes there, bind them to larger parts (--bind-to socket), or do not (--bind-to none)",
+        )),
+    }
+}
+
+/// A core for each process where nobody asked for anything: only if something has confined this job to some of the machine's processors, so
+/// that no other job is on them, and there are enough.
+fn own_cores(count: usize) -> Option<Vec<Vec<u32>>> {
+    let machine = machine();
+    let online = std::fs::read_to_string(Path::new(CPUS).join("online")).ok()?;
+    let confined = machine.len() < processors::parse_list(&online)?.len();
+    let rule = Rule {
+        to: Part::Core,
+        by: Part::Core,
+    };
+    confined.then(|| processors::bind(&machine, count, rule).ok()).flatten()
+}
+
+fn part(name: &str, value: &str) -> Result<Option<Part>, Refusal> {
+    match value {
+        "none" => Ok(None),
+        "slot" => Ok(Some(Part::Core)),
+        value => Part::named(value).map(Some).ok_or_else(|| {
+            let known = Part::ALL.map(Part::name).join(", ");
+            Refusal::new(format!("{name} is '{value}'"), format!("it can be {known} or none"))
+        }),
+    }
+}
+
+/// What there is and may be used, in the order of numbers.
+fn machine() -> Vec<Processor> {
+    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    let memories = memories();
+    (0..CpuSet::MAX_CPU as u32)
+        .filter(|&number| allowed.is_set(number as usize))
+        .map(|number| {
+            let about = Path::new(CPUS).join(format!("cpu{number}/topology"));
+            let read = |name: &str| std::fs::read_to_string(about.join(name)).ok();
+            // A core is named by the first of its threads. What is not told is taken for one package, and a core for each processor.
+            let siblings = read("thread_siblings_list").and_then(|list| processors::parse_list(&list));
+            let memory = memories.iter().find(|(_, list)| list.contains(&number));
+            Processor {
+                number,
+                core: siblings.and_then(|s| s.first().copied()).unwrap_or(number),
+                numa: memory.map_or(0, |(memory, _)| *memory),
+                socket: read("physical_package_id").and_then(|id| id.trim().parse().ok()).unwrap_or(0),
+            }
+        })
+        .collect()
+}
+
+/// The processors of each memory.
+fn memories() -> Vec<(u32, Vec<u32>)> {
+    let Ok(nodes) = std::fs::read_dir(NODES) else {
+        return Vec::new();
+    };
+    let node = |entry: std::fs::DirEntry| {
+        let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
+        let list = std::fs::read_to_string(entry.path().join("cpulist")).ok()?;
+        Some((number, processors::parse_list(&list)?))
+    };
+    nodes.flatten().filter_map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_understood() {
+        let machine = machine();
+        assert!(!machine.is_empty());
+        let everything = Rule {
+            to: Part::Core,
+            by: Part::Core,
+        };
+        assert_eq!(processors::bind(&machine, 1, everything).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn names_are_checked() {
+        assert_eq!(part("x", "none").ok(), Some(None));
+        assert_eq!(part("x", "numa").ok(), Some(Some(Part::Numa)));
+        assert!(part("x", "cores").is_err());
+    }
+}

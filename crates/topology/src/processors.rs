@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The processors of a machine and which of them each process gets: thinking only; who asks has read what there is.
+//!
+//! *Mapping* deals processes out to parts of the machine, one after the other in turn; *binding* says to how much around its place a
+//! process is bound:
+//!
+//! ```text
+//!  8 cores in 2 sockets, 4 processes       bound to core     to socket
+//!  mapped by core                          0 1 2 3           0-3 0-3 0-3 0-3
+//!  mapped by socket                        0 4 1 5           0-3 4-7 0-3 4-7
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A part of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// What the system schedules on.
+    Hwthread,
+    /// All hardware threads of a core.
+    Core,
+    /// All cores with the same memory.
+    Numa,
+    /// All cores of a package.
+    Socket,
+}
+
+impl Part {
+    /// From the finest to the coarsest.
+    pub const ALL: [Self; 4] = [Self::Hwthread, Self::Core, Self::Numa, Self::Socket];
+
+    /// Its name in options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hwthread => "hwthread",
+            Self::Core => "core",
+            Self::Numa => "numa",
+            Self::Socket => "socket",
+        }
+    }
+
+    /// The part with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| part.name() == name)
+    }
+}
+
+/// A processor and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processor {
+    /// The system's number.
+    pub number: u32,
+    /// Number of its core; different cores of a machine have different ones.
+    pub core: u32,
+    /// Number of its memory.
+    pub numa: u32,
+    /// Number of its package.
+    pub socket: u32,
+}
+
+impl Processor {
+    fn part(&self, part: Part) -> u32 {
+        match part {
+            Part::Hwthread => self.number,
+            Part::Core => self.core,
+            Part::Numa => self.numa,
+            Part::Socket => self.socket,
+        }
+    }
+}
+
+/// How processes are bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// To what.
+    pub to: Part,
+    /// Dealt out to what.
+    pub by: Part,
+}
+
+/// There are fewer parts than processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooFew {
+    /// Parts of this kind.
+    pub part: Part,
+    /// So many that may be used.
+    pub parts: usize,
+    /// For so many processes.
+    pub processes: usize,
+}
+
+impl fmt::Display for TooFew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (part, parts, processes) = (self.part.name(), self.parts, self.processes);
+        write!(f, "{processes} processes cannot each be bound to a {part} of their own: {parts} may be used here")
+    }
+}
+
+impl std::error::Error for TooFew {}
+
+/// The processors that `processes` processes are bound to, each; sorted.
+///
+/// # Errors
+/// When two would have to share a hardware thread or a core.
+pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<Vec<u32>>, TooFew> {
+    // Cores of their own: going by hardware threads would come to a core twice.
+    let by = if rule.to == Part::Core { rule.by.max(Part::Core) } else { rule.by };
+    let rule = Rule { by, ..rule };
+    let available = parts(machine, rule.to).len();
+    if rule.to <= Part::Core && processes > available {
+        return Err(TooFew {
+            part: rule.to,
+            parts: available,
+            processes,
+        });
+    }
+    let mut queues: Vec<Vec<Vec<u32>>> = parts(machine, rule.by)
+        .into_iter()
+        .map(|place| places(&place, rule))
+        .collect();
+    let mut bound = Vec::with_capacity(processes);
+    let mut turn = 0;
+    while bound.len() < processes && !queues.is_empty() {
+        for queue in &mut queues {
+            if bound.len() < processes {
+                // Coarse parts are shared: they are given again and again, fine ones once.
+                let at = if rule.to <= Part::Core { turn } else { turn % queue.len() };
+                bound.extend(queue.get(at).cloned());
+            }
+        }
+        turn += 1;
+    }
+    // To sockets, say, when mapped by core: a place stands for the part around it.
+    for set in &mut bound {
+        *set = around(machine, set, rule.to);
+    }
+    Ok(bound)
+}
+
+/// The parts of a kind, in the order of sockets, memories and numbers.
+fn parts(machine: &[Processor], part: Part) -> Vec<Vec<Processor>> {
+    let mut all: BTreeMap<(u32, u32, u32), Vec<Processor>> = BTreeMap::new();
+    for processor in machine {
+        let key = match part {
+            Part::Socket => (processor.socket, 0, 0),
+            Part::Numa => (processor.socket, processor.numa, 0),
+            part => (processor.socket, processor.numa, processor.part(part)),
+        };
+        all.entry(key).or_default().push(*processor);
+    }
+    all.into_values().collect()
+}
+
+/// The places in a part where processes go, one after the other: parts to which they are bound, or the part itself if that is finer.
+fn places(place: &[Processor], rule: Rule) -> Vec<Vec<u32>> {
+    parts(place, rule.to.min(rule.by))
+        .into_iter()
+        .map(|part| part.iter().map(|p| p.number).collect())
+        .collect()
+}
+
+fn around(machine: &[Processor], set: &[u32], part: Part) -> Vec<u32> {
+    let wanted: Vec<u32> = machine
+        .iter()
+        .filter(|p| set.contains(&p.number))
+        .map(|p| p.part(part))
+        .collect();
+    let mut all: Vec<u32> = machine
+        .iter()
+        .filter(|p| wanted.contains(&p.part(part)))
+        .map(|p| p.number)
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// A list as the system writes them: `0-3,8`. `None`: it is none.
+pub fn parse_list(text: &str) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last - first > MOST_PROCESSORS {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
+/// More than any system has.
+const MOST_PROCESSORS: u32 = 1 << 16;
+
+/// The other way round.
+pub fn write_list(sorted: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &number in sorted {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let texts = ranges.into_iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    texts.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sockets of `memories` memories of `cores` cores of two threads, numbered as usual: second threads after all cores.
+    fn machine(sockets: u32, memories: u32, cores: u32) -> Vec<Processor> {
+        let all = sockets * memories * cores;
+        (0..2 * all)
+            .map(|number| Processor {
+                number,
+                core: number % all,
+                numa: number % all / cores,
+                socket: number % all / (memories * cores),
+            })
+            .collect()
+    }
+
+    fn bound(machine: &[Processor], processes: usize, to: Part, by: Part) -> String {
+        let sets = bind(machine, processes, Rule { to, by }).unwrap();
+        sets.iter().map(|set| write_list(set)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn processes_are_dealt_out_and_bound() {
+        use Part::*;
+        let m = machine(2, 1, 4);
+        assert_eq!(bound(&m, 4, Core, Core), "0,8 1,9 2,10 3,11");
+        assert_eq!(bound(&m, 4, Core, Socket), "0,8 4,12 1,9 5,13");
+        assert_eq!(bound(&m, 3, Hwthread, Core), "0 1 2");
+        assert_eq!(bound(&m, 3, Hwthread, Hwthread), "0 1 2");
+        assert_eq!(bound(&m, 5, Socket, Core), "0-3,8-11 0-3,8-11 0-3,8-11 0-3,8-11 4-7,12-15");
+        assert_eq!(bound(&m, 3, Socket, Socket), "0-3,8-11 4-7,12-15 0-3,8-11");
+        assert_eq!(bound(&machine(2, 2, 2), 4, Numa, Numa), "0-1,8-9 2-3,10-11 4-5,12-13 6-7,14-15");
+        assert_eq!(bound(&machine(2, 2, 2), 4, Numa, Socket), "0-1,8-9 4-5,12-13 2-3,10-11 6-7,14-15");
+        assert_eq!(bound(&m, 20, Socket, Core).split(' ').count(), 20);
+    }
+
+    #[test]
+    fn all_cores_are_used_before_any_second_thread() {
+        let m = machine(1, 1, 2);
+        assert_eq!(bound(&m, 4, Part::Hwthread, Part::Core), "0 1 2 3");
+    }
+
+    #[test]
+    fn nobody_shares_a_core() {
+        let m = machine(1, 1, 2);
+        let rule = |to| Rule { to, by: Part::Core };
+        let error = bind(&m, 3, rule(Part::Core)).unwrap_err();
+        assert!(error.to_string().contains("2 may be used"), "{error}");
+        assert!(bind(&m, 5, rule(Part::Hwthread)).is_err());
+        assert!(bind(&m, 100, rule(Part::Socket)).is_ok());
+    }
+
+    #[test]
+    fn sockets_of_unequal_size_are_filled() {
+        let mut m = machine(2, 1, 4);
+        m.retain(|p| p.core < 5);
+        assert_eq!(bound(&m, 5, Part::Core, Part::Socket), "0,8 4,12 1,9 2,10 3,11");
+    }
+
+    #[test]
+    fn lists_go_both_ways() {
+        assert_eq!(parse_list("0-2,7\n"), Some(vec![0, 1, 2, 7]));
+        assert_eq!(write_list(&[0, 1, 2, 7]), "0-2,7");
+        assert_eq!((parse_list("3-1"), parse_list("x"), parse_list("0-99999999")), (None, None, None));
+        assert_eq!(parse_list(""), Some(vec![]));
+    }
+}

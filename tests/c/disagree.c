@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members of a communicator that do not call the same: nobody waits for ever, and the error says who did what.
+   ranks: 2 4 */
+#include "check.h"
+#include <string.h>
+
+static int rank, size;
+static char data[1 << 20];
+
+/* The last rank calls something else. Whoever notices has an error; afterwards the communicator is of no use, others are. */
+static void mismatch(int what, MPI_Comm world)
+{
+    MPI_Comm comm;
+    char result[1 << 8];
+    int odd = rank == size - 1, code = MPI_SUCCESS, failed, any = 0;
+    OK(MPI_Comm_dup(world, &comm));
+    switch (what) {
+    case 0: /* A broadcast of one cell, expected in several rounds. */
+        code = MPI_Bcast(data, odd ? 1 << 19 : 8, MPI_BYTE, 0, comm);
+        break;
+    case 1: /* And the other way round. */
+        code = MPI_Bcast(data, odd ? 8 : 1 << 20, MPI_BYTE, 0, comm);
+        break;
+    case 2: /* Other operations. */
+        code = odd ? MPI_Barrier(comm) : MPI_Bcast(data, 1 << 16, MPI_BYTE, size - 1, comm);
+        break;
+    case 3: /* Other lengths of what all give. */
+        code = MPI_Allgather(result, odd ? 4 : 8, MPI_BYTE, data, odd ? 4 : 8, MPI_BYTE, comm);
+        break;
+    case 4:
+        code = MPI_Allgather(data, odd ? 4 : 1024, MPI_BYTE, data + (1 << 19), odd ? 4 : 1024, MPI_BYTE, comm);
+        break;
+    default: /* Other roots. */
+        code = MPI_Bcast(data, 1 << 16, MPI_BYTE, odd ? 0 : size - 1, comm);
+        code = code ? code : MPI_Barrier(comm);
+    }
+    failed = code != MPI_SUCCESS;
+    if (failed) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length;
+        OK(MPI_Error_string(code, text, &length));
+        CHECK(length > 0);
+    }
+    OK(MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, world));
+    CHECK(any);
+    if (what == 3) {
+        int class;
+        OK(MPI_Error_class(code, &class));
+        CHECK(class == MPI_ERR_TRUNCATE);
+    }
+    OK(MPI_Comm_free(&comm));
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm world;
+    OK(MPI_Init(&argc, &argv));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
+    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_rank(world, &rank));
+    OK(MPI_Comm_size(world, &size));
+    for (int what = 0; what <= 5; what++)
+        mismatch(what, world);
+    OK(MPI_Comm_free(&world));
+    OK(MPI_Finalize());
+    if (rank == 0)
+        printf("members that disagree are told so\n");
+    return 0;
+}

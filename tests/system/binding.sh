@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Processes are bound as the options say, by both commands, on top of another MPI too; what cannot be is refused with what to do.
+. "$(dirname "$0")/common.sh"
+for tool in isthmus mpiexec; do
+    command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
+done
+# The processors that this test may use; what follows is right for one hardware thread a core.
+allowed=$(awk '/^Cpus_allowed_list/ { n = split($2, ranges, ","); for (i = 1; i <= n; i++) { m = split(ranges[i], ends, "-"); for (c = ends[1]; c <= ends[m]; c++) printf "%d ", c } }' /proc/self/status)
+# shellcheck disable=SC2086 # words
+set -- $allowed
+[ $# -ge 2 ] || skip "one processor only"
+first=$1 second=$2 count=$#
+for cpu in $allowed; do
+    siblings=$(cat "/sys/devices/system/cpu/cpu$cpu/topology/thread_siblings_list" 2>/dev/null || echo "$cpu")
+    [ "$siblings" = "$cpu" ] || skip "cores have several hardware threads"
+done
+
+# said WORDS...: runs a job of two processes that do nothing and gives the processors of process 0 and 1.
+said() {
+    timeout -k 5 60 "$@" true </dev/null >out 2>&1 || { cat out; fail "$*: exit status $?"; }
+    sed -n 's/.*isthmus: process \([01]\) on [^ ]*: processors \(.*\)/\1 \2/p' out | sort | cut -d ' ' -f 2 | tr '\n' ' '
+}
+refused() {
+    pattern=$1
+    shift
+    timeout -k 5 60 "$@" true </dev/null >out 2>&1 && fail "$* was not refused"
+    grep -q -e "$pattern" out || { cat out; fail "$*: the message lacks '$pattern'"; }
+}
+is() { [ "$1" = "$2" ] || { cat out; fail "$3: processors '$1', not '$2'"; }; }
+
+is "$(said isthmus run -n 2 --bind-to core --report-bindings)" "$first $second " "bound to cores"
+is "$(said mpiexec -n 2 -bind-to hwthread -report-bindings)" "$first $second " "bound to hardware threads"
+is "$(said mpiexec -n 2 --map-by slot --report-bindings)" "$first $second " "mapped by slot"
+all=$(echo "$allowed" | sed 's/ *$//; s/ /,/g')
+is "$(said mpiexec -n 2 --bind-to none --report-bindings)" "$all $all " "not bound"
+is "$(said isthmus run --site "home:2,bind_to=core" --report-bindings)" "$first $second " "bound by an option of the site"
+is "$(said taskset -c "$second" isthmus run -n 2 --report-bindings)" "$second $second " "two on one processor"
+is "$(said isthmus run --ppn 2 --bind-to core --report-bindings)" "$first $second " "--ppn"
+
+refused "fewer processes there" mpiexec -n $((count + 1)) --bind-to core
+refused "did you mean 'socket'" isthmus run -n 2 --bind-to sockets
+refused "bound to nothing" isthmus run -n 2 --bind-to none --map-by core
+refused "cannot be used with" isthmus run -n 2 --ppn 2
+
+for mpi in mpich openmpi; do
+    command -v "mpicc.$mpi" >/dev/null 2>&1 || { echo "without $mpi" >&2; continue; }
+    bound=$(said isthmus run --site "home:2,mpi=mpiexec.$mpi" --bind-to core --report-bindings)
+    is "$bound" "$first $second " "on $mpi"
+done
+echo "processes are bound as the options say"
