@@ -168,6 +168,18 @@ pub(crate) struct Described {
 }
 
 impl Block {
+    /// Bytes one behind the other.
+    pub(crate) fn plain(read: ReadMemory, write: Option<WriteMemory>, length: u64) -> Self {
+        Self {
+            read,
+            write,
+            datatype: None,
+            length,
+            described: None,
+            _owner: None,
+        }
+    }
+
     /// Elements that are only read.
     pub fn reading(memory: ReadMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
         Self::new(memory, None, datatype, count)

@@ -31,6 +31,7 @@ mod request;
 mod requests;
 mod send;
 mod shared;
+mod short;
 mod staged;
 mod state;
 mod trace;
@@ -48,6 +49,7 @@ pub use native::NativeComm;
 pub use observe::{Event, EventKind, Observed, PlanEvent};
 pub use request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent};
 pub use shared::{Guard, Policy, Shared};
+pub use short::Short;
 pub use trace::Trace;
 pub use tuning::{Knob, Tuning};
 

@@ -123,7 +123,21 @@ pub(crate) struct Sides {
 }
 
 impl Meet {
-    pub(crate) fn new(step: &Together, place: Place, members: Members, sides: Sides, cut: Cut, (number, first): (u64, u64)) -> Self {
+    pub(crate) fn new(step: &Together, place: Place, members: Members, sides: Sides, cut: Cut, first: (u64, u64)) -> Self {
+        let block = step.block * sides.unit;
+        Self::under_way((step.what, step.root, block), place, members, sides, cut, first, false)
+    }
+
+    /// A step that has begun, `given`: with its first piece. Operation, root, bytes of a block; number of the step and of its first round.
+    pub(crate) fn under_way(
+        (what, root, block): (What, u32, u64),
+        place: Place,
+        members: Members,
+        sides: Sides,
+        cut: Cut,
+        (number, first): (u64, u64),
+        given: bool,
+    ) -> Self {
         let Sides {
             give,
             take,
@@ -131,13 +145,13 @@ impl Meet {
             reducer,
         } = sides;
         Self {
-            what: step.what,
-            root: step.root,
+            what,
+            root,
             place,
             members,
             give,
             take,
-            block: step.block * unit,
+            block,
             unit,
             reducer,
             cut,
@@ -145,7 +159,7 @@ impl Meet {
             first,
             vain: 0,
             disagrees: false,
-            given: 0,
+            given: u64::from(given),
             middle: 0,
             taken: 0,
             seen: [(u64::MAX, 0); 2],
@@ -389,12 +403,7 @@ impl Meet {
         if said == length {
             return Some(memory);
         }
-        self.mistake.get_or_insert(EngineError::Truncate {
-            source: member,
-            tag: 0,
-            message: said,
-            buffer: length,
-        });
+        self.mistake.get_or_insert(wrong_length(member, said, length));
         None
     }
 
@@ -450,7 +459,18 @@ impl Meet {
     }
 }
 
-fn no_memory(error: SendError) -> EngineError {
+/// A member gave another length than this one expects.
+#[cold]
+pub(crate) fn wrong_length(member: u32, said: u64, expected: u64) -> EngineError {
+    EngineError::Truncate {
+        source: member,
+        tag: 0,
+        message: said,
+        buffer: expected,
+    }
+}
+
+pub(crate) fn no_memory(error: SendError) -> EngineError {
     match error {
         SendError::Lost(reason) => EngineError::Memory { reason: reason.into() },
         SendError::WouldBlock => EngineError::Plan {

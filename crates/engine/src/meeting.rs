@@ -22,6 +22,20 @@ pub(crate) struct Begun {
     broken: Option<EngineError>,
 }
 
+impl Begun {
+    pub(crate) fn is_good(&self) -> bool {
+        self.broken.is_none()
+    }
+
+    /// Numbers of the next step and of its first round.
+    pub(crate) fn begin(&mut self, cut: &Cut) -> (u64, u64) {
+        let first = (self.steps, self.rounds[cut.lane as usize]);
+        self.steps += 1;
+        self.rounds[cut.lane as usize] += cut.rounds();
+        first
+    }
+}
+
 impl Engine {
     fn meeting(&mut self) -> Option<&mut dyn Meeting> {
         self.transports[self.meeting?].meeting()
@@ -126,7 +140,7 @@ impl Engine {
     }
 
     /// From now on progress goes on with it.
-    fn go_on_meeting(&mut self, meet: Meet) -> u32 {
+    pub(crate) fn go_on_meeting(&mut self, meet: Meet) -> u32 {
         let index = self.state.requests.insert(Task::Meet(Box::new(meet)));
         self.state.meets.push(index);
         index
@@ -164,9 +178,7 @@ impl Engine {
         if let Some(error) = &begun.broken {
             return Err(error.clone());
         }
-        let first = (begun.steps, begun.rounds[cut.lane as usize]);
-        begun.steps += 1;
-        begun.rounds[cut.lane as usize] += cut.rounds();
+        let first = begun.begin(&cut);
         let meet = Meet::new(step, place, members, sides, cut, first);
         meeting.note(&place, meet.step, meet.claim());
         Ok(meet)
@@ -194,7 +206,7 @@ impl Engine {
         }
     }
 
-    fn give_up(&mut self, place: &Place, error: EngineError) -> EngineError {
+    pub(crate) fn give_up(&mut self, place: &Place, error: EngineError) -> EngineError {
         if let Some(meeting) = self.meeting() {
             meeting.give_up(place);
         }

@@ -33,7 +33,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::keeper::Keeper;
 use crate::{
     Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
-    SendBuffer, Tuning,
+    SendBuffer, Short, Tuning,
 };
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
@@ -242,17 +242,33 @@ impl Shared {
         if guard.observes_plans() {
             return None;
         }
-        // With spare cores the others are about to come.
-        let rounds = if self.policy.spare_cores && !self.policy.threads {
-            self.tuning.get(Knob::Polls)
-        } else {
-            1
-        };
+        let rounds = self.rounds_together();
         Some(match guard.together(channel, operation, step, binding, rounds) {
             Ok(None) => Ok(()),
             Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
             Err(error) => Err(error),
         })
+    }
+
+    /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way; nothing was done.
+    #[inline]
+    pub fn short(&self, channel: &Channel, operation: Operation, short: Short) -> Option<Result<(), EngineError>> {
+        let mut guard = self.lock();
+        let rounds = self.rounds_together();
+        Some(match guard.short(channel, operation, short, rounds)? {
+            Ok(None) => Ok(()),
+            Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// How often to look for the others: with spare cores they are about to come.
+    fn rounds_together(&self) -> u64 {
+        if self.policy.spare_cores && !self.policy.threads {
+            self.tuning.get(Knob::Polls)
+        } else {
+            1
+        }
     }
 
     /// A blocking receive: [`Engine::irecv`] and the wait, under one lock.

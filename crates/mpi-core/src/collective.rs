@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, Collective, Next, Operation, Request};
+use isthmus_engine::{Binding, Block, BoundBuffer, Collective, Next, Operation, Request, Short};
 use isthmus_schedule::step::{Plan, Together};
 use isthmus_schedule::{self as schedule, Call, CountsPhase, Neighbours, Network, Sides};
 
@@ -157,6 +157,16 @@ impl Prepared {
 }
 
 impl Comm {
+    /// A blocking operation of short contiguous blocks in shared memory, in place of [`Prepared::run`]; `None`: not one for this way.
+    #[inline]
+    pub fn run_short(&self, world: &World, short: Short) -> Option<Result<()>> {
+        let done = world
+            .engine()
+            .short(self.channel(), world.operation(short.what), short)?;
+        self.next_sequence();
+        Some(done.map_err(|error| (&error).into()))
+    }
+
     /// A blocking operation on a communicator that is one of the machine's own MPI ([`Comm::is_native`]).
     pub fn run_natively(&self, world: &World, operation: schedule::Operation, collective: &Collective) -> Result<()> {
         let (operation, sequence) = (world.operation(operation), self.next_sequence());

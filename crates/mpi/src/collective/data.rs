@@ -9,12 +9,15 @@ use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Row, Unequal};
-use super::{Place, Role, native};
+use super::{Place, Role, native, short};
 use crate::c::{Source, Target};
 use crate::check::{Region, distinct};
 
 pub(super) fn barrier(place: &Place) -> Result<Prepared> {
     if let Some(done) = native::barrier_there(place)? {
+        return Ok(done);
+    }
+    if let Some(done) = short::barrier(place)? {
         return Ok(done);
     }
     Ok(Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing()))
@@ -26,6 +29,9 @@ pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Resul
         return Ok(Prepared::bystander(Operation::Bcast));
     }
     if let Some(done) = native::bcast_there(place, &data, root.rank)? {
+        return Ok(done);
+    }
+    if let Some(done) = short::bcast(place, &data, root.rank)? {
         return Ok(done);
     }
     let mut call = Call::new(Operation::Bcast, data.bytes(place)?);
@@ -140,6 +146,9 @@ pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Ta
     if let Some(done) = native::allgather_there(place, &from, &into)? {
         return Ok(done);
     }
+    if let Some(done) = short::exchange(place, Operation::Allgather, &from, 1, &into)? {
+        return Ok(done);
+    }
     let blocks = place.blocks();
     let mut call = Call::new(Operation::Allgather, into.bytes(place)?);
     call.in_place = place.in_place("sendbuf", from.is_in_place())?;
@@ -177,6 +186,9 @@ pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Ta
 pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
     let blocks = place.blocks();
     if let Some(done) = native::alltoall_there(place, &from, &into)? {
+        return Ok(done);
+    }
+    if let Some(done) = short::exchange(place, Operation::Alltoall, &from, blocks, &into)? {
         return Ok(done);
     }
     let mut call = Call::new(Operation::Alltoall, into.bytes(place)?);

@@ -3,7 +3,7 @@
 //!
 //! * this file: where an operation takes place, and the forms of every function: blocking, nonblocking, persistent;
 //! * `arguments`: buffers, counts and datatypes as the functions pass them;
-//! * `native`: operations that a machine's own MPI does;
+//! * `native`: operations that a machine's own MPI does; `short`: those of short blocks in shared memory;
 //! * `data`: operations that move data; `reduction`: operations that compute; `neighbour`: those along a topology;
 //! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(place: &Place, …)` of the
 //!   files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int` and `MPI_Count`.
@@ -33,6 +33,7 @@ mod native;
 mod entry;
 mod neighbour;
 mod reduction;
+mod short;
 
 /// A communicator with the world that it is part of.
 struct Place {

@@ -12,7 +12,7 @@ use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Numbers};
-use super::{Place, Role, native};
+use super::{Place, Role, native, short};
 use crate::c::{Source, Target, count};
 use crate::check::distinct;
 use crate::{datatype, op};
@@ -83,6 +83,9 @@ impl Operands {
 
 pub(super) fn allreduce(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
     if let Some(done) = native::reduce_there(place, &operands, n, None)? {
+        return Ok(done);
+    }
+    if let Some(done) = short::allreduce(place, &operands, n)? {
         return Ok(done);
     }
     let call = Call::new(Operation::Allreduce, count("count", n)?);

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Blocking operations in shared memory whose blocks fit into short cells: one round, and neither plan nor binding nor, if the others come
+//! while this process polls, a request. What most collective operations of a node are; all others take [`Meet`].
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_schedule::Operation as What;
+use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
+
+use crate::binding::{Block, BoundBuffer, Reducer};
+use crate::meet::{self, Cut, Meet, Sides};
+use crate::{Channel, Engine, EngineError, Operation, Request};
+
+/// An operation of contiguous blocks.
+pub struct Short {
+    /// Barrier, bcast, reduce, allreduce, gather, allgather or alltoall.
+    pub what: What,
+    /// The root, or 0.
+    pub root: u32,
+    /// Bytes of a block.
+    pub block: u64,
+    /// What this member gives: its block, or (alltoall) one for each member.
+    pub give: Option<ReadMemory>,
+    /// Where the result goes: a block or one of each member.
+    pub take: Option<WriteMemory>,
+    /// Of reductions: the operation, which the library computes, and bytes of an element.
+    pub reducer: Option<(Reducer, u64)>,
+}
+
+impl Short {
+    fn unit(&self) -> u64 {
+        self.reducer.as_ref().map_or(1, |(_, unit)| *unit)
+    }
+
+    /// Bytes in the cell of a member that gives, and which of the members give.
+    fn given(&self, place: &Place) -> (usize, u32, std::ops::Range<u32>) {
+        match self.what {
+            What::Bcast => (self.block as usize, 0, 0..1),
+            What::Alltoall => (self.block as usize * place.members as usize, place.me, 0..place.members),
+            _ => (self.block as usize, place.me, 0..place.members),
+        }
+    }
+
+    fn claim(&self) -> Claim {
+        Claim {
+            what: self.what as u8,
+            root: self.root,
+            block: self.block,
+        }
+    }
+
+    fn gives(&self, place: &Place) -> bool {
+        self.what != What::Bcast || place.me == self.root
+    }
+
+    fn waits(&self) -> bool {
+        self.take.is_some() || self.what == What::Barrier
+    }
+
+    fn give(&self, meeting: &mut dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
+        let (bytes, cell, _) = self.given(place);
+        if let Some(memory) = &self.give {
+            let mut to = meeting.give(place, round, cell, bytes).map_err(meet::no_memory)?;
+            to.slice(0, bytes).copy_from_slice(memory.slice(0, bytes));
+        }
+        meeting.arrive(place, round, cell..cell + 1);
+        Ok(())
+    }
+
+    /// Everything that is waited for has arrived.
+    fn take(&mut self, meeting: &dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
+        let Some(mut memory) = self.take else { return Ok(()) };
+        let (bytes, _, cells) = self.given(place);
+        let (block, mut mistake) = (self.block as usize, None);
+        for cell in cells {
+            let (data, said) = meeting.given(place, round, cell, bytes);
+            if said != bytes as u64 {
+                mistake.get_or_insert(meet::wrong_length(cell, said, bytes as u64));
+                continue;
+            }
+            match (&self.reducer, self.what) {
+                (Some((reducer, unit)), _) if cell > 0 => {
+                    reducer(data.slice(0, block), memory.slice(0, block), self.block / unit, false);
+                }
+                (Some(_), _) | (None, What::Bcast) => memory.slice(0, block).copy_from_slice(data.slice(0, block)),
+                (None, what) => {
+                    let from = if what == What::Alltoall { place.me as usize * block } else { 0 };
+                    let to = memory.slice((cell as usize * block) as isize, block);
+                    to.copy_from_slice(data.slice(from as isize, block));
+                }
+            }
+        }
+        mistake.map_or(Ok(()), Err)
+    }
+
+    /// The buffers of the same operation as one that goes on.
+    fn sides(self, place: &Place) -> Sides {
+        let blocks = |all: bool| if all { u64::from(place.members) } else { 1 };
+        let all_give = self.what == What::Alltoall;
+        let all_take = matches!(self.what, What::Gather | What::Allgather | What::Alltoall);
+        let unit = self.unit();
+        let give = self.give.map(|memory| Block::plain(memory, None, self.block * blocks(all_give)));
+        let take = self
+            .take
+            .map(|memory| Block::plain(memory.reading(), Some(memory), self.block * blocks(all_take)));
+        Sides {
+            give: give.map(|block| (BoundBuffer::one(block), 0)),
+            take: take.map(|block| (BoundBuffer::one(block), 0)),
+            unit,
+            reducer: self.reducer.map(|(reducer, _)| reducer),
+        }
+    }
+}
+
+impl Engine {
+    /// Does it, looking `rounds` times for the others; what is not over then has a request. `None`: it is not one for this way, and nothing was done.
+    pub(crate) fn short(
+        &mut self,
+        channel: &Channel,
+        operation: Operation,
+        mut short: Short,
+        rounds: u64,
+    ) -> Option<Result<Option<Request>, EngineError>> {
+        if self.observes_plans() || !self.state.reasons.is_empty() {
+            return None;
+        }
+        let frame = channel.frame?;
+        let place = Place {
+            frame,
+            members: channel.members.count(),
+            me: channel.rank,
+        };
+        let begun = self.state.begun.get_mut(frame as usize).filter(|begun| begun.is_good())?;
+        let meeting = self.transports[self.meeting?].meeting()?;
+        let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit());
+        if cut.lane != Lane::Short {
+            return None;
+        }
+        let (step, number) = begun.begin(&cut);
+        let round = Round {
+            lane: Lane::Short,
+            number,
+        };
+        meeting.note(&place, step, short.claim());
+        let gives = short.gives(&place);
+        let mut given = false;
+        if gives && meeting.is_free(&place, round) {
+            if let Err(error) = short.give(meeting, &place, round) {
+                return Some(Err(self.give_up(&place, error)));
+            }
+            given = true;
+        }
+        if given || !gives {
+            let (_, _, cells) = short.given(&place);
+            let mut seen = cells.start;
+            for _ in 0..rounds {
+                if short.waits() {
+                    seen += meeting.have_arrived(&place, round, seen..cells.end);
+                    if seen < cells.end {
+                        continue;
+                    }
+                }
+                let taken = short.take(meeting, &place, round);
+                meeting.leave(&place, round);
+                self.called(operation);
+                return Some(taken.map(|()| None));
+            }
+        }
+        self.called(operation);
+        self.state.operation = operation;
+        let (what, root, block) = (short.what, short.root, short.block);
+        let sides = short.sides(&place);
+        let members = channel.members.clone();
+        let meet = Meet::under_way((what, root, block), place, members, sides, cut, (step, number), given);
+        let index = self.go_on_meeting(meet);
+        Some(Ok(Some(self.state.requests.name(index))))
+    }
+}
