@@ -14,9 +14,18 @@ const NODES: &str = "/sys/devices/system/node";
 
 /// What a subjob's processes are bound to, by index; `None`: to nothing.
 pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
-    let variable = |name: &str| start.environment.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.as_str());
+    let variable = |name: &str| {
+        start
+            .environment
+            .iter()
+            .rev()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_str())
+    };
     let count = start.count as usize;
-    let by = variable("ISTHMUS_MAP_BY").map(|v| part("ISTHMUS_MAP_BY", v)).transpose()?;
+    let by = variable("ISTHMUS_MAP_BY")
+        .map(|v| part("ISTHMUS_MAP_BY", v))
+        .transpose()?;
     let by = by.flatten();
     let to = match variable("ISTHMUS_BIND_TO") {
         Some(value) => part("ISTHMUS_BIND_TO", value)?,
@@ -86,7 +95,9 @@ fn machine() -> Vec<Processor> {
                 number,
                 core: siblings.and_then(|s| s.first().copied()).unwrap_or(number),
                 numa: memory.map_or(0, |(memory, _)| *memory),
-                socket: read("physical_package_id").and_then(|id| id.trim().parse().ok()).unwrap_or(0),
+                socket: read("physical_package_id")
+                    .and_then(|id| id.trim().parse().ok())
+                    .unwrap_or(0),
             }
         })
         .collect()

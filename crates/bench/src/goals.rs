@@ -98,7 +98,11 @@ fn judge_startup(samples: &Samples) -> Vec<Verdict> {
     let judge = |(key, values): (&Key, &BTreeMap<String, Vec<f64>>)| {
         let peers: Vec<&str> = values.keys().map(String::as_str).filter(|peer| *peer != OURS).collect();
         let r = values_ratio(values, &peers, false)?;
-        Some(at_most(&format!("startup: {} of {} ranks / the best peer's", key.test, key.ranks), r, 1.0))
+        Some(at_most(
+            &format!("startup: {} of {} ranks / the best peer's", key.test, key.ranks),
+            r,
+            1.0,
+        ))
     };
     lines.filter_map(judge).collect()
 }

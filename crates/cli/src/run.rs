@@ -305,12 +305,11 @@ fn binding(arguments: &Run) -> Result<Vec<(String, String)>, JobError> {
     let given = [
         ("ISTHMUS_BIND_TO", to),
         ("ISTHMUS_MAP_BY", by),
-        (
-            "ISTHMUS_REPORT_BINDINGS",
-            arguments.report_bindings.then_some("1"),
-        ),
+        ("ISTHMUS_REPORT_BINDINGS", arguments.report_bindings.then_some("1")),
     ];
-    let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    let given = given
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
     Ok(given.collect())
 }
 
@@ -334,7 +333,8 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
     };
     let files = !arguments.inputs.is_empty() || !arguments.outputs.is_empty() || arguments.results.is_some();
     let binding = arguments.ppn.is_some() || !binding(arguments)?.is_empty();
-    let for_program = binding || total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;
+    let for_program =
+        binding || total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;
     source.read(&job::Beside {
         program: program.as_ref(),
         total,

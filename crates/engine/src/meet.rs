@@ -46,7 +46,8 @@ impl Cut {
         let room = |lane| {
             let cell = meeting.cell_bytes(members, lane) as u64;
             match what {
-                What::Bcast => (meeting.round_bytes(members, lane) as u64).min(BROADCAST),
+                // Only long cells leave the memory between them free.
+                What::Bcast if lane == Lane::Long => (meeting.round_bytes(members, lane) as u64).min(BROADCAST),
                 What::Alltoall => cell / u64::from(members),
                 _ => cell,
             }
@@ -123,7 +124,14 @@ pub(crate) struct Sides {
 }
 
 impl Meet {
-    pub(crate) fn new(step: &Together, place: Place, members: Members, sides: Sides, cut: Cut, first: (u64, u64)) -> Self {
+    pub(crate) fn new(
+        step: &Together,
+        place: Place,
+        members: Members,
+        sides: Sides,
+        cut: Cut,
+        first: (u64, u64),
+    ) -> Self {
         let block = step.block * sides.unit;
         Self::under_way((step.what, step.root, block), place, members, sides, cut, first, false)
     }

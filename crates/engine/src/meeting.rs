@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups that share memory: their frames, and steps that they take together.
 
+use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
 use isthmus_transport::Peer;
-use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Disagreement, Meeting, Place};
 
 use crate::execution::Execution;
@@ -271,20 +271,25 @@ impl Engine {
             return false;
         };
         let requests = &mut self.state.requests;
-        self.state.meets.iter().any(|&index| match &mut requests.slot_mut(index).task {
-            Task::Meet(meet) => {
-                meeting.watch(meet.place());
-                meet.can_advance(meeting) || meet.waits_in_vain(meeting)
-            }
-            _ => false,
-        })
+        self.state
+            .meets
+            .iter()
+            .any(|&index| match &mut requests.slot_mut(index).task {
+                Task::Meet(meet) => {
+                    meeting.watch(meet.place());
+                    meet.can_advance(meeting) || meet.waits_in_vain(meeting)
+                }
+                _ => false,
+            })
     }
 }
 
 /// In words, as `me` sees it.
 fn disagreement(found: &Disagreement, me: u32, claim: Claim) -> EngineError {
     let told = |claim: &Claim| {
-        let name = What::ALL.get(usize::from(claim.what)).map_or("another operation", |what| what.name());
+        let name = What::ALL
+            .get(usize::from(claim.what))
+            .map_or("another operation", |what| what.name());
         match claim {
             Claim { block: 0, .. } => name.to_owned(),
             Claim { block, root, .. } => format!("{name} of {block} bytes (root {root})"),
@@ -292,11 +297,18 @@ fn disagreement(found: &Disagreement, me: u32, claim: Claim) -> EngineError {
     };
     let (what, lengths) = match found {
         Disagreement::Other { member, claim: theirs } => {
-            let what = format!("rank {me} is in {}, rank {member} was in {}", told(&claim), told(theirs));
+            let what = format!(
+                "rank {me} is in {}, rank {member} was in {}",
+                told(&claim),
+                told(theirs)
+            );
             (what, theirs.what == claim.what && theirs.root == claim.root)
         }
         Disagreement::GaveUp { member } => {
-            let what = format!("rank {me} is in {}, rank {member} has given up (its own error says why)", told(&claim));
+            let what = format!(
+                "rank {me} is in {}, rank {member} has given up (its own error says why)",
+                told(&claim)
+            );
             (what, false)
         }
     };

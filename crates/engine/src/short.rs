@@ -83,7 +83,11 @@ impl Short {
                 }
                 (Some(_), _) | (None, What::Bcast) => memory.slice(0, block).copy_from_slice(data.slice(0, block)),
                 (None, what) => {
-                    let from = if what == What::Alltoall { place.me as usize * block } else { 0 };
+                    let from = if what == What::Alltoall {
+                        place.me as usize * block
+                    } else {
+                        0
+                    };
                     let to = memory.slice((cell as usize * block) as isize, block);
                     to.copy_from_slice(data.slice(from as isize, block));
                 }
@@ -98,7 +102,9 @@ impl Short {
         let all_give = self.what == What::Alltoall;
         let all_take = matches!(self.what, What::Gather | What::Allgather | What::Alltoall);
         let unit = self.unit();
-        let give = self.give.map(|memory| Block::plain(memory, None, self.block * blocks(all_give)));
+        let give = self
+            .give
+            .map(|memory| Block::plain(memory, None, self.block * blocks(all_give)));
         let take = self
             .take
             .map(|memory| Block::plain(memory.reading(), Some(memory), self.block * blocks(all_take)));
@@ -129,7 +135,11 @@ impl Engine {
             members: channel.members.count(),
             me: channel.rank,
         };
-        let begun = self.state.begun.get_mut(frame as usize).filter(|begun| begun.is_good())?;
+        let begun = self
+            .state
+            .begun
+            .get_mut(frame as usize)
+            .filter(|begun| begun.is_good())?;
         let meeting = self.transports[self.meeting?].meeting()?;
         let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit());
         if cut.lane != Lane::Short {

@@ -46,7 +46,11 @@ pub fn binding(option: &str, value: &str) -> Result<Option<Part>, JobError> {
         return Ok(None);
     }
     // Open MPI's and MPICH's word for the order of slots.
-    let value = if none.is_none() && value == "slot" { "core" } else { value };
+    let value = if none.is_none() && value == "slot" {
+        "core"
+    } else {
+        value
+    };
     if let Some(part) = Part::named(value) {
         return Ok(Some(part));
     }
@@ -63,8 +67,10 @@ pub fn check_binding(to: Option<&str>, by: Option<&str>) -> Result<(), JobError>
     let bound = to.map(|to| binding("bind-to", to)).transpose()?;
     let mapped = by.map(|by| binding("map-by", by)).transpose()?;
     match (bound, mapped) {
-        (Some(None), Some(_)) => Err(JobError::new("processes are mapped (map-by) but bound to nothing (bind-to none)")
-            .hint("leave one of the two away: without binding the system moves processes as it likes")),
+        (Some(None), Some(_)) => Err(JobError::new(
+            "processes are mapped (map-by) but bound to nothing (bind-to none)",
+        )
+        .hint("leave one of the two away: without binding the system moves processes as it likes")),
         _ => Ok(()),
     }
 }

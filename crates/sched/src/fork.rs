@@ -128,10 +128,12 @@ fn bind() -> Result<(), String> {
         let mut set = CpuSet::new();
         let numbers = list.split(',').filter_map(|n| n.parse::<usize>().ok());
         numbers.filter(|&n| n < CpuSet::MAX_CPU).for_each(|n| set.set(n));
-        sched_setaffinity(None, &set).map_err(|error| format!("cannot bind the process to processors {list}: {error}"))?;
+        sched_setaffinity(None, &set)
+            .map_err(|error| format!("cannot bind the process to processors {list}: {error}"))?;
     }
     if std::env::var(REPORT).is_ok_and(|v| v == "1") {
-        let set = sched_getaffinity(None).map_err(|error| format!("cannot ask what the process is bound to: {error}"))?;
+        let set =
+            sched_getaffinity(None).map_err(|error| format!("cannot ask what the process is bound to: {error}"))?;
         let numbers = (0..CpuSet::MAX_CPU).filter(|&n| set.is_set(n)).map(|n| n.to_string());
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let index = std::env::var("ISTHMUS_INDEX").unwrap_or_default();

@@ -217,7 +217,9 @@ impl Meeting for ShmTransport {
         }
         for round in 0..SHORT_ROUNDS {
             for cell in 0..members as usize {
-                let word = self.segment.frame_memory(frame, cells.short_at(round, cell), CELL_HEADER);
+                let word = self
+                    .segment
+                    .frame_memory(frame, cells.short_at(round, cell), CELL_HEADER);
                 // SAFETY: as in `arrived`.
                 unsafe { &*word.wrapping_add(8).cast::<Arrived>() }.reset();
             }

@@ -79,8 +79,9 @@ pub(crate) trait Memory {
     fn control(&self) -> &Control;
     /// The word of the line at `at`.
     fn word(&self, at: usize) -> &AtomicU64;
-    /// Makes sure that there is memory behind the data up to `end`. Error: a number of the operating system.
-    fn back(&self, end: usize) -> Result<usize, i32>;
+    /// Makes sure that there is memory behind the data from `from`, up to where there is some, to `end`; tells up to where there is
+    /// some now. Error: a number of the operating system.
+    fn back(&self, from: usize, end: usize) -> Result<usize, i32>;
     /// Writes bytes 8.. of a record: the rest of the header, and the payload of `length` bytes by calling `fill`.
     ///
     /// # Safety
@@ -201,12 +202,18 @@ impl<M: Memory> Writer<M> {
     /// Zeroes words ahead of the writer, after a record was published: then the next one finds its lines ready.
     #[inline]
     pub(crate) fn prepare(&mut self) {
-        if self.clean < self.written + 2 * LINE as u64 && self.limit >= self.clean + AHEAD {
+        if self.clean < self.written + 2 * LINE as u64 && self.limit >= self.clean + AHEAD && self.has_memory_ahead() {
             for line in 0..AHEAD / LINE as u64 {
                 self.zero_word(self.clean + line * LINE as u64);
             }
             self.clean += AHEAD;
         }
+    }
+
+    /// Whether there is memory behind what [`Writer::prepare`] zeroes.
+    fn has_memory_ahead(&self) -> bool {
+        let end = self.at as u64 + (self.clean - self.written) + AHEAD;
+        self.backed == self.memory.capacity() || end <= self.backed as u64
     }
 
     /// Would a payload of that many bytes be taken now? If not, *wants* is set.
@@ -242,7 +249,7 @@ impl<M: Memory> Writer<M> {
     fn back(&mut self, end: usize) -> Result<(), PushError> {
         // The word after the record as well; doubling keeps the number of calls small.
         let wanted = (end + LINE).max(2 * self.backed).min(self.memory.capacity());
-        self.backed = self.memory.back(wanted).map_err(PushError::NoMemory)?;
+        self.backed = self.memory.back(self.backed, wanted).map_err(PushError::NoMemory)?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! ```text
 //!  offset                     content
 //!  0        header, 4096 bytes: magic, layout version, job, slots, bytes per ring | joined counter
-//!  4096     block of slot 0, 1024 bytes: bell | state, process id, probe, core | refusals
+//!  4096     block of slot 0, 1024 bytes: bell | state, process id, probe, core | refusals | rings in use
 //!  5120     block of slot 1 ...
 //!  (next multiple of 4096 after the blocks)
 //!           frame 0 (see `frames`), frame 1, ...
@@ -36,7 +36,7 @@ pub const MAX_PROCESSES: usize = 64 * WORDS;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const PAGE: usize = 4096;
 const BLOCK_BYTES: usize = 1024;
 
@@ -151,6 +151,8 @@ pub(crate) struct Block {
     pub(crate) core: AtomicU32,
     /// Bit s: slot s cannot copy out of this process's memory.
     pub(crate) refusals: [AtomicU64; WORDS],
+    /// Bit s: slot s has written into its ring to this process. There may be no memory behind others, and looking there would make some.
+    pub(crate) opened: [AtomicU64; WORDS],
 }
 
 const _: () = assert!(size_of::<Block>() <= BLOCK_BYTES && size_of::<FileHeader>() <= PAGE);
@@ -159,6 +161,16 @@ impl Block {
     /// Has `slot` found that it cannot copy out of this process's memory?
     pub(crate) fn bit_refused(&self, slot: usize) -> bool {
         self.refusals[slot / 64].load(Ordering::Relaxed) & (1 << (slot % 64)) != 0
+    }
+
+    /// `slot` has written into its ring to this process.
+    pub(crate) fn open(&self, slot: usize) {
+        self.opened[slot / 64].fetch_or(1 << (slot % 64), Ordering::AcqRel);
+    }
+
+    /// Has it?
+    pub(crate) fn is_open(&self, slot: usize) -> bool {
+        self.opened[slot / 64].load(Ordering::Acquire) & (1 << (slot % 64)) != 0
     }
 
     /// `slot` cannot copy out of this process's memory.
@@ -392,14 +404,17 @@ impl Memory for RingMemory {
         unsafe { &*self.data(at).cast::<AtomicU64>() }
     }
 
-    fn back(&self, end: usize) -> Result<usize, i32> {
+    fn back(&self, from: usize, end: usize) -> Result<usize, i32> {
         let end_in_file = (size_of::<Control>() + end).next_multiple_of(PAGE);
+        // Only what is new: a refused request takes back what is there but was never written.
+        let from_in_file = if from == 0 { 0 } else { size_of::<Control>() + from };
+        let (start, length) = (self.file_offset + from_in_file as u64, end_in_file - from_in_file);
         // SAFETY: the segment, which owns the descriptor, outlives its rings (rule 1).
         let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(self.file) };
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), self.file_offset, end_in_file as u64) {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), start, length as u64) {
             // Not a memory file system: then memory is not what can run out here.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-            Err(Errno::INTR) => return self.back(end),
+            Err(Errno::INTR) => return self.back(from, end),
             Err(e) => return Err(e.raw_os_error()),
         }
         Ok((end_in_file - size_of::<Control>()).min(self.capacity))

@@ -61,6 +61,8 @@ pub(crate) struct Link {
     reader: Reader<RingMemory>,
     /// Process id, once a copy from it has been tried successfully.
     pull_from: Option<u32>,
+    /// It knows that there is something in the ring to it.
+    opened: bool,
     /// No more frames from or to it.
     lost: bool,
     /// In `active`.
@@ -166,6 +168,10 @@ impl ShmTransport {
         if let Err(error) = link.writer.push(&header.encode(), length, fill) {
             return Err(self.refused(slot, length, error));
         }
+        if !link.opened {
+            link.opened = true;
+            self.segment.block(slot).open(self.slot);
+        }
         if self.segment.block(slot).bell.wants_ring(self.slot) {
             self.ring(slot);
         }
@@ -209,7 +215,9 @@ impl ShmTransport {
 
     /// Looks at slot `slot` from now on, until there is nothing left in its ring or, if it is a busy one, longer.
     fn activate(&mut self, slot: usize) {
-        if slot >= self.links.len() || self.links[slot].active {
+        // Who rings to tell of room, or to wake us, may never have written.
+        let own = self.segment.block(self.slot);
+        if slot >= self.links.len() || self.links[slot].active || !own.is_open(slot) {
             return;
         }
         self.links[slot].active = true;
@@ -551,6 +559,7 @@ impl Link {
             writer: Writer::new(segment.ring(other, own)),
             reader: Reader::new(segment.ring(own, other)),
             pull_from: None,
+            opened: false,
             lost: false,
             active: false,
             blocked: false,

@@ -93,7 +93,10 @@ pub struct TooFew {
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (part, parts, processes) = (self.part.name(), self.parts, self.processes);
-        write!(f, "{processes} processes cannot each be bound to a {part} of their own: {parts} may be used here")
+        write!(
+            f,
+            "{processes} processes cannot each be bound to a {part} of their own: {parts} may be used here"
+        )
     }
 }
 
@@ -105,7 +108,11 @@ impl std::error::Error for TooFew {}
 /// When two would have to share a hardware thread or a core.
 pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<Vec<u32>>, TooFew> {
     // Cores of their own: going by hardware threads would come to a core twice.
-    let by = if rule.to == Part::Core { rule.by.max(Part::Core) } else { rule.by };
+    let by = if rule.to == Part::Core {
+        rule.by.max(Part::Core)
+    } else {
+        rule.by
+    };
     let rule = Rule { by, ..rule };
     let available = parts(machine, rule.to).len();
     if rule.to <= Part::Core && processes > available {
@@ -125,7 +132,11 @@ pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<V
         for queue in &mut queues {
             if bound.len() < processes {
                 // Coarse parts are shared: they are given again and again, fine ones once.
-                let at = if rule.to <= Part::Core { turn } else { turn % queue.len() };
+                let at = if rule.to <= Part::Core {
+                    turn
+                } else {
+                    turn % queue.len()
+                };
                 bound.extend(queue.get(at).cloned());
             }
         }
@@ -238,10 +249,19 @@ mod tests {
         assert_eq!(bound(&m, 4, Core, Socket), "0,8 4,12 1,9 5,13");
         assert_eq!(bound(&m, 3, Hwthread, Core), "0 1 2");
         assert_eq!(bound(&m, 3, Hwthread, Hwthread), "0 1 2");
-        assert_eq!(bound(&m, 5, Socket, Core), "0-3,8-11 0-3,8-11 0-3,8-11 0-3,8-11 4-7,12-15");
+        assert_eq!(
+            bound(&m, 5, Socket, Core),
+            "0-3,8-11 0-3,8-11 0-3,8-11 0-3,8-11 4-7,12-15"
+        );
         assert_eq!(bound(&m, 3, Socket, Socket), "0-3,8-11 4-7,12-15 0-3,8-11");
-        assert_eq!(bound(&machine(2, 2, 2), 4, Numa, Numa), "0-1,8-9 2-3,10-11 4-5,12-13 6-7,14-15");
-        assert_eq!(bound(&machine(2, 2, 2), 4, Numa, Socket), "0-1,8-9 4-5,12-13 2-3,10-11 6-7,14-15");
+        assert_eq!(
+            bound(&machine(2, 2, 2), 4, Numa, Numa),
+            "0-1,8-9 2-3,10-11 4-5,12-13 6-7,14-15"
+        );
+        assert_eq!(
+            bound(&machine(2, 2, 2), 4, Numa, Socket),
+            "0-1,8-9 4-5,12-13 2-3,10-11 6-7,14-15"
+        );
         assert_eq!(bound(&m, 20, Socket, Core).split(' ').count(), 20);
     }
 
@@ -272,7 +292,10 @@ mod tests {
     fn lists_go_both_ways() {
         assert_eq!(parse_list("0-2,7\n"), Some(vec![0, 1, 2, 7]));
         assert_eq!(write_list(&[0, 1, 2, 7]), "0-2,7");
-        assert_eq!((parse_list("3-1"), parse_list("x"), parse_list("0-99999999")), (None, None, None));
+        assert_eq!(
+            (parse_list("3-1"), parse_list("x"), parse_list("0-99999999")),
+            (None, None, None)
+        );
         assert_eq!(parse_list(""), Some(vec![]));
     }
 }

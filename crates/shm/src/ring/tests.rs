@@ -58,7 +58,7 @@ impl Memory for Arc<Lines> {
     fn word(&self, at: usize) -> &AtomicU64 {
         &self.words[at / LINE]
     }
-    fn back(&self, _: usize) -> Result<usize, i32> {
+    fn back(&self, _: usize, _: usize) -> Result<usize, i32> {
         Ok(self.capacity())
     }
     unsafe fn write(&self, at: usize, header: &[u8; HEADER], length: usize, fill: impl FnOnce(&mut [u8])) {
