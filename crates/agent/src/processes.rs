@@ -106,7 +106,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) error: Sink,
     pub(crate) events: &'a mpsc::Sender<Event>,
     /// By index, what they are bound to.
-    pub(crate) processors: Option<&'a [Vec<u32>]>,
+    pub(crate) processors: Option<Vec<Vec<u32>>>,
 }
 
 /// Standard input on its way to those who get it.
@@ -147,7 +147,7 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
         ("ISTHMUS_TOKEN", hex(&token)),
         ("ISTHMUS_INDEX", index.to_string()),
     ];
-    if let Some(set) = with.processors.and_then(|sets| sets.get(index as usize)) {
+    if let Some(set) = with.processors.as_ref().and_then(|sets| sets.get(index as usize)) {
         let numbers: Vec<String> = set.iter().map(u32::to_string).collect();
         own.push((fork::PROCESSORS, numbers.join(",")));
     }

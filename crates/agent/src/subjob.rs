@@ -110,9 +110,8 @@ impl Subjob {
             subjob.start_launcher(start, &template, events)?;
             return Ok(subjob);
         }
-        let processors = processors::of(start)?;
         let with = Surroundings {
-            processors: processors.as_deref(),
+            processors: processors::of(start)?,
             template: &template,
             rendezvous: &subjob.directories.rendezvous(),
             output,
