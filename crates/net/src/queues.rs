@@ -48,6 +48,11 @@ impl Body {
     }
 }
 
+/// The queue of frames that name requests only: short, without an order, and others wait for them. They go first.
+pub(crate) const CONTROL: u8 = 0;
+/// The queue of all contexts that want no treatment of their own.
+pub(crate) const COMMON: u8 = 1;
+
 /// What is kept of a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
@@ -279,17 +284,17 @@ impl Queues {
         let (last, mut best) = (self.last, None);
         for (id, queue) in &mut self.all {
             let ready = !queue.is_empty() && (queue.tuning.rate.is_none() || queue.free_at <= now);
-            if !ready || !takes.takes(queue.tuning.class) {
+            if !ready || *id != CONTROL && !takes.takes(queue.tuning.class) {
                 continue;
             }
-            let class = if queue.passed_over >= PATIENCE {
+            let class = if *id == CONTROL || queue.passed_over >= PATIENCE {
                 Class::Latency
             } else {
                 queue.tuning.class
             };
             queue.passed_over += 1;
             // Frames before fragments; in turns.
-            let rank = (class, queue.frames.is_empty(), *id <= last, *id);
+            let rank = (class, *id != CONTROL, queue.frames.is_empty(), *id <= last, *id);
             if best.is_none_or(|b| rank < b) {
                 best = Some(rank);
             }
@@ -339,15 +344,18 @@ mod tests {
     #[test]
     fn short_frames_leave_together_and_long_ones_in_parts() {
         let mut queues = Queues::default();
-        (0..3).for_each(|_| queues.push_frame(0, vec![1; 100]));
-        queues.push_frame(0, vec![2; SEGMENT + 5]);
-        queues.push_frame(0, vec![3; 7]);
+        (0..3).for_each(|_| queues.push_frame(COMMON, vec![1; 100]));
+        queues.push_frame(COMMON, vec![2; SEGMENT + 5]);
+        queues.push_frame(COMMON, vec![3; 7]);
         assert_eq!(queues.waiting(), 312 + SEGMENT);
         let first = sizes(&mut queues, 1);
-        assert_eq!(first, [(ordered(0, 0), 300)]);
+        assert_eq!(first, [(ordered(COMMON, 0), 300)]);
         assert_eq!(
             sizes(&mut queues, 9),
-            [(ordered(0, 300), SEGMENT), (ordered(0, 300 + SEGMENT as u64), 12)]
+            [
+                (ordered(COMMON, 300), SEGMENT),
+                (ordered(COMMON, 300 + SEGMENT as u64), 12)
+            ]
         );
         assert!(queues.is_empty() && queues.waiting() == 0);
     }
@@ -355,11 +363,12 @@ mod tests {
     #[test]
     fn the_better_class_goes_first_and_nobody_waits_for_ever() {
         let mut queues = Queues::default();
-        queues.tune(1, tuned(Class::Latency, None));
-        queues.tune(2, tuned(Class::Bulk, None));
-        (0..40).for_each(|_| queues.push_frame(2, vec![0; SHORT + 1]));
-        (0..40).for_each(|_| queues.push_frame(0, vec![0; SHORT + 1]));
-        queues.push_frame(1, vec![0; 10]);
+        queues.tune(2, tuned(Class::Latency, None));
+        queues.tune(3, tuned(Class::Bulk, None));
+        (0..40).for_each(|_| queues.push_frame(3, vec![0; SHORT + 1]));
+        (0..40).for_each(|_| queues.push_frame(COMMON, vec![0; SHORT + 1]));
+        queues.push_frame(2, vec![0; 10]);
+        queues.push_frame(CONTROL, vec![0; 32]);
         let order: Vec<u8> = sizes(&mut queues, 40)
             .iter()
             .filter_map(|(p, _)| match p {
@@ -367,8 +376,8 @@ mod tests {
                 Place::Fragment { .. } => None,
             })
             .collect();
-        assert_eq!(order[0], 1);
-        assert_eq!(order[1..].iter().filter(|q| **q == 2).count(), 2);
+        assert_eq!(order[..2], [CONTROL, 2]);
+        assert_eq!(order[2..].iter().filter(|q| **q == 3).count(), 2);
     }
 
     #[test]
@@ -400,9 +409,9 @@ mod tests {
             length: length as u64,
             sent_token: 77,
         };
-        let id = queues.push_long(0, long);
-        queues.push_frame(0, vec![1; 10]);
-        assert_eq!(sizes(&mut queues, 1), [(ordered(0, 0), 10)]);
+        let id = queues.push_long(COMMON, long);
+        queues.push_frame(COMMON, vec![1; 10]);
+        assert_eq!(sizes(&mut queues, 1), [(ordered(COMMON, 0), 10)]);
         let (place, held) = queues.take(Takes::AllButLatency, Duration::ZERO).unwrap();
         assert_eq!((place, held.long), (Place::Fragment { token: 8, offset: 0 }, Some(id)));
         assert_eq!(held.body.slice(SEGMENT - 1), [7]);

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle, Prober};
 use crate::outbox;
 use crate::places::Places;
-use crate::queues::Long;
+use crate::queues::{COMMON, CONTROL, Long};
 
 /// Longest payload of a frame, and the eager limit: a rendezvous costs a round trip of tens of milliseconds, in which
 /// a good line carries about a megabyte.
@@ -56,7 +56,7 @@ impl WideTransport {
             flows: FxHashMap::default(),
             lost: FxHashMap::default(),
             queues: FxHashMap::default(),
-            last_queue: 0,
+            last_queue: COMMON,
             announced: FxHashMap::default(),
             spare: VecDeque::new(),
             closing: false,
@@ -81,12 +81,13 @@ impl WideTransport {
     /// The queue of a frame. Frames that name requests only have no order and no context, but for the one that must find its
     /// message there.
     fn queue(&mut self, header: &Header) -> u8 {
-        let ordered = matches!(header.kind, Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Cancel);
-        if self.queues.is_empty() || !ordered {
-            return 0;
+        match header.kind {
+            Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Cancel => {}
+            Kind::Data => return COMMON,
+            Kind::Cts | Kind::Ack | Kind::Pulled | Kind::CancelReply | Kind::Credit | Kind::Probe => return CONTROL,
         }
-        let queue = self.queues.get(&header.context).copied().unwrap_or(0);
-        if header.kind == Kind::Rts && queue != 0 {
+        let queue = self.queues.get(&header.context).copied().unwrap_or(COMMON);
+        if header.kind == Kind::Rts && queue != COMMON {
             self.announced.insert(header.token, queue);
         }
         queue
@@ -174,7 +175,7 @@ impl Transport for WideTransport {
         sent_token: u64,
     ) -> Result<(), SendError> {
         self.check(peer)?;
-        let queue = self.announced.remove(&sent_token).unwrap_or(0);
+        let queue = self.announced.remove(&sent_token).unwrap_or(COMMON);
         let long = Long {
             token,
             memory,

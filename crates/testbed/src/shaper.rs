@@ -82,6 +82,11 @@ impl Shaper {
         Verdict::Due(self.last_due)
     }
 
+    /// Nanoseconds from one end to the other.
+    pub(crate) fn delay(&self) -> u64 {
+        self.delay
+    }
+
     /// Nanoseconds that `bytes` occupy the line.
     pub(crate) fn line_time(&self, bytes: u64) -> u64 {
         self.bits_per_second
