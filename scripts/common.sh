@@ -64,6 +64,8 @@ want_for_tests() {
     wanted cmake cmake
     wanted make make
     wanted pkg-config pkg-config
+    wanted openssl openssl
+    wanted curl curl
     # A minimal system has a perl without the modules that the tests use.
     perl -MTime::HiRes -e 1 2>/dev/null || missing="$missing perl"
     want_rust_checks

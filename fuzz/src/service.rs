@@ -70,6 +70,7 @@ pub(crate) fn service_bodies() -> Vec<Vec<u8>> {
         Ask::List(file(Root::Site)),
         Ask::Sum(file(Root::Job)),
         Ask::Read(file(Root::Site), 4),
+        Ask::Remove(file(Root::Site)),
         Ask::Cache(CacheVerb::Limit(1 << 30)),
         Ask::Libraries(vec!["libx.so.1".to_owned()]),
         Ask::Meter(vec![0; 50]),

@@ -126,4 +126,5 @@ grep -q '"files": \[\]' cleared.json || fail "the cache of c1 is not empty: $(ca
 for size in $(sed -n 's/^ *"size": \([0-9]*\),*$/\1/p' cleared.json); do
     [ "$size" -le 1048576 ] || fail "the cache of b1 is above its limit: $(cat cleared.json)"
 done
+grep "; sent" first.err
 echo "inputs arrive over cut links, outputs come back, caches are bounded"

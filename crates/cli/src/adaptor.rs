@@ -24,13 +24,16 @@ enum Verb {
         /// Directory of adaptors [default: isthmus/adaptors in the user's cache]
         #[arg(long, value_name = "DIRECTORY")]
         directory: Option<PathBuf>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
 /// `isthmus adaptor`.
 pub(crate) fn adaptor(arguments: &Adaptor) -> ExitCode {
-    let Verb::Build { mpicc, directory } = &arguments.verb;
-    match built(mpicc, directory.clone()) {
+    let Verb::Build { mpicc, directory, json } = &arguments.verb;
+    match built(mpicc, directory.clone(), *json) {
         Ok(text) => {
             crate::print(&text);
             ExitCode::SUCCESS
@@ -39,7 +42,7 @@ pub(crate) fn adaptor(arguments: &Adaptor) -> ExitCode {
     }
 }
 
-fn built(mpicc: &str, directory: Option<PathBuf>) -> Result<String, JobError> {
+fn built(mpicc: &str, directory: Option<PathBuf>, as_json: bool) -> Result<String, JobError> {
     let directory = directory.or_else(cache).ok_or_else(|| {
         JobError::new("there is no directory for adaptors").hint("set HOME or XDG_CACHE_HOME, or give --directory")
     })?;
@@ -48,6 +51,11 @@ fn built(mpicc: &str, directory: Option<PathBuf>) -> Result<String, JobError> {
     let failed = |error: isthmus_vendor::VendorError| JobError::new(error.to_string());
     let adaptor = build(mpicc, &directory).map_err(failed)?;
     let vendor = Vendor::open(&adaptor.path).and_then(|v| v.version()).map_err(failed)?;
+    if as_json {
+        let now = matches!(adaptor.built, Built::Now);
+        let value = serde_json::json!({ "adaptor": adaptor.path.display().to_string(), "compiled": now, "mpi": vendor.to_string() });
+        return Ok(format!("{value:#}"));
+    }
     let how = match adaptor.built {
         Built::Now => "compiled",
         Built::Before => "there already",

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus info`: what this Isthmus is and can do.
 
+use crate::reach::print_json;
 use clap::Args;
 use isthmus_abi::{FUNCTIONS, Function, SETTINGS};
 use isthmus_sched::Verified;
 use isthmus_wire::grid::Scheduler;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -17,10 +19,17 @@ pub(crate) struct Info {
     /// List the settings (environment variables)
     #[arg(long)]
     settings: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// `isthmus info`.
 pub(crate) fn info(arguments: &Info) -> ExitCode {
+    if arguments.json {
+        print_json(&as_json(arguments));
+        return ExitCode::SUCCESS;
+    }
     if arguments.functions {
         functions();
     }
@@ -31,6 +40,45 @@ pub(crate) fn info(arguments: &Info) -> ExitCode {
         summary();
     }
     ExitCode::SUCCESS
+}
+
+fn as_json(arguments: &Info) -> Value {
+    let mut all = json!({});
+    if arguments.functions {
+        let list = FUNCTIONS.iter().map(
+            |f| json!({ "name": f.name, "chapter": f.chapter, "since": f.since, "implemented": f.implemented, "state": state(f) }),
+        );
+        all["functions"] = list.collect();
+    }
+    if arguments.settings {
+        let list = SETTINGS.iter().filter(|s| s.scope != "internal").map(|s| {
+            json!({ "name": s.name, "unit": s.unit, "scope": s.scope, "default": s.default, "help": s.help, "reason": s.reason })
+        });
+        all["settings"] = list.collect();
+    }
+    if !arguments.functions && !arguments.settings {
+        let implemented = FUNCTIONS.iter().filter(|f| f.implemented).count();
+        let live = |s: &Scheduler| matches!(isthmus_sched::adaptor(*s).verified(), Verified::Live);
+        let schedulers = Scheduler::ALL
+            .iter()
+            .map(|s| json!({ "name": s.keyword(), "verified": live(s) }));
+        all = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "system": std::env::consts::OS,
+            "architecture": std::env::consts::ARCH,
+            "functions": { "all": FUNCTIONS.len(), "implemented": implemented },
+            "library": mpi_library(),
+            "schedulers": schedulers.collect::<Vec<_>>(),
+            "adaptors": known_adaptors(),
+        });
+    }
+    all
+}
+
+/// Where the MPI library is.
+fn mpi_library() -> Option<String> {
+    let binary = std::env::current_exe().ok()?;
+    crate::run::library(&binary).map(|l| l.display().to_string())
 }
 
 fn summary() {
@@ -44,29 +92,25 @@ fn summary() {
         "MPI functions: {} in the ABI, {implemented} implemented",
         FUNCTIONS.len()
     ));
-    let library = std::env::current_exe()
-        .ok()
-        .and_then(|binary| crate::run::library(&binary));
-    let library = library.map_or_else(|| "not found".to_owned(), |l| l.display().to_string());
+    let library = mpi_library().unwrap_or_else(|| "not found".to_owned());
     crate::print(&format!("MPI library: {library}"));
     crate::print(&format!("schedulers: {}", schedulers()));
     crate::print(&format!("adaptors to other MPIs: {}", adaptors()));
 }
 
 /// The MPIs of this machine that subjobs can run on top of without a compiler at hand.
-fn adaptors() -> String {
+fn known_adaptors() -> Vec<String> {
     let known = crate::adaptor::cache().map(|directory| isthmus_vendor::known(&directory));
-    let names: Vec<String> = known
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(path, mpicc)| {
-            if mpicc.is_empty() {
-                path.display().to_string()
-            } else {
-                mpicc
-            }
-        })
-        .collect();
+    let name = |(path, mpicc): (std::path::PathBuf, String)| match mpicc.is_empty() {
+        true => path.display().to_string(),
+        false => mpicc,
+    };
+    known.unwrap_or_default().into_iter().map(name).collect()
+}
+
+/// The same in one line.
+fn adaptors() -> String {
+    let names = known_adaptors();
     if names.is_empty() {
         return "none yet; made when a subjob asks for one, or by isthmus adaptor build".to_owned();
     }

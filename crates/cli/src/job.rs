@@ -5,6 +5,7 @@ use crate::diagnostic;
 use clap::{Args, Subcommand};
 use isthmus_job::attributes::{ATTRIBUTES, Fate};
 use isthmus_job::form::{Described, Form, Input};
+use isthmus_job::transfer::Place;
 use isthmus_job::{Contact, Job, JobError, JobErrors, Program, Subjob, rsl, sites};
 use std::io::Read;
 use std::path::Path;
@@ -24,7 +25,11 @@ pub(crate) struct JobCommand {
 enum Verb {
     Convert(Convert),
     /// List what can be asked for in RSL, and what becomes of it
-    Attributes,
+    Attributes {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Write a description of a job in another form
@@ -153,7 +158,14 @@ fn definition(text: &str) -> Result<(String, String), JobError> {
 /// `isthmus job`.
 pub(crate) fn job(command: &JobCommand) -> ExitCode {
     match &command.verb {
-        Verb::Attributes => {
+        Verb::Attributes { json: true } => {
+            let all = ATTRIBUTES
+                .iter()
+                .map(|a| serde_json::json!({ "name": a.name, "fate": fate(a).0, "how": fate(a).1 }));
+            crate::reach::print_json(&serde_json::json!(all.collect::<Vec<_>>()));
+            ExitCode::SUCCESS
+        }
+        Verb::Attributes { json: false } => {
             crate::print(&attributes());
             ExitCode::SUCCESS
         }
@@ -207,15 +219,20 @@ pub(crate) fn absolute(job: Job, directory: &Path) -> Result<Job, JobError> {
     Ok(Job::new(subjobs)?.with_links(links))
 }
 
-/// Refuses what can be described and cannot be run yet, and tells what is kept without effect.
+/// Refuses what can be described and cannot be run, and tells what is kept without effect.
 pub(crate) fn runnable(job: &Job) -> Result<(), JobErrors> {
     let mut errors = JobErrors::default();
     for subjob in job.subjobs() {
         let programs = subjob.program.any.iter().chain(subjob.program.by_architecture.values());
         for url in programs.filter(|p| p.contains("://")) {
-            let error = JobError::new(format!("site '{}': program '{url}' cannot be fetched yet", subjob.site));
-            errors.push(error.hint("get the file and name it file:///PATH, or by its path at the site"));
+            if let Err(error) = Place::parse(url) {
+                let problem = format!("site '{}': program '{url}': {}", subjob.site, error.problem);
+                errors.push(JobError { problem, ..error });
+            }
         }
+    }
+    if let Err(problems) = job.clone().with_staging() {
+        errors.extend(problems);
     }
     errors.or(Some(()))?;
     for (site, request, why) in job.unheeded() {
@@ -310,28 +327,36 @@ fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// What becomes of an attribute: one word, and more of it.
+fn fate(attribute: &isthmus_job::attributes::Attribute) -> (&'static str, &'static str) {
+    match attribute.fate {
+        Fate::Understood(field) => ("understood", field),
+        Fate::Scheduled(field) => ("scheduled", field),
+        Fate::Obeyed(what) => ("obeyed", what),
+        Fate::Kept(why) => ("kept", why),
+        Fate::Refused(hint) => ("refused", hint),
+    }
+}
+
 fn attributes() -> String {
     let mut text = String::new();
     for (title, wanted) in [
-        ("understood: they become a part of the subjob", 0),
+        ("understood: they become a part of the subjob", "understood"),
         (
             "for the scheduler that the contact names, as HOST/jobmanager-slurm does; kept without one",
-            1,
+            "scheduled",
         ),
-        ("for the launcher", 2),
-        ("kept and passed on, without effect except where it says nothing", 3),
-        ("refused", 4),
+        ("for the launcher", "obeyed"),
+        (
+            "kept and passed on, without effect except where it says nothing",
+            "kept",
+        ),
+        ("refused", "refused"),
     ] {
         text.push_str(&format!("{title}\n"));
         for attribute in ATTRIBUTES {
-            let (number, what) = match attribute.fate {
-                Fate::Understood(field) => (0, field),
-                Fate::Scheduled(field) => (1, field),
-                Fate::Obeyed(what) => (2, what),
-                Fate::Kept(why) => (3, why),
-                Fate::Refused(hint) => (4, hint),
-            };
-            if number == wanted {
+            let (fate, what) = fate(attribute);
+            if fate == wanted {
                 text.push_str(format!("  {:<24}{what}", attribute.name).trim_end());
                 text.push('\n');
             }

@@ -6,6 +6,7 @@ use isthmus_job::cache::Dated;
 use isthmus_job::quantity::{show_rate, show_time};
 use isthmus_job::{Job, JobError, links};
 use isthmus_launch::{LinkOptions, LinkReport};
+use serde_json::json;
 use std::process::ExitCode;
 
 /// Seconds for which a measurement counts.
@@ -19,6 +20,9 @@ pub(crate) struct Links {
     /// Forget the links of this site (as listed, or the part before @); without a site, all of them
     #[arg(long, value_name = "SITE", num_args = 0..=1)]
     forget: Option<Option<String>>,
+    /// As JSON
+    #[arg(long, conflicts_with = "forget")]
+    json: bool,
 }
 
 /// `isthmus links`.
@@ -55,6 +59,18 @@ fn show(arguments: &Links, options: &LinkOptions) -> Result<String, JobError> {
         return Ok(format!("forgot {count} links of {site}"));
     }
     let now = isthmus_launch::now();
+    if arguments.json {
+        let value = |known: Option<Dated>| {
+            known.map(|Dated { value, at }| {
+                let age = now.saturating_sub(at);
+                json!({ "value": value, "age_s": age, "expired": age >= options.expiry })
+            })
+        };
+        let all = cache.links().map(
+            |(a, b, known)| json!({ "between": [a, b], "latency_ns": value(known.latency), "rate_byte_s": value(known.rate) }),
+        );
+        return Ok(format!("{:#}", json!(all.collect::<Vec<_>>())));
+    }
     let rows: Vec<[String; 4]> = cache
         .links()
         .map(|(a, b, known)| {

@@ -115,7 +115,7 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), JobError> {
     })
 }
 
-/// Prints JSON.
+/// Prints JSON: what `--json` of a command prints is one value, a list where there may be several; events alone come as one object a line.
 pub(crate) fn print_json(value: &serde_json::Value) {
     crate::print(&format!("{value:#}"));
 }

@@ -294,6 +294,7 @@ fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, J
             .map(|o| Pattern::parse(o))
             .collect::<Result<_, _>>()?,
         results: arguments.results.clone(),
+        ..Transfers::default()
     };
     Ok(template)
 }
@@ -356,6 +357,10 @@ fn variable(text: &str) -> Result<(String, String), JobError> {
 }
 
 fn launch(job: Job, launch: &Launch) -> ExitCode {
+    let job = match job.with_staging() {
+        Ok(job) => job,
+        Err(errors) => return refuse(&errors),
+    };
     crate::login::outlived(&job);
     let prepared =
         options(launch).and_then(|options| Ok((options, crate::links::pinned(job, launch.links.as_deref())?)));

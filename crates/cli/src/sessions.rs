@@ -23,7 +23,7 @@ pub(crate) struct Ps {
     /// A line for each subjob
     #[arg(short, long)]
     long: bool,
-    /// As JSON, one object a line
+    /// As JSON
     #[arg(long)]
     json: bool,
 }
@@ -84,7 +84,8 @@ pub(crate) struct EditCommand {
 pub(crate) fn ps(arguments: &Ps) -> ExitCode {
     let rows: Vec<Row> = Entry::all().into_iter().map(Row::of).collect();
     if arguments.json {
-        rows.iter().for_each(|row| crate::print(&row.json()));
+        let all: Vec<_> = rows.iter().map(Row::json).collect();
+        crate::reach::print_json(&json!(all));
         return ExitCode::SUCCESS;
     }
     if rows.is_empty() {
@@ -145,7 +146,7 @@ impl Row {
         }
     }
 
-    fn json(&self) -> String {
+    fn json(&self) -> serde_json::Value {
         let subjobs = self
             .subjobs
             .iter()
@@ -163,7 +164,6 @@ impl Row {
             "command": self.entry.words(),
             "subjobs": subjobs,
         })
-        .to_string()
     }
 }
 

@@ -159,6 +159,7 @@ impl<W: Write> Service<W> {
             Ask::Link(placed) => done(self.link(&placed)),
             Ask::MakeDirectory(file) => done(self.make_directory(&file)),
             Ask::List(file) => self.list(&file).unwrap_or_else(failed),
+            Ask::Remove(file) => done(remove(&file)),
             Ask::Sum(file) => self.sum(&file).unwrap_or_else(failed),
             Ask::Read(file, piece) => self.read(file, piece).unwrap_or_else(failed),
             Ask::Deliver(placed) => done(self.deliver(&placed)),
@@ -378,6 +379,20 @@ fn at_site(path: &str) -> Result<PathBuf, String> {
         path if path.starts_with('/') => PathBuf::from(path),
         path => home().join(path),
     })
+}
+
+/// Files only, and nothing of the directory of the job, which goes as a whole.
+fn remove(file: &File) -> Result<(), String> {
+    let path = at_site(&file.path)?;
+    match file.root {
+        Root::Job => Err("files of the job go with its directory".to_owned()),
+        Root::Site => match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(format!("cannot remove '{}': {error}", path.display()))
+            }
+            _ => Ok(()),
+        },
+    }
 }
 
 /// Notes that this binary is used, and removes those of other versions that are not.

@@ -344,6 +344,7 @@ impl<'a> Document<'a> {
                 .parsed(table, "outputs", errors, Pattern::parse)
                 .unwrap_or(above.outputs),
             results: errors.take(self.text(table, "results")).flatten().or(above.results),
+            ..Transfers::default()
         }
     }
 

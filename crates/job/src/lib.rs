@@ -37,6 +37,7 @@ pub mod numbering;
 pub mod quantity;
 pub mod rsl;
 pub mod sites;
+mod staging;
 pub mod terms;
 pub mod transfer;
 

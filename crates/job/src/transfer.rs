@@ -25,6 +25,32 @@ pub struct Transfers {
     pub outputs: Vec<Pattern>,
     /// Where that goes at home.
     pub results: Option<String>,
+    /// What gets a place of its own at the site before it begins.
+    pub given: Vec<Given>,
+    /// What is fetched from there to a place of its own here.
+    pub taken: Vec<Taken>,
+    /// Files of the site that are removed after that: paths, relative ones below the home directory.
+    pub removed: Vec<String>,
+}
+
+/// A file that gets a place at the site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Where it is.
+    pub source: Place,
+    /// Its path there; a relative one is below the home directory.
+    pub path: String,
+}
+
+/// A file that comes back to a place here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its path: in the directory of the subjob, or at the site.
+    pub path: String,
+    /// Which of them.
+    pub at_site: bool,
+    /// Where it goes.
+    pub target: String,
 }
 
 /// A file or directory that a subjob needs.
@@ -56,7 +82,13 @@ pub struct Pattern(String);
 impl Transfers {
     /// Whether there are any.
     pub fn is_empty(&self) -> bool {
-        self.inputs.is_empty() && self.outputs.is_empty()
+        let own = self.inputs.is_empty() && self.outputs.is_empty();
+        own && self.given.is_empty() && self.taken.is_empty() && self.removed.is_empty()
+    }
+
+    /// Whether something is fetched after the end.
+    pub fn gives_back(&self) -> bool {
+        !self.outputs.is_empty() || !self.taken.is_empty()
     }
 }
 

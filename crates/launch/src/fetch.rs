@@ -19,6 +19,7 @@ use isthmus_wire::service::{Answer, Ask, EntryKind, File, Root};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::PoisonError;
 use tokio::process::Command;
 
 /// Where a file is at home, after it has been brought there.
@@ -32,7 +33,35 @@ pub(crate) async fn to_home(
     if let Place::Home(path) = place {
         return Ok(home.join(path));
     }
+    let key = place.to_string();
+    let cell = access
+        .fetched
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .entry(key)
+        .or_default()
+        .clone();
+    let fetched = cell.get_or_try_init(|| once(access, catalogue, place, tell)).await?;
+    Ok(fetched.clone())
+}
+
+/// What was fetched is executable by its user.
+pub(crate) fn make_executable(file: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt;
+    let cannot = |e: std::io::Error| Failure::new(format!("cannot make '{}' executable: {e}", file.display()), "");
+    let mode = std::fs::metadata(file).map_err(cannot)?.permissions().mode();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode | 0o100)).map_err(cannot)
+}
+
+/// Several subjobs, and jobs, may want the same: one fetches it, the others wait.
+async fn once(
+    access: &Access,
+    catalogue: &Catalogue,
+    place: &Place,
+    tell: &(dyn Fn(String) + Sync),
+) -> Result<PathBuf, Failure> {
     let directory = directory(place)?;
+    let _alone = alone(directory.join(".lock")).await?;
     let name = Some(place.name())
         .filter(|n| !matches!(*n, "" | "." | ".."))
         .unwrap_or("file");
@@ -46,6 +75,25 @@ pub(crate) async fn to_home(
     };
     fetched.map_err(|f| Failure::new(format!("'{place}' cannot be fetched: {}", f.problem), f.hint))?;
     Ok(target)
+}
+
+/// Waits until no other job fetches into this directory.
+async fn alone(lock: PathBuf) -> Result<std::fs::File, Failure> {
+    let locked = tokio::task::spawn_blocking(move || {
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(lock)?;
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+        Ok::<_, std::io::Error>(file)
+    });
+    let failed = |e: std::io::Error| Failure::new(format!("cannot lock what is fetched: {e}"), "");
+    locked
+        .await
+        .map_err(std::io::Error::other)
+        .and_then(|locked| locked)
+        .map_err(failed)
 }
 
 fn directory(place: &Place) -> Result<PathBuf, Failure> {
@@ -147,10 +195,12 @@ async fn run(mut command: Command, name: &str, hint: &str) -> Result<(), Failure
         return Ok(());
     }
     let words = String::from_utf8_lossy(&done.stderr);
-    Err(Failure::new(
-        format!("{name} says: {}", words.trim().lines().last().unwrap_or("nothing")),
-        hint,
-    ))
+    // curl explains at length what it has said in one line before.
+    let own = words
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let said = own.or_else(|| words.trim().lines().last()).unwrap_or("nothing");
+    Err(Failure::new(format!("{name} says: {said}"), "try the same by hand"))
 }
 
 /// What is known of a site by the name that the user gave it.

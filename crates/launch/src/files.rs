@@ -10,7 +10,7 @@ use crate::site::Shared;
 use crate::staging::{self, Staged};
 use crate::transfer::Line;
 use crate::workspace::{Attended, Terms, Workspace};
-use isthmus_job::transfer::{Input, Transfers};
+use isthmus_job::transfer::{Given, Input, Transfers};
 use isthmus_job::{Contact, Subjob};
 use isthmus_stage::local;
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Placed, Root};
@@ -28,6 +28,12 @@ const RESULTS: &str = "isthmus-results";
 enum Item {
     Directory(String),
     File {
+        file: Staged,
+        path: String,
+        executable: bool,
+    },
+    /// A file that gets its place in the file system of the site.
+    Given {
         file: Staged,
         path: String,
         executable: bool,
@@ -67,12 +73,15 @@ impl Filling<'_> {
         for input in &subjob.files.inputs {
             self.collect(input, &mut items, tell).await?;
         }
+        for given in &subjob.files.given {
+            items.push(self.collect_given(given, tell).await?);
+        }
         let access = &self.shared.access;
         let mut line = Line::open(access, &subjob.contact, &subjob.setup).await?;
         let total: u64 = items.iter().map(Item::size).sum();
         let mut before = 0;
         for item in &items {
-            if let Item::File { file, .. } = item {
+            if let Item::File { file, .. } | Item::Given { file, .. } = item {
                 let shown = |done: u64, _| tell(progress(before + done, total));
                 line.put(&file.path, &file.name, &file.manifest, &shown).await?;
                 before += file.size;
@@ -83,7 +92,7 @@ impl Filling<'_> {
             format!("{total} bytes of inputs staged; sent {sent} bytes over {connections} connections")
         });
         let options = &self.shared.options;
-        let wanted = !subjob.files.outputs.is_empty();
+        let wanted = subjob.files.gives_back();
         let terms = Terms {
             lease: if wanted { options.lease } else { Duration::ZERO },
             silence: options.silence,
@@ -104,6 +113,24 @@ impl Filling<'_> {
             attended: Attended::begin(Arc::clone(access), place, workspace.clone(), service),
         });
         Ok((workspace.files, cuts))
+    }
+
+    async fn collect_given(&self, given: &Given, tell: &(dyn Fn(String) + Sync)) -> Result<Item, Failure> {
+        let (access, options) = (&self.shared.access, &self.shared.options);
+        let here = fetch::to_home(access, &options.catalogue, &options.directory, &given.source, tell).await?;
+        if !here.is_file() {
+            let problem = format!("input '{}' is no file: '{}'", given.source, here.display());
+            return Err(Failure::new(
+                problem,
+                "directories have to be in the directory of the subjob",
+            ));
+        }
+        let executable = rustix::fs::access(&here, rustix::fs::Access::EXEC_OK).is_ok();
+        Ok(Item::Given {
+            file: staging::prepare(here).await?,
+            path: given.path.clone(),
+            executable,
+        })
     }
 
     /// What an input consists of; one that is not at home is brought here first.
@@ -161,21 +188,26 @@ impl Item {
     fn size(&self) -> u64 {
         match self {
             Self::Directory(_) => 0,
-            Self::File { file, .. } => file.size,
+            Self::File { file, .. } | Self::Given { file, .. } => file.size,
         }
     }
 
     fn placing(self) -> Ask {
         match self {
             Self::Directory(path) => Ask::MakeDirectory(File { root: Root::Job, path }),
-            Self::File { file, path, executable } => Ask::Link(Placed {
-                hash: file.hash,
-                name: file.name,
-                size: file.size,
-                path,
-                executable,
-            }),
+            Self::File { file, path, executable } => Ask::Link(placed(file, path, executable)),
+            Self::Given { file, path, executable } => Ask::Deliver(placed(file, path, executable)),
         }
+    }
+}
+
+fn placed(file: Staged, path: String, executable: bool) -> Placed {
+    Placed {
+        hash: file.hash,
+        name: file.name,
+        size: file.size,
+        path,
+        executable,
     }
 }
 
@@ -221,7 +253,7 @@ impl Kept {
         let hope = if silent { LAST_TRY } else { away };
         let place = (&self.contact, self.setup.as_slice());
         let mut line = Line::within(&shared.access, place, service, self.workspace.clone(), hope);
-        if replaced || self.transfers.outputs.is_empty() {
+        if replaced || !(self.transfers.gives_back() || !self.transfers.removed.is_empty()) {
             if let Ok(service) = line.into_service() {
                 if silent {
                     service.abandon()
@@ -276,6 +308,14 @@ trait Outputs {
         site: &str,
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<(), Failure>;
+
+    /// Files with places of their own.
+    async fn fetch_taken(
+        &self,
+        line: &mut Line<'_>,
+        home: &Path,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<(), Failure>;
 }
 
 impl Outputs for Transfers {
@@ -286,6 +326,11 @@ impl Outputs for Transfers {
         site: &str,
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<(), Failure> {
+        self.fetch_taken(line, home, tell).await?;
+        for path in &self.removed {
+            let (root, path) = (Root::Site, path.clone());
+            line.perform(&Ask::Remove(File { root, path })).await?;
+        }
         if self.outputs.is_empty() {
             return Ok(());
         }
@@ -320,6 +365,28 @@ impl Outputs for Transfers {
             let shown = |done: u64, _| tell(progress(before + done, total));
             line.get(&file, &here, entry.executable, &shown).await?;
             before += entry.size;
+        }
+        Ok(())
+    }
+
+    async fn fetch_taken(
+        &self,
+        line: &mut Line<'_>,
+        home: &Path,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<(), Failure> {
+        for taken in &self.taken {
+            let file = File {
+                root: if taken.at_site { Root::Site } else { Root::Job },
+                path: taken.path.clone(),
+            };
+            let here = home.join(&taken.target);
+            if let Some(parent) = here.parent() {
+                std::fs::create_dir_all(parent)
+                    .map_err(|e| Failure::new(format!("cannot create '{}': {e}", parent.display()), ""))?;
+            }
+            line.get(&file, &here, false, &|done, total| tell(progress(done, total)))
+                .await?;
         }
         Ok(())
     }

@@ -32,6 +32,8 @@ pub struct Access {
     pub(crate) away: Duration,
     pub(crate) sharing: Sharing,
     hashed: OnceCell<(Hash, u64)>,
+    /// What has been fetched, by where it is.
+    pub(crate) fetched: Mutex<BTreeMap<String, Arc<OnceCell<PathBuf>>>>,
 }
 
 impl Access {
@@ -45,6 +47,7 @@ impl Access {
             away: Duration::from_secs(60),
             sharing: Sharing::default(),
             hashed: OnceCell::new(),
+            fetched: Mutex::default(),
         }
     }
 

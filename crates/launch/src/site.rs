@@ -4,12 +4,14 @@
 use crate::Options;
 use crate::connection::{Client, Connection, Failure, Verb};
 use crate::coordinator::Event;
+use crate::fetch;
 use crate::files::{Directories, Filling};
-use crate::output::Place;
+use crate::output;
 use crate::paths::Opening;
 use crate::sharing::Access;
 use crate::staging::{self, Staged};
-use isthmus_job::{Contact, Subjob};
+use isthmus_job::transfer::Place;
+use isthmus_job::{Contact, Program, Subjob};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
@@ -92,6 +94,7 @@ impl Site {
 
     async fn open(&self) -> Result<(Link, Client), Failure> {
         let access = &self.shared.access;
+        let programs = self.fetch_programs().await?;
         let directory = self.fill().await?;
         let gate = access.sharing.gate(&self.subjob.contact).await;
         let mut connection = Connection::open(access, &self.subjob.contact, Verb::Agent, &self.subjob.setup).await?;
@@ -108,7 +111,7 @@ impl Site {
             deframer: Deframer::default(),
         };
         let ready = match reached {
-            Ok(()) => self.set_up(&mut link, &mut client, directory).await,
+            Ok(()) => self.set_up(&mut link, &mut client, &programs, directory).await,
             Err(failure) => Err(failure),
         };
         match ready {
@@ -118,7 +121,13 @@ impl Site {
     }
 
     /// From the agent's hello to its start of the processes.
-    async fn set_up(&self, link: &mut Link, client: &mut Client, files: Option<String>) -> Result<(), Failure> {
+    async fn set_up(
+        &self,
+        link: &mut Link,
+        client: &mut Client,
+        programs: &Program,
+        files: Option<String>,
+    ) -> Result<(), Failure> {
         let FromAgent::Hello(hello) = link.receive().await? else {
             return Err(out_of_turn());
         };
@@ -138,7 +147,7 @@ impl Site {
         if self.shared.examine {
             return Ok(());
         }
-        let program = self.subjob.program.for_architecture(&architecture).ok_or_else(|| {
+        let program = programs.for_architecture(&architecture).ok_or_else(|| {
             let known: Vec<_> = self.subjob.program.by_architecture.keys().map(String::as_str).collect();
             Failure::new(
                 format!(
@@ -151,6 +160,25 @@ impl Site {
         let (program, library) = self.stage(link, program, &architecture).await?;
         let start = self.start_message(program, library, files);
         link.send(&ToAgent::Start(Box::new(start))).await
+    }
+
+    /// The programs of the subjob, those that are elsewhere after they have been brought home.
+    async fn fetch_programs(&self) -> Result<Program, Failure> {
+        let mut programs = self.subjob.program.clone();
+        let (access, options) = (&self.shared.access, &self.shared.options);
+        let tell = |detail: String| self.tell(SiteEvent::Staging(detail));
+        for program in programs.by_architecture.values_mut().chain(&mut programs.any) {
+            if !program.contains("://") || self.shared.examine {
+                continue;
+            }
+            let place = Place::parse(program).map_err(|e| Failure::new(e.problem, e.hint.unwrap_or_default()))?;
+            let here = fetch::to_home(access, &options.catalogue, &options.directory, &place, &tell).await?;
+            if !matches!(place, Place::Home(_)) {
+                fetch::make_executable(&here)?;
+            }
+            *program = here.to_string_lossy().into_owned();
+        }
+        Ok(programs)
     }
 
     /// Brings the files of the subjob to a directory there, when it has any.
@@ -200,9 +228,9 @@ impl Site {
                 _ => self.shared.reach,
             },
             input: self.input,
-            stdin: Place::of(&self.subjob, "stdin").there(),
-            stdout: Place::of(&self.subjob, "stdout").there(),
-            stderr: Place::of(&self.subjob, "stderr").there(),
+            stdin: output::Place::of(&self.subjob, "stdin").there(),
+            stdout: output::Place::of(&self.subjob, "stdout").there(),
+            stderr: output::Place::of(&self.subjob, "stderr").there(),
             silence: u32::try_from(options.silence.as_secs()).unwrap_or(u32::MAX),
             allocation: self.subjob.allocation.clone(),
             vendor: self.subjob.vendor().unwrap_or_default().to_owned(),
@@ -227,7 +255,12 @@ impl Site {
                 .map(|p| p.to_string_lossy().into_owned())
                 .unwrap_or_default();
         }
-        if !options.stage || !self.subjob.stage {
+        let fetched = self
+            .subjob
+            .program
+            .for_architecture(architecture)
+            .is_some_and(|p| p.contains("://"));
+        if !(fetched || options.stage && self.subjob.stage) {
             return Ok((program.to_owned(), library));
         }
         let file = staging::find_program(program, &options.directory, architecture)?;

@@ -38,6 +38,7 @@
 //! | `Meter` | 15 | bytes |
 //! | `Listen` | 16 | |
 //! | `Addresses` | 18 | |
+//! | `Remove` | 19 | file |
 //! | `Dial` | 17 | \[address text\], port u16, token 32 |
 //!
 //! | service to launcher | kind | fields |
@@ -174,6 +175,8 @@ pub enum Ask {
     Read(File, u32),
     /// Give a file of the cache its place at the site; it leaves the cache. Answer: `Done` or `Failed`.
     Deliver(Placed),
+    /// Remove a file of the site. Answer: `Done` or `Failed`.
+    Remove(File),
     /// The cache. Answer: `Cached` or `Failed`.
     Cache(CacheVerb),
     /// Which of these shared libraries cannot be found? Answer: `Names`.
@@ -373,7 +376,7 @@ impl Ask {
                 w.u32(*number).bytes(bytes);
             }
             Self::Link(placed) | Self::Deliver(placed) => placed.write(&mut w),
-            Self::MakeDirectory(file) | Self::List(file) | Self::Sum(file) => file.write(&mut w),
+            Self::MakeDirectory(file) | Self::List(file) | Self::Sum(file) | Self::Remove(file) => file.write(&mut w),
             Self::Read(file, piece) => {
                 file.write(&mut w);
                 w.u32(*piece);
@@ -432,6 +435,7 @@ impl Ask {
             Self::Listen => 16,
             Self::Dial { .. } => 17,
             Self::Addresses => 18,
+            Self::Remove(_) => 19,
         }
     }
 
@@ -476,6 +480,7 @@ impl Ask {
                 token: r.fixed("token")?,
             },
             18 => Self::Addresses,
+            19 => Self::Remove(File::read(&mut r)?),
             other => return Err(invalid("kind", other)),
         };
         r.end()?;

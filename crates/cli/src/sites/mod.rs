@@ -46,6 +46,9 @@ enum Verb {
     Remove {
         /// The site
         site: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -62,6 +65,9 @@ struct Add {
     /// Do not reach the site
     #[arg(long)]
     no_look: bool,
+    /// Print the entry as JSON
+    #[arg(long)]
+    json: bool,
     /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND")]
     ssh: Option<String>,
@@ -88,7 +94,7 @@ pub(crate) fn sites(command: &Sites) -> ExitCode {
         Some(Verb::Show { site, json }) => show(site, *json),
         Some(Verb::Add(arguments)) => add(arguments),
         Some(Verb::Test(arguments)) => return test(arguments),
-        Some(Verb::Remove { site }) => remove(site),
+        Some(Verb::Remove { site, json }) => remove(site, *json),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -226,10 +232,12 @@ fn add(arguments: &Add) -> Result<(), JobErrors> {
         found = found::table(&seen);
         let suggested = found::suggestions(&seen, &entry);
         edit.describe(&arguments.site, &suggested, &found);
-        report(&arguments.site, &seen, &suggested);
+        if !arguments.json {
+            report(&arguments.site, &seen, &suggested);
+        }
     }
     let (text, place) = (edit.text(), reach::sites_file());
-    catalogue::parse(&text, &file)?;
+    let described = catalogue::parse(&text, &file)?;
     let place = place
         .ok_or_else(|| JobError::new("there is no place for the sites file").hint("set HOME or XDG_CONFIG_HOME"))?;
     reach::write_private(&place, &text)?;
@@ -238,6 +246,13 @@ fn add(arguments: &Add) -> Result<(), JobErrors> {
     } else {
         "added"
     };
+    if arguments.json {
+        let entry = reach::site(&described, &arguments.site)?;
+        let mut value = json_of(&arguments.site, &entry);
+        value["file"] = json!(place.display().to_string());
+        reach::print_json(&value);
+        return Ok(());
+    }
     crate::print(&format!("{verb} '{}' in {}", arguments.site, place.display()));
     if found.is_empty() && !arguments.no_look {
         note(&JobError::new("nothing was found"));
@@ -269,7 +284,7 @@ pub(crate) fn at(site: &str, failure: &Failure) -> JobError {
     }
 }
 
-fn remove(site: &str) -> Result<(), JobErrors> {
+fn remove(site: &str, as_json: bool) -> Result<(), JobErrors> {
     let (text, file) = reach::read_sites_file()?;
     let mut edit = Edit::new(&text, &file)?;
     if !edit.remove(site) {
@@ -279,7 +294,11 @@ fn remove(site: &str) -> Result<(), JobErrors> {
     if let Some(place) = reach::sites_file() {
         reach::write_private(&place, &edit.text())?;
     }
-    crate::print(&format!("removed '{site}'"));
+    if as_json {
+        reach::print_json(&json!({ "site": site, "removed": true }));
+    } else {
+        crate::print(&format!("removed '{site}'"));
+    }
     Ok(())
 }
 

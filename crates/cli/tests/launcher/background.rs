@@ -49,7 +49,7 @@ fn a_job_in_the_background_is_followed_to_its_end() {
     let json = ask(&bench, "ps --json");
     let json: serde_json::Value = serde_json::from_slice(&json.output).unwrap();
     assert_eq!(
-        (json["job"].as_str(), json["processes"].as_u64()),
+        (json[0]["job"].as_str(), json[0]["processes"].as_u64()),
         (Some(name.as_str()), Some(1))
     );
     let attached = bench.command(&format!("attach {}", &name[..4])).spawn().unwrap();

@@ -196,7 +196,7 @@ fn all_mistakes_of_a_file_at_once() {
 fn what_does_not_go_together() {
     let bench = Bench::new("together");
     bench.write("work/one.rsl", "executable = /bin/true", 0o644);
-    bench.write("work/two.rsl", "& (executable = https://x/y) (stdout = z)", 0o644);
+    bench.write("work/two.rsl", "& (executable = gsiftp://x/y) (stdout = z)", 0o644);
     bench.write("work/machines", "a 1\n", 0o644);
     for (line, part) in [
         ("run -n 2 one.rsl", "describes the whole job"),
@@ -205,7 +205,7 @@ fn what_does_not_go_together() {
         ("run --site a --job machines true", "says where the processes run"),
         ("run --from rls --job one.rsl", "'rls' is no form"),
         ("run --job none.rsl", "cannot read job file 'none.rsl'"),
-        ("run two.rsl", "program 'https://x/y' cannot be fetched yet"),
+        ("run two.rsl", "program 'gsiftp://x/y': 'gsiftp' is no kind of URL"),
         ("run -D x one.rsl", "'x' defines nothing"),
         ("job convert one.rsl --to xml", "'xml' is no form"),
     ] {

@@ -10,7 +10,7 @@ const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
 }
 
 const NO_LIMIT: &str = "limits are not enforced yet";
-const NO_STAGING: &str = "only programs are staged yet, other files are not";
+const NO_STAGING: &str = "no directory is made below it; without `directory` a subjob runs in one of its own, which is removed after the job";
 const GLOBUS: &str = "it concerns Globus' job manager and changes nothing here";
 
 /// All attributes of RSL 1.0, of its co-allocator and of GRAM, and one of ours (`mpiexec`), and what becomes of them.
@@ -81,10 +81,22 @@ pub static ATTRIBUTES: &[Attribute] = &[
         Places,
         Obeyed("a file of the site, or file:///PATH here, that it writes"),
     ),
-    row("fileStageIn", Pairs, Kept(NO_STAGING)),
-    row("fileStageInShared", Pairs, Kept(NO_STAGING)),
-    row("fileStageOut", Pairs, Kept(NO_STAGING)),
-    row("fileCleanUp", Texts, Kept("no file is deleted after the job")),
+    row(
+        "fileStageIn",
+        Pairs,
+        Obeyed("files here, of the web, sftp or other sites that get a place at the site"),
+    ),
+    row("fileStageInShared", Pairs, Obeyed("the same")),
+    row(
+        "fileStageOut",
+        Pairs,
+        Obeyed("files of the site that get a place here, file:///PATH"),
+    ),
+    row(
+        "fileCleanUp",
+        Texts,
+        Obeyed("files of the site that are removed after the job"),
+    ),
     row("scratchDir", Text, Kept(NO_STAGING)),
     row("libraryPath", Texts, Kept("set LD_LIBRARY_PATH in the environment")),
     row(

@@ -104,7 +104,7 @@ impl Site {
             name: subjob.site.clone(),
             // A job is valid by construction.
             terms: Terms::of(subjob).unwrap_or_default(),
-            gives_back: !subjob.files.outputs.is_empty(),
+            gives_back: subjob.files.gives_back(),
             first,
             state: State::Unsubmitted,
             started: false,

@@ -10,6 +10,7 @@ use crate::error::{JobError, nearest};
 use crate::form::Described;
 use crate::model::{Job, MAX_PROCESSES_PER_MACHINE, MAX_SUBJOBS, Program, Subjob, check_count, check_name};
 use crate::sites;
+use crate::transfer::Place;
 use isthmus_wire::grid::Allocation;
 
 /// Names the place of a subjob in the job.
@@ -322,10 +323,9 @@ impl Mapper<'_, '_> {
             let problem = "this URL names no file";
             return self.report.error(value.span.clone(), problem, "write file:///PATH");
         }
-        if path.contains("://") {
+        if let Some(error) = Place::parse(path).err().filter(|_| path.contains("://")) {
             let hint = "get the file and name it file:///PATH, or by its path at the site";
-            self.report
-                .note(value.span.clone(), "programs cannot be fetched from URLs yet", hint);
+            self.report.note(value.span.clone(), error.problem, hint);
         }
         draft.subjob.stage = stage;
         draft.subjob.program = Program::one(path);
