@@ -39,6 +39,19 @@ no_secret_is_seen() {
     check "no secret in arguments, world-readable files, logs, or what the scheduler tells"
 }
 
+# The scheduler stops the job for longer than nodes may be silent, and lets it go on.
+stopped_and_resumed() {
+    "${conforming}_suspend"
+    for try in $(seq 60); do grep -q '"state":"suspended"' events && break; sleep 0.5; done
+    grep -q '"state":"suspended"' events || { cat events err; fail "$conforming: a suspended job is not told"; }
+    sleep 15
+    "${conforming}_resume"
+    for try in $(seq 60); do grep '"event":"state"' events | tail -n 1 | grep -q '"state":"\(active\|pending\)"' && break; sleep 0.5; done
+    grep '"event":"state"' events | tail -n 1 | grep -q suspended && { cat events err; fail "$conforming: a resumed job is not told"; }
+    kill -0 $job || { cat events err; fail "$conforming: a suspended job has ended"; }
+    check "suspended for 15 s, and resumed"
+}
+
 conform() {
     conforming=$1 site=$2 options=$3
     queued=yes
@@ -67,11 +80,12 @@ conform() {
     [ "$(sort -u out)" = "it's \$(touch hacked) \`x\` \"" ] || { cat out err; fail "$conforming: variables"; }
     check "variables with anything in them"
 
-    timeout -k 5 120 isthmus run --site "$site:2$options" ./talk sleep </dev/null >out 2>err &
+    timeout -k 5 120 isthmus run --events events --site "$site:2$options" ./talk sleep </dev/null >out 2>err &
     job=$!
     for try in $(seq 120); do [ "$(grep -c sleeping out)" = 2 ] && break; sleep 0.5; done
     [ "$(grep -c sleeping out)" = 2 ] || { cat out err; fail "$conforming: nobody sleeps"; }
     [ "$queued" = yes ] && no_secret_is_seen "$site" $(sed -n 's/^sleeping at //p' out | sort -u)
+    command -v "${conforming}_suspend" >/dev/null && stopped_and_resumed
     kill -INT "$(pgrep -P $job -x isthmus)"
     wait $job
     status=$?

@@ -60,6 +60,9 @@ slurm_queue() { ssh "$controller" "squeue -h -o '%i %T %r'"; }
 # Keeps all processors busy; prints the job.
 slurm_fill() { ssh "$controller" "echo '#!/bin/sh
 sleep 600' | sbatch --parsable --exclusive --nodes=2 -o /dev/null"; }
+slurm_running() { ssh "$controller" "squeue -h -t R,S -o %i"; }
+slurm_suspend() { ssh "$controller" scontrol suspend "$(slurm_running)"; }
+slurm_resume() { ssh "$controller" scontrol resume "$(slurm_running)"; }
 slurm_empty() { ssh "$controller" scancel "$1"; }
 slurm_files() { echo "'$slurm' /run/slurm /run/munge /var/log"; }
 slurm_tells() { ssh "$controller" 'scontrol -dd show job; sacct -P 2>/dev/null'; }
