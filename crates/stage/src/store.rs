@@ -237,7 +237,7 @@ impl Store {
         Ok(target)
     }
 
-    /// Gives a file a place of its own outside of the cache, which loses it.
+    /// Gives a file a place of its own outside of the cache, which loses it unless somebody else uses it.
     pub fn deliver(
         &self,
         hash: &Hash,
@@ -252,7 +252,12 @@ impl Store {
         }
         let mode = if executable { 0o755 } else { 0o644 } & !umask();
         let part = crate::local::beside(target);
-        let done = fs::rename(&source, &part).or_else(|_| fs::copy(&source, &part).map(|_| ()));
+        // What a job uses stays where it is.
+        self.release(hash);
+        let used = evict::is_locked(&self.files().join(hex(hash)).join(LEASE));
+        self.lease(hash)?;
+        let copy = || fs::copy(&source, &part).map(|_| ());
+        let done = if used { copy() } else { fs::rename(&source, &part).or_else(|_| copy()) };
         let put = || {
             done?;
             fs::set_permissions(&part, fs::Permissions::from_mode(mode))?;

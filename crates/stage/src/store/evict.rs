@@ -165,7 +165,7 @@ fn open_lease(path: &PathBuf) -> io::Result<fs::File> {
         .open(path)
 }
 
-fn is_locked(path: &PathBuf) -> bool {
+pub(super) fn is_locked(path: &PathBuf) -> bool {
     let lock = || flock(open_lease(path)?, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from);
     lock().is_err()
 }
