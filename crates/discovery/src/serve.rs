@@ -129,7 +129,7 @@ impl<W: Write> Service<W> {
         }
     }
 
-    fn send(&mut self, answer: &Answer) -> io::Result<()> {
+    fn send(&self, answer: &Answer) -> io::Result<()> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         output.busy = false;
         output.send(answer)

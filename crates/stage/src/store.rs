@@ -257,7 +257,11 @@ impl Store {
         let used = evict::is_locked(&self.files().join(hex(hash)).join(LEASE));
         self.lease(hash)?;
         let copy = || fs::copy(&source, &part).map(|_| ());
-        let done = if used { copy() } else { fs::rename(&source, &part).or_else(|_| copy()) };
+        let done = if used {
+            copy()
+        } else {
+            fs::rename(&source, &part).or_else(|_| copy())
+        };
         let put = || {
             done?;
             fs::set_permissions(&part, fs::Permissions::from_mode(mode))?;
