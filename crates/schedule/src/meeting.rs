@@ -17,6 +17,7 @@ pub(crate) fn possible(network: &Network, all: &[Algorithm]) -> Vec<Algorithm> {
         Algorithm::Flat | Algorithm::Split | Algorithm::FixedFlat | Algorithm::Leaders => (2..=MOST).contains(&members),
         Algorithm::Routed | Algorithm::FixedRouted => network.ways().is_some(),
         Algorithm::LeadersRouted => network.routes().is_some(),
+        Algorithm::Ring => network.ring().is_some(),
         Algorithm::Doubling | Algorithm::Halving => members > 1,
         Algorithm::Bruck => members > 2,
         _ => true,
@@ -36,6 +37,11 @@ pub(crate) fn cost(network: &Network, algorithm: Algorithm, bytes: u64, combine:
         Algorithm::LeadersRouted => by_routes(network, bytes, combine),
         Algorithm::Routed | Algorithm::FixedRouted => network
             .ways()
+            .map(|ways| council.relayed(ways, bytes, combine))
+            .into_iter()
+            .collect(),
+        Algorithm::Ring => network
+            .ring()
             .map(|ways| council.relayed(ways, bytes, combine))
             .into_iter()
             .collect(),

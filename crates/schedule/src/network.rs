@@ -25,6 +25,7 @@ pub struct Network {
     arranged: OnceLock<Option<Arc<Self>>>,
     routes: OnceLock<Option<Arc<Routes>>>,
     ways: OnceLock<Option<Arc<Ways>>>,
+    ring: OnceLock<Option<Arc<Ways>>>,
     choices: Choices,
 }
 
@@ -86,6 +87,7 @@ impl Network {
             arranged: OnceLock::new(),
             routes: OnceLock::new(),
             ways: OnceLock::new(),
+            ring: OnceLock::new(),
             choices: Choices::default(),
         })
     }
@@ -190,6 +192,12 @@ impl Network {
     pub(crate) fn routes(&self) -> Option<&Arc<Routes>> {
         let routes = self.routes.get_or_init(|| Routes::new(self).map(Arc::new));
         routes.as_ref()
+    }
+
+    /// The ways around the widest ring of the parts of the outermost tier, where their links are unlike.
+    pub(crate) fn ring(&self) -> Option<&Arc<Ways>> {
+        let ring = self.ring.get_or_init(|| crate::allgather::ring(self).map(Arc::new));
+        ring.as_ref()
     }
 
     /// The quickest ways between the parts of the outermost tier, where some lead through others.

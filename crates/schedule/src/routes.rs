@@ -87,6 +87,23 @@ impl Ways {
         }
     }
 
+    /// The ways around a ring of all members, given in its order.
+    pub(crate) fn around(order: &[u32]) -> Self {
+        let members = order.len() as u32;
+        let mut previous = vec![0; order.len()];
+        for (&member, &next) in order.iter().zip(order.iter().cycle().skip(1)) {
+            previous[next as usize] = member;
+        }
+        let before = (0..members).flat_map(|from| {
+            let own = |to: u32| if to == from { from } else { previous[to as usize] };
+            (0..members).map(own).collect::<Vec<_>>()
+        });
+        Self {
+            members,
+            before: before.collect(),
+        }
+    }
+
     /// The member that hands the item of `from` to `to`.
     pub(crate) fn before(&self, from: u32, to: u32) -> u32 {
         self.before[(from * self.members + to) as usize]
@@ -163,7 +180,7 @@ pub(crate) fn arrangement(network: &Network) -> Option<Vec<u32>> {
 }
 
 /// The orders in which one member stands elsewhere, or a stretch of members is turned round.
-fn neighbours(order: &[u32]) -> impl Iterator<Item = Vec<u32>> + '_ {
+pub(crate) fn neighbours(order: &[u32]) -> impl Iterator<Item = Vec<u32>> + '_ {
     let k = order.len();
     let pairs = (0..k).flat_map(move |a| (0..k).map(move |b| (a, b)));
     pairs.filter(|(a, b)| a != b).map(|(a, b)| {

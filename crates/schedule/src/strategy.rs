@@ -17,6 +17,8 @@ pub(crate) enum Algorithm {
     Flat,
     /// The same, but everybody's item takes its quickest way, which may lead through others. k (k − 1) messages.
     Routed,
+    /// Leaders hand on what they get around a ring. k (k − 1) messages, k − 1 trips.
+    Ring,
     /// Leaders double or disseminate. k log2 k messages, log2 k trips.
     Doubling,
     /// Leaders send what they have, twice as much in each round. k log2 k messages, log2 k trips.
@@ -46,10 +48,11 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Tree,
         Self::Flat,
         Self::Routed,
+        Self::Ring,
         Self::Doubling,
         Self::Bruck,
         Self::Halving,
@@ -71,6 +74,7 @@ impl Algorithm {
             Self::Tree => "tree",
             Self::Flat => "flat",
             Self::Routed => "routed",
+            Self::Ring => "ring",
             Self::Doubling => "doubling",
             Self::Bruck => "bruck",
             Self::Halving => "halving",
@@ -135,6 +139,7 @@ impl Strategy {
         match self.algorithm {
             Algorithm::Flat
             | Algorithm::Routed
+            | Algorithm::Ring
             | Algorithm::Doubling
             | Algorithm::Bruck
             | Algorithm::Halving

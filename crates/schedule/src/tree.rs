@@ -178,9 +178,13 @@ impl Council {
 
     /// The same where items go as an algorithm says.
     pub(crate) fn meeting(network: &Arc<Network>, me: Rank, algorithm: Algorithm) -> Self {
-        let routed = matches!(algorithm, Algorithm::Routed | Algorithm::FixedRouted);
+        let ways = match algorithm {
+            Algorithm::Routed | Algorithm::FixedRouted => network.ways(),
+            Algorithm::Ring => network.ring(),
+            _ => None,
+        };
         Self {
-            ways: network.ways().filter(|_| routed).cloned(),
+            ways: ways.cloned(),
             ..Self::outermost(network, me)
         }
     }

@@ -53,6 +53,7 @@ const RULES: &[&str] = &[
     "*=shared,seg=8K,leaders=1; *@node=chain",
     "*=partners",
     "*=halving; *@machine=chain",
+    "*=ring; *@node=knomial(3)",
 ];
 
 /// A call of one of these operations.

@@ -2,9 +2,11 @@
 //! Allgather and allgatherv.
 
 mod bruck;
+mod ring;
 mod shared;
 mod tree;
 
+pub(crate) use ring::ways as ring;
 pub(crate) use tree::{bring, messages_of};
 
 use crate::choose::{self, Question};
@@ -43,15 +45,20 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
     let short = question.bytes() <= bruck::MOST;
-    meeting::possible(
-        network,
-        &[Algorithm::Flat, Algorithm::Routed, Algorithm::Tree, Algorithm::Bruck],
-    )
-    .into_iter()
-    .filter(|&algorithm| short || algorithm != Algorithm::Bruck)
-    .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, share(bytes), false)))
-    .chain(shared::candidates(question, network))
-    .collect()
+    use Algorithm as A;
+    meeting::possible(network, &[A::Flat, A::Routed, A::Tree, A::Bruck, A::Ring])
+        .into_iter()
+        // A ring is for bytes, rounds are for latency.
+        .filter(|&algorithm| {
+            if short {
+                algorithm != A::Ring
+            } else {
+                algorithm != A::Bruck
+            }
+        })
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, share(bytes), false)))
+        .chain(shared::candidates(question, network))
+        .collect()
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
@@ -60,7 +67,7 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         choose::strategy(call, network).algorithm,
     ) {
         (0, _) => Some(Messages::default()),
-        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed | Algorithm::Bruck) => {
+        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed | Algorithm::Ring | Algorithm::Bruck) => {
             Some(messages_of(network, call.bytes(units)))
         }
         _ => None,
@@ -71,7 +78,7 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     let strategy = choose::strategy(call, network);
     let meets = matches!(
         strategy.algorithm,
-        Algorithm::Flat | Algorithm::Routed | Algorithm::Bruck
+        Algorithm::Flat | Algorithm::Routed | Algorithm::Ring | Algorithm::Bruck
     );
     (meets && strategy.is_flat(1)).then(|| tree::bytes(call, network))
 }

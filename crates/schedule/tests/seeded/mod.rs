@@ -23,6 +23,7 @@ pub(crate) fn cases(usual: u32) -> Config {
 }
 
 /// The seed of this run: the one asked for, or another each time.
+#[expect(clippy::print_stderr, reason = "a failing test shows it")]
 fn seed(asked: RngSeed) -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| {

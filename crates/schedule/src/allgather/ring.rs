@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Allgather among leaders around a ring, in the order in which its narrowest link is as wide as it can be: each hands on to the next what it
+//! gets from the one before.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | k (k − 1): the minimum |
+//! | trips | k − 1 |
+//! | bytes | every block passes every link of the ring but one once, and no other link: narrow links are left out where that is possible |
+//! | long messages | blocks of all leaders are on their way at once; each site's go down inside as soon as they have come |
+//! | restrictions | 4 to 12 leaders whose links are unlike; in one tier of chains [shared](super::shared) is a ring in order of position |
+//! | paper | Prime-PCCL (ring in the order of measured bandwidth); Thakur, Rabenseifner, Gropp 2005 (ring allgather) |
+
+use crate::Network;
+use crate::routes::{Ways, neighbours};
+
+/// Members of a ring: with three there is only one.
+const MEMBERS: std::ops::RangeInclusive<u32> = 4..=12;
+/// Bytes by which links are compared.
+const LONG: u64 = 1 << 20;
+
+/// The ways around the best ring of the outermost tier's parts.
+pub(crate) fn ways(network: &Network) -> Option<Ways> {
+    let members = if network.tiers() == 0 { 0 } else { network.clusters(1) };
+    if !MEMBERS.contains(&members) || !network.has_pairs() {
+        return None;
+    }
+    let gap = |a: u32, b: u32| network.outer(a, b).gap.at(LONG);
+    Some(Ways::around(&order(members, gap)))
+}
+
+/// The order in which the slowest link is quickest, and of such the one in which all together are. `gap` is the time of a long message.
+fn order(members: u32, gap: impl Fn(u32, u32) -> u64) -> Vec<u32> {
+    let length = |order: &[u32]| {
+        let next = order.iter().cycle().skip(1);
+        let gaps = || order.iter().zip(next.clone()).map(|(&a, &b)| gap(a, b));
+        (gaps().max(), gaps().fold(0u64, u64::saturating_add))
+    };
+    let mut order: Vec<u32> = (0..members).collect();
+    let mut best = length(&order);
+    loop {
+        let tried = neighbours(&order).map(|order| (length(&order), order));
+        match tried.min() {
+            Some((time, better)) if time < best => (best, order) = (time, better),
+            _ => return order,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrow_links_are_left_out() {
+        // Four sites in a square whose sides are wide, and whose diagonals are 0-1 and 2-3.
+        let gap = |a: u32, b: u32| if a / 2 == b / 2 { 100 } else { 1 };
+        let order = order(4, gap);
+        let ways = Ways::around(&order);
+        for from in 0..4 {
+            let path: Vec<u32> = order
+                .iter()
+                .cycle()
+                .skip_while(|&&m| m != from)
+                .take(4)
+                .copied()
+                .collect();
+            for step in path.windows(2) {
+                assert_eq!(ways.before(from, step[1]), step[0]);
+                assert_eq!(gap(step[0], step[1]), 1, "{order:?}");
+            }
+        }
+    }
+}
