@@ -44,6 +44,9 @@ pub(crate) struct Options {
     /// What earlier runs wrote with --json: their experiments are shown, not measured again unless --only names them.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     with: Vec<PathBuf>,
+    /// Measure nothing: show what --with has.
+    #[arg(long, requires = "with")]
+    show: bool,
     /// Write everything measured to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -128,6 +131,10 @@ pub(crate) fn run(all: &[Experiment], options: &Options) -> Result<ExitCode, Err
     let mut chosen = choose(all, &options.only)?;
     if options.only.is_empty() {
         chosen.retain(|experiment| !sections.contains_key(experiment));
+    }
+    if options.show {
+        chosen.clear();
+        sections.values().for_each(|section| print!("{}", section.text()));
     }
     let lab = Lab {
         peers: peers::find(
