@@ -47,7 +47,11 @@ pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
     if call.operation.is_neighborhood() {
         return Vec::new();
     }
-    let met = together::cost(call, network).map(in_memory);
+    let block = match call.blocks {
+        Blocks::Equal(units) => call.bytes(units),
+        _ => 0,
+    };
+    let met = together::cost(call, network).map(|cost| in_memory(&cost, block));
     let network = in_order(call, network);
     let question = Question::of(call, network);
     let candidates = choose::candidates(&question, network);
@@ -58,12 +62,12 @@ pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
 }
 
 /// Processes that share memory meet there, whatever messages would cost, unless an override names an algorithm.
-fn in_memory(cost: Cost) -> Candidate {
+fn in_memory(cost: &Cost, block: u64) -> Candidate {
     Candidate {
         algorithm: together::NAME,
         leaders: 1,
         tiers: Vec::new(),
-        pieces: (1, 0),
+        pieces: (1, block),
         factors: cost.factors().to_vec(),
         total: cost.total(),
         chosen: true,
