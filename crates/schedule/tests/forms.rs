@@ -120,7 +120,7 @@ fn combined_blocks_come_once_from_every_other_site() {
     let network = sites(3, 4, "*=shared,leaders=2,seg=1M");
     let report = run(&network, call(Operation::ReduceScatterBlock, 1, 1 << 20), 1);
     assert_eq!(report.data.messages[WIDE], 12 * 2);
-    assert_eq!(report.data.bytes[WIDE], 12 * 2 << 20);
+    assert_eq!(report.data.bytes[WIDE], 24 << 20);
     assert_eq!(report.trips[WIDE], 1);
 }
 
