@@ -2,7 +2,8 @@
 //! The engine's frames over a vendor MPI, between the processes of one vendor job.
 //!
 //! A frame is a message with tag [`FRAMES`]: header and payload. Long data go without a copy as one message with a tag made of the
-//! receiver's token. Messages between two processes keep their order, as MPI promises for equal tags.
+//! receiver's token. Receives for frames of anybody are posted ahead, and only the oldest is looked at: that costs less than asking for messages,
+//! and keeps their order. Messages between two processes keep their order, as MPI promises for equal tags.
 //!
 //! A vendor MPI has no descriptor to sleep on: whoever waits polls.
 
@@ -10,6 +11,7 @@ use crate::{Comm, Request, Vendor, VendorError};
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{HEADER_BYTES, Header};
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
 /// Longest payload of a frame, bytes.
@@ -26,9 +28,17 @@ const UNDER_WAY: usize = 64;
 const NOBODY: u32 = u32::MAX;
 /// Frames taken in a row.
 const BURST: usize = 32;
+/// Receives for frames that are posted ahead.
+const POSTED: usize = 4;
 
 /// A frame on its way.
 struct Sending {
+    request: Request,
+    memory: OwnMemory,
+}
+
+/// A receive for the next frame, or one after it.
+struct Posted {
     request: Request,
     memory: OwnMemory,
 }
@@ -60,7 +70,8 @@ pub struct VendorTransport {
     /// To be reported by the next poll: the vendor failed, so nobody is reached any more.
     broken: Option<String>,
     reported: bool,
-    room: Vec<u8>,
+    /// Oldest first.
+    posted: VecDeque<Posted>,
 }
 
 impl VendorTransport {
@@ -73,7 +84,7 @@ impl VendorTransport {
         for (rank, &peer) in (0..).zip(&peers) {
             ranks[(peer - first) as usize] = rank;
         }
-        Ok(Self {
+        let mut transport = Self {
             vendor,
             comm,
             peers,
@@ -86,8 +97,32 @@ impl VendorTransport {
             refused: Vec::new(),
             broken: None,
             reported: false,
-            room: Vec::new(),
-        })
+            posted: VecDeque::with_capacity(POSTED),
+        };
+        for _ in 0..POSTED {
+            transport.post(OwnMemory::new(0, (HEADER_BYTES + FRAME) as isize))?;
+        }
+        Ok(transport)
+    }
+
+    /// Posts a receive for a frame into this memory.
+    fn post(&mut self, memory: OwnMemory) -> Result<(), VendorError> {
+        let length = (HEADER_BYTES + FRAME) as u64;
+        let request = self
+            .vendor
+            .start_receive(self.comm, &memory.memory(), length, None, FRAMES)?;
+        self.posted.push_back(Posted { request, memory });
+        Ok(())
+    }
+
+    /// Takes back the receives for frames: nobody sends any more.
+    fn withdraw(&mut self) -> Result<(), VendorError> {
+        for mut posted in std::mem::take(&mut self.posted) {
+            self.vendor.cancel(&posted.request)?;
+            // To cancel a receive needs no other process.
+            while self.vendor.test(&mut posted.request)?.is_none() {}
+        }
+        Ok(())
     }
 
     /// The vendor, for what is beside the transport.
@@ -147,23 +182,30 @@ impl VendorTransport {
 
     fn arrived(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {
         for taken in 0..BURST {
-            let Some(arrival) = self.vendor.find(self.comm, FRAMES)? else {
+            let Some(oldest) = self.posted.front_mut() else {
                 return Ok(taken > 0);
             };
+            let Some(arrival) = self.vendor.test(&mut oldest.request)? else {
+                return Ok(taken > 0);
+            };
+            let Some(Posted { memory, .. }) = self.posted.pop_front() else {
+                return Ok(true);
+            };
             let length = usize::try_from(arrival.bytes).unwrap_or(usize::MAX);
-            self.room.resize(length.min(HEADER_BYTES + FRAME), 0);
-            self.vendor.take(&arrival, &mut self.room)?;
+            let data = memory.reading();
+            let data = data.slice(0, length.min(HEADER_BYTES + FRAME));
             let peer = self.peers.get(arrival.source as usize).copied();
-            let header = self.room.first_chunk().map(Header::decode);
+            let header = data.first_chunk().map(Header::decode);
             match (peer, header) {
                 (Some(peer), Some(Ok(header))) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
-                    sink.frame(peer, &header, &self.room[HEADER_BYTES..]);
+                    sink.frame(peer, &header, &data[HEADER_BYTES..]);
                 }
                 (peer, _) => {
                     let peer = peer.unwrap_or(arrival.source);
                     sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame"));
                 }
             }
+            self.post(memory)?;
         }
         Ok(true)
     }
@@ -264,7 +306,7 @@ impl Transport for VendorTransport {
         let (Some(tag), Ok(rank)) = (bulk_tag(token), self.rank_of(peer)) else {
             return false;
         };
-        match self.vendor.start_receive(self.comm, &memory, length, rank, tag) {
+        match self.vendor.start_receive(self.comm, &memory, length, Some(rank), tag) {
             Ok(request) => self.coming.push(Bulk {
                 request: Some(request),
                 peer,
@@ -324,7 +366,8 @@ impl Transport for VendorTransport {
 
     fn finish(&mut self) {
         if self.broken.is_none() {
-            self.broken = self.vendor.end().err().map(|error| error.to_string());
+            let ended = self.withdraw().and_then(|()| self.vendor.end());
+            self.broken = ended.err().map(|error| error.to_string());
             self.broken.get_or_insert_with(|| "the job has ended".to_owned());
             self.reported = true;
         }

@@ -243,21 +243,21 @@ impl Vendor {
         Ok((request > 0).then_some(Request(request)))
     }
 
-    /// Starts to receive up to `length` bytes to the memory's origin, which nobody else touches until the request is complete.
+    /// Starts to receive up to `length` bytes (from anybody: `None`) to the memory's origin, which nobody else touches until the request is complete.
     pub fn start_receive(
         &mut self,
         comm: Comm,
         memory: &WriteMemory,
         length: u64,
-        from: u32,
+        from: Option<u32>,
         tag: i32,
     ) -> Result<Request, VendorError> {
         let mut request = 0;
         let room = memory.part(0, length as usize).address() as *mut c_void;
+        let from = from.map_or(ANY, |rank| rank as c_int);
         // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
-        let code = unsafe {
-            (self.functions.start_receive)(comm.0, room, length as c_longlong, from as c_int, tag, &raw mut request)
-        };
+        let code =
+            unsafe { (self.functions.start_receive)(comm.0, room, length as c_longlong, from, tag, &raw mut request) };
         self.done("receive", code)?;
         Ok(Request(request))
     }
@@ -406,23 +406,6 @@ impl Vendor {
         let code = unsafe { (self.functions.test)(&raw mut request.0, &raw mut complete, &raw mut arrival) };
         self.done("complete a request", code)?;
         Ok((complete != 0).then(|| arrival.into()))
-    }
-
-    /// A message with this tag, from anybody, taken out of the matching; [`Vendor::take`] it.
-    pub fn find(&mut self, comm: Comm, tag: i32) -> Result<Option<Arrival>, VendorError> {
-        let (mut found, mut arrival) = (0, RawArrival::default());
-        // SAFETY: both are written.
-        let code = unsafe { (self.functions.find)(comm.0, ANY, tag, &raw mut found, &raw mut arrival) };
-        self.done("look for messages", code)?;
-        Ok((found != 0).then(|| arrival.into()))
-    }
-
-    /// Receives a message that was found, into memory of exactly its length.
-    pub fn take(&mut self, arrival: &Arrival, room: &mut [u8]) -> Result<(), VendorError> {
-        // SAFETY: the memory has the length that is said.
-        let code =
-            unsafe { (self.functions.take)(arrival.message, room.as_mut_ptr().cast(), room.len() as c_longlong) };
-        self.done("receive a message", code)
     }
 
     /// Nobody leaves before everybody has entered.
