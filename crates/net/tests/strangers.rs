@@ -5,8 +5,8 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::sync::Arc;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::*;
@@ -139,6 +139,110 @@ fn another_job_never_gets_in() {
     }
 }
 
+/// Somebody between: connections to the port that is given back go on to `port`. What the dialling side of the first one says is kept.
+fn tap(port: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let here = listener.local_addr().unwrap().port();
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let kept = said.clone();
+    std::thread::spawn(move || {
+        for (number, from) in listener.incoming().map_while(Result::ok).enumerate() {
+            let to = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut back, mut home) = (to.try_clone().unwrap(), from.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut back, &mut home);
+                let _ = home.shutdown(Shutdown::Both);
+            });
+            let (mut from, mut to, kept) = (from, to, kept.clone());
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(n @ 1..) = from.read(&mut buffer) {
+                    if number == 0 {
+                        kept.lock().unwrap().extend_from_slice(&buffer[..n]);
+                    }
+                    if to.write_all(&buffer[..n]).is_err() {
+                        break;
+                    }
+                }
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    (here, said)
+}
+
+#[test]
+fn what_was_overheard_is_of_no_use() {
+    let authority = Authority::new(JOB).unwrap();
+    for way in [Reach::Tcp, Reach::Tls] {
+        let listeners = [Listener::bind(None).unwrap(), Listener::bind(None).unwrap()];
+        let ports = [listeners[0].port(), listeners[1].port()];
+        let (tapped, said) = tap(ports[0]);
+        let tables = [
+            Arc::new(places(&ports, &["127.0.0.1"])),
+            Arc::new(places(&[tapped, ports[1]], &["127.0.0.1"])),
+        ];
+        let each = |((rank, listener), table)| {
+            Process::of(start(config(rank as u32, table, way, &authority, listener)).unwrap())
+        };
+        let mut all: Vec<Process> = listeners.into_iter().enumerate().zip(&tables).map(each).collect();
+        all[1].send(0, b"hello", 0);
+        until(&mut all, "hello", |all| all[0].sink.frames.len() == 1);
+        let said = said.lock().unwrap().clone();
+        assert!(said.len() > 80, "{} bytes", said.len());
+        let again = |bytes: &[u8], more: &[u8]| {
+            let mut stream = TcpStream::connect(("127.0.0.1", ports[0])).unwrap();
+            // The other end may close before all is said.
+            let _ = stream.write_all(bytes).and_then(|()| stream.write_all(more));
+            let _ = stream.shutdown(Shutdown::Write);
+            heard(stream)
+        };
+        // All of it once more; parts of it; a part and far too much after it.
+        again(&said, b"");
+        for length in [1, 7, 31, 64, 79, 80, said.len() - 1] {
+            again(&said[..length], b"");
+        }
+        again(&said[..40], &vec![0xff; 1 << 20]);
+        ping(&mut all);
+        all[1].send(0, b"still", 0);
+        until(&mut all, "still", |all| all[0].sink.frames.len() == 2);
+        assert_eq!(all[0].sink.frames[1].2, b"still", "nothing of what was said again arrived");
+        close(all);
+    }
+}
+
+#[test]
+fn those_who_dawdle_are_closed_in_time() {
+    let authority = Authority::new(JOB).unwrap();
+    let (mut all, port) = job_with_port(Reach::Tls, &authority);
+    let beginnings: [&[u8]; 2] = [b"ISTHMUS\x01", &[0x16, 3, 1, 2, 0, 1, 0]];
+    let dawdle = |bytes: &'static [u8]| {
+        std::thread::spawn(move || {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let mut writer = stream.try_clone().unwrap();
+            std::thread::spawn(move || {
+                // A byte now and then, for ever.
+                for byte in bytes.iter().chain(std::iter::repeat(&1)) {
+                    if writer.write_all(&[*byte]).is_err() {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            });
+            let mut rest = [0; 64];
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            while let Ok(1..) = stream.read(&mut rest) {}
+        })
+    };
+    let began = Instant::now();
+    let all_of_them: Vec<_> = (0..20).map(|i| dawdle(beginnings[i % 2])).collect();
+    ping(&mut all);
+    all_of_them.into_iter().for_each(|one| one.join().unwrap());
+    assert!(began.elapsed() < PATIENCE, "they are not closed");
+    ping(&mut all);
+    close(all);
+}
+
 #[test]
 fn a_rank_reached_otherwise_is_refused() {
     let authority = Authority::new(JOB).unwrap();
@@ -188,7 +292,7 @@ fn the_address_that_works_is_found_among_others() {
     let authority = Authority::new(JOB).unwrap();
     for way in [Reach::Tcp, Reach::Tls] {
         // Before the right one: an address nobody has on this network (documentation range), and one where others listen.
-        let other = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
+        let other = TcpListener::bind("127.0.0.2:0").unwrap();
         let listeners = [Listener::bind(None).unwrap(), Listener::bind(None).unwrap()];
         let table = Arc::new(places(
             &[listeners[0].port(), listeners[1].port()],
