@@ -4,6 +4,10 @@
 //! A link is full when packets queue up before it: then the round trip grows. While there is more to send and it does not, what holds
 //! the data back is the connection: lost packets, which congestion control takes for a full link, or buffers that are too small
 //! for bandwidth by round trip. Then more connections carry more. Their number doubles as long as the rate grows with it.
+//!
+//! Several connections with BBR on one link overestimate it together, each by the others' gaps, and do not mind losing much (measured with four at
+//! 500 Mbit/s, 75 ms, one packet of a thousand lost: 11 to 18 % sent again). So where far more is lost than a link loses by chance, all together
+//! are paced at what arrives, and from there on carefully faster.
 
 use std::time::Duration;
 
@@ -19,6 +23,12 @@ const CONTENT: Duration = Duration::from_secs(20);
 /// Queues that traffic of the bulk class may make: so much of the round trip, or so long.
 const SHORT_QUEUE: (f64, Duration) = (0.08, Duration::from_millis(1));
 
+/// Lost by more than chance: such a share of the bytes was sent again.
+const TOO_MUCH: f64 = 0.02;
+/// Then together at so much of what arrives, so that the queue drains; faster by this per interval while there is one, and without.
+const DRAIN: f64 = 0.98;
+const CAREFUL: (f64, f64) = (1.01, 1.1);
+
 /// What one looks at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Look {
@@ -30,10 +40,20 @@ pub(crate) struct Look {
     pub(crate) round_trip: Duration,
     /// Shortest of all.
     pub(crate) shortest: Duration,
+    /// Bytes that TCP sent again until now.
+    pub(crate) resent: u64,
     /// Connections there are.
     pub(crate) streams: usize,
     /// Most that may be.
     pub(crate) most: usize,
+}
+
+impl Look {
+    /// Whether packets queue up before the link.
+    fn is_queueing(&self) -> bool {
+        let queue = self.round_trip.saturating_sub(self.shortest);
+        queue > self.shortest / 4 + Duration::from_millis(1)
+    }
 }
 
 /// The way to one peer.
@@ -47,6 +67,10 @@ pub(crate) struct Pipe {
     /// Rate before the last growth, and when it can be judged.
     before: Option<(f64, Duration)>,
     content_until: Duration,
+    /// Bytes sent again at the begin of the interval.
+    resent: u64,
+    /// Bytes per second to which all traffic is held since too much was lost.
+    cap: Option<f64>,
     /// Bytes per second to which bulk traffic is held.
     limit: Option<f64>,
 }
@@ -65,6 +89,7 @@ impl Pipe {
         }
         let Some((begin, bytes)) = self.begin else {
             self.begin = Some((now, look.acknowledged));
+            self.resent = look.resent;
             return None;
         };
         let time = now.saturating_sub(begin);
@@ -76,7 +101,28 @@ impl Pipe {
         let last = std::mem::replace(&mut self.last, rate);
         let old = self.rate.unwrap_or(rate);
         self.rate = Some(if rate > old { rate } else { old + (rate - old) / 4.0 });
+        self.restrain(look, look.acknowledged.saturating_sub(bytes));
         self.grow(now, look, last, rate)
+    }
+
+    /// Bytes per second that all connections together should not exceed.
+    pub(crate) fn cap(&self) -> Option<f64> {
+        self.cap
+    }
+
+    /// An interval is over in which so much arrived.
+    fn restrain(&mut self, look: &Look, arrived: u64) {
+        let again = look
+            .resent
+            .saturating_sub(std::mem::replace(&mut self.resent, look.resent));
+        let best = self.rate.unwrap_or_default();
+        if again as f64 > (arrived + again) as f64 * TOO_MUCH {
+            self.cap = Some(best * DRAIN);
+        } else if let Some(cap) = self.cap {
+            let faster = if look.is_queueing() { CAREFUL.0 } else { CAREFUL.1 };
+            // Far above what arrives it holds nobody.
+            self.cap = Some(cap * faster).filter(|cap| *cap < best * 2.0);
+        }
     }
 
     fn grow(&mut self, now: Duration, look: &Look, last: f64, rate: f64) -> Option<usize> {
@@ -90,9 +136,7 @@ impl Pipe {
             }
         }
         let climbing = last == 0.0 || rate > last * GROWING;
-        let queue = look.round_trip.saturating_sub(look.shortest);
-        let full = queue > look.shortest / 4 + Duration::from_millis(1);
-        if climbing || full || now < self.content_until || look.streams >= look.most {
+        if climbing || look.is_queueing() || now < self.content_until || look.streams >= look.most {
             return None;
         }
         // The handshake of TLS and the slow start come first.
@@ -132,6 +176,7 @@ mod tests {
                 backlog: true,
                 round_trip: shortest + Duration::from_millis(queue),
                 shortest,
+                resent: 0,
                 streams,
                 most,
             };
@@ -159,6 +204,7 @@ mod tests {
                 backlog: true,
                 round_trip: Duration::from_millis(20),
                 shortest: Duration::from_millis(20),
+                resent: 0,
                 streams,
                 most: 64,
             };
@@ -168,6 +214,57 @@ mod tests {
             }
         }
         assert_eq!((streams, changes), (2, 1));
+    }
+
+    #[test]
+    fn connections_that_lose_too_much_are_held_to_what_arrives() {
+        let (mut pipe, mut queue) = (Pipe::default(), 0.0f64);
+        let (capacity, shortest) = (58.0e6, Duration::from_millis(75));
+        let (mut acknowledged, mut resent, mut lost_late) = (0.0, 0.0, 0.0);
+        for i in 0..2000u32 {
+            // They would send a fifth more than the link carries; its queue holds one round trip.
+            let rate = pipe.cap().map_or(1.2 * capacity, |cap| cap.min(1.2 * capacity));
+            let after = queue + (rate - capacity) * 0.1;
+            let lost = (after - capacity * 0.075).max(0.0);
+            queue = (after - lost).max(0.0);
+            acknowledged += rate.min(capacity) * 0.1 - lost.min(capacity * 0.1) * 0.1;
+            resent += lost + rate * 0.1 * 0.001;
+            lost_late += if i > 1000 { lost } else { 0.0 };
+            let look = Look {
+                acknowledged: acknowledged as u64,
+                backlog: true,
+                round_trip: shortest + Duration::from_secs_f64(queue / capacity),
+                shortest,
+                resent: resent as u64,
+                streams: 4,
+                most: 4,
+            };
+            pipe.look(Duration::from_millis(100) * i, &look);
+        }
+        assert!(
+            acknowledged > 0.97 * capacity * 200.0,
+            "{}",
+            acknowledged / capacity / 200.0
+        );
+        assert!(lost_late < 0.01 * capacity * 100.0, "{}", lost_late / capacity / 100.0);
+    }
+
+    #[test]
+    fn a_link_that_loses_by_chance_is_not_held_back() {
+        let mut pipe = Pipe::default();
+        for i in 0..400u32 {
+            let look = Look {
+                acknowledged: u64::from(i) * 5_000_000,
+                backlog: true,
+                round_trip: Duration::from_millis(75),
+                shortest: Duration::from_millis(75),
+                resent: u64::from(i) * 50_000,
+                streams: 4,
+                most: 4,
+            };
+            pipe.look(Duration::from_millis(100) * i, &look);
+            assert_eq!(pipe.cap(), None);
+        }
     }
 
     #[test]

@@ -206,7 +206,10 @@ fn what_was_overheard_is_of_no_use() {
         ping(&mut all);
         all[1].send(0, b"still", 0);
         until(&mut all, "still", |all| all[0].sink.frames.len() == 2);
-        assert_eq!(all[0].sink.frames[1].2, b"still", "nothing of what was said again arrived");
+        assert_eq!(
+            all[0].sink.frames[1].2, b"still",
+            "nothing of what was said again arrived"
+        );
         close(all);
     }
 }

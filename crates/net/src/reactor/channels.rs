@@ -70,6 +70,8 @@ pub(super) struct Channel {
     pub(super) gauge: Gauge,
     pub(super) away: Option<Away>,
     pub(super) pipe: Pipe,
+    /// Its connections are paced below what they would do.
+    pub(super) held_back: bool,
     /// When the pipe is looked at again.
     pub(super) look_at: Duration,
     /// Nothing was left to send at some time since then.
@@ -100,6 +102,7 @@ impl Channel {
             gauge: Gauge::default(),
             away: None,
             pipe: Pipe::default(),
+            held_back: false,
             look_at: Duration::ZERO,
             ran_dry: false,
             presses: FxHashMap::default(),

@@ -45,10 +45,17 @@ impl Channel {
     /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
     fn be_polite(&mut self, look: &Look) {
         let kept_free = self.queues.any_latency() && self.connections.len() > 1;
-        if !kept_free && !self.queues.any_bulk() {
+        let polite = (kept_free || self.queues.any_bulk()).then(|| self.pipe.polite(look));
+        let rates = [polite.flatten(), self.pipe.cap()];
+        let Some(rate) = rates.into_iter().flatten().min_by(f64::total_cmp) else {
+            if std::mem::take(&mut self.held_back) {
+                self.connections.values().for_each(|c| {
+                    pacing::pace(&c.secure.socket);
+                });
+            }
             return;
-        }
-        let Some(rate) = self.pipe.polite(look) else { return };
+        };
+        self.held_back = true;
         let pacing = self.connections.values().skip(usize::from(kept_free));
         let share = rate / pacing.clone().count().max(1) as f64;
         for connection in pacing {
@@ -216,11 +223,11 @@ impl Reactor {
                 .filter(|t| !t.is_zero())
                 .min()
                 .unwrap_or_default(),
+            resent: infos.iter().map(|i| i.resent).sum(),
             streams: channel.connections.len() + channel.coming,
             most: MAX_STREAMS,
         };
-        let resent: u64 = infos.iter().map(|i| i.resent).sum();
-        channel.traffic.retransmitted = channel.traffic.retransmitted.max(resent);
+        channel.traffic.retransmitted = channel.traffic.retransmitted.max(look.resent);
         channel.look_at = now + look.shortest.max(Duration::from_millis(50));
         let again = channel.look_at;
         let busy = !channel.is_idle();
