@@ -403,6 +403,11 @@ impl Coordinator {
     }
 
     fn pass_input(&mut self, source: usize, bytes: Vec<u8>) {
+        // Who answers a question types into the same terminal as who feeds the program.
+        if !bytes.is_empty() && self.questions.now().is_some() && self.sources[source].is_typed() {
+            self.sources[source].pass_over();
+            return self.take_answer(&String::from_utf8_lossy(&bytes), self.began.elapsed());
+        }
         let source = &mut self.sources[source];
         let readers: Vec<usize> = source.readers().collect();
         source.take(bytes.len());

@@ -253,7 +253,7 @@ impl Kept {
         let hope = if silent { LAST_TRY } else { away };
         let place = (&self.contact, self.setup.as_slice());
         let mut line = Line::within(&shared.access, place, service, self.workspace.clone(), hope);
-        if replaced || !(self.transfers.gives_back() || !self.transfers.removed.is_empty()) {
+        if replaced || !self.transfers.gives_back() && self.transfers.removed.is_empty() {
             if let Ok(service) = line.into_service() {
                 if silent {
                     service.abandon()

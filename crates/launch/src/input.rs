@@ -3,7 +3,7 @@
 
 use crate::coordinator::Event;
 use isthmus_wire::grid::INPUT_WINDOW;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::mpsc as blocking;
 use tokio::sync::mpsc;
@@ -77,10 +77,26 @@ impl Source {
     pub(crate) fn take(&mut self, bytes: usize) {
         self.reading = false;
         self.ended |= bytes == 0;
+        self.charge(bytes);
+        self.ask();
+    }
+
+    /// A piece has been read, and was meant for somebody else.
+    pub(crate) fn pass_over(&mut self) {
+        self.reading = false;
+        self.ask();
+    }
+
+    /// Somebody else has read what is meant for the subjobs.
+    pub(crate) fn charge(&mut self, bytes: usize) {
         for (_, credit) in &mut self.readers {
             *credit = credit.saturating_sub(bytes);
         }
-        self.ask();
+    }
+
+    /// Whether it reads what is typed at our terminal.
+    pub(crate) fn is_typed(&self) -> bool {
+        self.file.is_none() && self.permits.is_some() && std::io::stdin().is_terminal()
     }
 
     /// A subjob has taken so many bytes.

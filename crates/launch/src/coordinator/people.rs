@@ -58,12 +58,26 @@ impl Coordinator {
 
     /// Something was typed.
     pub(super) fn take_answer(&mut self, line: &str, now: Duration) {
-        let Some(site) = self.questions.now() else { return };
+        let Some(site) = self.questions.now() else {
+            return self.pass_typed(line);
+        };
         let done = question::parse(line).and_then(|answer| self.machine.answer(site, answer, now));
         match done {
             Ok(()) => self.questions_settled(site),
             Err(why) => self.notice(why),
         }
+    }
+
+    /// Nothing is asked: it was meant for the program.
+    fn pass_typed(&mut self, line: &str) {
+        let Some(source) = self.sources.iter_mut().find(|s| s.is_typed()) else {
+            return;
+        };
+        let bytes = format!("{line}\n").into_bytes();
+        source.charge(bytes.len());
+        let readers: Vec<usize> = source.readers().collect();
+        let message = ToAgent::Input(bytes);
+        readers.iter().for_each(|site| self.connections.send(*site, &message));
     }
 
     pub(super) fn answer(&mut self, request: Request, now: Duration) -> Reply {
