@@ -44,7 +44,7 @@ pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
     };
     let rule = Rule {
         to,
-        by: by.unwrap_or(to.min(Part::Core)),
+        by: by.unwrap_or_else(|| to.min(Part::Core)),
     };
     match processors::bind(&machine(), count, rule) {
         Ok(sets) => Ok(Some(sets)),

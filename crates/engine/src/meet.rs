@@ -411,7 +411,7 @@ impl Meet {
         if said == length {
             return Some(memory);
         }
-        self.mistake.get_or_insert(wrong_length(member, said, length));
+        self.mistake.get_or_insert_with(|| wrong_length(member, said, length));
         None
     }
 

@@ -67,14 +67,14 @@ impl Short {
     }
 
     /// Everything that is waited for has arrived.
-    fn take(&mut self, meeting: &dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
+    fn take(&self, meeting: &dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
         let Some(mut memory) = self.take else { return Ok(()) };
         let (bytes, _, cells) = self.given(place);
         let (block, mut mistake) = (self.block as usize, None);
         for cell in cells {
             let (data, said) = meeting.given(place, round, cell, bytes);
             if said != bytes as u64 {
-                mistake.get_or_insert(meet::wrong_length(cell, said, bytes as u64));
+                mistake.get_or_insert_with(|| meet::wrong_length(cell, said, bytes as u64));
                 continue;
             }
             match (&self.reducer, self.what) {
@@ -123,7 +123,7 @@ impl Engine {
         &mut self,
         channel: &Channel,
         operation: Operation,
-        mut short: Short,
+        short: Short,
         rounds: u64,
     ) -> Option<Result<Option<Request>, EngineError>> {
         if self.observes_plans() || !self.state.reasons.is_empty() {

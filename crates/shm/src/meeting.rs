@@ -177,8 +177,8 @@ fn rounds(lane: Lane) -> u64 {
 /// A note, one word: its turn (16 bits), the operation counted from 1 (5), the root (10), the block (33).
 #[inline]
 fn note(step: u64, claim: Claim) -> u64 {
-    let turn = step / NOTES as u64 & 0xffff;
-    let what = u64::from(claim.what) + 1 & 0x1f;
+    let turn = (step / NOTES as u64) & 0xffff;
+    let what = (u64::from(claim.what) + 1) & 0x1f;
     turn << 48 | what << 43 | u64::from(claim.root & 0x3ff) << 33 | claim.block & BLOCK
 }
 
