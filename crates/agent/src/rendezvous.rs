@@ -6,6 +6,7 @@
 //! [`HELLO_TIME`].
 
 use crate::event::{Event, ToProcess};
+use crate::link::Outbox;
 use crate::sink::Sink;
 use isthmus_wire::boot::Message;
 use isthmus_wire::codec::Deframer;
@@ -26,8 +27,9 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 /// Most connections that have not said hello.
 const MAX_STRANGERS: usize = 256;
 
-/// Listens; every valid hello becomes an event. What traced processes record goes to `trace`.
-pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>, trace: Sink) -> io::Result<()> {
+/// Listens; every valid hello becomes an event. What traced processes record goes to the coordinator.
+pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>, outbox: &Outbox) -> io::Result<()> {
+    let trace = Sink::Coordinator(outbox.clone());
     let listener = UnixListener::bind(path)?;
     let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
     tokio::spawn(async move {

@@ -77,17 +77,15 @@ impl Subjob {
         };
         let shared = variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from);
         let directories = Directories::create(shared).map_err(cannot)?;
-        let trace = Sink::Coordinator(outbox.clone());
-        rendezvous::listen(&directories.rendezvous(), events.clone(), trace).map_err(cannot)?;
-        let directory = &template.directory;
-        let stdin = (!start.stdin.is_empty()).then(|| directory.join(&start.stdin));
+        rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
+        let stdin = (!start.stdin.is_empty()).then(|| template.directory.join(&start.stdin));
         if let Some(path) = &stdin {
             std::fs::File::open(path).map_err(|error| {
                 let reason = format!("cannot read the input file '{}': {error}", path.display());
                 Refusal::new(reason, "the path is one at that machine")
             })?;
         }
-        let (output, error) = sink::open(start, directory, outbox)?;
+        let (output, error) = sink::open(start, &template.directory, outbox)?;
         let mut subjob = Self {
             job: start.job.clone(),
             first: start.first,

@@ -252,110 +252,80 @@ impl View<'_> {
     }
 }
 
+/// Name, kind and help of a number.
+type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
+
+const LINK: [Metric<LinkTraffic>; 11] = [
+    ("sent_bytes_total", "counter", "bytes given to the network", |l| l.sent),
+    ("received_bytes_total", "counter", "bytes that came", |l| l.received),
+    ("compressed_bytes_total", "counter", "compressed bytes sent", |l| {
+        l.compressed
+    }),
+    ("uncompressed_bytes_total", "counter", "the same, before", |l| l.plain),
+    ("tcp_retransmitted_bytes_total", "counter", "sent again by TCP", |l| {
+        l.retransmitted
+    }),
+    ("resent_segments_total", "counter", "sent again after a cut", |l| {
+        l.resent
+    }),
+    ("duplicate_segments_total", "counter", "came more than once", |l| {
+        l.duplicates
+    }),
+    ("cuts_total", "counter", "channels that were cut and went on", |l| {
+        l.cuts
+    }),
+    ("channels_away", "gauge", "channels without a connection now", |l| {
+        l.away
+    }),
+    ("connections", "gauge", "connections now", |l| l.connections),
+    ("round_trip_microseconds", "gauge", "between processes", |l| {
+        l.round_trip_us
+    }),
+];
+
+const TRUNK: [Metric<Trunk>; 5] = [
+    ("sent_bytes_total", "counter", "bytes to the other gateway", |t| t.sent),
+    ("received_bytes_total", "counter", "bytes that came", |t| t.received),
+    ("streams", "gauge", "streams of processes now", |t| t.streams.into()),
+    ("connections", "gauge", "of the gateways now", |t| t.connections.into()),
+    ("round_trip_nanoseconds", "gauge", "between gateways", |t| t.round_trip),
+];
+
 /// Everything in the text format of Prometheus.
 fn prometheus(job: &str, passed: &Passed) -> String {
-    type Number = fn(&LinkTraffic) -> u64;
-    let metrics: [(&str, &str, &str, Number); 11] = [
-        ("sent_bytes_total", "counter", "bytes given to the network", |l| l.sent),
-        ("received_bytes_total", "counter", "bytes that came from there", |l| {
-            l.received
-        }),
-        ("compressed_bytes_total", "counter", "compressed bytes sent", |l| {
-            l.compressed
-        }),
-        (
-            "uncompressed_bytes_total",
-            "counter",
-            "the same before compression",
-            |l| l.plain,
-        ),
-        (
-            "tcp_retransmitted_bytes_total",
-            "counter",
-            "bytes that TCP sent again",
-            |l| l.retransmitted,
-        ),
-        (
-            "resent_segments_total",
-            "counter",
-            "segments sent again after a cut",
-            |l| l.resent,
-        ),
-        (
-            "duplicate_segments_total",
-            "counter",
-            "segments that came more than once",
-            |l| l.duplicates,
-        ),
-        (
-            "cuts_total",
-            "counter",
-            "channels that lost all connections and went on",
-            |l| l.cuts,
-        ),
-        ("channels_away", "gauge", "channels without a connection now", |l| {
-            l.away
-        }),
-        ("connections", "gauge", "connections now", |l| l.connections),
-        (
-            "round_trip_microseconds",
-            "gauge",
-            "last round trip between processes",
-            |l| l.round_trip_us,
-        ),
-    ];
     let mut text = String::new();
-    for (name, kind, help, number) in metrics {
-        head(&mut text, "link", name, kind, help);
-        for link in &passed.links {
-            line(
-                &mut text,
-                &format!("isthmus_link_{name}"),
-                &[("job", job), ("from", &link.from), ("to", &link.to)],
-                number(link),
-            );
-        }
-    }
-    head(
-        &mut text,
-        "link",
-        "class_bytes_total",
-        "counter",
-        "bytes of messages before compression, by class",
-    );
+    let ends = |l: &LinkTraffic| (l.from.clone(), l.to.clone());
+    family(&mut text, job, "link", (&LINK, &passed.links), ends);
+    let help = "bytes of messages before compression, by class";
+    head(&mut text, "link", "class_bytes_total", "counter", help);
     for link in &passed.links {
         for (class, bytes) in CLASSES.iter().zip(link.classes) {
             let labels = [("job", job), ("from", &link.from), ("to", &link.to), ("class", class)];
             line(&mut text, "isthmus_link_class_bytes_total", &labels, bytes);
         }
     }
-    type Count = fn(&Trunk) -> u64;
-    let trunks: [(&str, &str, &str, Count); 5] = [
-        ("sent_bytes_total", "counter", "bytes from gateway to gateway", |t| {
-            t.sent
-        }),
-        ("received_bytes_total", "counter", "bytes that came from there", |t| {
-            t.received
-        }),
-        ("streams", "gauge", "streams of processes now", |t| t.streams.into()),
-        ("connections", "gauge", "connections of the gateways now", |t| {
-            t.connections.into()
-        }),
-        (
-            "round_trip_nanoseconds",
-            "gauge",
-            "last round trip between the gateways",
-            |t| t.round_trip,
-        ),
-    ];
-    for (name, kind, help, number) in trunks {
-        head(&mut text, "trunk", name, kind, help);
-        for trunk in &passed.trunks {
-            let labels = [("job", job), ("from", trunk.from.as_str()), ("to", &trunk.to)];
-            line(&mut text, &format!("isthmus_trunk_{name}"), &labels, number(trunk));
+    family(&mut text, job, "trunk", (&TRUNK, &passed.trunks), |t| {
+        (t.from.clone(), t.to.clone())
+    });
+    text
+}
+
+/// All numbers of links, or of trunks.
+fn family<T>(
+    text: &mut String,
+    job: &str,
+    of: &str,
+    (metrics, all): (&[Metric<T>], &[T]),
+    ends: impl Fn(&T) -> (String, String),
+) {
+    for (name, kind, help, number) in metrics {
+        head(text, of, name, kind, help);
+        for one in all {
+            let (from, to) = ends(one);
+            let labels = [("job", job), ("from", &from), ("to", &to)];
+            line(text, &format!("isthmus_{of}_{name}"), &labels, number(one));
         }
     }
-    text
 }
 
 fn head(text: &mut String, of: &str, name: &str, kind: &str, help: &str) {

@@ -119,11 +119,19 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "ISTHMUS_REACH",
-        unit: "node, site or wide",
+        unit: "node, site, gateway or wide",
         default: "wide",
         reason: "set by the agent: on one node nothing listens, at one site nothing needs a certificate",
         scope: "internal",
         help: "how far messages go",
+    },
+    Setting {
+        name: "ISTHMUS_TRACE",
+        unit: "flag",
+        default: "0",
+        reason: "records cost time and room",
+        scope: "internal",
+        help: "1 records messages, collective operations and connections for the launcher; set by isthmus run --trace",
     },
     Setting {
         name: "ISTHMUS_VENDOR_COMMS",
