@@ -170,7 +170,7 @@ impl Agent {
         }
     }
 
-    fn say(&mut self, message: &Message) -> Result<(), BootError> {
+    fn say(&self, message: &Message) -> Result<(), BootError> {
         self.voice
             .say(message)
             .map_err(|e| BootError::agent(format!("the agent of this machine is gone: {e}")))
