@@ -151,6 +151,8 @@ impl Engine {
             number,
         };
         meeting.note(&place, step, short.claim());
+        self.state.table.called(operation);
+        self.state.operation = operation;
         let gives = short.gives(&place);
         let mut given = false;
         if gives && meeting.is_free(&place, round) {
@@ -171,12 +173,9 @@ impl Engine {
                 }
                 let taken = short.take(meeting, &place, round);
                 meeting.leave(&place, round);
-                self.called(operation);
                 return Some(taken.map(|()| None));
             }
         }
-        self.called(operation);
-        self.state.operation = operation;
         let (what, root, block) = (short.what, short.root, short.block);
         let sides = short.sides(&place);
         let members = channel.members.clone();

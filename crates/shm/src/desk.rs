@@ -19,8 +19,10 @@
 //! in the order of sequentially consistent fences, and S3 sees C1.
 
 use crate::bell::WORDS;
-use crate::frames::LONG_ROUNDS;
 use crate::sync::{AtomicU64, Ordering, after_update};
+
+/// Long rounds under way.
+pub(crate) const LONG_ROUNDS: usize = 8;
 
 /// Up to which turn there is something in a cell.
 #[repr(transparent)]

@@ -13,15 +13,13 @@
 //! long cells has memory from the beginning (frame 0) or from when the frame is taken; memory behind a long cell is allocated when it
 //! is first used.
 
-use crate::desk::{Left, Sleepers};
+use crate::desk::{LONG_ROUNDS, Left, Sleepers};
 use crate::sync::{AtomicU32, Ordering};
 
 /// Frames of a segment. Frame 0 is that of all processes of the node together.
 pub(crate) const FRAMES: usize = 32;
 /// Short rounds under way: at most 64 (`Turns`).
 pub(crate) const SHORT_ROUNDS: usize = 64;
-/// Long rounds under way.
-pub(crate) const LONG_ROUNDS: usize = 8;
 /// Bytes of a short cell.
 pub(crate) const SHORT_CELL: usize = 128;
 /// Steps of a member that are noted: no member is much more than all rounds ahead of another one that it waits for.

@@ -8,8 +8,8 @@ use isthmus_transport::SendError;
 use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place, Round};
 use rustix::io::Errno;
 
-use crate::desk::{Arrived, Left, Turns};
-use crate::frames::{CELL_HEADER, Cells, FRAMES, FrameHeader, LONG_ROUNDS, NOTES, SHORT_CELL, SHORT_ROUNDS};
+use crate::desk::{Arrived, LONG_ROUNDS, Left, Turns};
+use crate::frames::{CELL_HEADER, Cells, FRAMES, FrameHeader, NOTES, SHORT_CELL, SHORT_ROUNDS};
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
