@@ -201,14 +201,7 @@ impl Block {
     fn new(read: ReadMemory, write: Option<WriteMemory>, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
         if let Some((offset, length)) = datatype.contiguous(count) {
             let (read, write) = (read.shifted(offset), write.map(|w| w.shifted(offset)));
-            return Ok(Self {
-                read,
-                write,
-                datatype: None,
-                length,
-                described: None,
-                _owner: None,
-            });
+            return Ok(Self::plain(read, write, length));
         }
         // Proves that packers can be made later.
         let length = Packer::new(datatype, count, read)?.size();

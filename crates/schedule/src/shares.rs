@@ -15,11 +15,12 @@
 
 use crate::Network;
 use crate::choose::Question;
+use crate::cost::Way;
 use crate::meeting;
 use crate::step::Rank;
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::Family;
-use crate::trees::Trees;
+use crate::trees::{Load, Trees};
 use isthmus_topology::Level;
 
 /// How the trees of the shares differ.
@@ -64,6 +65,32 @@ pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
         trees.strategy(&|_| Vec::new())
     };
     leaders.into_iter().filter(several).map(strategy).collect()
+}
+
+/// Most processes each of whose blocks goes along a tree of its own.
+const MOST_BLOCKS: u32 = 256;
+/// Bytes of all blocks from which on they do.
+const LONG_BLOCKS: u64 = 64 << 10;
+
+/// How blocks of all members travel along trees of their own, with some leaders of each site or others.
+pub(crate) fn of_blocks(question: &Question, network: &Network, way: Way) -> Vec<Strategy> {
+    if network.tiers() == 0 || network.size() > MOST_BLOCKS || question.bytes() <= LONG_BLOCKS {
+        return Vec::new();
+    }
+    let strategy = |leaders| {
+        let trees = Trees {
+            question,
+            network,
+            algorithm: Algorithm::Shared,
+            flows: &[(way, Load::Piece)],
+            cut: true,
+            any_root: false,
+            sharing: (Sharing::Tops, leaders),
+        };
+        trees.strategy(&|_| Vec::new())
+    };
+    let leaders = leaders(question, network, MOST_BLOCKS);
+    leaders.into_iter().map(strategy).collect()
 }
 
 /// Numbers of leaders of a part of the outermost tier that are tried; not more than `most`, or than the largest part has members.

@@ -13,37 +13,13 @@
 use crate::choose::Question;
 use crate::cost::Way;
 use crate::script::{Cut, Kind, Script};
-use crate::shares::{self, Sharing};
+use crate::shares;
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::strategy::{Algorithm, Strategy};
-use crate::trees::{Load, Trees};
+use crate::strategy::Strategy;
 use crate::{Call, Network};
 
-/// Most processes.
-const MOST: u32 = 256;
-/// Bytes of results from which on blocks go their own ways.
-const LONG: u64 = 64 << 10;
-
 pub(super) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    if network.tiers() == 0 || network.size() > MOST || question.bytes() <= LONG {
-        return Vec::new();
-    }
-    let strategy = |leaders| {
-        let trees = Trees {
-            question,
-            network,
-            algorithm: Algorithm::Shared,
-            flows: &[(Way::Down, Load::Piece)],
-            cut: true,
-            any_root: false,
-            sharing: (Sharing::Tops, leaders),
-        };
-        trees.strategy(&|_| Vec::new())
-    };
-    shares::leaders(question, network, MOST)
-        .into_iter()
-        .map(strategy)
-        .collect()
+    shares::of_blocks(question, network, Way::Down)
 }
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {

@@ -14,36 +14,14 @@ use crate::choose::Question;
 use crate::cost::Way;
 use crate::fold::Sum;
 use crate::script::{Cut, Kind, Script};
-use crate::shares::{self, Sharing};
+use crate::shares;
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::strategy::{Algorithm, Strategy};
+use crate::strategy::Strategy;
 use crate::tree::Family;
-use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network};
 
-/// Most processes.
-const MOST: u32 = 256;
-/// Bytes of contributions from which on blocks go their own ways.
-const LONG: u64 = 64 << 10;
-
 pub(super) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    if network.tiers() == 0 || network.size() > MOST || question.bytes() <= LONG {
-        return Vec::new();
-    }
-    let strategy = |leaders| {
-        let trees = Trees {
-            question,
-            network,
-            algorithm: Algorithm::Shared,
-            flows: &[(Way::Combine, Load::Piece)],
-            cut: true,
-            any_root: false,
-            sharing: (Sharing::Tops, leaders),
-        };
-        trees.strategy(&|_| Vec::new())
-    };
-    let leaders = shares::leaders(question, network, MOST);
-    leaders.into_iter().map(strategy).collect()
+    shares::of_blocks(question, network, Way::Combine)
 }
 
 /// How blocks are cut: like the largest.
