@@ -56,6 +56,11 @@ impl Look {
     }
 }
 
+/// How long a rate is measured.
+fn interval(look: &Look) -> Duration {
+    INTERVAL.max(look.shortest * TRIPS)
+}
+
 /// The way to one peer.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
@@ -71,6 +76,8 @@ pub(crate) struct Pipe {
     resent: u64,
     /// Bytes per second to which all traffic is held since too much was lost.
     cap: Option<f64>,
+    /// When that was looked at last.
+    capped_at: Duration,
     /// Bytes per second to which bulk traffic is held.
     limit: Option<f64>,
 }
@@ -85,6 +92,7 @@ impl Pipe {
     pub(crate) fn look(&mut self, now: Duration, look: &Look) -> Option<usize> {
         if !look.backlog {
             self.begin = None;
+            self.ease(now, look);
             return None;
         }
         let Some((begin, bytes)) = self.begin else {
@@ -93,7 +101,7 @@ impl Pipe {
             return None;
         };
         let time = now.saturating_sub(begin);
-        if time < INTERVAL.max(look.shortest * TRIPS) {
+        if time < interval(look) {
             return None;
         }
         let rate = look.acknowledged.saturating_sub(bytes) as f64 / time.as_secs_f64();
@@ -101,6 +109,7 @@ impl Pipe {
         let last = std::mem::replace(&mut self.last, rate);
         let old = self.rate.unwrap_or(rate);
         self.rate = Some(if rate > old { rate } else { old + (rate - old) / 4.0 });
+        self.capped_at = now;
         self.restrain(look, look.acknowledged.saturating_sub(bytes));
         self.grow(now, look, last, rate)
     }
@@ -116,13 +125,24 @@ impl Pipe {
             .resent
             .saturating_sub(std::mem::replace(&mut self.resent, look.resent));
         let best = self.rate.unwrap_or_default();
-        if again as f64 > (arrived + again) as f64 * TOO_MUCH {
+        if look.streams > 1 && again as f64 > (arrived + again) as f64 * TOO_MUCH {
             self.cap = Some(best * DRAIN);
         } else if let Some(cap) = self.cap {
             let faster = if look.is_queueing() { CAREFUL.0 } else { CAREFUL.1 };
             // Far above what arrives it holds nobody.
             self.cap = Some(cap * faster).filter(|cap| *cap < best * 2.0);
         }
+    }
+
+    /// There is not always more to send: what a relay passes on, for example, comes in pieces. Then nothing says how fast all could go, and
+    /// what the cap rests on grows old.
+    fn ease(&mut self, now: Duration, look: &Look) {
+        if now.saturating_sub(self.capped_at) < interval(look) {
+            return;
+        }
+        self.capped_at = now;
+        let best = self.rate.unwrap_or_default();
+        self.cap = self.cap.map(|cap| cap * CAREFUL.1).filter(|cap| *cap < best * 2.0);
     }
 
     fn grow(&mut self, now: Duration, look: &Look, last: f64, rate: f64) -> Option<usize> {
@@ -247,6 +267,24 @@ mod tests {
             acknowledged / capacity / 200.0
         );
         assert!(lost_late < 0.01 * capacity * 100.0, "{}", lost_late / capacity / 100.0);
+    }
+
+    #[test]
+    fn who_has_not_always_more_to_send_is_not_held_for_ever() {
+        let (mut pipe, mut look) = (Pipe::default(), Look::default());
+        look.shortest = Duration::from_millis(40);
+        look.streams = 4;
+        let mut at = |pipe: &mut Pipe, i: u32, backlog, bytes, resent| {
+            look.backlog = backlog;
+            look.acknowledged += bytes;
+            look.resent += resent;
+            pipe.look(Duration::from_millis(100) * i, &look);
+        };
+        (0..10).for_each(|i| at(&mut pipe, i, true, 1_000_000, 100_000));
+        let cap = pipe.cap().unwrap();
+        assert!((9.0e6..10.0e6).contains(&cap), "{cap}");
+        (10..40).for_each(|i| at(&mut pipe, i, i % 2 == 0, 900_000, 0));
+        assert_eq!(pipe.cap(), None);
     }
 
     #[test]
