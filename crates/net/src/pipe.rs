@@ -129,9 +129,15 @@ impl Pipe {
             self.cap = Some(best * DRAIN);
         } else if let Some(cap) = self.cap {
             let faster = if look.is_queueing() { CAREFUL.0 } else { CAREFUL.1 };
-            // Far above what arrives it holds nobody.
-            self.cap = Some(cap * faster).filter(|cap| *cap < best * 2.0);
+            self.cap = Some(cap * faster);
         }
+        self.forget();
+    }
+
+    /// A cap far above what arrives holds nobody.
+    fn forget(&mut self) {
+        let best = self.rate.unwrap_or_default();
+        self.cap = self.cap.filter(|cap| *cap < best * 2.0);
     }
 
     /// There is not always more to send: what a relay passes on, for example, comes in pieces. Then nothing says how fast all could go, and
@@ -141,8 +147,8 @@ impl Pipe {
             return;
         }
         self.capped_at = now;
-        let best = self.rate.unwrap_or_default();
-        self.cap = self.cap.map(|cap| cap * CAREFUL.1).filter(|cap| *cap < best * 2.0);
+        self.cap = self.cap.map(|cap| cap * CAREFUL.1);
+        self.forget();
     }
 
     fn grow(&mut self, now: Duration, look: &Look, last: f64, rate: f64) -> Option<usize> {
