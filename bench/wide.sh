@@ -13,19 +13,22 @@ trap 'exit 130' INT TERM
 cd "$work" || exit 1
 mpicc -std=c11 -D_GNU_SOURCE -O2 "$here/collectives.c" -o collectives -lm || exit 1
 
-# Median over the repetitions: until the root (the last one, where nothing is said) was done, and until the median sender was.
+# Median over the repetitions, from the agreed start: until the root was done, and until the median sender was; and how long the median sender
+# was in its call (it may have begun late, where processes outnumber processors).
 cat >median.py <<'P'
 import statistics, sys
-ends, senders = [], []
+ends, senders, calls = [], [], []
 for line in sys.stdin:
     if line.startswith("TIME"):
         words = line.split()
-        root, last = int(words[2]), [float(t) for t in words[5].split(",")]
+        root, first, last = int(words[2]), *([float(t) for t in w.split(",")] for w in words[4:6])
         ends.append(last[root])
         senders.append(statistics.median(t for i, t in enumerate(last) if i != root))
+        calls.append(statistics.median(t - first[i] for i, t in enumerate(last) if i != root))
 if not ends:
     sys.exit("no times")
-print(f"{statistics.median(ends) / 1000:.2f} ms at the receiver, {statistics.median(senders) / 1000:.3f} ms at the median sender "
+print(f"{statistics.median(ends) / 1000:.2f} ms at the receiver, {statistics.median(senders) / 1000:.3f} ms at the median sender, "
+      f"{statistics.median(calls) / 1000:.3f} ms in its call "
       f"({len(ends)} repetitions, spread {min(ends) / 1000:.2f} to {max(ends) / 1000:.2f})")
 P
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # HPC Challenge as one MPI job over two sites, and its own verdicts as our exit status.
 #
-#   sh conformance/hpcc/run.sh [--mpi isthmus|mpich|openmpi] [--ranks N] [--rtt TIME] [--rate RATE] [--local]
+#   sh conformance/hpcc/run.sh [--mpi isthmus|mpich|openmpi] [--ranks N] [--rtt TIME] [--rate RATE] [--cuts "1 5 30"] [--local]
 #
 # Gets Debian's source package hpcc, builds it with the chosen mpicc, runs N ranks on each of two testbed sites
 # (--local: all on this machine, no testbed) and checks what the benchmark says about itself. Everything is made
@@ -12,13 +12,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=hpcc
 . "$here/../common.sh"
 
-mpi=isthmus ranks=4 rtt=40ms rate=200mbit wide=1
+mpi=isthmus ranks=4 rtt=40ms rate=200mbit wide=1 cuts=
 while [ $# -gt 0 ]; do
     case $1 in
     --mpi) mpi=$2; shift ;;
     --ranks) ranks=$2; shift ;;
     --rtt) rtt=$2; shift ;;
     --rate) rate=$2; shift ;;
+    --cuts) cuts=$2; shift ;;
     --local) wide= ;;
     *) usage ;;
     esac
@@ -72,6 +73,26 @@ mpich-) set -- mpiexec.mpich -n "$ranks" "$build/hpcc" ;;
 openmpi-1) set -- mpirun.openmpi --allow-run-as-root --oversubscribe --mca btl tcp,vader,self --mca pml ob1 --host "a1:$ranks,b1:$ranks" -n "$total" "$build/hpcc" ;;
 openmpi-) set -- mpirun.openmpi --allow-run-as-root --oversubscribe -n "$ranks" "$build/hpcc" ;;
 esac
+if [ -n "$cuts" ]; then
+    # The link is cut for so many seconds each, at random moments, until the job is over.
+    cat >cut.sh <<'S'
+seconds=$1 testbed=$2
+shift 2
+"$@" &
+job=$!
+while :; do
+    for length in $seconds; do
+        pause=$(awk -v seed="$$$length$(date +%s)" 'BEGIN { srand(seed); printf "%.2f", 3 + 12 * rand() }')
+        sleep "$pause"
+        kill -0 $job 2>/dev/null || break 2
+        "$testbed" cut a b && sleep "$length" && "$testbed" restore a b
+        echo "cut for $length s after $pause s" >>cuts
+    done
+done
+wait $job
+S
+    set -- sh "$PWD/cut.sh" "$cuts" "${ISTHMUS_TESTBED_BIN:-$bin/isthmus-testbed}" "$@"
+fi
 if [ -n "$wide" ]; then
     set -- "${ISTHMUS_TESTBED_BIN:-$bin/isthmus-testbed}" run --sites 2x1 --rtt "$rtt" --rate "$rate" --stats -- "$@"
 fi
@@ -80,4 +101,5 @@ status=0
 timeout "${HPCC_TIMEOUT:-1800}" "$@" </dev/null || status=$?
 [ "$status" = 0 ] || die "the job ended with status $status"
 [ -f hpccoutf.txt ] || die "the job left no hpccoutf.txt"
+[ -z "$cuts" ] || { sort cuts | cut -d ' ' -f 1-4 | uniq -c; }
 awk -f "$here/verdict.awk" hpccoutf.txt

@@ -100,6 +100,10 @@ timeout 60 isthmus run $two "$prog" >out 2>err </dev/null
 status=$?
 [ "$status" != 0 ] && [ "$status" != 124 ] || complain "exit status $status"
 grep -qiE 'b1' err && grep -qiE 'refused' err || { complain "the message does not say who refused"; cat err; }
+# After a failed start the doctor says what is well and what is not; by itself only where somebody reads it.
+! grep -q 'doctor says' err || complain "the doctor was not asked"
+ISTHMUS_DOCTOR=1 timeout 60 isthmus run $two "$prog" >out 2>err </dev/null
+[ $? != 0 ] && grep -A 9 'doctor says' err | grep -q '^b1: cannot be used: ' || { complain "no word of the doctor"; cat err; }
 [ "$bad" = 1 ] || echo "ok $name: $(head -n 1 err)"
 exit $bad
 S

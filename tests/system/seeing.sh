@@ -67,6 +67,7 @@ for way in direct gateway; do
     isthmus-testbed run --sites 2x1 --rtt 20ms --rate 200mbit -- sh see.sh $way ||
         { cat $way.out $way.err; fail "the job or a look at it failed ($way)"; }
     [ "$(grep -c 'counted, cuts 0' $way.out)" = 4 ] || { cat $way.out; fail "MPI_T counts nothing ($way)"; }
+    python3 "$top/tests/system/trace-rules.py" $way.json || fail "viewers will not show all of the trace ($way)"
     python3 look.py $way || { cat $way.text $way.top; fail "what was seen is wrong ($way)"; }
 done
 cat gateway.text

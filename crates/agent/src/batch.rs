@@ -363,8 +363,12 @@ impl Batch {
         };
         let Some(message) = part.translate(message) else { return };
         match message {
-            FromAgent::Started(_) => {
+            FromAgent::Started(of_node) => {
                 part.started = true;
+                // It has read which of its addresses the user wants to be used.
+                if let Some(found) = of_node.into_iter().next() {
+                    part.hello.addresses = found.addresses;
+                }
                 self.tell_started();
             }
             FromAgent::Refused { reason, hint } => {

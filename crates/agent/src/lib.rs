@@ -300,7 +300,8 @@ impl Agent {
             self.batch = Some(Batch::start(start, &self.binary, files, &self.outbox, &self.sender)?);
         } else {
             self.subjob = Some(Subjob::start(start, &self.binary, &self.outbox, &self.sender)?);
-            self.outbox.send(&FromAgent::Started(vec![machine::part(start.count)]));
+            let part = machine::part(start.count, &start.environment);
+            self.outbox.send(&FromAgent::Started(vec![part]));
         }
         Ok(())
     }

@@ -21,17 +21,13 @@ pub(crate) fn clock() -> u64 {
     since.map_or(0, |t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// This machine as the only node of a subjob.
-pub(crate) fn part(processes: u32) -> Part {
-    let AgentHello {
-        host,
-        addresses,
-        processors,
-        ..
-    } = hello();
+/// This machine as the only node of a subjob whose processes have these variables.
+pub(crate) fn part(processes: u32, environment: &[(String, String)]) -> Part {
+    let AgentHello { host, processors, .. } = hello();
+    let pinned = environment.iter().rev().find(|(name, _)| name == "ISTHMUS_ADDRESS");
     Part {
         host,
-        addresses,
+        addresses: isthmus_net::own_addresses(pinned.map_or("", |(_, value)| value)),
         processors,
         processes,
     }
@@ -48,5 +44,13 @@ mod tests {
             "{:?}",
             hello.addresses
         );
+    }
+
+    #[test]
+    fn a_pinned_address_is_the_only_one_that_others_are_told() {
+        let last = isthmus_net::local_addresses().pop().unwrap();
+        let environment = [("ISTHMUS_ADDRESS".to_owned(), last.clone())];
+        assert_eq!(super::part(2, &environment).addresses, [last]);
+        assert_eq!(super::part(2, &[]).addresses, isthmus_net::local_addresses());
     }
 }

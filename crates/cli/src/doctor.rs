@@ -232,8 +232,12 @@ pub(crate) fn paths(paths: &[PathReport]) -> String {
             .round_trip
             .map(|t| format!(", round trip {}", time(t)))
             .unwrap_or_default();
+        let settled = p
+            .settled_after
+            .map(|t| format!(", settled after {}", time(t)))
+            .unwrap_or_default();
         format!(
-            "isthmus: path {} - {}: {} ({}){trip}",
+            "isthmus: path {} - {}: {} ({}){trip}{settled}",
             p.between.0,
             p.between.1,
             p.path,

@@ -3,11 +3,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
+use isthmus_net::Trunkline;
 use isthmus_protocol::trunk::{Event, Trunk};
-use isthmus_wire::gateway::{FromGateway, MAX_RELAY, RELAY_WINDOW, Relay};
+use isthmus_wire::gateway::{FromGateway, MAX_RELAY, RELAY_WINDOW, Relay, WISH_BULK, is_stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -15,8 +17,10 @@ use tokio::time::Instant;
 
 use crate::{Gateway, stream};
 
-/// Bytes that go out at once.
+/// Bytes that are read at once, and that go out at once as long as nothing is known of the link.
 const BUNDLE: usize = 256 << 10;
+/// With nothing to send for less of the time a connection counts as busy.
+const IDLE: f64 = 0.1;
 /// How often the other end is asked for a sign of life.
 const PING: Duration = Duration::from_secs(2);
 /// A carrier that has been silent for so long is given up.
@@ -29,6 +33,8 @@ pub(crate) enum Piece {
 }
 
 struct Stream {
+    /// What for.
+    wish: u8,
     pieces: mpsc::UnboundedSender<Piece>,
     taken: Option<mpsc::UnboundedReceiver<Piece>>,
     room: Rc<Notify>,
@@ -46,6 +52,16 @@ pub(crate) struct Passed {
 pub(crate) struct Carrier {
     /// At the other end.
     pub(crate) area: u32,
+    /// We made the connection.
+    pub(crate) dialled: bool,
+    /// As long as it lasts.
+    pub(crate) socket: RefCell<Option<OwnedFd>>,
+    /// Bytes that go out at once.
+    pub(crate) piece: Cell<usize>,
+    /// Time with nothing to send, since it was looked at.
+    idle: Cell<Duration>,
+    idle_since: Cell<Option<Instant>>,
+    looked: Cell<Instant>,
     /// A connection between the gateways.
     pub(crate) direct: bool,
     trunk: RefCell<Trunk>,
@@ -69,6 +85,12 @@ impl Carrier {
     pub(crate) fn new(area: u32, direct: bool, dialled: bool, passed: Rc<Passed>) -> Rc<Self> {
         Rc::new(Self {
             area,
+            dialled,
+            socket: RefCell::default(),
+            piece: Cell::new(BUNDLE),
+            idle: Cell::default(),
+            idle_since: Cell::default(),
+            looked: Cell::new(Instant::now()),
             direct,
             trunk: RefCell::new(Trunk::new(dialled)),
             streams: RefCell::default(),
@@ -87,6 +109,11 @@ impl Carrier {
 
     /// Carries the trunk over a connection until that ends.
     pub(crate) async fn carry(self: &Rc<Self>, gateway: &Rc<Gateway>, stream: TcpStream) {
+        // Without it nobody looks at the connection.
+        if let Ok(socket) = stream.as_fd().try_clone_to_owned() {
+            Trunkline::begin(&socket);
+            *self.socket.borrow_mut() = Some(socket);
+        }
         let (mut reader, mut writer) = stream.into_split();
         let reading = async {
             let mut buffer = vec![0; BUNDLE];
@@ -98,7 +125,7 @@ impl Carrier {
         };
         let writing = async {
             loop {
-                let bytes = self.output(gateway, BUNDLE).await;
+                let bytes = self.output(gateway, self.piece.get()).await;
                 if writer.write_all(&bytes).await.is_err() {
                     return;
                 }
@@ -186,6 +213,7 @@ impl Carrier {
         loop {
             let wake = self.wake.notified();
             if self.trunk.borrow().has_output() {
+                self.idles(false);
                 // Others that are ready now add to the same bundle.
                 tokio::task::yield_now().await;
                 let mut events = Vec::new();
@@ -194,8 +222,32 @@ impl Carrier {
                 events.into_iter().for_each(|event| self.event(gateway, event));
                 return bytes;
             }
+            self.idles(true);
             wake.await;
         }
+    }
+
+    /// There is nothing to send, or something again.
+    fn idles(&self, idle: bool) {
+        let now = Instant::now();
+        if let Some(since) = self.idle_since.replace(idle.then_some(now)) {
+            self.idle.set(self.idle.get() + (now - since));
+        }
+    }
+
+    /// Whether there was something to send all the time since this was asked last.
+    pub(crate) fn was_busy(&self) -> bool {
+        self.idles(self.idle_since.get().is_some());
+        let time = self.looked.replace(Instant::now()).elapsed();
+        self.idle.take() < time.mul_f64(IDLE)
+    }
+
+    /// Streams that make way for others, and those that do not.
+    pub(crate) fn classes(&self) -> (usize, usize) {
+        let streams = self.streams.borrow();
+        let bulk = streams.values().filter(|s| s.wish == WISH_BULK).count();
+        let others = streams.values().filter(|s| s.wish != WISH_BULK && is_stream(s.wish));
+        (bulk, others.count())
     }
 
     /// Takes what has come. False: the other end broke the rules.
@@ -214,7 +266,7 @@ impl Carrier {
     fn event(self: &Rc<Self>, gateway: &Rc<Gateway>, event: Event) {
         match event {
             Event::Asked { stream, from, to, wish } => {
-                self.keep(stream, None);
+                self.keep(stream, wish, None);
                 tokio::task::spawn_local(stream::asked(gateway.clone(), self.clone(), stream, (from, to), wish));
             }
             Event::Opened(stream) => self.answer(stream, true),
@@ -245,9 +297,10 @@ impl Carrier {
         }
     }
 
-    fn keep(&self, number: u32, answer: Option<oneshot::Sender<bool>>) {
+    fn keep(&self, number: u32, wish: u8, answer: Option<oneshot::Sender<bool>>) {
         let (pieces, taken) = mpsc::unbounded_channel();
         let stream = Stream {
+            wish,
             pieces,
             taken: Some(taken),
             room: Rc::default(),
@@ -261,7 +314,7 @@ impl Carrier {
     pub(crate) async fn ask(&self, from: u32, to: u32, wish: u8) -> Result<u32, ()> {
         let number = self.trunk.borrow_mut().open(from, to, wish).ok_or(())?;
         let (answer, answered) = oneshot::channel();
-        self.keep(number, Some(answer));
+        self.keep(number, wish, Some(answer));
         self.wake.notify_one();
         match answered.await {
             Ok(true) => Ok(number),
@@ -351,6 +404,7 @@ impl Carrier {
     /// Ends it and all its streams.
     pub(crate) fn close(&self) {
         self.dead.set(true);
+        self.socket.take();
         self.over.notify_one();
         self.measured.notify_waiters();
         let streams: Vec<u32> = self.streams.borrow().keys().copied().collect();

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use isthmus_net::{Answered, Listener};
-use isthmus_wire::gateway::{NO_WAY, READY, WISH_STREAM, area_number};
+use isthmus_wire::gateway::{NO_WAY, READY, area_number, is_stream};
 use isthmus_wire::hello::{KNOCK_BYTES, REPLY_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -83,7 +83,7 @@ async fn welcome(gateway: &Rc<Gateway>, mut stream: TcpStream, answered: Answere
         return;
     }
     match ask(gateway, from, to, wish).await {
-        Ok((carrier, number)) if wish == WISH_STREAM => {
+        Ok((carrier, number)) if is_stream(wish) => {
             if stream.write_all(&[READY]).await.is_ok() {
                 stream::pump(&carrier, number, stream).await;
             } else {
@@ -108,7 +108,7 @@ async fn ask(gateway: &Rc<Gateway>, from: u32, to: u32, wish: u8) -> Result<(Rc<
         return Err(());
     }
     let neighbour = gateway.neighbour(area).ok_or(())?;
-    let carrier = neighbour.carrier().await.ok_or(())?;
+    let carrier = neighbour.carrier(wish).await.ok_or(())?;
     let number = carrier.ask(from, to, wish).await?;
     Ok((carrier, number))
 }

@@ -111,7 +111,7 @@ fn begin(open: Open, control: mpsc::UnboundedSender<FromGateway>) -> Result<Rc<G
     let addresses = if open.addresses.is_empty() {
         isthmus_net::local_addresses()
     } else {
-        open.addresses
+        isthmus_net::pinned_addresses(&open.addresses.join(","))?
     };
     let _ = control.send(FromGateway::Listening {
         port: listener.port(),
@@ -159,7 +159,7 @@ impl Gateway {
         if number == self.area {
             return;
         }
-        let neighbour = Rc::new(Neighbour::new(area));
+        let neighbour = Rc::new(Neighbour::new(self.area, area));
         if let Some(old) = self.neighbours.borrow_mut().insert(number, neighbour.clone()) {
             old.leave();
         }

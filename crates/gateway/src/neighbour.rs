@@ -6,11 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use isthmus_net::Ends;
-use isthmus_wire::gateway::{self, Area, Carried, FromGateway, Settled, Ways, area_number};
+use isthmus_net::{Carrying, Ends, Trunkline};
+use isthmus_wire::gateway::{self, Area, Carried, FromGateway, Settled, WISH_BULK, WISH_STREAM, Ways, area_number};
 use isthmus_wire::hello::USE;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::carrier::{Carrier, Passed};
 use crate::{Gateway, dial, stream};
@@ -25,6 +26,7 @@ const REPORT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(8);
 
 pub(crate) struct Neighbour {
+    own_area: u32,
     area: Area,
     carriers: RefCell<Vec<Rc<Carrier>>>,
     relay: RefCell<Option<Rc<Carrier>>>,
@@ -37,12 +39,13 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    pub(crate) fn new(area: Area) -> Self {
+    pub(crate) fn new(own_area: u32, area: Area) -> Self {
         let settled = Settled {
             area: area.area,
             ..Settled::default()
         };
         Self {
+            own_area,
             area,
             carriers: RefCell::default(),
             relay: RefCell::default(),
@@ -59,7 +62,7 @@ impl Neighbour {
         let (own, us) = (self.clone(), gateway.clone());
         tokio::task::spawn_local(async move {
             tokio::select! {
-                () = async { tokio::join!(own.keep_connected(&us), own.report(&us)); } => {}
+                () = async { tokio::join!(own.keep_connected(&us), own.report(&us), own.watch()); } => {}
                 () = own.leaving.notified() => {}
             }
         });
@@ -68,7 +71,7 @@ impl Neighbour {
             if own.area.ways != Ways::Relay {
                 tokio::time::sleep(RELAY_AFTER).await;
             }
-            if own.best().is_none() && !own.left.get() && own.area.ways != Ways::Trunk {
+            if own.best(WISH_STREAM).is_none() && !own.left.get() && own.area.ways != Ways::Trunk {
                 own.relay(&us);
             }
         });
@@ -86,6 +89,38 @@ impl Neighbour {
                 gateway.tell(FromGateway::Carried(now));
             }
         }
+    }
+
+    /// Keeps an eye on the connections.
+    async fn watch(&self) {
+        let (began, mut line, mut last) = (Instant::now(), Trunkline::default(), 0);
+        loop {
+            let sent = self.passed.sent.get();
+            // Pings alone are no reason to look often.
+            let quiet = sent.saturating_sub(std::mem::replace(&mut last, sent)) < 1024;
+            let again = self.look(began.elapsed(), &mut line);
+            tokio::time::sleep(if quiet { REPORT } else { again }).await;
+        }
+    }
+
+    fn look(&self, now: Duration, line: &mut Trunkline) -> Duration {
+        let carriers = self.carriers.borrow();
+        let sockets: Vec<_> = carriers.iter().map(|c| c.socket.borrow()).collect();
+        let both = carriers.iter().zip(&sockets);
+        let all: Vec<Carrying<'_>> = both
+            .filter_map(|(carrier, socket)| {
+                let (bulk, others) = carrier.classes();
+                Some(Carrying {
+                    socket: socket.as_ref()?,
+                    busy: carrier.was_busy(),
+                    bulk: bulk > 0,
+                    bulk_only: bulk > 0 && others == 0,
+                })
+            })
+            .collect();
+        let looked = line.look(now, &all);
+        carriers.iter().for_each(|c| c.piece.set(looked.piece));
+        looked.again
     }
 
     fn carried(&self) -> Carried {
@@ -200,7 +235,7 @@ impl Neighbour {
 
     /// The last connection is gone: until there is another one the coordinator's are used.
     fn fall_back(self: &Rc<Self>, gateway: &Rc<Gateway>) {
-        if self.left.get() || self.best().is_some() {
+        if self.left.get() || self.best(WISH_STREAM).is_some() {
             return;
         }
         self.note(gateway, |s| (s.carrier, s.inward) = (gateway::Carrier::None, false));
@@ -251,7 +286,9 @@ impl Neighbour {
     pub(crate) fn measure(self: &Rc<Self>, gateway: &Rc<Gateway>) {
         let (own, us) = (self.clone(), gateway.clone());
         tokio::task::spawn_local(async move {
-            let Some(carrier) = own.carrier().await else { return };
+            let Some(carrier) = own.carrier(WISH_STREAM).await else {
+                return;
+            };
             if let Some(rate) = stream::measure(&carrier).await {
                 own.note(&us, |s| s.rate = rate);
             }
@@ -282,20 +319,30 @@ impl Neighbour {
         }
     }
 
-    /// What a new stream should use.
-    fn best(&self) -> Option<Rc<Carrier>> {
+    /// What a new stream should use. Where some make way and there are several connections, those have the last one and the others the first.
+    fn best(&self, wish: u8) -> Option<Rc<Carrier>> {
         let carriers = self.carriers.borrow();
-        let live = carriers.iter().filter(|c| !c.dead.get());
-        let direct = live.min_by_key(|c| c.load()).cloned();
+        let live = || carriers.iter().filter(|c| !c.dead.get());
+        let bulk = wish == WISH_BULK;
+        // The same one at both ends: what the gateway of the area with the lower number made comes first.
+        let for_bulk = |c: &Rc<Carrier>| c.dialled == (self.own_area > self.area.area);
+        let of_class = || live().filter(|c| for_bulk(c) == bulk);
+        let classes = bulk || live().any(|c| c.classes().0 > 0);
+        let by_class = if classes {
+            of_class().min_by_key(|c| c.load())
+        } else {
+            None
+        };
+        let direct = by_class.or_else(|| live().min_by_key(|c| c.load())).cloned();
         direct.or_else(|| self.relay.borrow().clone().filter(|c| !c.dead.get()))
     }
 
-    /// A carrier, if there is one in time.
-    pub(crate) async fn carrier(&self) -> Option<Rc<Carrier>> {
+    /// A carrier for this wish, if there is one in time.
+    pub(crate) async fn carrier(&self, wish: u8) -> Option<Rc<Carrier>> {
         let found = async {
             loop {
                 let changed = self.changed.notified();
-                match self.best() {
+                match self.best(wish) {
                     Some(carrier) => return carrier,
                     None => changed.await,
                 }

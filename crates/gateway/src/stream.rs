@@ -6,7 +6,7 @@ use std::rc::Rc;
 use isthmus_net::Ends;
 use std::time::Duration;
 
-use isthmus_wire::gateway::{READY, WISH_MEASURE, WISH_STREAM};
+use isthmus_wire::gateway::{READY, WISH_MEASURE, is_stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -117,7 +117,7 @@ pub(crate) async fn asked(gateway: Rc<Gateway>, carrier: Rc<Carrier>, number: u3
         return swallow(&carrier, number).await;
     }
     match reach(&gateway, &carrier, ranks, wish).await {
-        Ok(stream) if wish == WISH_STREAM => {
+        Ok(stream) if is_stream(wish) => {
             carrier.accept(number);
             pump(&carrier, number, stream).await;
         }
@@ -143,7 +143,7 @@ async fn reach(
     let prove = move |mut stream: TcpStream| {
         let gateway = own.clone();
         async move {
-            if wish != WISH_STREAM {
+            if !is_stream(wish) {
                 dial::shake(&mut stream, &gateway.prover, Ends { from, to }, READY).await?;
                 let heard = stream.read_u8().await.map_err(|e| e.to_string())?;
                 if heard != READY {

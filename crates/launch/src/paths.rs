@@ -16,10 +16,14 @@ const APPEARING: Duration = Duration::from_secs(3);
 /// Connections of a trunk that one side makes, unless the user says otherwise.
 const STREAMS: u8 = 1;
 
+/// Pairs of processes of two local areas from which on they connect through the gateways, unless the user says otherwise: each pair would have a
+/// connection of its own, and each process a port; what that costs firewalls, their tables and the kernels is more than what a gateway costs.
+const MANY: u64 = 1024;
+
 /// What the user allows at a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Whatever works, best first.
+    /// Whatever works, best first; through gateways where direct connections would be too many.
     #[default]
     Any,
     /// Processes connect directly or not at all.
@@ -58,6 +62,8 @@ pub struct PathReport {
     pub refused: (String, String),
     /// Address and port that answered, from the first to the second, and back.
     pub reached: (String, String),
+    /// How long after the last gateway was there this was known.
+    pub settled_after: Option<Duration>,
 }
 
 struct Gateway {
@@ -65,6 +71,8 @@ struct Gateway {
     /// The site whose agent has it.
     site: usize,
     policy: Policy,
+    /// Of its local area.
+    processes: u64,
     open: Open,
     listening: Option<(u16, Vec<String>)>,
     epoch: u32,
@@ -87,6 +95,8 @@ pub(crate) struct Crossings {
     areas: Vec<u32>,
     secret: [u8; 32],
     settled: BTreeMap<(u32, u32), Settled>,
+    /// When it was certain enough what works between two.
+    certain: BTreeMap<(usize, usize), Instant>,
     /// What trunks have carried.
     carried: BTreeMap<(u32, u32), Carried>,
     began: Instant,
@@ -117,6 +127,7 @@ impl Crossings {
                 name: (*lan).to_owned(),
                 site: subjobs[0],
                 policy: policy(subjob, options),
+                processes: subjobs.iter().map(|&s| u64::from(job.subjobs()[s].count)).sum(),
                 open: Open {
                     job: name.to_owned(),
                     area: number,
@@ -138,6 +149,7 @@ impl Crossings {
             areas,
             secret,
             settled: BTreeMap::new(),
+            certain: BTreeMap::new(),
             carried: BTreeMap::new(),
             began: Instant::now(),
             complete: None,
@@ -148,12 +160,11 @@ impl Crossings {
     /// The gateway that a site's agent shall start.
     pub(crate) fn open(&self, site: usize) -> Option<Opening> {
         let gateway = self.gateways.iter().find(|g| g.site == site && g.failed.is_none())?;
-        let through = |g: &Gateway| matches!(g.policy, Policy::Gateway | Policy::Ssh);
-        let others = self.gateways.iter().filter(|g| g.site != site);
+        let mut others = self.gateways.iter().filter(|g| g.site != site);
         let area = self.areas.get(site);
         Some(Opening {
             first: ToGateway::Open(gateway.open.clone()).encode(),
-            is_only_way: (through(gateway) || others.clone().all(through))
+            is_only_way: others.all(|other| through(gateway, other))
                 && self.areas.iter().filter(|a| Some(*a) == area).count() == 1,
         })
     }
@@ -168,7 +179,9 @@ impl Crossings {
         match FromGateway::decode(body) {
             Ok(FromGateway::Listening { port, addresses }) => (self.listens(area, port, addresses), None),
             Ok(FromGateway::Settled(settled)) => {
+                let other = settled.area as usize;
                 self.settled.insert((number, settled.area), settled);
+                self.note_certain(area.min(other), area.max(other));
                 (Vec::new(), None)
             }
             Ok(FromGateway::Carried(carried)) => {
@@ -359,6 +372,14 @@ impl Crossings {
         carried.then(|| self.complete.map(|at| at + 4 * trip + Duration::from_millis(250)))?
     }
 
+    fn note_certain(&mut self, a: usize, b: usize) {
+        if let Some(at) = self.pair_settled_at(a, b) {
+            let at = at.max(Instant::now());
+            let known = self.certain.entry((a, b)).or_insert(at);
+            *known = at.min(*known);
+        }
+    }
+
     /// Whether everything that can be found out has been.
     pub(crate) fn all_known(&self) -> bool {
         let there = |g: &Gateway| g.listening.is_some();
@@ -401,7 +422,7 @@ impl Crossings {
         let own = &self.gateways[area];
         let (port, addresses) = own.listening.clone().unwrap_or_default();
         let way = |other: usize| match (own.policy, self.gateways[other].policy) {
-            (Policy::Ssh | Policy::Gateway, _) | (_, Policy::Ssh | Policy::Gateway) => Way::OnlyGateway,
+            _ if area != other && through(own, &self.gateways[other]) => Way::OnlyGateway,
             (Policy::Direct, _) | (_, Policy::Direct) => Way::OnlyDirect,
             _ => self.way(area, other),
         };
@@ -443,11 +464,10 @@ impl Crossings {
         let back = self.settled.get(&(number(b), number(a))).unwrap_or(&none);
         let (one, other) = (&self.gateways[a], &self.gateways[b]);
         let trip = [there.round_trip, back.round_trip].into_iter().filter(|t| *t > 0).min();
-        let policies = [one.policy, other.policy];
         let path = match (there.outward.is_empty(), back.outward.is_empty()) {
-            _ if policies.contains(&Policy::Ssh) => "ssh",
-            _ if policies.contains(&Policy::Gateway) && there.carrier == Carrier::Relay => "ssh",
-            _ if policies.contains(&Policy::Gateway) => "gateway",
+            _ if [one.policy, other.policy].contains(&Policy::Ssh) => "ssh",
+            _ if through(one, other) && there.carrier == Carrier::Relay => "ssh",
+            _ if through(one, other) => "gateway",
             (false, false) => "direct",
             (false, true) => "forward",
             (true, false) => "reverse",
@@ -467,8 +487,20 @@ impl Crossings {
             rate: Some(there.rate.max(back.rate)).filter(|r| *r > 0),
             refused: (refusal(there, &one.failed), refusal(back, &other.failed)),
             reached: (there.outward.clone(), back.outward.clone()),
+            settled_after: self
+                .certain
+                .get(&(a, b))
+                .zip(self.complete)
+                .map(|(at, complete)| at.saturating_duration_since(complete)),
         }
     }
+}
+
+/// Whether the processes of two local areas reach each other through the gateways only.
+fn through(one: &Gateway, other: &Gateway) -> bool {
+    let policies = [one.policy, other.policy];
+    policies.iter().any(|p| matches!(p, Policy::Gateway | Policy::Ssh))
+        || policies == [Policy::Any; 2] && one.processes * other.processes > MANY
 }
 
 fn number(area: usize) -> u32 {
@@ -501,4 +533,40 @@ fn addresses(subjob: &Subjob, options: &Options) -> Vec<String> {
         .filter(|t| !t.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gateway(policy: Policy, processes: u64) -> Gateway {
+        Gateway {
+            name: "lab".into(),
+            site: 0,
+            policy,
+            processes,
+            open: Open {
+                job: "job".into(),
+                area: 0,
+                secret: [0; 32],
+                ports: (0, 0),
+                streams: STREAMS,
+                addresses: Vec::new(),
+            },
+            listening: None,
+            epoch: 0,
+            failed: None,
+        }
+    }
+
+    #[test]
+    fn many_processes_connect_through_gateways_unless_the_user_says_otherwise() {
+        let of = |a: (Policy, u64), b: (Policy, u64)| through(&gateway(a.0, a.1), &gateway(b.0, b.1));
+        assert!(!of((Policy::Any, 32), (Policy::Any, 32)));
+        assert!(of((Policy::Any, 32), (Policy::Any, 33)));
+        assert!(of((Policy::Any, 1), (Policy::Any, 4096)));
+        assert!(!of((Policy::Direct, 512), (Policy::Any, 512)));
+        assert!(of((Policy::Any, 1), (Policy::Gateway, 1)));
+        assert!(of((Policy::Direct, 1), (Policy::Ssh, 1)));
+    }
 }

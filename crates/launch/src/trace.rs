@@ -14,6 +14,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// How long a message is shown, microseconds; less where the next one follows sooner, since viewers drop what overlaps.
+const SHOWN: f64 = 1.0;
 /// The track of what concerns no process: behind all ranks.
 const LINKS: u32 = i32::MAX as u32;
 /// Drift of clocks that must be allowed for: a hundred microseconds a second is a bad one.
@@ -81,6 +83,8 @@ pub(crate) struct TraceFile {
     /// By site: the worst error of its clock that times were written with.
     errors: BTreeMap<String, Duration>,
     lost: u64,
+    /// The last message of each rank and direction: it is written when the next one is known.
+    last: BTreeMap<(u32, u32), (f64, Value)>,
     /// Bytes until the last look, and when that was.
     rates: BTreeMap<(String, String), (u64, Instant)>,
     failed: Option<io::Error>,
@@ -97,6 +101,7 @@ impl TraceFile {
             first: true,
             errors: BTreeMap::new(),
             lost: 0,
+            last: BTreeMap::new(),
             rates: BTreeMap::new(),
             failed: None,
         };
@@ -160,13 +165,23 @@ impl TraceFile {
             true => (1, format!("to {to}"), "s"),
             false => (2, format!("from {from}"), "f"),
         };
-        self.event(&json!({
-            "ph": "X", "cat": "message", "name": name, "pid": rank, "tid": thread, "ts": at, "dur": 1,
+        let shown = json!({
+            "ph": "X", "cat": "message", "name": name, "pid": rank, "tid": thread, "ts": at,
             "args": {"bytes": m.bytes, "tag": m.tag, "context": m.context, "collective": m.context % 2 == 1},
-        }));
+        });
+        if let Some(last) = self.last.insert((rank, thread), (at, shown)) {
+            self.show(last, at);
+        }
         self.event(&json!({
             "ph": phase, "bp": "e", "cat": "message", "name": "message", "id": id, "pid": rank, "tid": thread, "ts": at,
         }));
+    }
+
+    /// Writes a message that is followed by another one then.
+    fn show(&mut self, (at, mut shown): (f64, Value), next: f64) {
+        // Clocks step back at times.
+        shown["dur"] = json!((next - at).clamp(0.0, SHOWN));
+        self.event(&shown);
     }
 
     /// What has passed on links until now.
@@ -195,6 +210,9 @@ impl TraceFile {
 
     /// Ends the file. What went wrong, if anything did.
     pub(crate) fn close(mut self) -> io::Result<()> {
+        for last in std::mem::take(&mut self.last).into_values() {
+            self.show(last, f64::MAX);
+        }
         let clocks: BTreeMap<_, _> = self
             .errors
             .iter()

@@ -14,10 +14,62 @@ const INNER: [&str; 6] = ["docker", "virbr", "veth", "br-", "cni", "lxc"];
 /// a default route, then others, then those of container bridges. Loopback and link-local addresses
 /// are left out, unless there is nothing else: then all peers are on this host and loopback is the answer.
 pub fn local_addresses() -> Vec<String> {
+    texts(sorted().iter())
+}
+
+/// As [`local_addresses`], of what the user pinned (`ISTHMUS_ADDRESS`: addresses and names of interfaces, separated by `,`) what this node
+/// has; all of them when it has nothing of it, as for addresses that a router in front of the site has.
+pub fn own_addresses(pinned: &str) -> Vec<String> {
+    let all = sorted();
+    let found = words(pinned).flat_map(|word| all.iter().filter(move |a| a.is(word)));
+    let mut own: Vec<String> = found.map(|a| a.ip.to_string()).collect();
+    own.dedup();
+    if own.is_empty() { texts(all.iter()) } else { own }
+}
+
+/// What the user pinned as addresses at which this node can be dialled: those of interfaces that are named, and addresses as they are.
+///
+/// # Errors
+/// What is neither an address nor an interface of this node, for people.
+pub fn pinned_addresses(pinned: &str) -> Result<Vec<String>, String> {
+    pinned_among(pinned, &sorted())
+}
+
+fn pinned_among(pinned: &str, all: &[Address]) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for word in words(pinned) {
+        if word.parse::<IpAddr>().is_ok() {
+            found.push(word.to_owned());
+            continue;
+        }
+        let before = found.len();
+        found.extend(all.iter().filter(|a| a.label == word).map(|a| a.ip.to_string()));
+        if found.len() == before {
+            let mut names: Vec<&str> = all.iter().map(|a| a.label.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            return Err(format!(
+                "'{word}' (ISTHMUS_ADDRESS) is no address, and no interface here with addresses for others; there are: {}",
+                names.join(", ")
+            ));
+        }
+    }
+    Ok(found)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn sorted() -> Vec<Address> {
     let mut found = interface_addresses().unwrap_or_default();
     let routed = default_route_interfaces();
     found.sort_by_key(|a| a.rank(&routed));
-    let mut texts: Vec<String> = found.iter().map(|a| a.ip.to_string()).collect();
+    found
+}
+
+fn texts<'a>(found: impl Iterator<Item = &'a Address>) -> Vec<String> {
+    let mut texts: Vec<String> = found.map(|a| a.ip.to_string()).collect();
     if texts.is_empty() {
         texts.push(Ipv4Addr::LOCALHOST.to_string());
     }
@@ -33,6 +85,11 @@ struct Address {
 }
 
 impl Address {
+    /// Whether the word names it: as an address or by its interface.
+    fn is(&self, word: &str) -> bool {
+        self.label == word || word.parse() == Ok(self.ip)
+    }
+
     fn rank(&self, routed: &[String]) -> (u8, bool) {
         let class = if routed.contains(&self.label) {
             0
@@ -205,6 +262,30 @@ mod tests {
             all.map(|a| a.ip.to_string()),
             ["1.2.3.4", "fd00::1", "10.0.0.1", "172.17.0.1"]
         );
+    }
+
+    #[test]
+    fn what_is_pinned_is_an_address_or_an_interface_of_this_node() {
+        let make = |label: &str, ip: &str| Address {
+            ip: ip.parse().unwrap(),
+            interface: 1,
+            label: label.into(),
+        };
+        let all = [
+            make("eth0", "1.2.3.4"),
+            make("vpn0", "10.0.0.1"),
+            make("vpn0", "fd00::1"),
+        ];
+        let pinned = pinned_among("vpn0, 9.9.9.9", &all).unwrap();
+        assert_eq!(pinned, ["10.0.0.1", "fd00::1", "9.9.9.9"]);
+        let why = pinned_among("vpn1", &all).unwrap_err();
+        assert!(
+            why.contains("'vpn1'") && why.ends_with("there are: eth0, vpn0"),
+            "{why}"
+        );
+        assert_eq!(own_addresses("203.0.113.7"), local_addresses());
+        let first = local_addresses().remove(0);
+        assert_eq!(own_addresses(&first), [first]);
     }
 
     #[test]

@@ -22,6 +22,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod addresses;
+mod carrying;
 mod compression;
 mod hello;
 mod inbound;
@@ -44,7 +45,8 @@ mod tcpinfo;
 mod wide;
 mod writing;
 
-pub use addresses::local_addresses;
+pub use addresses::{local_addresses, own_addresses, pinned_addresses};
+pub use carrying::{Carrying, Looked, Trunkline};
 pub use hello::{Answered, Ends, Knocked, Prover, fuzz_hello};
 pub use link::{ArrivalHook, Measurements, Prober, Traffic};
 pub use listener::{Listener, PortRange};

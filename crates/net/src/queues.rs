@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_protocol::channel::Place;
-use isthmus_transport::{Class, Tuning};
+use isthmus_transport::{Class, Path, Tuning};
 
 /// Bytes of a segment: the unit in which work is spread over connections. Its header and TLS add 0.1 %.
 pub(crate) const SEGMENT: usize = 64 << 10;
@@ -195,20 +195,55 @@ impl Queue {
 
 /// Which segments a connection takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
-    All,
-    /// It is kept free for those.
-    LatencyOnly,
-    /// Another one is kept free for those.
-    AllButLatency,
+pub(crate) struct Takes {
+    pub(crate) latency: bool,
+    pub(crate) normal: bool,
+    pub(crate) bulk: bool,
+    /// What kind of connection it is, as far as that is known.
+    pub(crate) path: Option<Path>,
+    /// It is there for messages that ask for its kind only.
+    pub(crate) apart: bool,
 }
 
 impl Takes {
+    pub(crate) const ALL: Self = Self {
+        latency: true,
+        normal: true,
+        bulk: true,
+        path: None,
+        apart: false,
+    };
+
+    /// Whether it takes what is sent again: of a connection that may have been of any kind.
     pub(crate) fn takes(self, class: Class) -> bool {
-        match self {
-            Self::All => true,
-            Self::LatencyOnly => class == Class::Latency,
-            Self::AllButLatency => class != Class::Latency,
+        match class {
+            Class::Latency => self.latency,
+            Class::Normal => self.normal,
+            Class::Bulk => self.bulk,
+        }
+    }
+
+    /// `there`: the kinds of connection that there are.
+    fn suits(self, tuning: Tuning, there: There) -> bool {
+        match tuning.path.filter(|path| there.has(*path)) {
+            Some(path) => self.path == Some(path),
+            None => !self.apart,
+        }
+    }
+}
+
+/// Which kinds of connection a channel has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct There {
+    pub(crate) direct: bool,
+    pub(crate) gateway: bool,
+}
+
+impl There {
+    pub(crate) fn has(self, path: Path) -> bool {
+        match path {
+            Path::Direct => self.direct,
+            Path::Gateway => self.gateway,
         }
     }
 }
@@ -221,6 +256,8 @@ pub(crate) struct Queues {
     waiting: usize,
     longs: u64,
     last: u8,
+    /// What kinds of connection there are: who asks for another kind makes do.
+    pub(crate) there: There,
     /// Long messages all of which has left.
     pub(crate) over: Vec<u64>,
 }
@@ -271,6 +308,11 @@ impl Queues {
         self.all.values().any(|q| q.tuning.class == Class::Latency)
     }
 
+    /// Kinds of connection that communicators ask for.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = Path> {
+        self.all.values().filter_map(|q| q.tuning.path)
+    }
+
     /// Whether something may leave now; else when.
     pub(crate) fn next_at(&self, now: Duration) -> Option<Duration> {
         let waiting = self.all.values().filter(|q| !q.is_empty());
@@ -284,7 +326,8 @@ impl Queues {
         let (last, mut best) = (self.last, None);
         for (id, queue) in &mut self.all {
             let ready = !queue.is_empty() && (queue.tuning.rate.is_none() || queue.free_at <= now);
-            if !ready || *id != CONTROL && !takes.takes(queue.tuning.class) {
+            let taken = takes.takes(queue.tuning.class) || *id == CONTROL;
+            if !ready || !taken || !takes.suits(queue.tuning, self.there) {
                 continue;
             }
             let class = if *id == CONTROL || queue.passed_over >= PATIENCE {
@@ -333,7 +376,7 @@ mod tests {
     }
 
     fn sizes(queues: &mut Queues, count: usize) -> Vec<(Place, usize)> {
-        let one = |_| queues.take(Takes::All, Duration::ZERO).map(|(p, h)| (p, h.body.len()));
+        let one = |_| queues.take(Takes::ALL, Duration::ZERO).map(|(p, h)| (p, h.body.len()));
         (0..count).map_while(one).collect()
     }
 
@@ -388,12 +431,44 @@ mod tests {
         let (mut now, mut bytes) = (Duration::from_secs(5), 0);
         let end = now + Duration::from_secs(1);
         while now < end {
-            while let Some((_, held)) = queues.take(Takes::All, now) {
+            while let Some((_, held)) = queues.take(Takes::ALL, now) {
                 bytes += held.body.len();
             }
             now = queues.next_at(now).unwrap();
         }
         assert!((990_000..1_080_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn who_asks_for_a_kind_of_connection_waits_for_it_where_there_is_one() {
+        let mut queues = Queues::default();
+        let tuning = Tuning {
+            path: Some(Path::Gateway),
+            ..Tuning::default()
+        };
+        queues.tune(2, tuning);
+        let direct = Takes {
+            path: Some(Path::Direct),
+            ..Takes::ALL
+        };
+        let gateway = Takes {
+            path: Some(Path::Gateway),
+            apart: true,
+            ..Takes::ALL
+        };
+        let mut taken = |takes: Takes, there: bool| {
+            queues.push_frame(2, vec![0; 10]);
+            queues.there.gateway = there;
+            let first = queues.take(takes, Duration::ZERO).is_some();
+            queues.clear();
+            queues.push_frame(COMMON, vec![0; 10]);
+            let common = queues.take(takes, Duration::ZERO).is_some();
+            queues.clear();
+            (first, common)
+        };
+        assert_eq!(taken(direct, false), (true, true), "there is nothing else");
+        assert_eq!(taken(direct, true), (false, true));
+        assert_eq!(taken(gateway, true), (true, false));
     }
 
     #[test]
@@ -412,10 +487,19 @@ mod tests {
         let id = queues.push_long(COMMON, long);
         queues.push_frame(COMMON, vec![1; 10]);
         assert_eq!(sizes(&mut queues, 1), [(ordered(COMMON, 0), 10)]);
-        let (place, held) = queues.take(Takes::AllButLatency, Duration::ZERO).unwrap();
+        let but_latency = Takes {
+            latency: false,
+            ..Takes::ALL
+        };
+        let latency_only = Takes {
+            normal: false,
+            bulk: false,
+            ..Takes::ALL
+        };
+        let (place, held) = queues.take(but_latency, Duration::ZERO).unwrap();
         assert_eq!((place, held.long), (Place::Fragment { token: 8, offset: 0 }, Some(id)));
         assert_eq!(held.body.slice(SEGMENT - 1), [7]);
-        assert!(queues.take(Takes::LatencyOnly, Duration::ZERO).is_none());
+        assert!(queues.take(latency_only, Duration::ZERO).is_none());
         let offset = SEGMENT as u64;
         assert_eq!(
             sizes(&mut queues, 9),

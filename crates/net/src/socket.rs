@@ -87,6 +87,30 @@ pub(crate) fn tune(socket: &OwnedFd) {
     let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(NOT_SENT_LOW_WATER);
 }
 
+/// The kernel takes no more while so many bytes wait to be sent.
+pub(crate) fn hold_little(socket: &OwnedFd, bytes: usize) {
+    let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(u32::try_from(bytes).unwrap_or(u32::MAX));
+}
+
+/// How routers may treat packets: the upper six bits of a byte of their headers (DSCP).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// As any others.
+    #[default]
+    Normal = 0,
+    /// Low-latency data, AF21 (RFC 4594).
+    Latency = 18 << 2,
+    /// Least effort: yields to everything else (LE, RFC 8622).
+    Bulk = 1 << 2,
+}
+
+/// Marks what is sent from now on. Failures do no harm: most networks ignore it.
+pub(crate) fn mark(socket: &OwnedFd, mark: Mark) {
+    // IPv4 inside of IPv6 sockets has the first one too.
+    let _ = sockopt::set_ip_tos(socket, mark as u8);
+    let _ = sockopt::set_ipv6_tclass(socket, mark as u32);
+}
+
 /// For people: the other end's address and the congestion control of a connection.
 pub(crate) fn describe(socket: &OwnedFd) -> String {
     let address = socket2::SockRef::from(socket)

@@ -23,6 +23,18 @@ pub(crate) struct TcpInfo {
     pub(crate) shortest: Duration,
     /// Bytes that TCP sent again.
     pub(crate) resent: u64,
+    /// Bytes that have arrived at the other end's kernel.
+    pub(crate) acknowledged: u64,
+}
+
+/// Bytes between two looks that make a round trip one of a connection at work. Where less passes, most of it is the time for which acknowledgements
+/// are held back.
+const AT_WORK: u64 = 16 << 10;
+
+/// The round trip of the connection that did most since the last look; `None` where none did much. Each with what it had acknowledged then.
+pub(crate) fn at_work(all: impl Iterator<Item = (TcpInfo, u64)>) -> Option<Duration> {
+    let done = all.map(|(info, before)| (info.acknowledged.saturating_sub(before), info.round_trip));
+    done.filter(|(bytes, _)| *bytes >= AT_WORK).max().map(|(_, trip)| trip)
 }
 
 /// Asks the kernel; `None` where it does not tell.
@@ -43,12 +55,16 @@ pub(crate) fn tcp_info(socket: &OwnedFd) -> Option<TcpInfo> {
         return None;
     }
     let u32_at = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let mut resent = [0; 8];
-    resent.copy_from_slice(&bytes[208..216]);
+    let u64_at = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_ne_bytes(word)
+    };
     Some(TcpInfo {
         round_trip: Duration::from_micros(u64::from(u32_at(68))),
         shortest: Duration::from_micros(u64::from(u32_at(148))),
-        resent: u64::from_ne_bytes(resent),
+        resent: u64_at(208),
+        acknowledged: u64_at(120),
     })
 }
 
@@ -60,6 +76,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_connection_that_works_tells_the_round_trip() {
+        let info = |acknowledged, milliseconds| TcpInfo {
+            acknowledged,
+            round_trip: Duration::from_millis(milliseconds),
+            ..TcpInfo::default()
+        };
+        let all = [(info(900_000, 12), 100_000), (info(2_000_000, 50), 1_999_900)];
+        assert_eq!(at_work(all.into_iter()), Some(Duration::from_millis(12)));
+        assert_eq!(at_work(all.into_iter().skip(1)), None);
+    }
+
+    #[test]
     fn a_connection_that_was_used_has_a_round_trip() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -67,6 +95,7 @@ mod tests {
         a.write_all(b"x").unwrap();
         b.read_exact(&mut [0]).unwrap();
         let info = tcp_info(&a.into()).unwrap();
+        assert!((1..10).contains(&info.acknowledged), "{info:?}");
         assert!(
             info.round_trip < Duration::from_secs(10) && info.resent < 1000,
             "{info:?}"

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use isthmus_protocol::channel::{Lane, Outgoing, Place, Receipts};
-use isthmus_transport::Tuning;
+use isthmus_transport::{Class, Tuning};
 use isthmus_wire::segment::{Kind, Segment};
 
-use crate::queues::{Body, Held, Queues, Takes};
+use crate::queues::{Body, CONTROL, Held, Queues, Takes};
 use crate::secure::Source;
 
 /// Bodies up to this many bytes leave in one TLS record with their headers.
@@ -23,6 +23,28 @@ pub(crate) struct Writing {
     body: Option<(Body, usize)>,
     /// The long message that the body belongs to.
     long: Option<u64>,
+    /// Classes of what was put here since that was asked last.
+    took: Classes,
+}
+
+/// A set of classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Classes(u8);
+
+impl Classes {
+    fn add(&mut self, class: Class) {
+        self.0 |= 1 << class as u8;
+    }
+
+    /// The only class in it.
+    pub(crate) fn only(self) -> Option<Class> {
+        let all = [Class::Latency, Class::Normal, Class::Bulk];
+        all.into_iter().find(|class| self.0 == 1 << *class as u8)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
 }
 
 impl Writing {
@@ -30,6 +52,11 @@ impl Writing {
     pub(crate) fn control(&mut self, bytes: &[u8]) {
         debug_assert!(self.body.is_none(), "between two segments");
         self.head.extend_from_slice(bytes);
+    }
+
+    /// Classes of messages that left here since this was asked last.
+    pub(crate) fn classes(&mut self) -> Classes {
+        std::mem::take(&mut self.took)
     }
 
     /// Whether nothing is half sent.
@@ -113,6 +140,9 @@ impl Feed<'_> {
             let Some((place, held)) = self.queues.take(self.takes, self.now) else {
                 return false;
             };
+            if !matches!(place, Place::Ordered { queue: CONTROL, .. }) {
+                self.writing.took.add(held.class);
+            }
             let held = (self.press)(&place, self.queues.last_tuning(), held);
             self.out.send(self.lane, place, held)
         };

@@ -2,6 +2,8 @@
 //! A trunk: many streams of bytes on one connection between two gateways. Frames: [`isthmus_wire::gateway`].
 //!
 //! * **Fair**: streams that have something to send take turns of [`QUANTUM`] bytes.
+//! * **Classes**: streams that make way ([`WISH_BULK`]) have their turn when no other stream has anything to send, and every
+//!   [`PATIENCE`]th turn, lest they wait for ever.
 //! * **Bundled**: [`Trunk::output`] fills one buffer with frames of all streams, to be written with one call.
 //! * **No stream blocks another**: a stream sends what its receiver has room for. The receiver gives room back when the bytes have
 //!   left it, so memory is bounded by the windows: [`FIRST_WINDOW`] each, which grow up to [`LARGEST_WINDOW`] where bytes leave as fast as they
@@ -9,7 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use isthmus_wire::gateway::{HEADER_BYTES, MAX_PAYLOAD};
+use isthmus_wire::gateway::{HEADER_BYTES, MAX_PAYLOAD, WISH_BULK, is_stream};
 
 /// What a stream may send before the receiver has said anything, bytes: ten round trips of 25 ms at 10 Mbit/s take 300 kB.
 pub const FIRST_WINDOW: u32 = 256 << 10;
@@ -21,6 +23,8 @@ pub const WINDOWS: u64 = 64 << 20;
 pub const QUEUE: usize = 256 << 10;
 /// Bytes of one stream before the next has its turn.
 pub const QUANTUM: usize = 16 << 10;
+/// Turns of others after which a stream that makes way has one.
+pub const PATIENCE: u32 = 16;
 /// Most streams at a time.
 pub const MAX_STREAMS: usize = 1 << 16;
 /// Bytes of frames without data that wait; a peer that causes more does not read what it asks for.
@@ -92,6 +96,8 @@ enum State {
 #[derive(Debug)]
 struct Stream {
     state: State,
+    /// It makes way for others.
+    bulk: bool,
     /// To be sent.
     queue: VecDeque<u8>,
     /// Somebody waits for room in the queue.
@@ -114,9 +120,10 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(state: State) -> Self {
+    fn new(state: State, wish: u8) -> Self {
         Self {
             state,
+            bulk: wish == WISH_BULK,
             queue: VecDeque::new(),
             refused: false,
             room: u64::from(FIRST_WINDOW),
@@ -147,6 +154,10 @@ pub struct Trunk {
     next: u32,
     streams: BTreeMap<u32, Stream>,
     waiting: VecDeque<u32>,
+    /// The same, of those that make way.
+    yielding: VecDeque<u32>,
+    /// Turns since the last one of these.
+    passed_over: u32,
     control: Vec<u8>,
     pong: Option<u64>,
     input: Vec<u8>,
@@ -160,6 +171,8 @@ impl Trunk {
             next: if dialled { 1 } else { 2 },
             streams: BTreeMap::new(),
             waiting: VecDeque::new(),
+            yielding: VecDeque::new(),
+            passed_over: 0,
             control: Vec::new(),
             pong: None,
             input: Vec::new(),
@@ -174,7 +187,7 @@ impl Trunk {
         }
         let number = self.next;
         self.next = self.next.wrapping_add(2);
-        self.streams.insert(number, Stream::new(State::Asking));
+        self.streams.insert(number, Stream::new(State::Asking, wish));
         let payload = [&from.to_le_bytes()[..], &to.to_le_bytes(), &[wish]].concat();
         self.tell(OPEN, number, &payload);
         Some(number)
@@ -259,7 +272,7 @@ impl Trunk {
 
     /// Whether [`Trunk::output`] would give anything.
     pub fn has_output(&self) -> bool {
-        !self.control.is_empty() || self.pong.is_some() || !self.waiting.is_empty()
+        !self.control.is_empty() || self.pong.is_some() || !self.waiting.is_empty() || !self.yielding.is_empty()
     }
 
     /// Streams that are open or asked for.
@@ -274,10 +287,22 @@ impl Trunk {
         }
         let mut out = std::mem::take(&mut self.control);
         while out.len() < most {
-            let Some(number) = self.waiting.pop_front() else { break };
+            let Some(number) = self.next_turn() else { break };
             self.turn(number, &mut out, events);
         }
         out
+    }
+
+    /// Whose turn it is.
+    fn next_turn(&mut self) -> Option<u32> {
+        let late = self.passed_over >= PATIENCE && !self.yielding.is_empty();
+        let next = if late { None } else { self.waiting.pop_front() };
+        if next.is_some() {
+            self.passed_over += 1;
+            return next;
+        }
+        self.passed_over = 0;
+        self.yielding.pop_front()
     }
 
     fn turn(&mut self, number: u32, out: &mut Vec<u8>, events: &mut Vec<Event>) {
@@ -372,7 +397,7 @@ impl Trunk {
         if self.streams.len() >= MAX_STREAMS {
             return Err(Violation("too many streams"));
         }
-        self.streams.insert(stream, Stream::new(State::Asked));
+        self.streams.insert(stream, Stream::new(State::Asked, bytes[8]));
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         events.push(Event::Asked {
             stream,
@@ -434,7 +459,8 @@ impl Trunk {
         if let Some(s) = self.streams.get_mut(&number) {
             if !s.waiting && s.has_something() {
                 s.waiting = true;
-                self.waiting.push_back(number);
+                let queue = if s.bulk { &mut self.yielding } else { &mut self.waiting };
+                queue.push_back(number);
             }
         }
     }
@@ -472,7 +498,7 @@ pub fn fuzz_trunk(bytes: &[u8]) {
         }
         for event in events.split_off(0) {
             match event {
-                Event::Asked { stream, wish: 1, .. } => trunk.accept(stream),
+                Event::Asked { stream, wish, .. } if is_stream(wish) => trunk.accept(stream),
                 Event::Asked { stream, .. } => trunk.refuse(stream, "no"),
                 Event::Data(stream, bytes) => {
                     trunk.consumed(stream, bytes.len());

@@ -65,6 +65,15 @@ pub enum Class {
     Bulk,
 }
 
+/// The kind of connection that messages ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// Straight to the peer.
+    Direct,
+    /// Through the gateways.
+    Gateway,
+}
+
 /// What the messages of a communicator ask of a transport between sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tuning {
@@ -76,6 +85,8 @@ pub struct Tuning {
     pub streams: Option<u16>,
     /// Whether messages may be compressed where it pays; `None`: yes.
     pub compress: Option<bool>,
+    /// By which kind of connection, where the network has it; `None`: whichever the others go by.
+    pub path: Option<Path>,
 }
 
 /// Where the payload of an arriving frame shall go (streaming transports ask before they read it).

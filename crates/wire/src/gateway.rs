@@ -36,7 +36,7 @@
 //! ```
 //! | frame | kind | payload |
 //! |---|---|---|
-//! | `Open` | 1 | from u32, to u32, wish u8 (1 a stream, 0 to be dialled, 2 bytes to be counted) |
+//! | `Open` | 1 | from u32, to u32, wish u8 (1 a stream, 0 to be dialled, 2 bytes to be counted, 3 a stream that makes way) |
 //! | `Opened` | 2 | |
 //! | `Refused` | 3 | text |
 //! | `Data` | 4 | bytes |
@@ -48,7 +48,7 @@
 //!
 //! **A process and the gateway of its area**: the plain handshake with the ranks of the two processes and a secret of its own; the
 //! last byte of the reply is the wish. The gateway answers with one byte, [`READY`] or [`NO_WAY`]; after [`READY`] to
-//! [`WISH_STREAM`] the connection is one with the other process.
+//! [`WISH_STREAM`] or [`WISH_BULK`] the connection is one with the other process.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::PlaceTable;
@@ -71,6 +71,14 @@ pub const WISH_STREAM: u8 = 1;
 pub const WISH_DIAL: u8 = 0;
 /// Wish of a gateway: that the other takes bytes and ends the stream when all are there.
 pub const WISH_MEASURE: u8 = 2;
+/// Wish of a process: a stream to the other process that makes way for others ([`WISH_STREAM`]).
+pub const WISH_BULK: u8 = 3;
+
+/// Whether bytes of a process are to be carried.
+pub fn is_stream(wish: u8) -> bool {
+    matches!(wish, WISH_STREAM | WISH_BULK)
+}
+
 /// Answer to a wish: it is fulfilled as far as the gateways can do that.
 pub const READY: u8 = 1;
 /// Answer to a wish: it cannot be fulfilled.

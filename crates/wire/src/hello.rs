@@ -22,7 +22,7 @@
 //! connection is used: it says [`USE`] on exactly one, the other side of which takes that one; all others are closed.
 //!
 //! A channel between sites outlives its connections. Its greeting says what the connection is for ([`Purpose`]): the first one, a
-//! replacement for all that the dialler had (which are dead to it), or one more beside them. Of one more the dialler decides, whoever it is.
+//! replacement for all that the dialler had (which are dead to it), or one more beside them, for all or for some. Of one more the dialler decides, whoever it is.
 //!
 //! A connection ends with a frame header of which only the first byte is not 0: [`FAREWELL`]. An end without it is a loss.
 
@@ -47,7 +47,7 @@ pub const USE: u8 = 1;
 /// Verdict: the other side decides.
 pub const YOU_DECIDE: u8 = 0;
 
-/// What a connection between sites is for; bits 1 and 2 of the byte with the verdict.
+/// What a connection between sites is for; bits 1 to 3 of the byte with the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
     /// The first connection of the channel.
@@ -56,14 +56,30 @@ pub enum Purpose {
     More = 1,
     /// The dialler has lost all connections that the channel had.
     Resume = 2,
+    /// One more, straight to the peer, for messages that ask for that.
+    Direct = 3,
+    /// One more, through the gateways, for messages that ask for that.
+    Gateway = 4,
 }
 
 impl Purpose {
+    /// Beside others that there are.
+    pub fn is_more(self) -> bool {
+        matches!(self, Self::More | Self::Direct | Self::Gateway)
+    }
+
+    /// For messages that ask for a kind of connection, and for no others.
+    pub fn is_apart(self) -> bool {
+        matches!(self, Self::Direct | Self::Gateway)
+    }
+
     fn from_bits(bits: u8) -> Option<Self> {
         Some(match bits {
             0 => Self::First,
             1 => Self::More,
             2 => Self::Resume,
+            3 => Self::Direct,
+            4 => Self::Gateway,
             _ => return None,
         })
     }
@@ -180,7 +196,7 @@ mod tests {
         };
         assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
         let mut bytes = greeting.encode();
-        bytes[16] = 6;
+        bytes[16] = 10;
         assert_eq!(Greeting::decode(&bytes), None);
         bytes[7] = 2;
         assert_eq!(Greeting::decode(&bytes), None, "another version");

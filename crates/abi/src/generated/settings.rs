@@ -305,7 +305,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "ISTHMUS_PATH",
         unit: "auto, direct, gateway or ssh",
         default: "auto",
-        reason: "whatever works, best first, is right for nearly everybody",
+        reason: "whatever works, best first; above 1024 pairs of processes of two sites through the gateways, since firewalls count connections and ports",
         scope: "site",
         help: "how processes of a site and those of others are connected; site option path=, job file key path",
     },
@@ -323,7 +323,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "all of the machine",
         reason: "which one works is proven, never guessed",
         scope: "site",
-        help: "addresses at which the gateway of a site is dialled; site option address=, job file key address",
+        help: "addresses or names of interfaces at which processes and the gateway of a site are dialled; site option address=, job file key address",
     },
     Setting {
         name: "ISTHMUS_TRUNK_STREAMS",

@@ -9,7 +9,7 @@ use crate::info::Info;
 use crate::world::World;
 
 /// Hints that are kept, with their defaults; others are ignored, as the standard asks.
-const KNOWN: [(&str, Option<&str>); 11] = [
+const KNOWN: [(&str, Option<&str>); 12] = [
     ("mpi_assert_no_any_tag", Some("false")),
     ("mpi_assert_no_any_source", Some("false")),
     ("mpi_assert_exact_length", Some("false")),
@@ -26,6 +26,7 @@ const KNOWN: [(&str, Option<&str>); 11] = [
     (traffic::KEYS[1], None),
     (traffic::KEYS[2], None),
     (traffic::KEYS[3], Some("true")),
+    (traffic::KEYS[4], Some("auto")),
 ];
 
 /// Key that tells what kind of resource the processes of a communicator share.

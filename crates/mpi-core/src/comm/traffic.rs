@@ -7,17 +7,23 @@
 //! | `isthmus_rate` | bytes per second, with K, M or G; or bits with `kbit`, `mbit`, `gbit` | each process sends no faster to each peer |
 //! | `isthmus_streams` | 1 to 64 | connections side by side |
 //! | `isthmus_compress` | `true`, `false` | whether messages may be compressed where it pays |
-
+//! | `isthmus_path` | `auto`, `direct`, `gateway` | by which kind of connection, where both kinds can be had |
 use std::sync::atomic::Ordering;
 
-use isthmus_engine::{TrafficClass, TrafficTuning};
+use isthmus_engine::{TrafficClass, TrafficPath, TrafficTuning};
 
 use super::Comm;
 use crate::info::Info;
 use crate::world::World;
 
 /// Keys of these hints.
-pub(super) const KEYS: [&str; 4] = ["isthmus_class", "isthmus_rate", "isthmus_streams", "isthmus_compress"];
+pub(super) const KEYS: [&str; 5] = [
+    "isthmus_class",
+    "isthmus_rate",
+    "isthmus_streams",
+    "isthmus_compress",
+    "isthmus_path",
+];
 
 const MAX_STREAMS: u16 = 64;
 
@@ -27,6 +33,7 @@ pub(super) fn makes_sense(key: &str, value: &str) -> bool {
         "isthmus_class" => class(value).is_some(),
         "isthmus_rate" => rate(value).is_some(),
         "isthmus_streams" => streams(value).is_some(),
+        "isthmus_path" => value == "auto" || path(value).is_some(),
         _ => matches!(value, "true" | "false"),
     }
 }
@@ -63,6 +70,14 @@ fn streams(text: &str) -> Option<u16> {
     text.parse().ok().filter(|n| (1..=MAX_STREAMS).contains(n))
 }
 
+fn path(text: &str) -> Option<TrafficPath> {
+    match text {
+        "direct" => Some(TrafficPath::Direct),
+        "gateway" => Some(TrafficPath::Gateway),
+        _ => None,
+    }
+}
+
 fn tuning(hints: &Info) -> TrafficTuning {
     let value = |key: &str| hints.get(key).ok().flatten();
     TrafficTuning {
@@ -70,6 +85,7 @@ fn tuning(hints: &Info) -> TrafficTuning {
         rate: value(KEYS[1]).and_then(rate),
         streams: value(KEYS[2]).and_then(streams),
         compress: (value(KEYS[3]) == Some("false")).then_some(false),
+        path: value(KEYS[4]).and_then(path),
     }
 }
 
@@ -95,7 +111,11 @@ mod tests {
     #[test]
     fn defaults_ask_for_nothing() {
         let mut hints = Info::default();
-        for (key, value) in [("isthmus_class", "normal"), ("isthmus_compress", "true")] {
+        for (key, value) in [
+            ("isthmus_class", "normal"),
+            ("isthmus_compress", "true"),
+            ("isthmus_path", "auto"),
+        ] {
             hints.set(key, value).unwrap();
         }
         assert_eq!(tuning(&hints), TrafficTuning::default());
@@ -111,6 +131,8 @@ mod tests {
             ("isthmus_rate", "80mbit"),
             ("isthmus_streams", "64"),
             ("isthmus_compress", "false"),
+            ("isthmus_path", "gateway"),
+            ("isthmus_path", "auto"),
         ] {
             assert!(makes_sense(key, value), "{key} {value}");
         }
@@ -123,6 +145,7 @@ mod tests {
             ("isthmus_streams", "0"),
             ("isthmus_streams", "65"),
             ("isthmus_compress", "perhaps"),
+            ("isthmus_path", "ssh"),
         ] {
             assert!(!makes_sense(key, value), "{key} {value}");
         }

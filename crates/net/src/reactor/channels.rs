@@ -72,6 +72,10 @@ pub(super) struct Channel {
     pub(super) pipe: Pipe,
     /// Its connections are paced below what they would do.
     pub(super) held_back: bool,
+    /// Fastest rate of late.
+    pub(super) fastest: f64,
+    /// Before then no connections of kinds that are missing are tried.
+    pub(super) kinds_at: Duration,
     /// When the pipe is looked at again.
     pub(super) look_at: Duration,
     /// Nothing was left to send at some time since then.
@@ -103,6 +107,8 @@ impl Channel {
             away: None,
             pipe: Pipe::default(),
             held_back: false,
+            fastest: 0.0,
+            kinds_at: Duration::ZERO,
             look_at: Duration::ZERO,
             ran_dry: false,
             presses: FxHashMap::default(),
@@ -191,6 +197,10 @@ impl Reactor {
         self.tunings.insert(queue, tuning);
         for channel in self.channels.values_mut() {
             channel.queues.tune(queue, tuning);
+        }
+        if tuning.path.is_some() {
+            let peers: Vec<Peer> = self.channels.keys().copied().collect();
+            peers.into_iter().for_each(|peer| self.want_kinds(peer));
         }
     }
 

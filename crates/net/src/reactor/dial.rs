@@ -224,6 +224,7 @@ impl Reactor {
                     candidate: index,
                     way: dial.way,
                     by: candidate.by,
+                    makes_way: false,
                 };
                 let handshake = Handshake::dial(socket, deadline, target, dial.purpose);
                 let number = self.slots.insert(Task::Handshake(handshake));

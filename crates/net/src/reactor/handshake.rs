@@ -53,6 +53,8 @@ pub(super) struct Target {
     pub(super) candidate: usize,
     pub(super) way: Reach,
     pub(super) by: By,
+    /// What it carries makes way for others, at gateways.
+    pub(super) makes_way: bool,
 }
 
 pub(super) enum Proven {
@@ -70,6 +72,7 @@ pub(super) struct Handshake {
     /// Whom we dialled, and which of its addresses.
     pub(super) dialled: Option<(Peer, usize)>,
     pub(super) by: By,
+    makes_way: bool,
     /// Of one that we dialled.
     pub(super) purpose: Purpose,
     pub(super) watched: Interest,
@@ -141,6 +144,7 @@ impl Handshake {
             deadline,
             dialled: None,
             by: By::Direct,
+            makes_way: false,
             purpose: Purpose::First,
             watched: Interest::READ,
             stage: Stage::First(socket, Part::new()),
@@ -153,6 +157,7 @@ impl Handshake {
             deadline,
             dialled: Some((target.peer, target.candidate)),
             by: target.by,
+            makes_way: target.makes_way,
             purpose,
             watched: Interest::WRITE,
             stage,
@@ -261,9 +266,8 @@ impl Handshake {
         if !part.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::GateAnswer(socket, knocked, part));
         }
-        let reply = cx
-            .gate
-            .and_then(|prover| knocked.reply(prover, &part.bytes, self.by.wish()));
+        let wish = self.by.wish(self.makes_way);
+        let reply = cx.gate.and_then(|prover| knocked.reply(prover, &part.bytes, wish));
         say(&socket, &reply.ok_or_else(|| Outcome::Failed(NOT_OURS.into()))?)?;
         Ok(Stage::GateVerdict(socket))
     }
@@ -317,7 +321,7 @@ impl Handshake {
             return greeting(cx, secure, early);
         };
         if secure.open && !greeted {
-            let deciding = cx.me < peer || self.purpose == Purpose::More;
+            let deciding = cx.me < peer || self.purpose.is_more();
             let verdict = if deciding { USE } else { YOU_DECIDE };
             let greeting = Greeting {
                 from: cx.me,
@@ -468,7 +472,7 @@ fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Ne
 
 /// At the acceptor: whether this connection is the one. `Ok(true)`: we decided so and must say it.
 fn settle(cx: &Context<'_>, peer: Peer, verdict: u8, purpose: Purpose) -> Result<bool, Outcome> {
-    let deciding = cx.me < peer && purpose != Purpose::More;
+    let deciding = cx.me < peer && !purpose.is_more();
     if !(cx.admits)(peer, purpose) || (!deciding && verdict != USE) {
         return fail("there is a connection already");
     }

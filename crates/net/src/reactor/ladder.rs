@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_transport::Peer;
-use isthmus_wire::gateway::{Paths, WISH_DIAL, WISH_STREAM, Way};
+use isthmus_wire::gateway::{Paths, WISH_BULK, WISH_DIAL, WISH_STREAM, Way};
 use isthmus_wire::hello::Purpose;
 
 use crate::hello::Prover;
@@ -29,8 +29,12 @@ pub(super) enum By {
 
 impl By {
     /// What the gateway is told.
-    pub(super) fn wish(self) -> u8 {
-        if self == Self::Call { WISH_DIAL } else { WISH_STREAM }
+    pub(super) fn wish(self, makes_way: bool) -> u8 {
+        match (self, makes_way) {
+            (Self::Call, _) => WISH_DIAL,
+            (_, true) => WISH_BULK,
+            (_, false) => WISH_STREAM,
+        }
     }
 }
 
@@ -73,7 +77,13 @@ impl Ladder {
         }
     }
 
-    fn way(&self, peer: Peer) -> Way {
+    /// Addresses of our gateway.
+    pub(super) fn gateway(&self) -> Vec<SocketAddr> {
+        self.gateway.clone()
+    }
+
+    /// How the area of the peer is reached.
+    pub(super) fn way(&self, peer: Peer) -> Way {
         self.ways.get((self.area)(peer) as usize).copied().unwrap_or_default()
     }
 

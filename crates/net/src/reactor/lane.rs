@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use isthmus_protocol::channel::Vigil;
+use isthmus_transport::Path;
 
 use crate::receiver::Reading;
 use crate::secure::Secure;
-use crate::socket::Interest;
+use crate::socket::{Interest, Mark};
 use crate::writing::Writing;
 
 pub(super) struct Connection {
@@ -25,6 +26,14 @@ pub(super) struct Connection {
     pub(super) ready: bool,
     /// The farewell was said on it.
     pub(super) farewell: bool,
+    /// What kind of connection it is, as far as that is known.
+    pub(super) path: Option<Path>,
+    /// For messages that ask for its kind, and for no others.
+    pub(super) apart: bool,
+    /// How its packets are marked.
+    pub(super) mark: Mark,
+    /// Bytes that TCP had acknowledged at the last look.
+    pub(super) acknowledged: u64,
 }
 
 impl Connection {
@@ -39,6 +48,10 @@ impl Connection {
             opened: now,
             ready,
             farewell: false,
+            path: None,
+            apart: false,
+            mark: Mark::Normal,
+            acknowledged: 0,
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connections of channels come and go; silence; how long a peer may stay away.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use isthmus_protocol::channel::{Duty, Lane};
@@ -10,14 +11,14 @@ use isthmus_wire::segment::{Kind, Segment};
 
 use super::channels::{Away, Channel, State};
 use super::handshake::{Handshake, Target};
+use super::ladder::By;
 use super::lane::Connection;
 use super::{Reactor, Task};
-use crate::pacing;
 use crate::pipe::Look;
 use crate::secure::Secure;
 use crate::socket::{self, Interest};
 use crate::start::Reach;
-use crate::tcpinfo::{TcpInfo, tcp_info};
+use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 
 /// Most connections of one channel.
 pub(super) const MAX_STREAMS: usize = 64;
@@ -41,29 +42,6 @@ impl Channel {
     }
 }
 
-impl Channel {
-    /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
-    fn be_polite(&mut self, look: &Look) {
-        let kept_free = self.queues.any_latency() && self.connections.len() > 1;
-        let polite = (kept_free || self.queues.any_bulk()).then(|| self.pipe.polite(look));
-        let rates = [polite.flatten(), self.pipe.cap()];
-        let Some(rate) = rates.into_iter().flatten().min_by(f64::total_cmp) else {
-            if std::mem::take(&mut self.held_back) {
-                self.connections.values().for_each(|c| {
-                    pacing::pace(&c.secure.socket);
-                });
-            }
-            return;
-        };
-        self.held_back = true;
-        let pacing = self.connections.values().skip(usize::from(kept_free));
-        let share = rate / pacing.clone().count().max(1) as f64;
-        for connection in pacing {
-            pacing::limit(&connection.secure.socket, share as u64);
-        }
-    }
-}
-
 impl Reactor {
     /// Since the thread began.
     pub(super) fn now(&self) -> Duration {
@@ -77,9 +55,9 @@ impl Reactor {
         }
     }
 
-    /// A connection that is proven to be the peer's, and whether we dialled it. `early`: what the peer sent right behind its part of the handshake.
-    pub(super) fn open_lane(&mut self, peer: Peer, (secure, dialled): (Secure, bool), early: &[u8], purpose: Purpose) {
-        let now = self.now();
+    /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right behind its part of the handshake.
+    pub(super) fn open_lane(&mut self, peer: Peer, (secure, by): (Secure, Option<By>), early: &[u8], purpose: Purpose) {
+        let (now, dialled) = (self.now(), by.is_some());
         if self.channel(peer).state == State::Ended {
             return;
         }
@@ -92,10 +70,12 @@ impl Reactor {
         channel.next_lane += 1;
         let ready = purpose == Purpose::First;
         let number = self.slots.insert(Task::Wide(peer, lane));
-        let channel = self.channel(peer);
         let mut connection = Connection::new(secure, number, now, ready);
+        connection.path = self.kind(peer, purpose, by, &connection);
+        connection.apart = purpose.is_apart();
+        let channel = self.channel(peer);
         connection.writing.control(&channel.receiver.incoming.hello().encode());
-        if purpose == Purpose::More {
+        if purpose.is_more() {
             channel.coming = channel.coming.saturating_sub(usize::from(dialled));
         } else {
             let address = connection.address();
@@ -104,6 +84,7 @@ impl Reactor {
         }
         channel.out.open(lane);
         channel.connections.insert(lane, connection);
+        channel.note_kinds();
         channel.traffic.streams = channel.traffic.streams.max(channel.connections.len() as u64);
         if channel.state != State::Farewell {
             channel.state = State::Open;
@@ -123,6 +104,7 @@ impl Reactor {
         if purpose == Purpose::First {
             self.measure_new(peer);
         }
+        self.want_kinds(peer);
         self.fed_early(peer, lane, early);
         self.alarm_at(now + Duration::from_millis(100));
     }
@@ -172,33 +154,45 @@ impl Reactor {
 
     /// Makes connections beside the present ones, the same way, until there are so many.
     fn dial_more(&mut self, peer: Peer, count: usize) {
-        let deadline = Instant::now() + self.dial_time;
         loop {
             let channel = self.channel(peer);
             let Some(address) = channel.address else { return };
-            if channel.state != State::Open || channel.connections.len() + channel.coming >= count {
+            if channel.state != State::Open || channel.common() + channel.coming >= count {
                 return;
             }
-            let Ok(socket) = socket::connect(address) else { return };
-            let target = Target {
-                peer,
-                candidate: 0,
-                way: Reach::Tls,
-                by: self.ladder.by(address),
-            };
-            let handshake = Handshake::dial(socket, deadline, target, Purpose::More);
-            let number = self.slots.insert(Task::Handshake(handshake));
-            let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
-                return;
-            };
-            let added = handshake.socket().map(|s| self.poller.add(s, number, Interest::WRITE));
-            if !matches!(added, Some(Ok(()))) {
-                self.slots.remove(number);
+            let by = self.ladder.by(address);
+            if !self.dial_beside(peer, address, by, Purpose::More) {
                 return;
             }
-            self.channel(peer).coming += 1;
-            self.alarm(deadline);
         }
+    }
+
+    /// Begins to make one connection beside the present ones. False: that is not possible now.
+    pub(super) fn dial_beside(&mut self, peer: Peer, address: SocketAddr, by: By, purpose: Purpose) -> bool {
+        let Ok(socket) = socket::connect(address) else {
+            return false;
+        };
+        let deadline = Instant::now() + self.dial_time;
+        let target = Target {
+            peer,
+            candidate: 0,
+            way: Reach::Tls,
+            by,
+            makes_way: purpose == Purpose::More && self.channel(peer).extra() > 0,
+        };
+        let handshake = Handshake::dial(socket, deadline, target, purpose);
+        let number = self.slots.insert(Task::Handshake(handshake));
+        let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
+            return false;
+        };
+        let added = handshake.socket().map(|s| self.poller.add(s, number, Interest::WRITE));
+        if !matches!(added, Some(Ok(()))) {
+            self.slots.remove(number);
+            return false;
+        }
+        self.channel(peer).coming += 1;
+        self.alarm(deadline);
+        true
     }
 
     /// Looks whether the link is full.
@@ -207,24 +201,25 @@ impl Reactor {
         if now < channel.look_at || channel.connections.is_empty() {
             return;
         }
-        let infos: Vec<TcpInfo> = channel
-            .connections
-            .values()
-            .filter_map(|c| tcp_info(&c.secure.socket))
-            .collect();
+        // Another kind of connection has another round trip.
+        let alone = channel.common() == 0;
+        let looked_at = channel.connections.values_mut().filter(|c| !c.apart || alone);
+        let each = |c: &mut Connection| {
+            let info = tcp_info(&c.secure.socket)?;
+            Some((info, std::mem::replace(&mut c.acknowledged, info.acknowledged)))
+        };
+        let found: Vec<(TcpInfo, u64)> = looked_at.filter_map(each).collect();
+        let infos: Vec<TcpInfo> = found.iter().map(|(info, _)| *info).collect();
+        let shortest = infos.iter().map(|i| i.shortest).filter(|t| !t.is_zero()).min();
+        let shortest = shortest.unwrap_or_default();
         let wanted = channel.queues.streams().map(usize::from);
         let look = Look {
             acknowledged: channel.traffic.acknowledged,
             backlog: !std::mem::take(&mut channel.ran_dry) && !channel.queues.is_empty(),
-            round_trip: infos.iter().map(|i| i.round_trip).max().unwrap_or_default(),
-            shortest: infos
-                .iter()
-                .map(|i| i.shortest)
-                .filter(|t| !t.is_zero())
-                .min()
-                .unwrap_or_default(),
+            round_trip: at_work(found.into_iter()).unwrap_or(shortest),
+            shortest,
             resent: infos.iter().map(|i| i.resent).sum(),
-            streams: channel.connections.len() + channel.coming,
+            streams: channel.common() + channel.coming,
             most: MAX_STREAMS,
         };
         channel.traffic.retransmitted = channel.traffic.retransmitted.max(look.resent);
@@ -233,8 +228,9 @@ impl Reactor {
         let busy = !channel.is_idle();
         let mut more = channel.pipe.look(now, &look);
         channel.be_polite(&look);
-        // With a class that is not to wait there is one more, for it alone.
-        let extra = usize::from(channel.queues.any_latency());
+        channel.mark();
+        // Classes have connections of their own.
+        let extra = channel.extra();
         if wanted.is_some() || extra > 0 {
             let count = match wanted {
                 Some(wanted) => wanted + extra,
@@ -245,6 +241,7 @@ impl Reactor {
         if let Some(count) = more {
             self.want_streams(peer, count);
         }
+        self.want_kinds(peer);
         if busy {
             self.alarm_at(again);
         }
@@ -268,7 +265,9 @@ impl Reactor {
             return;
         };
         channel.out.lost(lane);
-        if let Some(connection) = channel.connections.remove(&lane) {
+        let gone = channel.connections.remove(&lane);
+        channel.note_kinds();
+        if let Some(connection) = gone {
             self.slots.remove(connection.number);
             self.poller.remove(&connection.secure.socket);
         }

@@ -11,6 +11,7 @@ mod lane;
 mod lanes;
 mod moving;
 mod probe;
+mod sharing;
 mod slots;
 
 use std::sync::Arc;
@@ -313,9 +314,9 @@ impl Reactor {
         let admits = |peer: Peer, purpose: Purpose| match (purpose, channels.get(&peer)) {
             (Purpose::First, _) => !taken.contains(&peer),
             (Purpose::Resume, None) => !taken.contains(&peer),
-            (Purpose::More, None) => false,
-            (Purpose::More, Some(channel)) => channel.admits_more(),
             (Purpose::Resume, Some(channel)) => channel.admits_resumption(me < peer, now),
+            (_, None) => false,
+            (_, Some(channel)) => channel.admits_more(),
         };
         let mut context = Context {
             me,
@@ -355,7 +356,7 @@ impl Reactor {
 
     /// A handshake came to nothing.
     fn handshake_ended(&mut self, number: u64, reason: &str) {
-        let more = matches!(self.slots.get(number), Some(Task::Handshake(h)) if h.purpose == Purpose::More);
+        let more = matches!(self.slots.get(number), Some(Task::Handshake(h)) if h.purpose.is_more());
         match self.forget(number) {
             Some((peer, _)) if more => self.one_more_failed(peer),
             Some(dialled) => self.attempt_failed(dialled, reason),
@@ -378,14 +379,9 @@ impl Reactor {
     /// This connection carries the channel from now on; all other attempts are given up. However it came about, here what makes
     /// connections ends and the channel begins.
     fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool, by: By) {
-        self.ladder.learn(peer, by);
-        if !matches!(
-            &proven,
-            Proven::Wide {
-                purpose: Purpose::More,
-                ..
-            }
-        ) {
+        let more = matches!(&proven, Proven::Wide { purpose, .. } if purpose.is_more());
+        if !more {
+            self.ladder.learn(peer, by);
             self.taken.insert(peer);
             self.give_up_dial(peer);
         }
@@ -406,7 +402,7 @@ impl Reactor {
             }
             Proven::Wide { secure, early, purpose } => {
                 self.poller.remove(&secure.socket);
-                self.open_lane(peer, (*secure, dialled), &early, purpose);
+                self.open_lane(peer, (*secure, dialled.then_some(by)), &early, purpose);
             }
         }
     }

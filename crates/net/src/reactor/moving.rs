@@ -14,7 +14,7 @@ use super::Reactor;
 use super::channels::{Channel, State};
 use crate::compression::Adaptive;
 use crate::link::{Arrival, Traffic};
-use crate::queues::{Body, Held, SEGMENT, Takes};
+use crate::queues::{Body, Held, SEGMENT};
 use crate::receiver::{Fault, Takers, Told};
 use crate::secure::{BATCH, Scratch};
 use crate::socket::Interest;
@@ -288,7 +288,7 @@ impl Channel {
     ) -> usize {
         let mut sent = 0;
         let many = self.connections.len() > 1;
-        let kept_free = many && self.queues.any_latency();
+        let shares = self.shares();
         if self.loose.is_empty() && self.queues.is_empty() {
             if let Some(piece) = self.gauge.next_piece() {
                 self.push_loose(&piece);
@@ -307,7 +307,7 @@ impl Channel {
         let link = pipe
             .rate()
             .or_else(|| self.gauge.meter.estimate().rate.map(|r| r as f64));
-        for (first, (lane, connection)) in connections.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
+        for ((lane, connection), takes) in connections.iter_mut().zip(shares) {
             match connection.secure.flush() {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -316,11 +316,6 @@ impl Channel {
                     continue;
                 }
             }
-            let takes = match (kept_free, first) {
-                (false, _) => Takes::All,
-                (true, true) => Takes::LatencyOnly,
-                (true, false) => Takes::AllButLatency,
-            };
             let mut feed = Feed {
                 lane: *lane,
                 now,

@@ -134,6 +134,30 @@ fn streams_share_by_bytes_and_short_ones_are_bundled() {
 }
 
 #[test]
+fn streams_that_make_way_wait_for_others_but_not_for_ever() {
+    let mut pair = Pair::new();
+    let wish = [WISH_BULK, 1];
+    let streams = wish.map(|wish| pair.ends[0].open(1, 2, wish).unwrap());
+    pair.step(0, 1 << 20, 1 << 20);
+    pair.step(1, 1 << 20, 1 << 20);
+    let mut order = Vec::new();
+    for _ in 0..40 {
+        streams.iter().for_each(|s| {
+            pair.ends[0].send(*s, &vec![0; 64 << 10]);
+        });
+        let out = pair.ends[0].output(1, &mut Vec::new());
+        order.push(u32::from_le_bytes([out[1], out[2], out[3], out[4]]));
+        let room = (QUANTUM as u32).to_le_bytes();
+        let mut credit = Vec::new();
+        header(&mut credit, CREDIT, order[order.len() - 1], 4);
+        credit.extend_from_slice(&room);
+        pair.ends[0].input(&credit, &mut Vec::new()).unwrap();
+    }
+    let late: Vec<usize> = (0..order.len()).filter(|&i| order[i] == streams[0]).collect();
+    assert_eq!(late, [16, 33], "{order:?}");
+}
+
+#[test]
 fn broken_rules_end_the_trunk() {
     let frame = |kind, stream: u32, payload: &[u8]| {
         let mut out = Vec::new();

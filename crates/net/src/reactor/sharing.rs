@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which connection of a channel carries what: classes apart from each other, messages that ask for a kind of connection on one of that kind, and
+//! packets marked by what they carry.
+
+use std::time::Duration;
+
+use isthmus_transport::{Class, Path, Peer};
+use isthmus_wire::gateway::Way;
+use isthmus_wire::hello::Purpose;
+
+use super::Reactor;
+use super::channels::{Channel, State};
+use super::ladder::By;
+use super::lane::Connection;
+use crate::carrying::{LEAST, fastest};
+use crate::pacing;
+use crate::pipe::Look;
+use crate::queues::{Takes, There};
+use crate::socket::{self, Mark};
+
+/// How long a kind of connection that could not be had is not tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// The classes that have connections of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bands {
+    latency: bool,
+    bulk: bool,
+}
+
+impl Bands {
+    /// What the connection with this number among those for all takes.
+    fn share(self, index: usize) -> Takes {
+        let all = Takes::ALL;
+        match (self.latency, index) {
+            (true, 0) => Takes {
+                normal: false,
+                bulk: false,
+                ..all
+            },
+            (latency, index) => Takes {
+                latency: !latency,
+                bulk: !(self.bulk && index == usize::from(latency)),
+                ..all
+            },
+        }
+    }
+}
+
+impl Channel {
+    /// Connections that are there for all messages.
+    pub(super) fn common(&self) -> usize {
+        self.connections.values().filter(|c| !c.apart).count()
+    }
+
+    /// Connections that classes want beside those that fill the link.
+    pub(super) fn extra(&self) -> usize {
+        usize::from(self.queues.any_latency()) + usize::from(self.queues.any_bulk())
+    }
+
+    fn bands(&self) -> Bands {
+        let common = self.common();
+        let latency = self.queues.any_latency() && common > 1;
+        let bulk = self.queues.any_bulk() && common > 1 + usize::from(latency);
+        Bands { latency, bulk }
+    }
+
+    /// Which segments each connection takes, in their order.
+    pub(super) fn shares(&self) -> Vec<Takes> {
+        // Where nothing else is left those that are apart carry everything.
+        let alone = self.common() == 0;
+        let (bands, mut index) = (self.bands(), 0);
+        let share = |c: &Connection| {
+            let share = if c.apart { Takes::ALL } else { bands.share(index) };
+            index += usize::from(!c.apart);
+            Takes {
+                path: c.path,
+                apart: c.apart && !alone,
+                ..share
+            }
+        };
+        self.connections.values().map(share).collect()
+    }
+
+    /// Kinds of connection have come or gone.
+    pub(super) fn note_kinds(&mut self) {
+        let any = |path| self.connections.values().any(|c| c.path == Some(path));
+        self.queues.there = There {
+            direct: any(Path::Direct),
+            gateway: any(Path::Gateway),
+        };
+    }
+
+    /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
+    pub(super) fn be_polite(&mut self, look: &Look) {
+        let bands = self.bands();
+        let polite = (bands.latency || self.queues.any_bulk()).then(|| self.pipe.polite(look));
+        let rates = [polite.flatten(), self.pipe.cap()];
+        self.fastest = fastest(self.fastest, self.pipe.rate());
+        let least = self.fastest * LEAST;
+        let Some(rate) = rates.into_iter().flatten().map(|r| r.max(least)).min_by(f64::total_cmp) else {
+            if std::mem::take(&mut self.held_back) {
+                self.connections.values().for_each(|c| {
+                    pacing::pace(&c.secure.socket);
+                });
+            }
+            return;
+        };
+        self.held_back = true;
+        // Not those that are kept free.
+        let held = |takes: &Takes| takes.normal && (takes.bulk || !bands.bulk);
+        let shares = self.shares();
+        let share = rate / shares.iter().filter(|s| held(s)).count().max(1) as f64;
+        for (connection, _) in self.connections.values().zip(&shares).filter(|(_, s)| held(s)) {
+            pacing::limit(&connection.secure.socket, share as u64);
+        }
+    }
+
+    /// Packets are marked by what their connection has carried of late.
+    pub(super) fn mark(&mut self) {
+        for connection in self.connections.values_mut() {
+            let classes = connection.writing.classes();
+            let mark = match classes.only() {
+                Some(Class::Latency) => Mark::Latency,
+                Some(Class::Bulk) => Mark::Bulk,
+                _ if classes.is_empty() => connection.mark,
+                _ => Mark::Normal,
+            };
+            if mark != connection.mark {
+                connection.mark = mark;
+                socket::mark(&connection.secure.socket, mark);
+            }
+        }
+    }
+}
+
+impl Reactor {
+    /// What kind of connection this is; `None`: somebody's who dialled us.
+    pub(super) fn kind(&self, peer: Peer, purpose: Purpose, by: Option<By>, connection: &Connection) -> Option<Path> {
+        match (purpose, by) {
+            (Purpose::Direct, _) => Some(Path::Direct),
+            (Purpose::Gateway, _) => Some(Path::Gateway),
+            (_, Some(By::Direct)) => Some(Path::Direct),
+            (_, Some(By::Gateway | By::Call)) => Some(Path::Gateway),
+            (_, None) => {
+                // It came from where the peer is, so it is the peer's own.
+                let from = connection.address()?.ip().to_canonical();
+                let (known, _) = self.places.candidates(peer);
+                known.iter().any(|a| a.ip() == from).then_some(Path::Direct)
+            }
+        }
+    }
+
+    /// Makes connections of the kinds that are asked for and not there.
+    pub(super) fn want_kinds(&mut self, peer: Peer) {
+        let now = self.now();
+        let channel = self.channel(peer);
+        if channel.state != State::Open || now < channel.kinds_at {
+            return;
+        }
+        let queues = &channel.queues;
+        let wanted = |path| queues.paths().any(|p| p == path) && !queues.there.has(path);
+        let missing: Vec<Path> = [Path::Direct, Path::Gateway]
+            .into_iter()
+            .filter(|p| wanted(*p))
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        channel.kinds_at = now + AGAIN;
+        let (way, gateway) = (self.ladder.way(peer), self.ladder.gateway());
+        for path in missing {
+            let (purpose, by, addresses) = match path {
+                Path::Direct if way != Way::OnlyGateway => {
+                    (Purpose::Direct, By::Direct, self.places.candidates(peer).0)
+                }
+                Path::Gateway if way != Way::OnlyDirect => (Purpose::Gateway, By::Gateway, gateway.clone()),
+                // The user rules it out for the whole job.
+                _ => continue,
+            };
+            // The first one to be proven is used; the others are one more of the kind, which does no harm.
+            addresses.into_iter().take(2).for_each(|address| {
+                self.dial_beside(peer, address, by, purpose);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_connections_of_their_own_where_there_are_enough() {
+        let takes = |latency, bulk, index| {
+            let t = Bands { latency, bulk }.share(index);
+            (t.latency, t.normal, t.bulk)
+        };
+        assert_eq!(takes(false, false, 0), (true, true, true));
+        assert_eq!(takes(true, false, 0), (true, false, false));
+        assert_eq!(takes(true, false, 1), (false, true, true));
+        assert_eq!(takes(false, true, 0), (true, true, false));
+        assert_eq!(takes(false, true, 1), (true, true, true));
+        assert_eq!(takes(true, true, 1), (false, true, false));
+        assert_eq!(takes(true, true, 2), (false, true, true));
+    }
+}
