@@ -50,6 +50,10 @@
 //! last byte of the reply is the wish. The gateway answers with one byte, [`READY`] or [`NO_WAY`]; after [`READY`] to
 //! [`WISH_STREAM`] or [`WISH_BULK`] the connection is one with the other process.
 
+mod wish;
+
+pub use wish::{NO_WAY, READY, WISH_BULK, WISH_DIAL, WISH_MEASURE, WISH_STREAM, is_stream};
+
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::PlaceTable;
 
@@ -64,25 +68,6 @@ pub const RELAY_WINDOW: u32 = 1 << 20;
 pub const MAX_RELAY: usize = 64 << 10;
 /// Most addresses of one gateway.
 pub const MAX_ADDRESSES: usize = 32;
-
-/// Wish of a process: a stream to the other process.
-pub const WISH_STREAM: u8 = 1;
-/// Wish of a process: that the other process dials it.
-pub const WISH_DIAL: u8 = 0;
-/// Wish of a gateway: that the other takes bytes and ends the stream when all are there.
-pub const WISH_MEASURE: u8 = 2;
-/// Wish of a process: a stream to the other process that makes way for others ([`WISH_STREAM`]).
-pub const WISH_BULK: u8 = 3;
-
-/// Whether bytes of a process are to be carried.
-pub fn is_stream(wish: u8) -> bool {
-    matches!(wish, WISH_STREAM | WISH_BULK)
-}
-
-/// Answer to a wish: it is fulfilled as far as the gateways can do that.
-pub const READY: u8 = 1;
-/// Answer to a wish: it cannot be fulfilled.
-pub const NO_WAY: u8 = 0;
 
 /// The number under which the gateway of an area takes part in a plain handshake: above all ranks.
 pub fn area_number(area: u32) -> u32 {

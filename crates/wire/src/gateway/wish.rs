@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a process wants of a gateway, and a gateway of another.
+
+/// Wish of a process: a stream to the other process.
+pub const WISH_STREAM: u8 = 1;
+/// Wish of a process: that the other process dials it.
+pub const WISH_DIAL: u8 = 0;
+/// Wish of a gateway: that the other takes bytes and ends the stream when all are there.
+pub const WISH_MEASURE: u8 = 2;
+/// Wish of a process: a stream to the other process that makes way for others ([`WISH_STREAM`]).
+pub const WISH_BULK: u8 = 3;
+
+/// Whether bytes of a process are to be carried.
+pub fn is_stream(wish: u8) -> bool {
+    matches!(wish, WISH_STREAM | WISH_BULK)
+}
+
+/// Answer to a wish: it is fulfilled as far as the gateways can do that.
+pub const READY: u8 = 1;
+/// Answer to a wish: it cannot be fulfilled.
+pub const NO_WAY: u8 = 0;
