@@ -12,7 +12,8 @@ else
     messages=1500 spread=16 cuts='1 5'
 fi
 
-# In the testbed: cut and restore at random moments.
+# In the testbed: cut and restore at random moments. One end of the link is where the launcher is, which has to be as patient as the processes.
+export ISTHMUS_AWAY=60
 cat >hurt.sh <<'EOF'
 messages=$1 spread=$2
 shift 2

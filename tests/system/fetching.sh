@@ -81,6 +81,24 @@ isthmus run -j job.rsl
 ssh c1 'ls run7 run7/in' >left.out
 ssh b1 'ls ~/.cache/isthmus/jobs' >>left.out
 
+# A file that has its place already is not touched; a directory that is there for the job only.
+cat >scratch.rsl <<R
+&(resourceManagerContact=b1)(count=1)(executable=/bin/sh)(directory=\$(SCRATCH_DIRECTORY))(scratchDir=$(ssh b1 pwd)/scratch)
+ (arguments=-c 'cat given; pwd; test "\$PWD" = "\$SCRATCH_DIRECTORY" && echo made here > made')
+ (fileStageIn=(file://$PWD/web/data given)(file://$PWD/web/data $(ssh b1 pwd)/lasting))
+ (fileStageOut=(\$(SCRATCH_DIRECTORY)/made file://$PWD/back/made))
+R
+ssh b1 mkdir scratch
+isthmus run -j scratch.rsl >scratch.out
+ssh b1 stat -c %i%y lasting >stat.out
+isthmus run -j scratch.rsl >>scratch.out
+ssh b1 stat -c %i%y lasting >>stat.out
+ssh b1 'ls scratch; ls ~/.cache/isthmus/jobs' >>left.out
+isthmus cp web/data isthmus://b1/~/copied
+isthmus cp --json web/data isthmus://b1/~/copied >cp.json
+sed 's/scratchDir=[^)]*/scratchDir=nowhere/' scratch.rsl >nowhere.rsl
+if isthmus run -j nowhere.rsl 2>nowhere.err; then exit 1; fi
+
 LD_LIBRARY_PATH=$PWD/lib isthmus run --site b1:2 ./hello >hello.out
 mv lib lib.away
 if isthmus run --site b1:1 ./hello 2>lacking.err; then exit 1; fi
@@ -102,6 +120,11 @@ done
 [ "$(cat back/kept)" = kept ] || fail "fileStageOut of a path: $(ls back)"
 grep -q '/jobs/job-' back/where && grep -q '/run7$' back/where7 || fail "working directories: $(cat back/where back/where7)"
 [ "$(tr '\n' ' ' <left.out)" = 'run7: in where  run7/in: data ' ] || fail "left after fileCleanUp: $(cat left.out)"
+[ "$(grep -c 'from the web' scratch.out)" = 2 ] && [ "$(grep -c '/scratch/isthmus-scratch-' scratch.out)" = 2 ] || fail "a scratch directory: $(cat scratch.out)"
+[ "$(cat back/made)" = 'made here' ] || fail "files come back from a scratch directory"
+[ "$(uniq stat.out | wc -l)" = 1 ] || fail "a file that was in its place was written again: $(cat stat.out)"
+awk '/"sent"/ && $2 + 0 > 2000 { exit 1 }' cp.json || fail "cp of what is there: $(cat cp.json)"
+grep -q "error: site 'b1': its scratch directory: cannot create .*nowhere/isthmus-scratch-" nowhere.err || fail "a scratch directory that cannot be: $(cat nowhere.err)"
 [ "$(sort -u hello.out)" = '42 staged' ] || fail "shared libraries: $(cat hello.out)"
 grep -q "needs 'libgreet.so', which neither the site has nor this machine" lacking.err || fail "a library that nobody has: $(cat lacking.err)"
 echo "programs, inputs and libraries come from where they are"

@@ -5,7 +5,7 @@
 //! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicc_abi, mpicxx, mpic++ (other names of it)
 //! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0, pkgconfig/{isthmus,mpi}.pc
 //! DIR/include   mpi.h
-//! DIR/share     doc/isthmus, man/man1, man/man7, completions for bash, zsh and fish
+//! DIR/share     doc/isthmus, man/man1, man/man5, man/man7, completions for bash, zsh and fish
 //! ```
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
 //! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.

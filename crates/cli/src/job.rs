@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use isthmus_job::attributes::{ATTRIBUTES, Fate};
 use isthmus_job::form::{Described, Form, Input};
 use isthmus_job::transfer::Place;
-use isthmus_job::{Contact, Job, JobError, JobErrors, Program, Subjob, rsl, sites};
+use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, rsl, sites};
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,6 +24,8 @@ pub(crate) struct JobCommand {
 #[derive(Subcommand, Debug)]
 enum Verb {
     Convert(Convert),
+    /// Print a job file that says everything that can be said, with comments
+    Example,
     /// List what can be asked for in RSL, and what becomes of it
     Attributes {
         /// As JSON
@@ -106,7 +108,9 @@ impl Source {
             bindings.push(definition(define)?);
         }
         let any = sites::template(Program::one("PROGRAM"), Vec::new());
+        let catalogue = crate::reach::catalogue()?;
         form.read(&Input {
+            catalogue: Some(&catalogue),
             bindings: &bindings,
             program: beside.program.or_else(|| beside.any_program.then_some(&any)),
             total: beside.total,
@@ -167,6 +171,10 @@ pub(crate) fn job(command: &JobCommand) -> ExitCode {
         }
         Verb::Attributes { json: false } => {
             crate::print(&attributes());
+            ExitCode::SUCCESS
+        }
+        Verb::Example => {
+            crate::print(isthmus_job::document::EXAMPLE.trim_end());
             ExitCode::SUCCESS
         }
         Verb::Convert(convert) => match converted(convert) {
@@ -239,92 +247,6 @@ pub(crate) fn runnable(job: &Job) -> Result<(), JobErrors> {
         diagnostic::note(&JobError::new(format!("site '{site}': {request} has no effect: {why}")));
     }
     Ok(())
-}
-
-/// What would be started where.
-pub(crate) fn plan(job: &Job) -> String {
-    let mut lans: Vec<&str> = job.subjobs().iter().map(|s| s.lan.as_str()).collect();
-    lans.sort_unstable();
-    lans.dedup();
-    let number = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let mut text = [
-        format!(
-            "{} process{}",
-            job.processes(),
-            if job.processes() == 1 { "" } else { "es" }
-        ),
-        number(job.subjobs().len(), "subjob"),
-        number(lans.len(), "local network"),
-    ]
-    .join(", ");
-    for (subjob, first) in job.subjobs().iter().zip(job.first_ranks()) {
-        let ranks = match subjob.count {
-            1 => format!("rank {first}"),
-            count => format!("ranks {first} to {}", first + count - 1),
-        };
-        text.push_str(&format!("\n\n{ranks} on site '{}'", subjob.site));
-        for (name, value) in rows(subjob) {
-            text.push_str(&format!("\n  {name:<15}{value}"));
-        }
-    }
-    text
-}
-
-fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
-    let reached = match &subjob.contact {
-        Contact::Home => "this machine".to_owned(),
-        Contact::Ssh(to) => format!("ssh {to}"),
-    };
-    let program = &subjob.program;
-    let programs = program.any.iter().cloned();
-    let others = program.by_architecture.iter().map(|(a, path)| format!("{path} ({a})"));
-    let programs: Vec<String> = programs.chain(others).collect();
-    let from = match (&subjob.contact, subjob.stage) {
-        (Contact::Home, _) => "",
-        (_, true) => ", brought from here",
-        (_, false) => ", the site's own",
-    };
-    let mut rows = vec![
-        ("contact", reached),
-        ("local network", subjob.lan.clone()),
-        ("program", format!("{}{from}", programs.join(", "))),
-    ];
-    if !subjob.arguments.is_empty() {
-        rows.push(("arguments", rsl::words(&subjob.arguments)));
-    }
-    rows.extend(subjob.directory.iter().map(|d| ("directory", d.clone())));
-    rows.extend(
-        subjob
-            .environment
-            .iter()
-            .map(|(n, v)| ("environment", format!("{n}={v}"))),
-    );
-    if let Some(asked) = &subjob.allocation {
-        rows.push(("scheduler", asked.scheduler.to_string()));
-        let texts = [("queue", &asked.queue), ("account", &asked.account)];
-        rows.extend(
-            texts
-                .iter()
-                .filter(|(_, t)| !t.is_empty())
-                .map(|(n, t)| (*n, (*t).clone())),
-        );
-        let numbers = [
-            ("limit", format!("{} s", asked.limit), asked.limit),
-            ("nodes", asked.nodes.to_string(), asked.nodes),
-        ];
-        rows.extend(
-            numbers
-                .into_iter()
-                .filter(|(_, _, n)| *n > 0)
-                .map(|(name, text, _)| (name, text)),
-        );
-        if asked.exclusive {
-            rows.push(("exclusive", "yes".to_owned()));
-        }
-        rows.extend(asked.directives.iter().map(|d| ("directive", d.clone())));
-    }
-    rows.extend(subjob.requests.iter().map(|r| ("request", r.text())));
-    rows
 }
 
 /// What becomes of an attribute: one word, and more of it.

@@ -15,6 +15,7 @@ use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 /// Usual life of a certificate, seconds.
 const LIFE: u32 = 8 * 3600;
@@ -246,11 +247,12 @@ pub(crate) fn identity() -> Option<PathBuf> {
 }
 
 /// What a job should say of credentials before it starts: it would outlive them.
-pub(crate) fn outlived(job: &Job) {
+pub(crate) fn outlived(job: &Job, limit: Option<Duration>) {
     let limits = job.subjobs().iter().filter(|s| s.contact != Contact::Home);
     let longest = limits
         .filter_map(|s| s.allocation.as_ref())
         .map(|a| u64::from(a.limit))
+        .chain(limit.map(|l| l.as_secs()))
         .max()
         .unwrap_or(0);
     let remote = job.subjobs().iter().any(|s| s.contact != Contact::Home);

@@ -18,6 +18,7 @@ mod job;
 mod links;
 mod login;
 mod manual;
+mod plan;
 mod reach;
 mod run;
 mod sessions;

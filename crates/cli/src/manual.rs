@@ -5,7 +5,7 @@ use crate::diagnostic::refuse;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use isthmus_abi::SETTINGS;
-use isthmus_job::JobError;
+use isthmus_job::{JobError, catalogue, document};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,11 +41,18 @@ pub(crate) fn manual(arguments: &Manual, command: Command) -> ExitCode {
 }
 
 fn write(directory: &Path, mut command: Command) -> io::Result<()> {
-    let (first, seventh) = (directory.join("man1"), directory.join("man7"));
-    std::fs::create_dir_all(&first)?;
-    std::fs::create_dir_all(&seventh)?;
+    let [first, fifth, seventh] = ["man1", "man5", "man7"].map(|section| directory.join(section));
+    for section in [&first, &fifth, &seventh] {
+        std::fs::create_dir_all(section)?;
+    }
     command.build();
     pages(&first, &command, "isthmus")?;
+    for (name, what, example) in [
+        ("isthmus-job", "job files of Isthmus", document::EXAMPLE),
+        ("isthmus-sites", "the sites file of Isthmus", catalogue::EXAMPLE),
+    ] {
+        std::fs::write(fifth.join(format!("{name}.5")), format_of_file(name, what, example))?;
+    }
     std::fs::write(seventh.join("isthmus-settings.7"), settings())
 }
 
@@ -64,6 +71,17 @@ fn pages(directory: &Path, command: &Command, name: &str) -> io::Result<()> {
         pages(directory, verb, &format!("{name}-{}", verb.get_name()))?;
     }
     Ok(())
+}
+
+/// The page of a kind of files, which their example explains.
+fn format_of_file(name: &str, what: &str, example: &str) -> String {
+    let lines: Vec<String> = example.lines().map(plain).collect();
+    format!(
+        ".TH {} 5\n.SH NAME\n{} \\- {what}\n.SH DESCRIPTION\nTOML. This file says all that can be said.\n.PP\n.nf\n{}\n.fi\n",
+        name.to_uppercase(),
+        plain(name),
+        lines.join("\n")
+    )
 }
 
 /// All environment variables.
@@ -109,6 +127,8 @@ mod tests {
         assert!(read("man1/isthmus-run.1").contains("select"));
         assert!(read("man1/isthmus-sites-add.1").contains("How to get there"));
         assert!(read("man7/isthmus-settings.7").contains("ISTHMUS_SSH"));
+        assert!(read("man5/isthmus-job.5").contains("start_timeout"));
+        assert!(read("man5/isthmus-sites.5").contains("directives"));
         assert!(
             !top.path().join("man1/isthmus-agent.1").exists(),
             "hidden verbs have no page"

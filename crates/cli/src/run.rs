@@ -5,6 +5,7 @@ use crate::background;
 use crate::diagnostic::{note, refuse};
 use crate::discover::{self, Place};
 use crate::job::{self, Source};
+use crate::plan;
 use crate::reach;
 use crate::terminal::{Show, Terminal};
 use clap::Args;
@@ -32,8 +33,9 @@ const INTERNAL: [&str; 6] = [
     "ISTHMUS_TRACE",
     background::VARIABLE,
 ];
-/// Seconds that a site may be out of reach; the processes' own limit is the same.
-const AWAY: u64 = 60;
+/// Seconds that a site may be silent before it counts as lost: a cut of 5 s costs TCP up to 10.6 s. What runs there ends by itself within
+/// 3 s more, so nothing of a job that was cut off is there 15 s later. Processes wait longer for each other while all are under control.
+const AWAY: u64 = 11;
 /// Seconds that outputs wait at a site for a launcher that is gone.
 const LEASE: u64 = 3600;
 
@@ -144,6 +146,9 @@ struct Launch {
     /// Show what would be started where, and start nothing
     #[arg(long)]
     dry_run: bool,
+    /// Show that as JSON
+    #[arg(long, requires = "dry_run")]
+    json: bool,
     /// Print the job as RSL, and start nothing
     #[arg(long)]
     dump_rsl: bool,
@@ -183,7 +188,8 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
 /// A job is run unless only its description is wanted.
 fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
     described.notes.iter().for_each(note);
-    let completed = reach::catalogue().and_then(|c| Ok(c.complete(described.job.clone())?));
+    let plain = described.job.clone();
+    let completed = reach::catalogue().and_then(|c| Ok(c.complete(plain.clone())?));
     let described = match completed {
         Ok(job) => Described { job, ..described },
         Err(errors) => return refuse(&errors),
@@ -192,7 +198,11 @@ fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
         let directory = std::env::current_dir().unwrap_or_default();
         job::absolute(described.job, &directory).map(|job| job::write(Form::Rsl, &job))
     } else if how.dry_run || described.dry_run {
-        crate::print(&job::plan(&described.job));
+        if how.json {
+            reach::print_json(&plan::json(&described.job));
+        } else {
+            crate::print(&plan::text(&described.job));
+        }
         if !how.dry_run {
             note(&JobError::new("nothing is started: the description says dryRun=yes"));
         }
@@ -200,7 +210,7 @@ fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
     } else {
         return match job::runnable(&described.job) {
             Ok(()) if how.detach && !background::is() => background::start(),
-            Ok(()) => launch(described.job, how),
+            Ok(()) => launch(described.job, plain, how),
             Err(errors) => refuse(&errors),
         };
     };
@@ -356,14 +366,20 @@ fn variable(text: &str) -> Result<(String, String), JobError> {
     }
 }
 
-fn launch(job: Job, launch: &Launch) -> ExitCode {
-    let job = match job.with_staging() {
-        Ok(job) => job,
+/// Runs a job. `plain`: without what is known of its sites.
+fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
+    let staging = job
+        .with_staging()
+        .and_then(|job| Ok((job, plain.with_staging()?.subjobs().to_vec())));
+    let (job, described) = match staging {
+        Ok(both) => both,
         Err(errors) => return refuse(&errors),
     };
-    crate::login::outlived(&job);
-    let prepared =
-        options(launch).and_then(|options| Ok((options, crate::links::pinned(job, launch.links.as_deref())?)));
+    let prepared = options(launch).and_then(|options| {
+        crate::login::outlived(&job, options.limit);
+        let job = crate::links::pinned(job, launch.links.as_deref())?;
+        Ok((Options { described, ..options }, job))
+    });
     let prepared = prepared.and_then(|(options, job)| {
         let session = session(&job)?;
         let place = session.as_ref().map(|s| s.path().to_owned());
@@ -494,6 +510,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         trace: launch.trace.as_ref().map(PathBuf::from),
         links: crate::links::options()?,
         catalogue: reach::catalogue().unwrap_or_default(),
+        described: Vec::new(),
     })
 }
 

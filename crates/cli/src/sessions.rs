@@ -55,6 +55,9 @@ pub(crate) struct Signal {
     job: String,
     /// Name or number: USR1, SIGUSR1, 10
     signal: String,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// End a job: orderly, or at once
@@ -65,6 +68,9 @@ pub(crate) struct Kill {
     /// Give its processes no time for an orderly end
     #[arg(long)]
     now: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Change a subjob that has not begun: drop it, retry or wait on, run it elsewhere, or end the job
@@ -78,6 +84,9 @@ pub(crate) struct EditCommand {
     /// drop, retry, use CONTACT or abort
     #[arg(required = true, num_args = 1..=2)]
     what: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// `isthmus ps`.
@@ -262,6 +271,9 @@ pub(crate) fn signal(arguments: &Signal) -> ExitCode {
     with(&arguments.job, |entry| {
         let number = signal_number(&arguments.signal)?;
         ask(&entry, &Request::Signal(number))?;
+        if arguments.json {
+            crate::reach::print_json(&json!({ "job": entry.name, "signal": number }));
+        }
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -310,6 +322,10 @@ pub(crate) fn kill(arguments: &Kill) -> ExitCode {
             std::thread::sleep(LOOK);
             entry = entry.again();
         }
+        if arguments.json {
+            let status = entry.outcome().map(|(status, _, _)| status);
+            crate::reach::print_json(&json!({ "job": entry.name, "ended": true, "status": status }));
+        }
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -327,6 +343,11 @@ pub(crate) fn edit(arguments: &EditCommand) -> ExitCode {
         };
         let site = arguments.site.clone();
         ask(&entry, &Request::Edit { site, edit })?;
+        if arguments.json {
+            crate::reach::print_json(
+                &json!({ "job": entry.name, "site": arguments.site, "change": words[0], "contact": words.get(1) }),
+            );
+        }
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -74,6 +74,10 @@ fn text_names_ranks_links_and_the_path() {
 
 #[test]
 fn explanations_name_candidates_and_what_they_cost() {
+    let json: Value =
+        serde_json::from_str(&good(&["explain", "allreduce", "8MiB", "--topology", GRID, "--json"])).unwrap();
+    let chosen = |c: &&Value| c["chosen"] == true;
+    assert_eq!(json["candidates"].as_array().unwrap().iter().filter(chosen).count(), 1);
     let text = good(&["explain", "allreduce", "8MiB", "--topology", GRID]);
     for part in [
         "candidate ",

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 /// A service that has heard nothing for so long leaves, unless the launcher says otherwise; that pings while it has nothing to say.
 const SILENCE: Duration = Duration::from_secs(120);
-/// The processes of a job whose launcher is gone end within 5 s; then their directory goes, unless it has a lease.
-const LINGER: Duration = Duration::from_secs(6);
+/// The agent of a job whose launcher is gone notices it at the same time, and holds the directory until its processes have ended; then it goes, unless
+/// it has a lease. Without an agent nobody holds it.
+const LINGER: Duration = Duration::from_secs(1);
 /// How often the launcher hears that an answer takes a while.
 const BUSY: Duration = Duration::from_secs(3);
 /// Binaries of other versions that nobody has used for so long are removed.
@@ -160,6 +161,7 @@ impl<W: Write> Service<W> {
             Ask::MakeDirectory(file) => done(self.make_directory(&file)),
             Ask::List(file) => self.list(&file).unwrap_or_else(failed),
             Ask::Remove(file) => done(remove(&file)),
+            Ask::Scratch(file) => self.scratch(&file).unwrap_or_else(failed),
             Ask::Sum(file) => self.sum(&file).unwrap_or_else(failed),
             Ask::Read(file, piece) => self.read(file, piece).unwrap_or_else(failed),
             Ask::Deliver(placed) => done(self.deliver(&placed)),
@@ -268,6 +270,11 @@ impl<W: Write> Service<W> {
                 std::fs::create_dir_all(&path).map_err(|e| format!("cannot create '{}': {e}", path.display()))
             }
         }
+    }
+
+    fn scratch(&self, below: &File) -> Result<Answer, String> {
+        let made = self.workspace()?.scratch(&at_site(&below.path)?).map_err(text)?;
+        Ok(Answer::Path(made.to_string_lossy().into_owned()))
     }
 
     fn list(&self, file: &File) -> Result<Answer, String> {

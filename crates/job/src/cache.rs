@@ -139,7 +139,7 @@ impl Younger for Option<Dated> {
 
 /// Reads such a file; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<LinkCache, JobError> {
-    let source = Document { text, file };
+    let source = Document::new(text, file);
     let document = source.read("cache of links")?;
     let top: &dyn TableLike = document.as_table();
     source.check_keys(top, &["link"], "a cache of links")?;

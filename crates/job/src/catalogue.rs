@@ -1,32 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sites file: what is known of sites beside what the ssh configuration says of them.
 //!
-//! ```toml
-//! [site.lab]
-//! contact = "me@login.lab.example.org"   # default: the name of the site
-//! scheduler = "slurm"                    # or grid-engine, pbs, lsf; without it processes are started there at once
-//!
-//! queue = "debug"                        # all that follows is optional
-//! account = "p1"
-//! limit = "1h"
-//! nodes = 2
-//! exclusive = true
-//! directives = ["--constraint=fast"]
-//! modules = ["gcc/13"]                   # `module load` of these, then the commands of `setup`, before anything else there
-//! setup = [". ~/env.sh"]
-//! environment = { OMP_NUM_THREADS = "1" }
-//! directory = "/scratch/me"
-//! lan = "campus"                         # sites with the same one share a local network
-//! processes = 512                        # most of a job there
-//! ports = "50000-50100"                  # where processes listen
-//! mpi = "mpiexec.mpich"                  # run on the machine's own MPI, by its mpiexec
-//!
-//! [site.lab.found]                       # what `isthmus sites add` saw: for people, nothing of it is obeyed
-//!
-//! [[link]]                               # what is known of links for sure: see the module `links`
-//! between = ["home", "lab"]
-//! latency = "20 ms"
-//! ```
+#![doc = concat!("```toml\n", include_str!("catalogue/example.toml"), "```")]
 
 use crate::allocation;
 use crate::attributes;
@@ -39,6 +14,8 @@ use isthmus_wire::grid::{Allocation, Scheduler};
 use std::collections::BTreeMap;
 use toml_edit::{Item, TableLike};
 
+/// A sites file with everything that it can say.
+pub const EXAMPLE: &str = include_str!("catalogue/example.toml");
 /// Keys of a site.
 pub const KEYS: [&str; 17] = [
     "account",
@@ -117,7 +94,7 @@ impl Entry {
 
 /// Reads a sites file; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<Catalogue, JobErrors> {
-    let source = Document { text, file };
+    let source = Document::new(text, file);
     let document = source.read("sites file")?;
     let top: &dyn TableLike = document.as_table();
     let mut errors = JobErrors::default();
@@ -305,14 +282,17 @@ impl Catalogue {
         let links = job.links().clone().over(self.links.clone());
         let mut subjobs = job.subjobs().to_vec();
         for subjob in &mut subjobs {
-            let Contact::Ssh(contact) = &subjob.contact else {
-                continue;
-            };
-            if let Some(entry) = self.sites.get(contact) {
-                entry.complete(subjob)?;
-            }
+            self.complete_subjob(subjob)?;
         }
         Ok(Job::new(subjobs)?.with_links(links))
+    }
+
+    /// The same for one subjob.
+    pub fn complete_subjob(&self, subjob: &mut Subjob) -> Result<(), JobError> {
+        match &subjob.contact {
+            Contact::Ssh(contact) => self.get(contact).map_or(Ok(()), |entry| entry.complete(subjob)),
+            Contact::Home => Ok(()),
+        }
     }
 }
 
@@ -339,7 +319,7 @@ impl Entry {
         }
         match (&mut subjob.allocation, &self.allocation) {
             (Some(asked), Some(usual)) if asked.scheduler == usual.scheduler => fill(asked, usual),
-            (None, Some(usual)) => {
+            (None, Some(usual)) if !subjob.forks => {
                 subjob.allocation = Some(Allocation {
                     nodes: usual.nodes.min(subjob.count),
                     ..usual.clone()
@@ -383,18 +363,9 @@ impl Edit {
         Ok(Self(document))
     }
 
-    /// Sets what is not said yet of a site. `found` replaces what was found before. What stands there stays, with its comments.
+    /// Sets what is not said yet of a site (what the user says now counts: see [`Edit::set`]). `found` replaces what was found before. What stands there stays, with its comments.
     pub fn describe(&mut self, site: &str, values: &[(&str, Value)], found: &[(String, Value)]) {
-        let sites = self.0.entry("site").or_insert_with(|| {
-            let mut sites = toml_edit::Table::new();
-            sites.set_implicit(true);
-            Item::Table(sites)
-        });
-        let Some(sites) = sites.as_table_like_mut() else { return };
-        let entry = sites
-            .entry(site)
-            .or_insert_with(|| Item::Table(toml_edit::Table::new()));
-        let Some(entry) = entry.as_table_like_mut() else { return };
+        let Some(entry) = self.entry(site) else { return };
         for (key, value) in values {
             if !entry.contains_key(key) {
                 entry.insert(key, value.item());
@@ -407,6 +378,39 @@ impl Edit {
             }
             entry.insert("found", Item::Table(table));
         }
+    }
+
+    /// Sets what the user says of a site, whatever stood there.
+    pub fn set(&mut self, site: &str, values: &[(&str, Value)]) {
+        let Some(entry) = self.entry(site) else { return };
+        for (key, value) in values {
+            match entry.get_mut(key).and_then(Item::as_value_mut) {
+                // Comments beside it stay.
+                Some(old) => {
+                    let decor = old.decor().clone();
+                    if let Item::Value(mut new) = value.item() {
+                        *new.decor_mut() = decor;
+                        *old = new;
+                    }
+                }
+                None => {
+                    entry.insert(key, value.item());
+                }
+            }
+        }
+    }
+
+    fn entry(&mut self, site: &str) -> Option<&mut dyn TableLike> {
+        let sites = self.0.entry("site").or_insert_with(|| {
+            let mut sites = toml_edit::Table::new();
+            sites.set_implicit(true);
+            Item::Table(sites)
+        });
+        let entry = sites
+            .as_table_like_mut()?
+            .entry(site)
+            .or_insert_with(|| Item::Table(toml_edit::Table::new()));
+        entry.as_table_like_mut()
     }
 
     /// Removes a site. Says whether it was there.
@@ -476,16 +480,34 @@ pub fn setting(text: &str) -> Result<(&'static str, Value), JobError> {
         key,
         match key {
             "nodes" | "processes" => number()?,
-            "exclusive" => Value::Flag(matches!(value, "" | "true" | "yes")),
+            "exclusive" => Value::Flag(flag(key, value)?),
             "modules" | "directives" => Value::Texts(list()),
             "setup" => Value::Texts(vec![value.to_owned()]),
-            "scheduler" => {
-                allocation::scheduler(value)?;
+            _ => {
+                check_setting(key, value)?;
                 Value::Text(value.to_owned())
             }
-            _ => Value::Text(value.to_owned()),
         },
     ))
+}
+
+fn flag(key: &str, value: &str) -> Result<bool, JobError> {
+    match value {
+        "" | "true" | "yes" => Ok(true),
+        "false" | "no" => Ok(false),
+        _ => Err(JobError::new(format!("{key}: '{value}' is neither yes nor no"))),
+    }
+}
+
+fn check_setting(key: &str, value: &str) -> Result<(), JobError> {
+    match key {
+        "scheduler" => allocation::scheduler(value).map(|_| ()),
+        "limit" => allocation::limit(value).map(|_| ()),
+        "ports" => ports(value).map(|_| ()),
+        "contact" => Contact::parse(value).map(|_| ()),
+        "lan" => check_name("lan", value),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

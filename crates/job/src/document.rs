@@ -1,51 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `job.toml`.
 //!
-//! ```toml
-//! program = "./climate"             # or program.x86_64 = "...", program.aarch64 = "..."
-//! arguments = ["--years", "20"]
-//! environment = { YEAR = "1850" }
-//! directory = "run"
-//! inputs = ["mesh.nc"]              # files that come along, and go back: see the module `transfer`
-//! outputs = ["*.out"]
-//! setup = ["ulimit -c 0"]           # commands of a POSIX shell before anything else, also per subjob
-//!
-//! [[subjob]]
-//! site = "home"
-//! count = 4
-//!
-//! [[subjob]]
-//! site = "lab"                      # name in this job, and how to get there
-//! contact = "me@lab.example.org"    # when that is something else
-//! count = 16
-//! lan = "campus"
-//! program = "./climate-lab"         # these replace (environment: add to) what stands above
-//! scheduler = "slurm"               # or grid-engine, pbs, lsf; without it the processes are started there at once
-//! queue = "debug"                   # all of these are optional
-//! account = "p1"
-//! limit = "1h30min"
-//! nodes = 2
-//! exclusive = true
-//! directives = ["--constraint=fast"]
-//! mpi = "mpiexec.mpich"             # on top of the machine's own MPI, by its mpiexec or mpicc; "" for whatever it is called there
-//! stage = false                     # the site has the program; otherwise it gets it from here
-//! start = "strict"                  # or loose, none: whether the job begins without it when it is late
-//! need = "required"                 # or interactive, optional: what its failure before the start means
-//! start_timeout = "2h"              # being later is a failure
-//! substitutes = ["lab2", "lab3/jobmanager-slurm"]   # tried in turn when it fails before the start
-//! world = "joint"                   # or own: whether its processes are in the MPI_COMM_WORLD of the job
-//! stdin = "/site/in"                # a file of the site that its processes read
-//! stdout = "/site/out"              # a file of the site, or file:///PATH here, that it writes; stderr too
-//! requests = ["min_memory >= 512"]  # what RSL can ask for beside all this, kept for whoever can give it
-//!
-//! [[link]]                          # what is known for sure, and not to be measured: see the module `links`
-//! between = ["home", "lab"]         # sites or local areas
-//! latency = "20 ms"
-//! rate = "100 Mbit/s"
-//! ```
+#![doc = concat!("```toml\n", include_str!("document/example.toml"), "```")]
 
-use crate::allocation;
+use crate::allocation::{self, FORK};
 use crate::attributes::{self, Content, Datum, Fate, Request, Shape};
+use crate::catalogue::Catalogue;
 use crate::error::{JobError, JobErrors, nearest};
 use crate::model::{Contact, Job, Program, Subjob, check_count};
 use crate::network;
@@ -54,10 +14,12 @@ use crate::rsl::syntax::{Operator, Spec};
 use crate::sites;
 use crate::terms;
 use crate::transfer::{Input, Pattern, Transfers};
-use isthmus_wire::grid::Allocation;
+use isthmus_wire::grid::{Allocation, Scheduler};
 use std::ops::Range;
 use toml_edit::{ImDocument, Item, TableLike, Value};
 
+/// A job file with everything that it can say.
+pub const EXAMPLE: &str = include_str!("document/example.toml");
 /// Largest job file, bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
@@ -85,11 +47,14 @@ const TOP_KEYS: [&str; 22] = [
     "substitutes",
     "world",
 ];
-const SUBJOB_KEYS: [&str; 34] = [
+/// What is asked of a scheduler.
+const ASKED: [&str; 6] = ["queue", "account", "limit", "nodes", "exclusive", "directives"];
+const SUBJOB_KEYS: [&str; 36] = [
     "account",
     "address",
     "appnum",
     "arguments",
+    "bind_to",
     "contact",
     "count",
     "directives",
@@ -99,6 +64,7 @@ const SUBJOB_KEYS: [&str; 34] = [
     "inputs",
     "lan",
     "limit",
+    "map_by",
     "mpi",
     "need",
     "nodes",
@@ -122,9 +88,12 @@ const SUBJOB_KEYS: [&str; 34] = [
     "world",
 ];
 
-/// Reads a job file; `file` is its name for messages.
-pub fn parse(text: &str, file: &str) -> Result<Job, JobErrors> {
-    let source = Document { text, file };
+/// Reads a job file; `file` is its name for messages. What sites have whose schedulers it does not name says `catalogue`.
+pub fn parse(text: &str, file: &str, catalogue: Option<&Catalogue>) -> Result<Job, JobErrors> {
+    let source = Document {
+        catalogue,
+        ..Document::new(text, file)
+    };
     let document = source.read("job file")?;
     let mut errors = JobErrors::default();
     let job = source.job(document.as_table(), &mut errors);
@@ -135,6 +104,8 @@ pub fn parse(text: &str, file: &str) -> Result<Job, JobErrors> {
 pub(crate) struct Document<'a> {
     pub(crate) text: &'a str,
     pub(crate) file: &'a str,
+    /// What is known of sites.
+    catalogue: Option<&'a Catalogue>,
 }
 
 /// A subjob's table and where it stands.
@@ -154,6 +125,15 @@ struct Common {
 }
 
 impl<'a> Document<'a> {
+    /// A file of this name.
+    pub(crate) fn new(text: &'a str, file: &'a str) -> Self {
+        Self {
+            text,
+            file,
+            catalogue: None,
+        }
+    }
+
     /// Reads the file as TOML.
     pub(crate) fn read(&self, what: &str) -> Result<ImDocument<&'a str>, JobError> {
         if self.text.len() > MAX_BYTES {
@@ -286,6 +266,7 @@ impl<'a> Document<'a> {
             setup: common.setup,
             files: common.files,
             allocation: allocation?,
+            forks: table.get("scheduler").and_then(Item::as_str) == Some(FORK),
             site,
         };
         if let Some(mpiexec) = mpi {
@@ -450,11 +431,10 @@ impl<'a> Document<'a> {
     ) -> Result<Option<Allocation>, JobError> {
         let scheduler = match self.text(table, "scheduler")? {
             Some(word) => self.point(allocation::scheduler(&word), table, "scheduler")?,
-            None => None,
+            None => self.usual_scheduler(table, site),
         };
-        let keys = ["queue", "account", "limit", "nodes", "exclusive", "directives"];
         let Some(scheduler) = scheduler else {
-            let used = keys.into_iter().find(|key| table.contains_key(key));
+            let used = ASKED.into_iter().find(|key| table.contains_key(key));
             return match used {
                 Some(key) => Err(self.at(
                     sites::needs_scheduler(site),
@@ -476,6 +456,13 @@ impl<'a> Document<'a> {
             exclusive: self.flag(table, "exclusive")?.unwrap_or(false),
             directives: self.texts(table, "directives")?.unwrap_or_default(),
         }))
+    }
+
+    /// The scheduler that a site is known to have, for a subjob that asks something of it.
+    fn usual_scheduler(&self, table: &dyn TableLike, site: &str) -> Option<Scheduler> {
+        let contact = table.get("contact").and_then(Item::as_str).unwrap_or(site);
+        let asks = ASKED.into_iter().any(|key| table.contains_key(key));
+        self.catalogue.filter(|_| asks)?.scheduler(contact)
     }
 
     fn flag(&self, table: &dyn TableLike, key: &str) -> Result<Option<bool>, JobError> {

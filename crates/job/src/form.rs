@@ -10,6 +10,7 @@ mod rsl;
 mod slurm;
 mod toml;
 
+use crate::catalogue::Catalogue;
 use crate::error::{JobError, JobErrors, nearest};
 use crate::model::{Job, Subjob};
 use crate::{document, rsl as language};
@@ -61,6 +62,8 @@ pub struct Input<'a> {
     pub total: Option<u32>,
     /// Name of the local network that all hosts share, for those forms.
     pub lan: Option<&'a str>,
+    /// What is known of sites.
+    pub catalogue: Option<&'a Catalogue>,
 }
 
 impl<'a> Input<'a> {
@@ -74,6 +77,7 @@ impl<'a> Input<'a> {
             program: None,
             total: None,
             lan: None,
+            catalogue: None,
         }
     }
 }
@@ -162,7 +166,7 @@ impl Form {
     pub fn read(self, input: &Input<'_>) -> Result<Described, JobErrors> {
         if self.names_program() {
             return match self {
-                Self::Toml => document::parse(input.text, input.file).map(Described::of),
+                Self::Toml => document::parse(input.text, input.file, input.catalogue).map(Described::of),
                 _ => language::job(input.text, input.file, input.bindings, input.contact),
             };
         }

@@ -56,7 +56,7 @@ pub struct Grid {
 
 /// Reads a topology file; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<Grid, JobError> {
-    let source = Document { text, file };
+    let source = Document::new(text, file);
     let document = source.read("topology file")?;
     let top: &dyn TableLike = document.as_table();
     source.check_keys(top, &TOP_KEYS, "a topology file")?;

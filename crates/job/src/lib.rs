@@ -36,6 +36,7 @@ pub mod network;
 pub mod numbering;
 pub mod quantity;
 pub mod rsl;
+pub mod scratch;
 pub mod sites;
 mod staging;
 pub mod terms;
@@ -60,7 +61,7 @@ impl mpiexec::Outside for Nothing {
 /// Fuzz entry: no bytes may make the parsers panic or take more than linear memory.
 pub fn fuzz(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let _ = document::parse(text, "fuzz.toml");
+    let _ = document::parse(text, "fuzz.toml", None);
     let _ = grid::parse(text, "fuzz.toml");
     let _ = catalogue::parse(text, "fuzz.toml");
     if let Ok(input) = transfer::Input::parse(text) {

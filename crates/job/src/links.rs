@@ -117,7 +117,7 @@ impl Pins {
 
 /// Reads a file of pins; `file` is its name for messages. Names of sites that take no part in a job are ignored then.
 pub fn parse(text: &str, file: &str) -> Result<Pins, JobError> {
-    let source = Document { text, file };
+    let source = Document::new(text, file);
     let document = source.read("file of links")?;
     let top: &dyn TableLike = document.as_table();
     source.check_keys(top, &TOP_KEYS, "a file of links")?;

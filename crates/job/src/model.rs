@@ -51,6 +51,8 @@ pub struct Subjob {
     pub directory: Option<String>,
     /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
     pub allocation: Option<Allocation>,
+    /// Whether the job says that no scheduler is asked (`fork`), whatever is known of the site.
+    pub forks: bool,
     /// Whether a site gets the program from here; otherwise it runs what it has under that name.
     pub stage: bool,
     /// What else is asked for, kept for whoever can give it.
@@ -222,6 +224,12 @@ impl Subjob {
     pub fn vendor(&self) -> Option<&str> {
         let wanted = self.request("jobType") == Some("mpi");
         wanted.then(|| self.request("mpiexec").unwrap_or("mpiexec"))
+    }
+
+    /// Word for who starts the processes, if the job says so: a scheduler, or `fork`.
+    pub fn scheduler(&self) -> Option<&'static str> {
+        let asked = self.allocation.as_ref().map(|a| a.scheduler.keyword());
+        asked.or(self.forks.then_some(crate::allocation::FORK))
     }
 
     /// All texts of a kept attribute, by its name in RSL.
@@ -405,6 +413,7 @@ pub(crate) mod tests {
             environment: vec![],
             directory: None,
             allocation: None,
+            forks: false,
             stage: true,
             requests: vec![],
             setup: vec![],

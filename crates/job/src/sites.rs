@@ -25,6 +25,8 @@ pub struct SiteSpec {
     pub count: Option<u32>,
     /// What to ask of its scheduler, when one is named.
     pub allocation: Option<Allocation>,
+    /// Whether it says `scheduler=fork`.
+    pub forks: bool,
     /// On which terms it takes part, and on which MPI.
     pub requests: Vec<Request>,
     /// How it may be reached, as variables ([`crate::network`]).
@@ -53,11 +55,15 @@ impl SiteSpec {
             check_count(&name, count)?;
         }
         let (network, options) = network::split(&name, options)?;
-        let (allocation, requests) =
-            options.map_or(Ok((None, Vec::new())), |o| options_of(&name, &o, known(contact)))?;
+        let Asked {
+            allocation,
+            forks,
+            requests,
+        } = options.map_or(Ok(Asked::default()), |o| options_of(&name, &o, known(contact)))?;
         Ok(Self {
             contact: Contact::parse(contact)?,
             allocation,
+            forks,
             requests,
             network,
             name,
@@ -91,6 +97,7 @@ pub fn job_of_sites(sites: &[SiteSpec], total: Option<u32>, template: &Subjob) -
         contact: site.contact.clone(),
         count,
         allocation: site.allocation.clone(),
+        forks: site.forks,
         requests: requests(site, template),
         environment: [template.environment.clone(), site.network.clone()].concat(),
         ..template.clone()
@@ -119,6 +126,7 @@ pub fn template(program: Program, arguments: Vec<String>) -> Subjob {
         environment: Vec::new(),
         directory: None,
         allocation: None,
+        forks: false,
         stage: true,
         requests: Vec::new(),
         setup: Vec::new(),
@@ -138,15 +146,19 @@ pub(crate) fn name_apart(subjobs: &mut [Subjob]) {
     }
 }
 
+/// What a site's options ask for.
+#[derive(Default)]
+struct Asked {
+    allocation: Option<Allocation>,
+    forks: bool,
+    requests: Vec<Request>,
+}
+
 /// `scheduler=slurm,queue=debug,...` and `mpi=mpiexec` after a site.
-fn options_of(
-    site: &str,
-    options: &str,
-    known: Option<Scheduler>,
-) -> Result<(Option<Allocation>, Vec<Request>), JobError> {
+fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Asked, JobError> {
     let mut requests: Vec<Request> = Vec::new();
     let mut asked = Allocation::new(Scheduler::Slurm);
-    let (mut scheduler, mut others) = (known, false);
+    let (mut scheduler, mut others, mut forks) = (known, false, false);
     for option in options.split(',') {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
         if let Some(request) = term(key, value)? {
@@ -159,7 +171,10 @@ fn options_of(
         }
         others |= !matches!(key, "scheduler" | "mpi");
         match key {
-            "scheduler" => scheduler = allocation::scheduler(value)?,
+            "scheduler" => {
+                scheduler = allocation::scheduler(value)?;
+                forks = scheduler.is_none();
+            }
             "queue" => asked.queue = value.to_owned(),
             "account" => asked.account = value.to_owned(),
             "limit" => asked.limit = allocation::limit(value)?,
@@ -174,11 +189,14 @@ fn options_of(
         }
     }
     attributes::sort(&mut requests);
-    match scheduler {
-        Some(scheduler) => Ok((Some(Allocation { scheduler, ..asked }), requests)),
-        None if others => Err(needs_scheduler(site)),
-        None => Ok((None, requests)),
+    if scheduler.is_none() && others {
+        return Err(needs_scheduler(site));
     }
+    Ok(Asked {
+        allocation: scheduler.map(|scheduler| Allocation { scheduler, ..asked }),
+        forks,
+        requests,
+    })
 }
 
 /// An option that says on which terms the subjob takes part; `substitute` is repeated for each.
@@ -282,6 +300,7 @@ mod tests {
                 contact: Contact::Home,
                 count: Some(4),
                 allocation: None,
+                forks: false,
                 requests: Vec::new(),
                 network: vec![],
             }
@@ -293,6 +312,7 @@ mod tests {
                 contact: Contact::Home,
                 count: Some(2),
                 allocation: None,
+                forks: false,
                 requests: Vec::new(),
                 network: vec![],
             }
@@ -302,6 +322,7 @@ mod tests {
             contact: Contact::Ssh("me@lab".into()),
             count: None,
             allocation: None,
+            forks: false,
             requests: Vec::new(),
             network: vec![],
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `fileStageIn`, `fileStageInShared`, `fileStageOut` and `fileCleanUp` of RSL ask for, as files that come and go.
+//! What `fileStageIn`, `fileStageInShared`, `fileStageOut`, `fileCleanUp` and `scratchDir` of RSL ask for, as files that come and go.
 //!
 //! A relative path is one below the working directory. Without `directory` that is the directory of the subjob, which is removed after the job;
 //! with it, the files get and have their places there.
@@ -7,6 +7,7 @@
 use crate::attributes::{Request, Setting};
 use crate::error::{JobError, JobErrors};
 use crate::model::{Job, Subjob};
+use crate::scratch::MARK;
 use crate::transfer::{Given, Input, Place, Taken, check_relative};
 
 impl Job {
@@ -28,6 +29,14 @@ impl Job {
                         ..error
                     }),
                 }
+            }
+            if subjob.files.scratch.is_none() && subjob.names_scratch() {
+                let problem = format!(
+                    "site '{}': {MARK} is named, and there is no scratch directory",
+                    subjob.site
+                );
+                let hint = "say where it shall be: (scratchDir = /PATH) in RSL, requests = [\"scratchDir=/PATH\"] in a job file";
+                errors.push(JobError::new(problem).hint(hint));
             }
         }
         errors.or(Some(Self::new(subjobs)?.with_links(links)))
@@ -76,6 +85,7 @@ fn adopt(subjob: &mut Subjob, request: &Request) -> Result<bool, JobError> {
                 .removed
                 .extend(paths.filter_map(|path| at_site(above.as_deref(), path)));
         }
+        "scratchDir" => subjob.files.scratch = request.values.first().and_then(Setting::text).map(str::to_owned),
         _ => return Ok(false),
     }
     Ok(true)
@@ -94,7 +104,7 @@ fn pair(setting: &Setting) -> Option<(&str, &str)> {
 /// A path in the file system of the site, if it is not one in the directory of the subjob.
 fn at_site(directory: Option<&str>, path: &str) -> Option<String> {
     match directory {
-        _ if path.starts_with('/') => Some(path.to_owned()),
+        _ if path.starts_with('/') || path.starts_with(MARK) => Some(path.to_owned()),
         Some(directory) => Some(format!("{}/{path}", directory.trim_end_matches('/'))),
         None => None,
     }
@@ -139,6 +149,34 @@ mod tests {
         assert_eq!(given, ["run7/in/mesh", "/scratch/sst", "run7/x"]);
         assert_eq!(taken(&elsewhere)[0], out("run7/out.dat", true));
         assert_eq!(elsewhere.files.removed, ["run7/junk", "/scratch/sst"]);
+    }
+
+    #[test]
+    fn a_scratch_directory_is_named_before_it_is_there() {
+        let read = |rsl: &str| {
+            let bindings = crate::rsl::bindings(|_| None);
+            let text = Text {
+                bindings: &bindings,
+                ..Text::of(rsl, "job.rsl")
+            };
+            Form::Rsl.read(&text).unwrap().job
+        };
+        let text = "&(executable=a)(directory=$(SCRATCH_DIRECTORY))(arguments=$(SCRATCH_DIRECTORY)/x)(stdout=$(SCRATCH_DIRECTORY)#/out)
+            (fileStageIn=(file:///m m))(fileStageOut=($(SCRATCH_DIRECTORY)/out file:///back))";
+        let job = read(&format!("{text}(scratchDir=/tmp)")).with_staging().unwrap();
+        let subjob = job.subjobs()[0].with_scratch("/tmp/s");
+        assert_eq!(subjob.files.scratch.as_deref(), Some("/tmp"));
+        assert_eq!(
+            (subjob.directory.as_deref(), subjob.arguments[0].as_str()),
+            (Some("/tmp/s"), "/tmp/s/x")
+        );
+        assert_eq!(
+            (subjob.files.given[0].path.as_str(), subjob.files.taken[0].path.as_str()),
+            ("/tmp/s/m", "/tmp/s/out")
+        );
+        assert_eq!(subjob.request("stdout"), Some("/tmp/s/out"));
+        let error = read(text).with_staging().unwrap_err().to_string();
+        assert!(error.contains("there is no scratch directory"), "{error}");
     }
 
     #[test]

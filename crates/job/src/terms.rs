@@ -68,6 +68,8 @@ pub struct Substitute {
     pub contact: Contact,
     /// The scheduler there.
     pub scheduler: Option<Scheduler>,
+    /// Whether it is said that there shall be none.
+    pub forks: bool,
 }
 
 /// The attributes, and the keys of a job file and options of `--site` that say the same.
@@ -137,6 +139,7 @@ impl Substitute {
         let scheduler = gram.scheduler.as_deref().map(allocation::scheduler).transpose()?;
         Ok(Self {
             contact: gram.contact,
+            forks: scheduler == Some(None),
             scheduler: scheduler.flatten(),
         })
     }
@@ -153,6 +156,7 @@ impl Substitute {
         Subjob {
             contact: self.contact.clone(),
             allocation: asked,
+            forks: self.forks,
             ..subjob.clone()
         }
     }
@@ -160,7 +164,12 @@ impl Substitute {
 
 impl std::fmt::Display for Substitute {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&contact::write(&self.contact, self.scheduler.map(Scheduler::keyword)))
+        f.write_str(&contact::write(
+            &self.contact,
+            self.scheduler
+                .map(Scheduler::keyword)
+                .or(self.forks.then_some(allocation::FORK)),
+        ))
     }
 }
 

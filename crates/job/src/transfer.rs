@@ -31,6 +31,8 @@ pub struct Transfers {
     pub taken: Vec<Taken>,
     /// Files of the site that are removed after that: paths, relative ones below the home directory.
     pub removed: Vec<String>,
+    /// Below which directory of the site it gets one of its own, which is removed after that: see [`crate::scratch`].
+    pub scratch: Option<String>,
 }
 
 /// A file that gets a place at the site.
@@ -83,7 +85,7 @@ impl Transfers {
     /// Whether there are any.
     pub fn is_empty(&self) -> bool {
         let own = self.inputs.is_empty() && self.outputs.is_empty();
-        own && self.given.is_empty() && self.taken.is_empty() && self.removed.is_empty()
+        own && self.scratch.is_none() && self.given.is_empty() && self.taken.is_empty() && self.removed.is_empty()
     }
 
     /// Whether something is fetched after the end.

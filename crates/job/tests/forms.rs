@@ -85,7 +85,12 @@ fn terms() -> impl Strategy<Value = Vec<Request>> {
 }
 
 fn subjob() -> impl Strategy<Value = Subjob> {
-    let place = (name(), contact(), 1u32..5, option::of(name()), option::of(allocation()));
+    let scheduler = prop_oneof![
+        Just((None, false)),
+        Just((None, true)),
+        allocation().prop_map(|a| (Some(a), false))
+    ];
+    let place = (name(), contact(), 1u32..5, option::of(name()), scheduler);
     let run = (
         vec(text(), 0..3),
         btree_map("[A-Z]{1,4}", text(), 0..3),
@@ -99,7 +104,7 @@ fn subjob() -> impl Strategy<Value = Subjob> {
         any::<bool>(),
     );
     (place, run, rest).prop_map(
-        |((site, contact, count, lan, allocation), (arguments, environment, directory), rest)| {
+        |((site, contact, count, lan, (allocation, forks)), (arguments, environment, directory), rest)| {
             let (stage, appnum, (request, terms), program, by_architecture) = rest;
             let mut one = Program::one(program.clone());
             if by_architecture {
@@ -113,6 +118,7 @@ fn subjob() -> impl Strategy<Value = Subjob> {
                 contact,
                 count,
                 allocation,
+                forks,
                 arguments,
                 environment: environment.into_iter().collect(),
                 directory,

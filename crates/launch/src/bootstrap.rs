@@ -16,6 +16,8 @@ use isthmus_stage::content::hex;
 use isthmus_wire::grid::Hash;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+/// What to do about a site where nothing can be kept.
+const ROOM: &str = "check the space and rights in ~/.cache at the site";
 /// Most bytes of login noise before the script's first line.
 const MAX_NOISE: u64 = 256 << 10;
 
@@ -75,13 +77,13 @@ where
 {
     match read_line(reader).await? {
         Line::Have => return Ok(()),
-        Line::Fail(why) => return Err(Failure::new(why, "")),
+        Line::Fail(why) => return Err(Failure::new(why, ROOM)),
         Line::Want { system, machine } => check_machine(&system, &machine)?,
     }
     send(writer, binary, &progress).await?;
     match read_line(reader).await? {
         Line::Have => Ok(()),
-        Line::Fail(why) => Err(Failure::new(why, "check the space and rights in ~/.cache at the site")),
+        Line::Fail(why) => Err(Failure::new(why, ROOM)),
         Line::Want { .. } => Err(Failure::new("the start-up script answered out of turn", "")),
     }
 }

@@ -10,6 +10,7 @@ use crate::site::Shared;
 use crate::staging::{self, Staged};
 use crate::transfer::Line;
 use crate::workspace::{Attended, Terms, Workspace};
+use isthmus_job::scratch::MARK;
 use isthmus_job::transfer::{Given, Input, Transfers};
 use isthmus_job::{Contact, Subjob};
 use isthmus_stage::local;
@@ -21,6 +22,8 @@ use tokio::task::JoinSet;
 
 /// How long a site that did not answer any more is asked for what its processes have left.
 const LAST_TRY: Duration = Duration::from_secs(8);
+/// Nothing runs any more that could be where it should not be: outputs are waited for for so long at least.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Where outputs go unless the job says so.
 const RESULTS: &str = "isthmus-results";
 
@@ -58,6 +61,16 @@ struct Kept {
 /// Hears how far a subjob's files are.
 pub(crate) type Tell = Arc<dyn Fn(usize, String) + Send + Sync>;
 
+/// A directory that has been filled.
+pub(crate) struct Filled {
+    /// Its path there.
+    pub(crate) files: String,
+    /// The path of the scratch directory, if there is one.
+    pub(crate) scratch: Option<String>,
+    /// What the user should know.
+    pub(crate) notice: Option<String>,
+}
+
 /// What filling a directory needs to know.
 pub(crate) struct Filling<'a> {
     pub(crate) shared: &'a Shared,
@@ -66,8 +79,8 @@ pub(crate) struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Brings all inputs and makes the directory. Its path there, and what the user should know.
-    pub(crate) async fn fill(&self, tell: &(dyn Fn(String) + Sync)) -> Result<(String, Option<String>), Failure> {
+    /// Brings all inputs and makes the directory.
+    pub(crate) async fn fill(&self, tell: &(dyn Fn(String) + Sync)) -> Result<Filled, Failure> {
         let subjob = self.subjob;
         let mut items = Vec::new();
         for input in &subjob.files.inputs {
@@ -80,7 +93,16 @@ impl Filling<'_> {
         let mut line = Line::open(access, &subjob.contact, &subjob.setup).await?;
         let total: u64 = items.iter().map(Item::size).sum();
         let mut before = 0;
-        for item in &items {
+        // What has its place already.
+        let mut there = Vec::new();
+        for (number, item) in items.iter().enumerate() {
+            if let Item::Given { file, path, executable } = item {
+                if !path.contains(MARK) && line.holds(path, *executable, &file.manifest).await? {
+                    before += file.size;
+                    there.push(number);
+                    continue;
+                }
+            }
             if let Item::File { file, .. } | Item::Given { file, .. } = item {
                 let shown = |done: u64, _| tell(progress(before + done, total));
                 line.put(&file.path, &file.name, &file.manifest, &shown).await?;
@@ -98,8 +120,15 @@ impl Filling<'_> {
             silence: options.silence,
         };
         let workspace = line.make_workspace(terms).await?;
-        for item in items {
-            line.perform(&item.placing()).await?;
+        let scratch = match &subjob.files.scratch {
+            Some(below) => Some(make_scratch(&mut line, below).await?),
+            None => None,
+        };
+        let subjob = &scratch
+            .as_ref()
+            .map_or(subjob.clone(), |path| subjob.with_scratch(path));
+        for (_, item) in (0..).zip(items).filter(|(number, _)| !there.contains(number)) {
+            line.perform(&item.placing(scratch.as_deref())).await?;
         }
         let place = (subjob.contact.clone(), subjob.setup.clone());
         let service = line.into_service()?;
@@ -112,7 +141,11 @@ impl Filling<'_> {
             workspace: workspace.clone(),
             attended: Attended::begin(Arc::clone(access), place, workspace.clone(), service),
         });
-        Ok((workspace.files, cuts))
+        Ok(Filled {
+            files: workspace.files,
+            scratch,
+            notice: cuts,
+        })
     }
 
     async fn collect_given(&self, given: &Given, tell: &(dyn Fn(String) + Sync)) -> Result<Item, Failure> {
@@ -192,12 +225,28 @@ impl Item {
         }
     }
 
-    fn placing(self) -> Ask {
+    fn placing(self, scratch: Option<&str>) -> Ask {
         match self {
             Self::Directory(path) => Ask::MakeDirectory(File { root: Root::Job, path }),
             Self::File { file, path, executable } => Ask::Link(placed(file, path, executable)),
-            Self::Given { file, path, executable } => Ask::Deliver(placed(file, path, executable)),
+            Self::Given { file, path, executable } => {
+                let path = scratch.map_or(path.clone(), |scratch| path.replace(MARK, scratch));
+                Ask::Deliver(placed(file, path, executable))
+            }
         }
+    }
+}
+
+async fn make_scratch(line: &mut Line<'_>, below: &str) -> Result<String, Failure> {
+    let (root, path) = (Root::Site, below.to_owned());
+    match line.ask(&Ask::Scratch(File { root, path })).await {
+        Ok(Answer::Path(path)) => Ok(path),
+        Ok(_) => Err(out_of_turn()),
+        Err(failure) if failure.is_closed() => Err(failure),
+        Err(failure) => Err(Failure::new(
+            format!("its scratch directory: {}", failure.problem),
+            "scratchDir names a directory there in which you may make others",
+        )),
     }
 }
 
@@ -218,6 +267,11 @@ pub(crate) fn progress(done: u64, total: u64) -> String {
         0 => String::new(),
         total => format!("{:.0} of {:.0} MiB", mib(done), mib(total)),
     }
+}
+
+/// How long a site may be out of reach while its outputs are fetched.
+pub(crate) fn patience(away: Duration) -> Duration {
+    away.max(PATIENCE)
 }
 
 impl Directories {
@@ -249,8 +303,11 @@ impl Directories {
 impl Kept {
     async fn empty(self, shared: &Shared, replaced: bool, silent: bool, tell: &Tell) -> Option<String> {
         let service = self.attended.end().await;
-        let away = shared.options.silence;
-        let hope = if silent { LAST_TRY } else { away };
+        let hope = if silent {
+            LAST_TRY
+        } else {
+            patience(shared.options.silence)
+        };
         let place = (&self.contact, self.setup.as_slice());
         let mut line = Line::within(&shared.access, place, service, self.workspace.clone(), hope);
         if replaced || !self.transfers.gives_back() && self.transfers.removed.is_empty() {

@@ -58,8 +58,8 @@ pub use paths::{PathReport, Policy};
 
 pub(crate) use paths::Crossings;
 
-use isthmus_job::Job;
 use isthmus_job::catalogue::Catalogue;
+use isthmus_job::{Job, Subjob};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -98,8 +98,10 @@ pub struct Options {
     pub trace: Option<PathBuf>,
     /// How links between sites are remembered and measured.
     pub links: LinkOptions,
-    /// What is known of sites whose files the job names.
+    /// What is known of sites: whose files the job names, where a subjob may be substituted.
     pub catalogue: Catalogue,
+    /// The subjobs without what is known of their sites: what a substitute is made of. None: they are as they were described.
+    pub described: Vec<Subjob>,
 }
 
 /// How a job ended.

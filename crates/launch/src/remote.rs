@@ -143,6 +143,12 @@ impl Remote<'_> {
                         };
                         let file = staging::prepare(here).await?;
                         let shown = |done, all| progress(&there, done, all);
+                        tally.files += 1;
+                        tally.bytes += file.size;
+                        if line.holds(&there, entry.executable, &file.manifest).await? {
+                            shown(file.size, file.size);
+                            continue;
+                        }
                         line.put(&file.path, &file.name, &file.manifest, &shown).await?;
                         let placed = Placed {
                             hash: file.hash,
@@ -155,8 +161,6 @@ impl Remote<'_> {
                             Answer::Done => {}
                             _ => return Err(out_of_turn()),
                         }
-                        tally.files += 1;
-                        tally.bytes += file.size;
                     }
                 }
             }

@@ -19,6 +19,11 @@ use tokio::sync::{OnceCell, OwnedMutexGuard};
 
 /// How long the ssh client may take to print its configuration.
 const CONFIGURATION: Duration = Duration::from_secs(5);
+/// Seconds for which a connection that nobody uses stays. With it the connection belongs to a process of its own, and a client that hangs can
+/// be ended without the others at its site.
+const PERSIST: u32 = 5;
+/// Seconds after which a host that does not answer is given up, where the user's configuration says nothing of it.
+const CONNECTING: u32 = 20;
 /// Longest base of the directory for sockets: ssh adds a name of its own while it makes one.
 const LONGEST: usize = 32;
 
@@ -131,24 +136,34 @@ impl Sharing {
         let site = self.site(destination);
         let options = site.options.get_or_init(|| async {
             let known = access.configuration(destination).await;
-            let own = known.get("controlpath").is_some_and(|path| path != "none");
-            if known.is_empty() || own {
+            let is = |key: &str, value: &str| known.get(key).is_none_or(|known| known == value);
+            if known.is_empty() {
                 return Vec::new();
             }
-            let directory = self.directory.get_or_init(|| async { directory() }).await;
-            let Some(directory) = directory else { return Vec::new() };
-            let path = directory.path().join(site.number.to_string());
-            let path = path.to_string_lossy().replace('%', "%%");
-            [
-                "ControlMaster=auto".to_owned(),
-                format!("ControlPath={path}"),
-                "ControlPersist=no".to_owned(),
-            ]
-            .into_iter()
-            .flat_map(|option| ["-o".to_owned(), option])
-            .collect()
+            let mut options = Vec::new();
+            if is("connecttimeout", "none") {
+                options.push(format!("ConnectTimeout={CONNECTING}"));
+            }
+            if is("controlpath", "none") {
+                options.extend(self.shared(site.number).await);
+            }
+            let words = options.into_iter().flat_map(|option| ["-o".to_owned(), option]);
+            words.collect()
         });
         options.await.clone()
+    }
+
+    /// Options for a connection that is shared; none where there is no place for its socket.
+    async fn shared(&self, number: usize) -> Vec<String> {
+        let directory = self.directory.get_or_init(|| async { directory() }).await;
+        let Some(directory) = directory else { return Vec::new() };
+        let path = directory.path().join(number.to_string());
+        let path = path.to_string_lossy().replace('%', "%%");
+        vec![
+            "ControlMaster=auto".to_owned(),
+            format!("ControlPath={path}"),
+            format!("ControlPersist={PERSIST}"),
+        ]
     }
 }
 

@@ -5,11 +5,12 @@ use crate::Options;
 use crate::connection::{Client, Connection, Failure, Verb};
 use crate::coordinator::Event;
 use crate::fetch;
-use crate::files::{Directories, Filling};
+use crate::files::{Directories, Filled, Filling};
 use crate::output;
 use crate::paths::Opening;
 use crate::sharing::Access;
 use crate::staging::{self, Staged};
+use isthmus_job::scratch::{self, MARK};
 use isthmus_job::transfer::Place;
 use isthmus_job::{Contact, Program, Subjob};
 use isthmus_wire::codec::Deframer;
@@ -126,7 +127,7 @@ impl Site {
         link: &mut Link,
         client: &mut Client,
         programs: &Program,
-        files: Option<String>,
+        filled: Option<Filled>,
     ) -> Result<(), Failure> {
         let FromAgent::Hello(hello) = link.receive().await? else {
             return Err(out_of_turn());
@@ -158,7 +159,7 @@ impl Site {
             )
         })?;
         let (program, library) = self.stage(link, program, &architecture).await?;
-        let start = self.start_message(program, library, files);
+        let start = self.start_message(program, library, filled);
         link.send(&ToAgent::Start(Box::new(start))).await
     }
 
@@ -182,7 +183,7 @@ impl Site {
     }
 
     /// Brings the files of the subjob to a directory there, when it has any.
-    async fn fill(&self) -> Result<Option<String>, Failure> {
+    async fn fill(&self) -> Result<Option<Filled>, Failure> {
         if self.subjob.files.is_empty() {
             return Ok(None);
         }
@@ -192,14 +193,20 @@ impl Site {
             subjob: &self.subjob,
         };
         let tell = |detail: String| self.tell(SiteEvent::Staging(detail));
-        let (directory, notice) = filling.fill(&tell).await?;
-        if let Some(notice) = notice {
+        let mut filled = filling.fill(&tell).await?;
+        if let Some(notice) = filled.notice.take() {
             self.tell(SiteEvent::Notice(notice));
         }
-        Ok(Some(directory))
+        Ok(Some(filled))
     }
 
-    fn start_message(&self, program: String, library: String, files: Option<String>) -> Start {
+    fn start_message(&self, program: String, library: String, filled: Option<Filled>) -> Start {
+        let (files, scratch) = filled.map_or((None, None), |f| (Some(f.files), f.scratch));
+        let named = scratch.as_ref().map(|path| self.subjob.with_scratch(path));
+        let subjob = named.as_ref().unwrap_or(&self.subjob);
+        let program = scratch
+            .as_ref()
+            .map_or(program.clone(), |path| program.replace(MARK, path));
         let options = &self.shared.options;
         let at_home = self.subjob.contact == Contact::Home;
         let own = (!at_home).then(|| options.directory.to_string_lossy().into_owned());
@@ -210,27 +217,28 @@ impl Site {
         ];
         environment.extend(options.environment.iter().cloned());
         environment.extend(files.iter().map(|path| ("ISTHMUS_FILES".to_owned(), path.clone())));
-        environment.extend(self.subjob.environment.iter().cloned());
+        environment.extend(scratch.map(|path| (scratch::VARIABLE.to_owned(), path)));
+        environment.extend(subjob.environment.iter().cloned());
         Start {
             job: self.shared.job.clone(),
             subjob: u32::try_from(self.number).unwrap_or(u32::MAX),
             first: 0,
             count: self.subjob.count,
             program,
-            arguments: self.subjob.arguments.clone(),
+            arguments: subjob.arguments.clone(),
             environment,
-            directory_optional: self.subjob.directory.is_none() && files.is_none(),
+            directory_optional: subjob.directory.is_none() && files.is_none(),
             files: files.clone().unwrap_or_default(),
-            directory: self.subjob.directory.clone().or(files).or(own).unwrap_or_default(),
+            directory: subjob.directory.clone().or(files).or(own).unwrap_or_default(),
             library,
             reach: match &self.gateway {
                 Some(gateway) if gateway.is_only_way && self.subjob.allocation.is_none() => Reach::Gateway,
                 _ => self.shared.reach,
             },
             input: self.input,
-            stdin: output::Place::of(&self.subjob, "stdin").there(),
-            stdout: output::Place::of(&self.subjob, "stdout").there(),
-            stderr: output::Place::of(&self.subjob, "stderr").there(),
+            stdin: output::Place::of(subjob, "stdin").there(),
+            stdout: output::Place::of(subjob, "stdout").there(),
+            stderr: output::Place::of(subjob, "stderr").there(),
             silence: u32::try_from(options.silence.as_secs()).unwrap_or(u32::MAX),
             allocation: self.subjob.allocation.clone(),
             vendor: self.subjob.vendor().unwrap_or_default().to_owned(),

@@ -7,7 +7,7 @@ use crate::sharing::Access;
 use crate::workspace::{Terms, Workspace};
 use isthmus_job::Contact;
 use isthmus_stage::local::{Arriving, read_piece};
-use isthmus_wire::service::{Answer, Ask, File, Manifest, WINDOW};
+use isthmus_wire::service::{Answer, Ask, Entry, EntryKind, File, Manifest, Root, WINDOW};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,6 +160,33 @@ impl<'a> Line<'a> {
                     return answer;
                 }
             }
+        }
+    }
+
+    /// Whether a place in the file system of the site has this content already.
+    pub(crate) async fn holds(&mut self, path: &str, executable: bool, manifest: &Manifest) -> Result<bool, Failure> {
+        let file = File {
+            root: Root::Site,
+            path: path.to_owned(),
+        };
+        let listed = match self.ask(&Ask::List(file.clone())).await {
+            Ok(Answer::Entries(entries)) => entries,
+            Ok(_) => return Err(out_of_turn()),
+            Err(failure) if failure.is_closed() || failure.is_final() => return Err(failure),
+            Err(_) => return Ok(false),
+        };
+        let alike = |entry: &Entry| {
+            let same = entry.kind == EntryKind::File && entry.size == manifest.size && entry.executable == executable;
+            same && entry.path.is_empty()
+        };
+        if !matches!(listed.as_slice(), [entry] if alike(entry)) {
+            return Ok(false);
+        }
+        match self.ask(&Ask::Sum(file)).await {
+            Ok(Answer::Sum(found)) => Ok(found.hash == manifest.hash),
+            Ok(_) => Err(out_of_turn()),
+            Err(failure) if failure.is_closed() || failure.is_final() => Err(failure),
+            Err(_) => Ok(false),
         }
     }
 

@@ -5,8 +5,10 @@
 
 use crate::content::hex;
 use rustix::fs::{FlockOperation, flock};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,11 +18,35 @@ const SETTLING: Duration = Duration::from_secs(60);
 /// Names in a directory.
 const LOCK: &str = "lock";
 const LEASE: &str = "lease";
+const NOTE: &str = "scratch";
 /// No lease is longer, seconds.
 const LONGEST_LEASE: u64 = 30 * 86_400;
 
 /// Names of directories of jobs begin so.
 pub(crate) const JOB: &str = "job-";
+
+/// Names of directories that jobs have elsewhere begin so.
+pub(crate) const SCRATCH: &str = "isthmus-scratch-";
+
+/// Notes a directory elsewhere that goes with this one.
+pub(crate) fn note_scratch(path: &Path, scratch: &Path) -> io::Result<()> {
+    fs::write(path.join(NOTE), scratch.as_os_str().as_bytes())
+}
+
+/// The directory elsewhere that goes with this one.
+pub(crate) fn scratch(path: &Path) -> Option<PathBuf> {
+    let noted = PathBuf::from(OsString::from_vec(fs::read(path.join(NOTE)).ok()?));
+    let ours = noted.file_name()?.as_bytes().starts_with(SCRATCH.as_bytes());
+    (ours && noted.is_absolute()).then_some(noted)
+}
+
+/// Removes a directory, and what it has elsewhere.
+pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
+    if let Some(elsewhere) = scratch(path) {
+        let _ = fs::remove_dir_all(elsewhere);
+    }
+    fs::remove_dir_all(path)
+}
 
 /// Where the directories of jobs are in a cache, after removing those that were left.
 pub(crate) fn jobs(cache: &Path) -> io::Result<PathBuf> {
@@ -110,7 +136,7 @@ pub(crate) fn remove_left(path: &Path) -> bool {
     if lock.is_some_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() || is_leased(path)) {
         return false;
     }
-    fs::remove_dir_all(path).is_ok()
+    remove_all(path).is_ok()
 }
 
 /// Notes for how long a directory is to stay without an owner.

@@ -5,6 +5,7 @@
 //!  <cache>/isthmus/jobs/job-<random>/lock     locked by everybody who uses it: the service, the agent
 //!                                   /lease    for how many seconds it stays when nobody does; touched when that begins anew
 //!                                   /files    what the subjob finds: ISTHMUS_FILES
+//!                                   /scratch  path of a directory elsewhere that lives as long as this one, if there is one
 //! ```
 //! It goes with the last of them, or when its lease is over: then whoever of us comes to the machine next removes it.
 //! Inputs are links to read-only files of the cache. Nothing of what the launcher says leaves the directory, and nothing outside of it is read:
@@ -128,7 +129,22 @@ impl Workspace {
     /// Removes it, whoever uses it.
     pub fn remove(mut self) {
         self.lock = None;
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = guarded::remove_all(&self.path);
+    }
+
+    /// Makes a directory below `base` that goes with this one.
+    pub fn scratch(&self, base: &Path) -> Result<PathBuf, StageError> {
+        // It was asked before, and the answer was lost.
+        if let Some(made) = guarded::scratch(&self.path).filter(|made| made.parent() == Some(base) && made.is_dir()) {
+            return Ok(made);
+        }
+        let random = guarded::random::<8>().map_err(failed("name a directory in", base))?;
+        let path = base.join(format!("{}{}", guarded::SCRATCH, crate::content::hex(&random)));
+        // First the note: nothing is made that nobody would remove.
+        guarded::note_scratch(&self.path, &path).map_err(failed("note", &path))?;
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(failed("create", &path))?;
+        Ok(path)
     }
 
     /// Puts a file of the cache here.
@@ -260,6 +276,20 @@ mod tests {
         let path = workspace.path();
         drop(workspace);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_scratch_directory_goes_with_it() {
+        let (cache, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let workspace = Workspace::create(cache.path(), Duration::from_secs(100)).unwrap();
+        assert!(workspace.scratch(&scratch.path().join("missing")).is_err());
+        let made = workspace.scratch(scratch.path()).unwrap();
+        assert_eq!(workspace.scratch(scratch.path()).unwrap(), made);
+        fs::write(made.join("large"), "data").unwrap();
+        drop(workspace);
+        assert!(made.exists(), "the lease is not over");
+        Workspace::remove_left(cache.path());
+        assert!(!made.exists() && scratch.path().exists());
     }
 
     #[test]

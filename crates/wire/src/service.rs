@@ -39,6 +39,7 @@
 //! | `Listen` | 16 | |
 //! | `Addresses` | 18 | |
 //! | `Remove` | 19 | file |
+//! | `Scratch` | 20 | file |
 //! | `Dial` | 17 | \[address text\], port u16, token 32 |
 //!
 //! | service to launcher | kind | fields |
@@ -72,7 +73,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::grid::Hash;
 
 /// Version of this protocol.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of a piece of a file; the last may be shorter.
 pub const PIECE: usize = 1 << 20;
 /// Pieces that may be on their way without an answer.
@@ -177,6 +178,8 @@ pub enum Ask {
     Deliver(Placed),
     /// Remove a file of the site. Answer: `Done` or `Failed`.
     Remove(File),
+    /// Make a directory below this one that lives as long as that of the job. Answer: `Path` or `Failed`.
+    Scratch(File),
     /// The cache. Answer: `Cached` or `Failed`.
     Cache(CacheVerb),
     /// Which of these shared libraries cannot be found? Answer: `Names`.
@@ -376,7 +379,11 @@ impl Ask {
                 w.u32(*number).bytes(bytes);
             }
             Self::Link(placed) | Self::Deliver(placed) => placed.write(&mut w),
-            Self::MakeDirectory(file) | Self::List(file) | Self::Sum(file) | Self::Remove(file) => file.write(&mut w),
+            Self::MakeDirectory(file)
+            | Self::List(file)
+            | Self::Sum(file)
+            | Self::Remove(file)
+            | Self::Scratch(file) => file.write(&mut w),
             Self::Read(file, piece) => {
                 file.write(&mut w);
                 w.u32(*piece);
@@ -436,6 +443,7 @@ impl Ask {
             Self::Dial { .. } => 17,
             Self::Addresses => 18,
             Self::Remove(_) => 19,
+            Self::Scratch(_) => 20,
         }
     }
 
@@ -481,6 +489,7 @@ impl Ask {
             },
             18 => Self::Addresses,
             19 => Self::Remove(File::read(&mut r)?),
+            20 => Self::Scratch(File::read(&mut r)?),
             other => return Err(invalid("kind", other)),
         };
         r.end()?;

@@ -34,6 +34,9 @@ pub(crate) struct Simulate {
 pub(crate) struct Explain {
     #[command(flatten)]
     what: What,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Which operation, on which grid.
@@ -83,7 +86,7 @@ struct Simulated {
 pub(crate) fn simulate(arguments: &Simulate) -> ExitCode {
     finish(simulated(&arguments.what).map(|all| {
         if arguments.json {
-            report::json(&all)
+            format!("{:#}", report::json(&all))
         } else {
             report::simulated(&all)
         }
@@ -92,7 +95,14 @@ pub(crate) fn simulate(arguments: &Simulate) -> ExitCode {
 
 /// `isthmus explain`.
 pub(crate) fn explain(arguments: &Explain) -> ExitCode {
-    finish(simulated(&arguments.what).map(|all| report::explained(&all, &candidates(&all))))
+    finish(simulated(&arguments.what).map(|all| {
+        let candidates = candidates(&all);
+        if arguments.json {
+            format!("{:#}", report::explained_json(&all, &candidates))
+        } else {
+            report::explained(&all, &candidates)
+        }
+    }))
 }
 
 fn finish(text: Result<String, JobError>) -> ExitCode {

@@ -25,7 +25,7 @@ pub(super) fn explained(all: &Simulated, candidates: &[Candidate]) -> String {
 }
 
 /// What `isthmus simulate --json` prints. Times are nanoseconds.
-pub(super) fn json(all: &Simulated) -> String {
+pub(super) fn json(all: &Simulated) -> Value {
     let outcome = &all.outcome;
     let levels = Level::ALL.map(|level| {
         json!({
@@ -45,7 +45,7 @@ pub(super) fn json(all: &Simulated) -> String {
         })
     });
     let path = outcome.critical_path();
-    let value = json!({
+    json!({
         "operation": all.asked.name,
         "bytes": bytes(all),
         "sizes": all.asked.size,
@@ -58,8 +58,30 @@ pub(super) fn json(all: &Simulated) -> String {
         "critical_path": if outcome.path_dropped { Value::Null } else { path.iter().map(step).collect() },
         "events": outcome.events,
         "pieces": all.coarse.map(|c| json!({ "library": c.library, "simulated": c.simulated, "steps": c.steps })),
-    });
-    format!("{value:#}")
+    })
+}
+
+/// What `isthmus explain --json` prints: the same, and what could be chosen.
+pub(super) fn explained_json(all: &Simulated, candidates: &[Candidate]) -> Value {
+    let factor = |f: &Factor| json!({ "name": f.name, "time": f.time });
+    let candidate = |c: &Candidate| {
+        let tiers = c.tiers.iter().map(|t| {
+            json!({ "level": t.level.key(), "councils": t.councils, "members": t.members, "algorithm": t.algorithm.to_string() })
+        });
+        json!({
+            "algorithm": c.algorithm,
+            "cost": c.total,
+            "leaders": c.leaders,
+            "pieces": c.pieces.0,
+            "piece_bytes": c.pieces.1,
+            "chosen": c.chosen,
+            "factors": c.factors.iter().map(factor).collect::<Vec<_>>(),
+            "tiers": tiers.collect::<Vec<_>>(),
+        })
+    };
+    let mut value = json(all);
+    value["candidates"] = candidates.iter().map(candidate).collect();
+    value
 }
 
 fn step(record: &Record) -> Value {

@@ -42,6 +42,8 @@ enum Verb {
     },
     Add(Add),
     Test(Test),
+    /// Print a sites file that says everything that can be said, with comments
+    Example,
     /// Remove a site from the sites file
     Remove {
         /// The site
@@ -52,7 +54,7 @@ enum Verb {
     },
 }
 
-/// Reach a site, look at it, and write what was found into the sites file. What stands there is kept
+/// Reach a site, look at it, and write what was found into the sites file. What stands there is kept unless CONTACT or --set says otherwise
 #[derive(Args, Debug)]
 struct Add {
     /// Name of the site
@@ -94,6 +96,10 @@ pub(crate) fn sites(command: &Sites) -> ExitCode {
         Some(Verb::Show { site, json }) => show(site, *json),
         Some(Verb::Add(arguments)) => add(arguments),
         Some(Verb::Test(arguments)) => return test(arguments),
+        Some(Verb::Example) => {
+            crate::print(catalogue::EXAMPLE.trim_end());
+            Ok(())
+        }
         Some(Verb::Remove { site, json }) => remove(site, *json),
     };
     match outcome {
@@ -217,7 +223,7 @@ fn add(arguments: &Add) -> Result<(), JobErrors> {
         values.push(catalogue::setting(setting)?);
     }
     // What the user says now counts for the look as well; it is checked before anybody is asked.
-    edit.describe(&arguments.site, &values, &[]);
+    edit.set(&arguments.site, &values);
     let described = catalogue::parse(&edit.text(), &file)?;
     let entry = reach::site(&described, &arguments.site)?;
     let mut found = Vec::new();
@@ -266,7 +272,10 @@ fn report(site: &str, seen: &Seen, suggested: &[(&str, Value)]) {
     }
     if seen.facts.schedulers.len() > 1 {
         let taken = suggested.iter().find(|(key, _)| *key == "scheduler");
-        let taken = taken.map_or_else(String::new, |(_, value)| format!("; taken: {value:?}"));
+        let taken = match taken {
+            Some((_, Value::Text(word))) => format!("; {word} is taken"),
+            _ => String::new(),
+        };
         note(
             &JobError::new(format!("site '{site}' has several schedulers{taken}"))
                 .hint("isthmus sites add NAME --set scheduler=..."),

@@ -19,6 +19,11 @@ fn detach(bench: &Bench, line: &str) -> String {
     name
 }
 
+/// What it printed, which is one value.
+fn value(done: &Done) -> serde_json::Value {
+    serde_json::from_slice(&done.output).unwrap()
+}
+
 fn await_true(what: &str, mut is_true: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_true() {
@@ -87,7 +92,11 @@ fn a_job_in_the_background_gets_signals_and_is_ended() {
     await_true("ready", || {
         ask(&bench, &format!("logs {name}")).lines() == ["ready", "ready"]
     });
-    assert_eq!(ask(&bench, &format!("signal {name} USR1")).code(), Some(0));
+    let signalled = ask(&bench, &format!("signal --json {name} USR1"));
+    assert_eq!(
+        (signalled.code(), value(&signalled)["signal"].as_u64()),
+        (Some(0), Some(10))
+    );
     assert_eq!(ask(&bench, &format!("signal {name} NONE")).code(), Some(1));
     await_true("answers", || {
         ask(&bench, &format!("logs {name}"))
@@ -97,7 +106,8 @@ fn a_job_in_the_background_gets_signals_and_is_ended() {
             .count()
             == 2
     });
-    assert_eq!(ask(&bench, &format!("kill {name}")).code(), Some(0));
+    let ended = ask(&bench, &format!("kill --json {name}"));
+    assert_eq!((ended.code(), value(&ended)["status"].as_i64()), (Some(0), Some(143)));
     bench.assert_clean();
     let done = ask(&bench, &format!("attach {name}"));
     assert_eq!(done.code(), Some(143), "{done:?}");
@@ -181,7 +191,11 @@ fn a_subjob_is_changed_before_it_begins() {
             .contains("\"question\"")
     });
     assert_eq!(ask(&bench, &format!("edit {name} home dance")).code(), Some(1));
-    assert_eq!(ask(&bench, &format!("edit {name} refused use lab")).code(), Some(0));
+    let edited = ask(&bench, &format!("edit --json {name} refused use lab"));
+    assert_eq!(
+        (edited.code(), value(&edited)["contact"].as_str()),
+        (Some(0), Some("lab"))
+    );
     assert_eq!(ask(&bench, &format!("edit {name} silent drop")).code(), Some(0));
     let done = ask(&bench, &format!("attach {name}"));
     assert_eq!((done.code(), done.lines().len()), (Some(0), 2), "{done:?}");

@@ -10,7 +10,6 @@ const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
 }
 
 const NO_LIMIT: &str = "limits are not enforced yet";
-const NO_STAGING: &str = "no directory is made below it; without `directory` a subjob runs in one of its own, which is removed after the job";
 const GLOBUS: &str = "it concerns Globus' job manager and changes nothing here";
 
 /// All attributes of RSL 1.0, of its co-allocator and of GRAM, and one of ours (`mpiexec`), and what becomes of them.
@@ -97,7 +96,13 @@ pub static ATTRIBUTES: &[Attribute] = &[
         Texts,
         Obeyed("files of the site that are removed after the job"),
     ),
-    row("scratchDir", Text, Kept(NO_STAGING)),
+    row(
+        "scratchDir",
+        Text,
+        Obeyed(
+            "a directory is made below it before the subjob begins, named $(SCRATCH_DIRECTORY), and removed after it",
+        ),
+    ),
     row("libraryPath", Texts, Kept("set LD_LIBRARY_PATH in the environment")),
     row(
         "username",

@@ -65,6 +65,55 @@ fn what_the_job_says_counts() {
 }
 
 #[test]
+fn the_example_says_everything() {
+    let catalogue = parse(EXAMPLE, "example.toml").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(catalogue.sites().count(), 2);
+    for key in KEYS.iter().filter(|k| **k != "found") {
+        assert!(
+            EXAMPLE.lines().any(|l| l.starts_with(&format!("{key} ="))),
+            "{key} is missing"
+        );
+    }
+}
+
+#[test]
+fn fork_is_a_word_too() {
+    let catalogue = parse(FILE, "sites.toml").unwrap();
+    let at_once = job(&catalogue, &["lab:4,scheduler=fork"]).unwrap();
+    let lab = &at_once.subjobs()[0];
+    assert_eq!((lab.allocation.clone(), lab.scheduler()), (None, Some("fork")));
+    assert_eq!(lab.contact, Contact::Ssh("me@login.lab".into()));
+    let rsl = "&(resourceManagerContact=lab/jobmanager-fork)(count=1)(executable=a)";
+    let read = crate::form::Form::Rsl
+        .read(&crate::form::Input::of(rsl, "job.rsl"))
+        .unwrap();
+    assert_eq!(catalogue.complete(read.job).unwrap().subjobs()[0].allocation, None);
+}
+
+#[test]
+fn a_job_file_may_ask_for_what_the_site_is_known_to_have() {
+    let catalogue = parse(FILE, "sites.toml").unwrap();
+    let read = |text: &str| crate::document::parse(text, "job.toml", Some(&catalogue));
+    let job = read("program = \"a\"\n[[subjob]]\nsite = \"lab\"\ncount = 2\nqueue = \"long\"\n").unwrap();
+    let job = catalogue.complete(job).unwrap();
+    let asked = job.subjobs()[0].allocation.as_ref().unwrap();
+    assert_eq!((asked.queue.as_str(), asked.limit), ("long", 3600));
+    let errors = read("program = \"a\"\n[[subjob]]\nsite = \"next\"\nqueue = \"long\"\n").unwrap_err();
+    assert!(errors.to_string().contains("names no scheduler"), "{errors}");
+}
+
+#[test]
+fn a_substitute_is_what_is_known_of_it() {
+    let catalogue = parse(FILE, "sites.toml").unwrap();
+    let plain = job(&Catalogue::default(), &["other:2"]).unwrap().subjobs()[0].clone();
+    let mut moved = crate::Substitute::parse("lab").unwrap().apply(&plain);
+    catalogue.complete_subjob(&mut moved).unwrap();
+    assert_eq!(moved.contact, Contact::Ssh("me@login.lab".into()));
+    assert_eq!((moved.site.as_str(), moved.scheduler()), ("other", Some("slurm")));
+    assert!(!moved.setup.is_empty());
+}
+
+#[test]
 fn all_errors_at_once_with_their_places() {
     let text =
         "[site.lab]\ncontcat = \"x\"\nscheduler = \"slrum\"\n[site.\"a b\"]\nports = \"9-1\"\nprocesses = 0\n[sit]\n";
@@ -106,6 +155,22 @@ fn adding_keeps_what_the_user_wrote() {
         "[site.new]",
     ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    edit.set(
+        "lab",
+        &[("queue", Value::Text("short".into())), ("nodes", Value::Number(2))],
+    );
+    assert!(edit.text().contains("queue = \"short\" # slow") && edit.text().contains("nodes = 2"));
+    for wrong in [
+        "limit=soon",
+        "exclusive=maybe",
+        "nodes=two",
+        "ports=1",
+        "scheduler=slrum",
+        "contact=-x",
+        "queeu=a",
+    ] {
+        assert!(setting(wrong).is_err(), "{wrong}");
     }
     let catalogue = parse(&text, "sites.toml").unwrap();
     assert_eq!(catalogue.get("new").unwrap().contact, Contact::Ssh("me@new".into()));

@@ -22,12 +22,12 @@ directory = "run"
 "#;
 
 fn error(text: &str) -> String {
-    parse(text, "job.toml").unwrap_err().to_string()
+    parse(text, "job.toml", None).unwrap_err().to_string()
 }
 
 #[test]
 fn a_good_file() {
-    let job = parse(GOOD, "job.toml").unwrap();
+    let job = parse(GOOD, "job.toml", None).unwrap();
     let [home, lab] = job.subjobs() else { panic!("{job:?}") };
     assert_eq!(
         (home.count, home.lan.as_str(), &home.contact),
@@ -101,7 +101,7 @@ fn a_subjob_for_a_scheduler() {
     let head = "program = \"a\"\n[[subjob]]\nsite = \"lab\"\ncount = 4\n";
     let body = "scheduler = \"grid-engine\"\nqueue = \"all.q\"\naccount = \"p\"\nlimit = \"30min\"\nnodes = 2\nexclusive = true\n\
                 directives = [\"-l\", \"mem=1G\"]\n";
-    let job = parse(&format!("{head}{body}"), "j").unwrap();
+    let job = parse(&format!("{head}{body}"), "j", None).unwrap();
     let asked = job.subjobs()[0].allocation.clone().unwrap();
     assert_eq!(
         (asked.scheduler.keyword(), asked.limit, asked.nodes),
@@ -129,7 +129,12 @@ fn a_subjob_for_a_scheduler() {
 
 #[test]
 fn inline_subjobs_work_too() {
-    let job = parse("program = \"a\"\nsubjob = [{ site = \"home\", count = 2 }]\n", "j").unwrap();
+    let job = parse(
+        "program = \"a\"\nsubjob = [{ site = \"home\", count = 2 }]\n",
+        "j",
+        None,
+    )
+    .unwrap();
     assert_eq!(job.processes(), 2);
 }
 
@@ -137,7 +142,7 @@ fn inline_subjobs_work_too() {
 fn links_are_pinned_by_site_or_local_area() {
     let link = |a: &str, b: &str| format!("{GOOD}\n[[link]]\nbetween = [\"{a}\", \"{b}\"]\nlatency = \"7 ms\"\n");
     for names in [["home", "lab"], ["campus", "home"]] {
-        let job = parse(&link(names[0], names[1]), "job.toml").unwrap();
+        let job = parse(&link(names[0], names[1]), "job.toml", None).unwrap();
         let number = |name: &str| job.local_areas().iter().position(|(n, _)| *n == name).map(|n| n as u32);
         let known = job.links().pinned(isthmus_topology::Known::default(), number);
         assert_eq!(known.links().pair(0, 1).latency, 7_000_000);
@@ -158,7 +163,7 @@ fn all_mistakes_of_a_file_are_told() {
             "{place} is not in\n{errors}"
         );
     }
-    let order: Vec<usize> = parse(text, "j")
+    let order: Vec<usize> = parse(text, "j", None)
         .unwrap_err()
         .iter()
         .filter_map(|e| Some(e.location.as_ref()?.line))
@@ -167,10 +172,24 @@ fn all_mistakes_of_a_file_are_told() {
 }
 
 #[test]
+fn the_example_says_everything() {
+    let job = parse(EXAMPLE, "example.toml", None).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(job.processes(), 28);
+    for key in TOP_KEYS
+        .iter()
+        .chain(&SUBJOB_KEYS)
+        .filter(|k| !["level", "process"].contains(k))
+    {
+        let named = |line: &str| line.starts_with(&format!("{key} =")) || line.starts_with(&format!("[[{key}]]"));
+        assert!(EXAMPLE.lines().any(named), "{key} is missing");
+    }
+}
+
+#[test]
 fn requests_of_rsl() {
     let text = "program = \"a\"\nrequests = [\"queue=fast\", \"min_memory >= 5\"]\nstage = false\n\
                 [[subjob]]\nsite = \"a\"\n[[subjob]]\nsite = \"b\"\nrequests = [\"QUEUE=slow\"]\nstage = true\nappnum = 2\n";
-    let job = parse(text, "j").unwrap_or_else(|e| panic!("{e}"));
+    let job = parse(text, "j", None).unwrap_or_else(|e| panic!("{e}"));
     let texts = |i: usize| job.subjobs()[i].requests.iter().map(Request::text).collect::<Vec<_>>();
     assert_eq!(texts(0), ["queue=fast", "minMemory>=5"]);
     assert_eq!(texts(1), ["queue=slow", "minMemory>=5"]);

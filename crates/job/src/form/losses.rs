@@ -103,7 +103,7 @@ fn parts(form: Form, subjob: &Subjob, name: &str, lan: &str) -> Vec<String> {
     if form.names_program() {
         return parts;
     }
-    if subjob.allocation.is_some() && form != Form::Machines {
+    if subjob.scheduler().is_some() && form != Form::Machines {
         parts.push("its scheduler and what is asked of it".to_owned());
     } else if subjob
         .allocation

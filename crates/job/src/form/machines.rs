@@ -54,6 +54,7 @@ fn machine(line: &str, program: &Subjob) -> Result<Subjob, JobError> {
         site: gram.contact.to_string(),
         contact: gram.contact,
         count: count(text, rest.trim())?,
+        forks: scheduler == Some(None),
         allocation: scheduler.flatten().map(Allocation::new),
         ..program.clone()
     })
@@ -95,9 +96,6 @@ fn deal(machines: &[Subjob], total: Option<u32>) -> Vec<Subjob> {
 
 /// A line for every subjob.
 pub(super) fn write(job: &Job) -> String {
-    let line = |s: &Subjob| {
-        let scheduler = s.allocation.as_ref().map(|a| a.scheduler.keyword());
-        format!("\"{}\" {}\n", contact::write(&s.contact, scheduler), s.count)
-    };
+    let line = |s: &Subjob| format!("\"{}\" {}\n", contact::write(&s.contact, s.scheduler()), s.count);
     job.subjobs().iter().map(line).collect()
 }

@@ -24,7 +24,7 @@ pub(super) fn label_is_taken(subjob: &Subjob) -> bool {
 
 fn one(subjob: &Subjob, number: usize, first: u32, lan: Option<&str>) -> String {
     let asked = subjob.allocation.as_ref();
-    let contact = contact::write(&subjob.contact, asked.map(|a| a.scheduler.keyword()));
+    let contact = contact::write(&subjob.contact, subjob.scheduler());
     let mut lines = vec![
         format!("resourceManagerContact={}", quoted(&contact)),
         format!("count={}", subjob.count),

@@ -24,6 +24,7 @@ pub(super) fn write(job: &Job) -> String {
         out.push_str(&own(subjob));
         let rest = lines.iter().filter(|line| !top.contains(line));
         out.extend(rest.map(|line| format!("{line}\n")));
+        out.extend(subjob.scheduler().map(|word| format!("scheduler = {}\n", text(word))));
         out.push_str(&subjob.allocation.as_ref().map(allocation).unwrap_or_default());
     }
     out
@@ -108,7 +109,7 @@ fn own(subjob: &Subjob) -> String {
 }
 
 fn allocation(asked: &Allocation) -> String {
-    let mut out = format!("scheduler = {}\n", text(asked.scheduler.keyword()));
+    let mut out = String::new();
     for (key, value) in [("queue", &asked.queue), ("account", &asked.account)] {
         if !value.is_empty() {
             out.push_str(&format!("{key} = {}\n", text(value)));

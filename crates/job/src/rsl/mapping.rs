@@ -412,7 +412,10 @@ impl Mapper<'_, '_> {
         }
         if let Some(word) = gram.scheduler {
             match allocation::scheduler(&word) {
-                Ok(scheduler) => draft.subjob.allocation = scheduler.map(Allocation::new),
+                Ok(scheduler) => {
+                    draft.subjob.forks = scheduler.is_none();
+                    draft.subjob.allocation = scheduler.map(Allocation::new);
+                }
                 Err(error) => self.report.error(span, error.problem, error.hint.unwrap_or_default()),
             }
         }

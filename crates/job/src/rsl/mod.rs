@@ -27,6 +27,7 @@ use crate::attributes::{Datum, Fault};
 use crate::document::{Document, MAX_BYTES};
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
 use crate::form::Described;
+use crate::scratch;
 use syntax::{Span, Spec, Value};
 
 /// A request as it is written.
@@ -39,7 +40,7 @@ pub const MAX_TEXT: usize = MAX_BYTES / 4;
 
 /// Reads a request without evaluating it; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<Written, JobErrors> {
-    let source = Document { text, file };
+    let source = Document::new(text, file);
     let mut report = Report::new(&source);
     let spec = read(&mut report);
     report.errors.or(spec)
@@ -47,7 +48,7 @@ pub fn parse(text: &str, file: &str) -> Result<Written, JobErrors> {
 
 /// Reads and evaluates a request. `bindings` are variables that have values before it begins.
 pub fn evaluate(text: &str, file: &str, bindings: &[(String, String)]) -> Result<Evaluated, JobErrors> {
-    let source = Document { text, file };
+    let source = Document::new(text, file);
     let mut report = Report::new(&source);
     let spec = read(&mut report).and_then(|spec| evaluate::evaluate(&spec, bindings, &mut report));
     report.errors.or(spec)
@@ -60,7 +61,7 @@ pub fn job(
     bindings: &[(String, String)],
     contact: Option<&str>,
 ) -> Result<Described, JobErrors> {
-    let source = Document { text, file };
+    let source = Document::new(text, file);
     let mut report = Report::new(&source);
     let spec = read(&mut report).and_then(|spec| evaluate::evaluate(&spec, bindings, &mut report));
     let described = spec.and_then(|spec| mapping::job(&spec, contact, &mut report));
@@ -81,7 +82,8 @@ pub fn words(texts: &[String]) -> String {
 pub fn bindings(mut variable: impl FnMut(&str) -> Option<String>) -> Vec<(String, String)> {
     let here = ["HOME", "LOGNAME"].map(|name| Some((name.to_owned(), variable(name)?)));
     let files = ("GLOBUSRUN_GASS_URL".to_owned(), "file://".to_owned());
-    here.into_iter().flatten().chain([files]).collect()
+    let scratch = (scratch::VARIABLE.to_owned(), scratch::MARK.to_owned());
+    here.into_iter().flatten().chain([files, scratch]).collect()
 }
 
 /// The text of an evaluated request in its canonical form: every attribute in its usual spelling, quotes only where needed.

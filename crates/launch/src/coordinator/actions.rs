@@ -9,7 +9,7 @@ use crate::input::InputTo;
 use crate::worlds::{self, World};
 use isthmus_job::coallocation::Action;
 use isthmus_job::numbering::Machine;
-use isthmus_job::{Job, Substitute};
+use isthmus_job::{Job, JobError, Subjob, Substitute};
 use isthmus_wire::grid::{Input, ToAgent};
 use isthmus_wire::place::PlaceTable;
 
@@ -135,11 +135,29 @@ impl Coordinator {
         self.sources.iter_mut().for_each(|s| s.remove(site));
     }
 
+    /// A subjob at another place, with what is known of that.
+    fn at_place(&self, site: usize, place: &Substitute) -> Result<Subjob, JobError> {
+        let options = &self.shared.options;
+        let described = options.described.get(site).unwrap_or(&self.subjobs[site]);
+        let mut subjob = place.apply(described);
+        options.catalogue.complete_subjob(&mut subjob)?;
+        Ok(subjob)
+    }
+
     fn substitute(&mut self, site: usize, place: Option<&Substitute>, problem: &str) {
-        if let Some(place) = place {
-            self.subjobs[site] = place.apply(&self.subjobs[site]);
-        }
         self.questions_settled(site);
+        if let Some(place) = place {
+            match self.at_place(site, place) {
+                Ok(subjob) => self.subjobs[site] = subjob,
+                Err(error) => {
+                    self.notice(format!("{problem}; trying '{place}'"));
+                    let hint = error.hint.unwrap_or_default();
+                    let own = format!("site '{}': ", self.subjobs[site].site);
+                    let why = error.problem.strip_prefix(&own).unwrap_or(&error.problem);
+                    return self.machine.handle_site_failed(site, why, &hint, self.began.elapsed());
+                }
+            }
+        }
         self.known[site].machine = Machine::unknown();
         self.known[site].detail = place.map(|p| format!("at {p}")).unwrap_or_default();
         let subjob = self.subjobs[site].clone();

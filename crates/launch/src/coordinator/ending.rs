@@ -71,7 +71,7 @@ impl Coordinator {
 
     /// Whoever waits for the outputs of a job that has failed knows already why.
     fn tell_fetching(&self) {
-        let away = self.silence.as_secs();
+        let away = crate::files::patience(self.silence).as_secs();
         let why = self
             .machine
             .verdict()
@@ -79,7 +79,7 @@ impl Coordinator {
             .map(|p| format!("{p}; "))
             .unwrap_or_default();
         self.notice(format!(
-            "{why}what the sites give back is being fetched; a site that is out of reach is waited for {away} s (ISTHMUS_AWAY)"
+            "{why}what the sites give back is being fetched; a site that is out of reach is waited for {away} s"
         ));
     }
 

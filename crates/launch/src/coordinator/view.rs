@@ -8,7 +8,7 @@ use crate::events::JobEvent;
 use isthmus_job::coallocation::State;
 use std::time::Duration;
 
-/// A site that has been silent for so long is told of: a cut of 5 s costs TCP up to 8.5 s.
+/// A site that has been silent for so long is told of.
 const TOLD_AFTER: Duration = Duration::from_secs(9);
 /// A site that is being made ready and from which nothing was heard for so long is lost, unless sites may be away for longer.
 const STAGING_SILENCE: Duration = Duration::from_secs(60);

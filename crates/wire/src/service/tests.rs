@@ -42,6 +42,7 @@ fn messages_come_back() {
         Ask::Link(placed.clone()),
         Ask::Deliver(placed),
         Ask::List(file.clone()),
+        Ask::Scratch(file.clone()),
         Ask::Read(file, 9),
         Ask::Cache(CacheVerb::Limit(5)),
         Ask::Cache(CacheVerb::Clear),

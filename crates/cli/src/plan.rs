@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a job would start where, for `--dry-run`: as text, as JSON.
+
+use isthmus_job::{Contact, Job, Subjob, rsl};
+use serde_json::{Map, Value, json};
+
+/// What would be started where.
+pub(crate) fn text(job: &Job) -> String {
+    let mut lans: Vec<&str> = job.subjobs().iter().map(|s| s.lan.as_str()).collect();
+    lans.sort_unstable();
+    lans.dedup();
+    let number = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = [
+        format!(
+            "{} process{}",
+            job.processes(),
+            if job.processes() == 1 { "" } else { "es" }
+        ),
+        number(job.subjobs().len(), "subjob"),
+        number(lans.len(), "local network"),
+    ]
+    .join(", ");
+    for (subjob, first) in job.subjobs().iter().zip(job.first_ranks()) {
+        let ranks = match subjob.count {
+            1 => format!("rank {first}"),
+            count => format!("ranks {first} to {}", first + count - 1),
+        };
+        text.push_str(&format!("\n\n{ranks} on site '{}'", subjob.site));
+        for (name, value) in rows(subjob) {
+            text.push_str(&format!("\n  {name:<15}{value}"));
+        }
+    }
+    text
+}
+
+fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
+    let reached = match &subjob.contact {
+        Contact::Home => "this machine".to_owned(),
+        Contact::Ssh(to) => format!("ssh {to}"),
+    };
+    let program = &subjob.program;
+    let programs = program.any.iter().cloned();
+    let others = program.by_architecture.iter().map(|(a, path)| format!("{path} ({a})"));
+    let programs: Vec<String> = programs.chain(others).collect();
+    let from = match (&subjob.contact, subjob.stage) {
+        (Contact::Home, _) => "",
+        (_, true) => ", brought from here",
+        (_, false) => ", the site's own",
+    };
+    let mut rows = vec![
+        ("contact", reached),
+        ("local network", subjob.lan.clone()),
+        ("program", format!("{}{from}", programs.join(", "))),
+    ];
+    if !subjob.arguments.is_empty() {
+        rows.push(("arguments", rsl::words(&subjob.arguments)));
+    }
+    rows.extend(subjob.directory.iter().map(|d| ("directory", d.clone())));
+    rows.extend(
+        subjob
+            .environment
+            .iter()
+            .map(|(n, v)| ("environment", format!("{n}={v}"))),
+    );
+    rows.extend(subjob.scheduler().map(|word| ("scheduler", word.to_owned())));
+    if let Some(asked) = &subjob.allocation {
+        let texts = [("queue", &asked.queue), ("account", &asked.account)];
+        rows.extend(
+            texts
+                .iter()
+                .filter(|(_, t)| !t.is_empty())
+                .map(|(n, t)| (*n, (*t).clone())),
+        );
+        let numbers = [
+            ("limit", format!("{} s", asked.limit), asked.limit),
+            ("nodes", asked.nodes.to_string(), asked.nodes),
+        ];
+        rows.extend(
+            numbers
+                .into_iter()
+                .filter(|(_, _, n)| *n > 0)
+                .map(|(name, text, _)| (name, text)),
+        );
+        if asked.exclusive {
+            rows.push(("exclusive", "yes".to_owned()));
+        }
+        rows.extend(asked.directives.iter().map(|d| ("directive", d.clone())));
+    }
+    rows.extend(subjob.setup.iter().map(|line| ("set-up", line.clone())));
+    rows.extend(subjob.files.inputs.iter().map(|i| ("input", i.to_string())));
+    rows.extend(subjob.files.outputs.iter().map(|o| ("output", o.text().to_owned())));
+    rows.extend(subjob.requests.iter().map(|r| ("request", r.text())));
+    rows
+}
+
+/// The same as JSON: what may stand several times is a list.
+pub(crate) fn json(job: &Job) -> Value {
+    let subjobs = job.subjobs().iter().zip(job.first_ranks()).map(|(subjob, first)| {
+        let mut all = Map::new();
+        all.insert("site".to_owned(), json!(subjob.site));
+        all.insert("first_rank".to_owned(), json!(first));
+        all.insert("processes".to_owned(), json!(subjob.count));
+        for (name, value) in rows(subjob) {
+            let name = name.replace([' ', '-'], "_");
+            if LISTS.contains(&name.as_str()) {
+                let list = all.entry(name).or_insert_with(|| json!([]));
+                if let Some(list) = list.as_array_mut() {
+                    list.push(json!(value));
+                }
+            } else {
+                all.insert(name, json!(value));
+            }
+        }
+        Value::Object(all)
+    });
+    json!({ "processes": job.processes(), "subjobs": subjobs.collect::<Vec<_>>() })
+}
+
+/// Rows that there may be several of.
+const LISTS: [&str; 6] = ["environment", "directive", "set_up", "input", "output", "request"];
