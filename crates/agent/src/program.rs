@@ -53,7 +53,7 @@ pub(crate) fn find(start: &Start, directory: &Path, path: Option<OsString>) -> R
 
 fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<PathBuf, Refusal> {
     if program.contains('/') {
-        let file = directory.join(program);
+        let file = directory.join(program.trim_start_matches("./"));
         return match fs::metadata(&file) {
             Ok(_) => Ok(file),
             Err(error) => Err(Refusal::new(

@@ -302,11 +302,11 @@ impl Known {
                 seconds(age(value, now).min(u64::from(u32::MAX))),
             ]);
         }
-        crate::print(&if rows.len() > 1 {
-            table(&rows)
-        } else {
-            "no site meets that".to_owned()
-        });
+        if rows.len() > 1 {
+            crate::print(&table(&rows));
+        } else if self.problems.is_empty() {
+            crate::print("no site meets that");
+        }
         let links = self.links_of(names);
         if links.is_empty() {
             return;

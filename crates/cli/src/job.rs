@@ -123,8 +123,14 @@ impl Source {
         match self.file.as_deref() {
             Some("-") => Ok(("standard input".to_owned(), read(std::io::stdin(), "standard input")?)),
             Some(file) => {
-                let opened = std::fs::File::open(file)
-                    .map_err(|error| JobError::new(format!("cannot read job file '{file}': {error}")))?;
+                let opened = std::fs::File::open(file).map_err(|error| {
+                    let here = std::env::current_dir().unwrap_or_default();
+                    let hint = format!(
+                        "it is looked for from {}; isthmus job example shows what one can say",
+                        here.display()
+                    );
+                    JobError::new(format!("cannot read job file '{file}': {error}")).hint(hint)
+                })?;
                 Ok((file.to_owned(), read(opened, file)?))
             }
             None if form == Some(Form::Slurm) => Ok(("the environment".to_owned(), environment())),

@@ -164,12 +164,8 @@ fn obtain(arguments: &Login) -> Result<(), JobErrors> {
 
 fn sign(authority: &Path, key: &Path, principals: &[String], valid: u32) -> Result<(), JobError> {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    let user = user.ok().filter(|u| !u.is_empty()).or_else(|| {
-        std::env::var("HOME")
-            .ok()
-            .filter(|h| h == "/root")
-            .map(|_| "root".to_owned())
-    });
+    let named = || run("id", &["-un"], None).ok().map(|name| name.trim().to_owned());
+    let user = user.ok().filter(|u| !u.is_empty()).or_else(named);
     let mut names = principals.to_vec();
     if names.is_empty() {
         names.extend(user.clone());
@@ -203,7 +199,11 @@ fn sign(authority: &Path, key: &Path, principals: &[String], valid: u32) -> Resu
 fn ask(command: &str, key: &Path) -> Result<(), JobError> {
     let public = format!("{}.pub", key.display());
     let script = format!("{command} \"$1\"");
-    let printed = run("sh", &["-c", &script, "isthmus-login", &public], None)?;
+    let printed = run("sh", &["-c", &script, "isthmus-login", &public], None).map_err(|error| {
+        let why = error.problem.strip_prefix("sh: ").unwrap_or(&error.problem).to_owned();
+        JobError::new(format!("'{command}' got no certificate: {why}"))
+            .hint("it gets the path of a public key as its last argument and prints the certificate")
+    })?;
     let certificate = key.with_file_name("key-cert.pub");
     let line = printed.lines().find(|l| l.contains("-cert-v01@openssh.com "));
     match line {
@@ -361,8 +361,10 @@ fn run(name: &str, words: &[&str], input: Option<&str>) -> Result<String, JobErr
     } else {
         Stdio::inherit()
     });
-    let cannot =
-        |e: std::io::Error| JobError::new(format!("'{name}' cannot be run: {e}")).hint("install the OpenSSH client");
+    let cannot = |e: std::io::Error| {
+        JobError::new(format!("'{name}' cannot be run: {e}"))
+            .hint("it is a command of the OpenSSH client or of the system")
+    };
     let mut child = command.spawn().map_err(cannot)?;
     if let (Some(input), Some(mut pipe)) = (input, child.stdin.take()) {
         let _ = pipe.write_all(input.as_bytes());
@@ -370,9 +372,10 @@ fn run(name: &str, words: &[&str], input: Option<&str>) -> Result<String, JobErr
     let done = child.wait_with_output().map_err(cannot)?;
     let words = String::from_utf8_lossy(&done.stderr);
     if !done.status.success() {
+        let status = done.status.to_string();
         return Err(JobError::new(format!(
             "{name}: {}",
-            words.trim().lines().last().unwrap_or("failed")
+            words.trim().lines().last().unwrap_or(&status)
         )));
     }
     if done.stdout.len() > MAX_CERTIFICATE * MAX_LISTED {

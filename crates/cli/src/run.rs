@@ -377,6 +377,7 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
     };
     let prepared = options(launch).and_then(|options| {
         crate::login::outlived(&job, options.limit);
+        check_streams(launch, &options, &job)?;
         let job = crate::links::pinned(job, launch.links.as_deref())?;
         Ok((Options { described, ..options }, job))
     });
@@ -432,6 +433,28 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         }
     }
     status
+}
+
+/// What is wrong with where input and output are to go.
+fn check_streams(launch: &Launch, options: &Options, job: &Job) -> Result<(), JobError> {
+    if let InputTo::Rank(rank) = options.input {
+        let last = job.processes() - 1;
+        if rank > last {
+            let error = JobError::new(format!("--stdin {rank}: there is no such rank"));
+            return Err(error.hint(format!("the ranks of this job are 0 to {last}")));
+        }
+    }
+    let directory = launch.output_dir.as_ref().map(|d| options.directory.join(d));
+    match directory.map(|d| (std::fs::create_dir_all(&d), d)) {
+        Some((Err(error), directory)) => {
+            let error = JobError::new(format!(
+                "--output-dir: cannot create '{}': {error}",
+                directory.display()
+            ));
+            Err(error.hint("name a directory in which you may write"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the doctor is called after a start that failed: where somebody reads it, or the user says so.

@@ -164,7 +164,8 @@ impl<W: Write> Service<W> {
             Ask::Scratch(file) => self.scratch(&file).unwrap_or_else(failed),
             Ask::Sum(file) => self.sum(&file).unwrap_or_else(failed),
             Ask::Read(file, piece) => self.read(file, piece).unwrap_or_else(failed),
-            Ask::Deliver(placed) => done(self.deliver(&placed)),
+            Ask::Deliver(placed) => done(self.deliver(&placed, false)),
+            Ask::Copy(placed) => done(self.deliver(&placed, true)),
             Ask::Cache(verb) => self.cached(verb).unwrap_or_else(failed),
             Ask::Libraries(names) => Answer::Names(elf::lacking(&names)),
             Ask::Addresses => Answer::Names(isthmus_net::local_addresses()),
@@ -318,15 +319,13 @@ impl<W: Write> Service<W> {
         Ok(Answer::Data(bytes))
     }
 
-    fn deliver(&mut self, placed: &Placed) -> Result<(), String> {
+    fn deliver(&mut self, placed: &Placed, keep: bool) -> Result<(), String> {
         let target = at_site(&placed.path)?;
         if target.is_dir() {
             return Err(format!("'{}' is a directory", target.display()));
         }
         let (store, _) = self.store()?;
-        store
-            .deliver(&placed.hash, &placed.name, placed.size, &target, placed.executable)
-            .map_err(text)
+        store.deliver(placed, &target, keep).map_err(text)
     }
 
     fn cached(&mut self, verb: CacheVerb) -> Result<Answer, String> {

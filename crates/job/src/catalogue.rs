@@ -150,7 +150,7 @@ impl Document<'_> {
             .get("environment")
             .map(|item| self.texts_by_name(item, "environment"));
         Some(Entry {
-            allocation: errors.take(self.allocation(table, &key, name)).flatten(),
+            allocation: self.allocation(table, &key, name, errors),
             setup: errors.take(self.point(commands(&modules, setup), table, "modules"))?,
             environment: errors.take(environment.transpose()).flatten().unwrap_or_default(),
             directory: errors.take(self.text(table, "directory")).flatten(),

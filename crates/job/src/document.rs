@@ -235,7 +235,7 @@ impl<'a> Document<'a> {
             return None;
         };
         let count = errors.take(self.tally(table, "count", &site));
-        let allocation = errors.take(self.allocation(table, span, &site));
+        let allocation = self.allocation(table, span, &site, errors);
         let network: Vec<_> = network::KEYS
             .iter()
             .filter_map(|(key, _)| errors.take(self.network(table, key, &site)).flatten())
@@ -265,7 +265,7 @@ impl<'a> Document<'a> {
             requests: common.requests,
             setup: common.setup,
             files: common.files,
-            allocation: allocation?,
+            allocation,
             forks: table.get("scheduler").and_then(Item::as_str) == Some(FORK),
             site,
         };
@@ -423,39 +423,49 @@ impl<'a> Document<'a> {
             .ok_or_else(|| self.wrong_type(item, "appnum", "a number from 0"))
     }
 
+    /// What a subjob or a site asks of its scheduler. All that is wrong with it goes to `errors`.
     pub(crate) fn allocation(
         &self,
         table: &dyn TableLike,
         span: &Range<usize>,
         site: &str,
-    ) -> Result<Option<Allocation>, JobError> {
-        let scheduler = match self.text(table, "scheduler")? {
-            Some(word) => self.point(allocation::scheduler(&word), table, "scheduler")?,
-            None => self.usual_scheduler(table, site),
+        errors: &mut JobErrors,
+    ) -> Option<Allocation> {
+        let word = errors.take(self.text(table, "scheduler"))?;
+        let scheduler = match &word {
+            Some(word) => errors.take(self.point(allocation::scheduler(word), table, "scheduler")),
+            None => Some(self.usual_scheduler(table, site)),
         };
-        let Some(scheduler) = scheduler else {
-            let used = ASKED.into_iter().find(|key| table.contains_key(key));
-            return match used {
-                Some(key) => Err(self.at(
-                    sites::needs_scheduler(site),
-                    table.get(key).and_then(Item::span).unwrap_or_else(|| span.clone()),
-                )),
-                None => Ok(None),
-            };
+        let limit = match self.text(table, "limit") {
+            Ok(text) => self.point(text.map(|t| allocation::limit(&t)).transpose(), table, "limit"),
+            Err(error) => Err(error),
         };
-        let limit = self
-            .text(table, "limit")?
-            .map(|text| allocation::limit(&text))
-            .transpose();
-        Ok(Some(Allocation {
+        let asked = |scheduler, errors: &mut JobErrors| Allocation {
             scheduler,
-            queue: self.text(table, "queue")?.unwrap_or_default(),
-            account: self.text(table, "account")?.unwrap_or_default(),
-            limit: self.point(limit, table, "limit")?.unwrap_or(0),
-            nodes: self.tally(table, "nodes", site)?.unwrap_or(0),
-            exclusive: self.flag(table, "exclusive")?.unwrap_or(false),
-            directives: self.texts(table, "directives")?.unwrap_or_default(),
-        }))
+            queue: errors.take(self.text(table, "queue")).flatten().unwrap_or_default(),
+            account: errors.take(self.text(table, "account")).flatten().unwrap_or_default(),
+            limit: errors.take(limit).flatten().unwrap_or(0),
+            nodes: errors.take(self.tally(table, "nodes", site)).flatten().unwrap_or(0),
+            exclusive: errors.take(self.flag(table, "exclusive")).flatten().unwrap_or(false),
+            directives: errors
+                .take(self.texts(table, "directives"))
+                .flatten()
+                .unwrap_or_default(),
+        };
+        match scheduler {
+            Some(Some(scheduler)) => Some(asked(scheduler, errors)),
+            Some(None) => {
+                let key = ASKED.into_iter().find(|key| table.contains_key(key))?;
+                let at = table.get(key).and_then(Item::span).unwrap_or_else(|| span.clone());
+                errors.push(self.at(sites::needs_scheduler(site), at));
+                None
+            }
+            // Whichever it was meant to be, the rest is looked at too.
+            None => {
+                asked(Scheduler::Slurm, errors);
+                None
+            }
+        }
     }
 
     /// The scheduler that a site is known to have, for a subjob that asks something of it.
@@ -520,7 +530,11 @@ impl<'a> Document<'a> {
         let number = item
             .as_integer()
             .ok_or_else(|| self.wrong_type(item, key, "a number"))?;
-        let count = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
+        if number < 0 {
+            let error = JobError::new(format!("'{key}' must be at least 1"));
+            return self.point(Err(error), table, key);
+        }
+        let count = u32::try_from(number).unwrap_or(u32::MAX);
         self.point(check_count(site, count), table, key)?;
         Ok(Some(count))
     }

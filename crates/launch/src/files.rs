@@ -182,7 +182,7 @@ impl Filling<'_> {
         let cannot = |error: String| {
             Failure::new(
                 format!("input '{}': {error}", input.source),
-                "inputs are looked for from here",
+                format!("relative paths begin at {}", options.directory.display()),
             )
         };
         let entries = walked
@@ -231,7 +231,7 @@ impl Item {
             Self::File { file, path, executable } => Ask::Link(placed(file, path, executable)),
             Self::Given { file, path, executable } => {
                 let path = scratch.map_or(path.clone(), |scratch| path.replace(MARK, scratch));
-                Ask::Deliver(placed(file, path, executable))
+                Ask::Copy(placed(file, path, executable))
             }
         }
     }

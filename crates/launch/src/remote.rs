@@ -121,9 +121,9 @@ impl Remote<'_> {
         progress: &(dyn Fn(&str, u64, u64) + Sync),
     ) -> Result<Tally, Failure> {
         block(async {
-            let mut line = Line::open(self.access, self.contact, self.setup).await?;
             let entries = isthmus_stage::local::walk(source, true)
-                .map_err(|e| Failure::new(format!("cannot read '{}': {e}", source.display()), ""))?;
+                .map_err(|e| Failure::new(format!("cannot read '{}' here: {e}", source.display()), ""))?;
+            let mut line = Line::open(self.access, self.contact, self.setup).await?;
             let tree = !is_single(&entries);
             let target = self.target(&mut line, target, source, tree).await?;
             let mut tally = Tally::default();

@@ -19,7 +19,7 @@ pub use partial::Partial;
 
 use crate::content::{Hasher, MAX_FILE, hex};
 use isthmus_wire::grid::Hash;
-use isthmus_wire::service::Manifest;
+use isthmus_wire::service::{Manifest, Placed};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fs;
@@ -237,15 +237,16 @@ impl Store {
         Ok(target)
     }
 
-    /// Gives a file a place of its own outside of the cache, which loses it unless somebody else uses it.
-    pub fn deliver(
-        &self,
-        hash: &Hash,
-        name: &str,
-        size: u64,
-        target: &Path,
-        executable: bool,
-    ) -> Result<(), StageError> {
+    /// Gives a file a place of its own outside of the cache, which loses it unless it is to `keep` it or somebody else uses it.
+    pub fn deliver(&self, placed: &Placed, target: &Path, keep: bool) -> Result<(), StageError> {
+        let Placed {
+            hash,
+            name,
+            size,
+            executable,
+            ..
+        } = placed;
+        let (size, executable) = (*size, *executable);
         let source = self.path(hash, name)?;
         if self.find(hash, name, size)?.is_none() {
             return Err(failed("find", &source)(io::ErrorKind::NotFound.into()));
@@ -257,7 +258,7 @@ impl Store {
         let used = evict::is_locked(&self.files().join(hex(hash)).join(LEASE));
         self.lease(hash)?;
         let copy = || fs::copy(&source, &part).map(|_| ());
-        let done = if used {
+        let done = if used || keep {
             copy()
         } else {
             fs::rename(&source, &part).or_else(|_| copy())
@@ -271,8 +272,10 @@ impl Store {
         if result.is_err() {
             let _ = fs::remove_file(&part);
         }
-        self.release(hash);
-        self.remove_unused(hash);
+        if !keep {
+            self.release(hash);
+            self.remove_unused(hash);
+        }
         result
     }
 }

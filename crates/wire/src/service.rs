@@ -40,6 +40,7 @@
 //! | `Addresses` | 18 | |
 //! | `Remove` | 19 | file |
 //! | `Scratch` | 20 | file |
+//! | `Copy` | 21 | hash 32, name text, size u64, path text, executable u8 |
 //! | `Dial` | 17 | \[address text\], port u16, token 32 |
 //!
 //! | service to launcher | kind | fields |
@@ -176,6 +177,8 @@ pub enum Ask {
     Read(File, u32),
     /// Give a file of the cache its place at the site; it leaves the cache. Answer: `Done` or `Failed`.
     Deliver(Placed),
+    /// Give a copy of a file of the cache its place at the site. Answer: `Done` or `Failed`.
+    Copy(Placed),
     /// Remove a file of the site. Answer: `Done` or `Failed`.
     Remove(File),
     /// Make a directory below this one that lives as long as that of the job. Answer: `Path` or `Failed`.
@@ -378,7 +381,7 @@ impl Ask {
             Self::Piece { number, bytes } => {
                 w.u32(*number).bytes(bytes);
             }
-            Self::Link(placed) | Self::Deliver(placed) => placed.write(&mut w),
+            Self::Link(placed) | Self::Deliver(placed) | Self::Copy(placed) => placed.write(&mut w),
             Self::MakeDirectory(file)
             | Self::List(file)
             | Self::Sum(file)
@@ -444,6 +447,7 @@ impl Ask {
             Self::Addresses => 18,
             Self::Remove(_) => 19,
             Self::Scratch(_) => 20,
+            Self::Copy(_) => 21,
         }
     }
 
@@ -490,6 +494,7 @@ impl Ask {
             18 => Self::Addresses,
             19 => Self::Remove(File::read(&mut r)?),
             20 => Self::Scratch(File::read(&mut r)?),
+            21 => Self::Copy(Placed::read(&mut r)?),
             other => return Err(invalid("kind", other)),
         };
         r.end()?;

@@ -149,9 +149,17 @@ fn a_delivered_file_leaves_the_cache() {
     let store = Store::open(cache.path()).unwrap();
     keep(&store, "data", b"content");
     let target = cache.path().join("there");
-    store.deliver(&sum(b"content").hash, "data", 7, &target, false).unwrap();
+    let placed = |hash| Placed {
+        hash,
+        name: "data".into(),
+        size: 7,
+        path: String::new(),
+        executable: false,
+    };
+    store.deliver(&placed(sum(b"content").hash), &target, true).unwrap();
+    store.deliver(&placed(sum(b"content").hash), &target, false).unwrap();
     assert_eq!(fs::read(&target).unwrap(), b"content");
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o111, 0);
     assert!(store.list().is_empty());
-    assert!(store.deliver(&[1; 32], "data", 7, &target, false).is_err());
+    assert!(store.deliver(&placed([1; 32]), &target, false).is_err());
 }
