@@ -24,6 +24,7 @@ mod run;
 mod sessions;
 mod simulate;
 mod sites;
+mod streams;
 mod terminal;
 mod top;
 

@@ -7,6 +7,7 @@ use crate::discover::{self, Place};
 use crate::job::{self, Source};
 use crate::plan;
 use crate::reach;
+use crate::streams;
 use crate::terminal::{Show, Terminal};
 use clap::Args;
 use isthmus_job::form::{Described, Form};
@@ -14,7 +15,7 @@ use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::transfer::{Input, Pattern, Transfers};
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec, network};
 use isthmus_launch::session::Log;
-use isthmus_launch::{Console, InputTo, Options, Outcome, OutputPattern, Session};
+use isthmus_launch::{Console, Options, Outcome, Session};
 use isthmus_schedule::Overrides;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -377,7 +378,7 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
     };
     let prepared = options(launch).and_then(|options| {
         crate::login::outlived(&job, options.limit);
-        check_streams(launch, &options, &job)?;
+        streams::check(launch.output_dir.as_deref(), &options, &job)?;
         let job = crate::links::pinned(job, launch.links.as_deref())?;
         Ok((Options { described, ..options }, job))
     });
@@ -433,28 +434,6 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         }
     }
     status
-}
-
-/// What is wrong with where input and output are to go.
-fn check_streams(launch: &Launch, options: &Options, job: &Job) -> Result<(), JobError> {
-    if let InputTo::Rank(rank) = options.input {
-        let last = job.processes() - 1;
-        if rank > last {
-            let error = JobError::new(format!("--stdin {rank}: there is no such rank"));
-            return Err(error.hint(format!("the ranks of this job are 0 to {last}")));
-        }
-    }
-    let directory = launch.output_dir.as_ref().map(|d| options.directory.join(d));
-    match directory.map(|d| (std::fs::create_dir_all(&d), d)) {
-        Some((Err(error), directory)) => {
-            let error = JobError::new(format!(
-                "--output-dir: cannot create '{}': {error}",
-                directory.display()
-            ));
-            Err(error.hint("name a directory in which you may write"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Whether the doctor is called after a start that failed: where somebody reads it, or the user says so.
@@ -524,8 +503,8 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         patience: seconds("ISTHMUS_START_TIMEOUT", START_TIMEOUT, 1_000_000)?,
         environment: settings(launch.trace.is_some()),
         directory,
-        input: input(launch)?,
-        output: output(launch)?,
+        input: streams::input(launch.stdin.as_deref())?,
+        output: streams::output(launch.output_dir.as_deref(), launch.outfile_pattern.as_deref())?,
         limit: launch.time.as_deref().map(limit).transpose()?,
         silence: seconds("ISTHMUS_AWAY", AWAY, 1_000_000)?,
         lease: seconds("ISTHMUS_LEASE", LEASE, 2_592_000)?,
@@ -553,26 +532,6 @@ fn seconds(variable: &str, default: u64, most: u64) -> Result<Duration, JobError
 
 fn limit(text: &str) -> Result<Duration, JobError> {
     isthmus_job::allocation::limit(text).map(|seconds| Duration::from_secs(u64::from(seconds)))
-}
-
-fn input(launch: &Launch) -> Result<InputTo, JobError> {
-    match launch.stdin.as_deref() {
-        None => Ok(InputTo::First),
-        Some("all") => Ok(InputTo::All),
-        Some("none") => Ok(InputTo::Nobody),
-        Some(rank) => rank
-            .parse()
-            .map(InputTo::Rank)
-            .map_err(|_| JobError::new(format!("--stdin {rank}: that is no rank")).hint("give a rank, all or none")),
-    }
-}
-
-fn output(launch: &Launch) -> Result<Option<OutputPattern>, JobError> {
-    match (&launch.output_dir, &launch.outfile_pattern) {
-        (Some(directory), _) => Ok(Some(OutputPattern::in_directory(directory))),
-        (None, Some(pattern)) => OutputPattern::parse(pattern).map(Some),
-        (None, None) => Ok(None),
-    }
 }
 
 /// The user's settings, for all processes at all sites.

@@ -229,7 +229,7 @@ impl Subjob {
     /// Word for who starts the processes, if the job says so: a scheduler, or `fork`.
     pub fn scheduler(&self) -> Option<&'static str> {
         let asked = self.allocation.as_ref().map(|a| a.scheduler.keyword());
-        asked.or(self.forks.then_some(crate::allocation::FORK))
+        asked.or_else(|| self.forks.then_some(crate::allocation::FORK))
     }
 
     /// All texts of a kept attribute, by its name in RSL.

@@ -59,7 +59,10 @@ impl SiteSpec {
             allocation,
             forks,
             requests,
-        } = options.map_or(Ok(Asked::default()), |o| options_of(&name, &o, known(contact)))?;
+        } = options
+            .map(|o| options_of(&name, &o, known(contact)))
+            .transpose()?
+            .unwrap_or_default();
         Ok(Self {
             contact: Contact::parse(contact)?,
             allocation,

@@ -168,7 +168,7 @@ impl std::fmt::Display for Substitute {
             &self.contact,
             self.scheduler
                 .map(Scheduler::keyword)
-                .or(self.forks.then_some(allocation::FORK)),
+                .or_else(|| self.forks.then_some(allocation::FORK)),
         ))
     }
 }

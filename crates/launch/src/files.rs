@@ -126,7 +126,7 @@ impl Filling<'_> {
         };
         let subjob = &scratch
             .as_ref()
-            .map_or(subjob.clone(), |path| subjob.with_scratch(path));
+            .map_or_else(|| subjob.clone(), |path| subjob.with_scratch(path));
         for (_, item) in (0..).zip(items).filter(|(number, _)| !there.contains(number)) {
             line.perform(&item.placing(scratch.as_deref())).await?;
         }
@@ -230,7 +230,7 @@ impl Item {
             Self::Directory(path) => Ask::MakeDirectory(File { root: Root::Job, path }),
             Self::File { file, path, executable } => Ask::Link(placed(file, path, executable)),
             Self::Given { file, path, executable } => {
-                let path = scratch.map_or(path.clone(), |scratch| path.replace(MARK, scratch));
+                let path = scratch.map_or_else(|| path.clone(), |scratch| path.replace(MARK, scratch));
                 Ask::Copy(placed(file, path, executable))
             }
         }

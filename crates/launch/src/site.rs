@@ -206,7 +206,7 @@ impl Site {
         let subjob = named.as_ref().unwrap_or(&self.subjob);
         let program = scratch
             .as_ref()
-            .map_or(program.clone(), |path| program.replace(MARK, path));
+            .map_or_else(|| program.clone(), |path| program.replace(MARK, path));
         let options = &self.shared.options;
         let at_home = self.subjob.contact == Contact::Home;
         let own = (!at_home).then(|| options.directory.to_string_lossy().into_owned());

@@ -57,6 +57,16 @@ fn a_file_for_each_process() {
     bench.write("work/full", "", 0o644);
     let done = bench.run("run --output-dir full -n 1 ./both x");
     assert!(
+        done.code() == Some(2) && done.errors.contains("--output-dir: cannot create"),
+        "{done:?}"
+    );
+    let done = bench.run("run --stdin 1 -n 1 ./both x");
+    assert!(
+        done.code() == Some(2) && done.errors.contains("no such rank"),
+        "{done:?}"
+    );
+    let done = bench.run("run --outfile-pattern full/%r -n 1 ./both x");
+    assert!(
         done.code() == Some(1) && done.errors.contains("output cannot be written"),
         "{done:?}"
     );

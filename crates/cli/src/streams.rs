@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the standard input of `isthmus run` goes, and the output of its processes.
+
+use isthmus_job::{Job, JobError};
+use isthmus_launch::{InputTo, Options, OutputPattern};
+
+/// What is wrong with where input and output are to go.
+pub(crate) fn check(output_dir: Option<&str>, options: &Options, job: &Job) -> Result<(), JobError> {
+    if let InputTo::Rank(rank) = options.input {
+        let last = job.processes() - 1;
+        if rank > last {
+            let error = JobError::new(format!("--stdin {rank}: there is no such rank"));
+            return Err(error.hint(format!("the ranks of this job are 0 to {last}")));
+        }
+    }
+    let directory = output_dir.map(|d| options.directory.join(d));
+    match directory.map(|d| (std::fs::create_dir_all(&d), d)) {
+        Some((Err(error), directory)) => {
+            let error = JobError::new(format!(
+                "--output-dir: cannot create '{}': {error}",
+                directory.display()
+            ));
+            Err(error.hint("name a directory in which you may write"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Who gets our standard input.
+pub(crate) fn input(to: Option<&str>) -> Result<InputTo, JobError> {
+    match to {
+        None => Ok(InputTo::First),
+        Some("all") => Ok(InputTo::All),
+        Some("none") => Ok(InputTo::Nobody),
+        Some(rank) => rank
+            .parse()
+            .map(InputTo::Rank)
+            .map_err(|_| JobError::new(format!("--stdin {rank}: that is no rank")).hint("give a rank, all or none")),
+    }
+}
+
+/// Files for output, if it is to go there.
+pub(crate) fn output(directory: Option<&str>, pattern: Option<&str>) -> Result<Option<OutputPattern>, JobError> {
+    match (directory, pattern) {
+        (Some(directory), _) => Ok(Some(OutputPattern::in_directory(directory))),
+        (None, Some(pattern)) => OutputPattern::parse(pattern).map(Some),
+        (None, None) => Ok(None),
+    }
+}
