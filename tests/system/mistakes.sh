@@ -81,6 +81,9 @@ accident() {
     clean
     [ "$bad" = 1 ] || echo "ok $name (exit status $status)"
 }
+ssh b1 'mkdir -p ~/.cache && mount -t tmpfs -o size=64k none ~/.cache'
+expect "no room" 'is the disk full' isthmus run $two "$prog"
+ssh b1 'umount ~/.cache'
 expect "unknown site" 'nowhere' isthmus run --site home:1 --site nowhere:1 "$prog"
 expect "program missing" 'missing-program' isthmus run $two "$PWD/missing-program"
 expect "not executable" 'plain' isthmus run $two "$PWD/plain"

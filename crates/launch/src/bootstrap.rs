@@ -14,8 +14,11 @@
 use crate::connection::Failure;
 use isthmus_stage::content::hex;
 use isthmus_wire::grid::Hash;
+use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+/// How long a script that takes no more may take to say why.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What to do about a site where nothing can be kept.
 const ROOM: &str = "check the space and rights in ~/.cache at the site";
 /// Most bytes of login noise before the script's first line.
@@ -80,8 +83,16 @@ where
         Line::Fail(why) => return Err(Failure::new(why, ROOM)),
         Line::Want { system, machine } => check_machine(&system, &machine)?,
     }
-    send(writer, binary, &progress).await?;
-    match read_line(reader).await? {
+    let sent = send(writer, binary, &progress).await;
+    let answer = match sent {
+        Ok(()) => read_line(reader).await?,
+        // Whoever takes no more may have said why.
+        Err(failure) => match tokio::time::timeout(LAST_WORDS, read_line(reader)).await {
+            Ok(Ok(said @ Line::Fail(_))) => said,
+            _ => return Err(failure),
+        },
+    };
+    match answer {
         Line::Have => Ok(()),
         Line::Fail(why) => Err(Failure::new(why, ROOM)),
         Line::Want { .. } => Err(Failure::new("the start-up script answered out of turn", "")),
@@ -104,7 +115,7 @@ async fn send<W: AsyncWrite + Unpin>(
     binary: &std::path::Path,
     progress: &impl Fn(),
 ) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| Failure::new(format!("cannot stage isthmus itself: {error}"), "");
+    let cannot = |error: std::io::Error| Failure::new(format!("cannot read '{}': {error}", binary.display()), "");
     let mut file = tokio::fs::File::open(binary).await.map_err(cannot)?;
     let mut buffer = vec![0; 128 << 10];
     loop {
@@ -112,10 +123,10 @@ async fn send<W: AsyncWrite + Unpin>(
         if n == 0 {
             break;
         }
-        writer.write_all(&buffer[..n]).await.map_err(cannot)?;
+        writer.write_all(&buffer[..n]).await.map_err(|_| Failure::closed())?;
         progress();
     }
-    writer.flush().await.map_err(cannot)
+    writer.flush().await.map_err(|_| Failure::closed())
 }
 
 /// The next line of the script; whatever else is printed is passed over.

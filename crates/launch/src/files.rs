@@ -11,7 +11,7 @@ use crate::staging::{self, Staged};
 use crate::transfer::Line;
 use crate::workspace::{Attended, Terms, Workspace};
 use isthmus_job::scratch::MARK;
-use isthmus_job::transfer::{Given, Input, Transfers};
+use isthmus_job::transfer::{Given, Input, Pattern, Transfers};
 use isthmus_job::{Contact, Subjob};
 use isthmus_stage::local;
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Placed, Root};
@@ -285,7 +285,7 @@ impl Directories {
 
     /// Begins to fetch the outputs of all subjobs, and removes the directories after that. `silent` says by subjob whether the site does not answer any
     /// more; `tell` hears how far each is. The tasks say what went wrong.
-    pub(crate) fn empty(&self, shared: &Arc<Shared>, silent: &[bool], tell: &Tell) -> JoinSet<Option<String>> {
+    pub(crate) fn empty(&self, shared: &Arc<Shared>, silent: &[bool], tell: &Tell) -> JoinSet<Emptied> {
         let kept = std::mem::take(&mut *self.all());
         let numbers: Vec<usize> = kept.iter().map(|one| one.number).collect();
         let mut tasks = JoinSet::new();
@@ -301,7 +301,7 @@ impl Directories {
 }
 
 impl Kept {
-    async fn empty(self, shared: &Shared, replaced: bool, silent: bool, tell: &Tell) -> Option<String> {
+    async fn empty(self, shared: &Shared, replaced: bool, silent: bool, tell: &Tell) -> Emptied {
         let service = self.attended.end().await;
         let hope = if silent {
             LAST_TRY
@@ -318,7 +318,7 @@ impl Kept {
                     service.leave().await
                 }
             }
-            return None;
+            return Emptied::default();
         }
         let number = self.number;
         let shown = |how: String| tell(number, how);
@@ -334,17 +334,28 @@ impl Kept {
             fetching.await
         };
         let service = line.into_service();
-        let Err(failure) = fetched else {
-            if let Ok(service) = service {
-                service.leave().await;
+        let failure = match fetched {
+            Ok(missing) => {
+                if let Ok(service) = service {
+                    service.leave().await;
+                }
+                let (none, site) = (missing.is_empty(), &self.site);
+                let notice = format!(
+                    "site '{site}': it has left nothing that is called {}",
+                    missing.join(" or ")
+                );
+                return Emptied {
+                    notice: (!none).then_some(notice),
+                    ..Emptied::default()
+                };
             }
-            return None;
+            Err(failure) => failure,
         };
         if let Ok(service) = service {
             service.abandon();
         }
         let (site, files, lease) = (&self.site, &self.workspace.files, shared.options.lease);
-        Some(format!(
+        let problem = format!(
             "site '{site}': its outputs could not be fetched: {}; they stay there for {} min: isthmus cp {}{files} TARGET",
             failure.problem,
             lease.as_secs().div_ceil(60),
@@ -352,19 +363,33 @@ impl Kept {
                 Contact::Home => String::new(),
                 contact => format!("isthmus://{contact}"),
             }
-        ))
+        );
+        Emptied {
+            problem: Some(problem),
+            ..Emptied::default()
+        }
     }
+}
+
+/// What became of the directory of a subjob.
+#[derive(Debug, Default)]
+pub(crate) struct Emptied {
+    /// Why something of it is not here.
+    pub(crate) problem: Option<String>,
+    /// What the user should know beside that.
+    pub(crate) notice: Option<String>,
 }
 
 /// What a subjob gives back.
 trait Outputs {
+    /// Fetches it. Patterns that nothing matches come back.
     async fn fetch(
         &self,
         line: &mut Line<'_>,
         home: &Path,
         site: &str,
         tell: &(dyn Fn(String) + Sync),
-    ) -> Result<(), Failure>;
+    ) -> Result<Vec<String>, Failure>;
 
     /// Files with places of their own.
     async fn fetch_taken(
@@ -382,14 +407,14 @@ impl Outputs for Transfers {
         home: &Path,
         site: &str,
         tell: &(dyn Fn(String) + Sync),
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<String>, Failure> {
         self.fetch_taken(line, home, tell).await?;
         for path in &self.removed {
             let (root, path) = (Root::Site, path.clone());
             line.perform(&Ask::Remove(File { root, path })).await?;
         }
         if self.outputs.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let listing = Ask::List(File {
             root: Root::Job,
@@ -406,6 +431,9 @@ impl Outputs for Transfers {
             .into_iter()
             .filter(|e| e.kind == EntryKind::File && wanted(&e.path))
             .collect();
+        let unmet = |pattern: &&Pattern| !files.iter().any(|e| pattern.matches(&e.path));
+        let missing = self.outputs.iter().filter(unmet);
+        let missing = missing.map(|pattern| format!("'{}'", pattern.text())).collect();
         let total: u64 = files.iter().map(|e| e.size).sum();
         let mut before = 0;
         for entry in files {
@@ -423,7 +451,7 @@ impl Outputs for Transfers {
             line.get(&file, &here, entry.executable, &shown).await?;
             before += entry.size;
         }
-        Ok(())
+        Ok(missing)
     }
 
     async fn fetch_taken(

@@ -5,7 +5,7 @@ use super::{Coordinator, Event};
 use crate::Outcome;
 use crate::console::Print;
 use crate::events::JobEvent;
-use crate::files::Tell;
+use crate::files::{Emptied, Tell};
 use crate::links::JobLinks;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Coordinator {
         loop {
             tokio::select! {
                 done = emptying.join_next() => match done {
-                    Some(Ok(problem)) => self.take_emptied(problem),
+                    Some(Ok(emptied)) => self.take_emptied(emptied),
                     Some(Err(_)) => {}
                     None => break,
                 },
@@ -58,8 +58,12 @@ impl Coordinator {
     }
 
     /// A job whose outputs are lost has not ended well.
-    fn take_emptied(&mut self, problem: Option<String>) {
-        let Some(problem) = problem else { return };
+    fn take_emptied(&mut self, emptied: Emptied) {
+        let failed = self.machine.verdict().problem.is_some();
+        if let Some(notice) = emptied.notice.filter(|_| !failed) {
+            self.notice(notice);
+        }
+        let Some(problem) = emptied.problem else { return };
         match self.machine.verdict().problem {
             // The cause comes first, and alone.
             Some(_) => self.notice(problem),
