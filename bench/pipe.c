@@ -119,7 +119,7 @@ static void ping(double seconds, const char *class, const char *other) {
     snprintf(load, sizeof load, "isthmus_class=%s", other);
     char *pairs[] = {text}, *loads[] = {load};
     MPI_Comm comm = with(1, pairs), bulk = with(1, loads);
-    double idle = 0, busy = 0;
+    double idle = 0, busy = 0, carried = 0, all = 0;
     char *data = malloc(MESSAGE);
     fill(data, 0);
     for (int loaded = 0; loaded < 2; loaded++) {
@@ -142,11 +142,14 @@ static void ping(double seconds, const char *class, const char *other) {
                     MPI_Recv(data, MESSAGE, MPI_BYTE, rank - half, 0, bulk, &status);
                     MPI_Get_count(&status, MPI_BYTE, &n);
                     last = n == 0;
+                    if (n) carried += n / (seconds * 1.2);
                 }
             }
         }
     }
-    if (rank == 0) printf("ping idle_ms %.3f loaded_ms %.3f ratio %.3f\n", idle * 1e3, busy * 1e3, busy / idle);
+    MPI_Reduce(&carried, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("ping idle_ms %.3f loaded_ms %.3f ratio %.3f, load of %.1f Mbit/s\n", idle * 1e3, busy * 1e3, busy / idle, all * 8e-6);
 }
 
 int main(int argc, char **argv) {

@@ -41,9 +41,11 @@ fill() {
 }
 
 ping() {
-    for load in bulk normal; do
-        echo "ping of class latency, load of class $load, 40 ms, 100 Mbit/s:"
-        isthmus-testbed run --sites 2x1 --rtt 40ms --rate 100mbit -- sh ours.sh 4 ping 16 latency $load
+    for path in direct gateway; do
+        for load in bulk normal; do
+            echo "ping of class latency, load of class $load, 40 ms, 100 Mbit/s, path $path:"
+            ISTHMUS_PATH=$path isthmus-testbed run --sites 2x1 --rtt 40ms --rate 100mbit -- sh ours.sh 4 ping 16 latency $load
+        done
     done
 }
 

@@ -82,7 +82,7 @@ shift 2
 job=$!
 while :; do
     for length in $seconds; do
-        pause=$(awk -v seed="$$$length$(date +%s)" 'BEGIN { srand(seed); printf "%.2f", 3 + 12 * rand() }')
+        pause=$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.2f", 3 + 12 * $1 / 65536 }')
         sleep "$pause"
         kill -0 $job 2>/dev/null || break 2
         "$testbed" cut a b && sleep "$length" && "$testbed" restore a b

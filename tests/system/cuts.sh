@@ -24,7 +24,7 @@ until grep -q begun exchange.out; do
     sleep 0.2
 done
 for seconds; do
-    sleep "$(awk -v seed="$seconds$$" 'BEGIN { srand(seed); printf "%.2f", 1 + 2 * rand() }')"
+    sleep "$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.2f", 1 + 2 * $1 / 65536 }')"
     isthmus-testbed cut a b
     sleep "$seconds"
     isthmus-testbed restore a b

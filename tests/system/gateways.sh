@@ -30,7 +30,7 @@ until grep -q begun out; do
     sleep 0.2
 done
 for blow; do
-    sleep "$(awk -v seed="$blow$$" 'BEGIN { srand(seed); printf "%.2f", 1 + 2 * rand() }')"
+    sleep "$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.2f", 1 + 2 * $1 / 65536 }')"
     case $blow in
     a1) sh end.sh ;;
     b1) ssh b1 sh "$PWD/end.sh" ;;
