@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Does a local ping-pong cost the same with peers at another site connected and idle? The same two processes of one site, alone and beside two at
-# another site, in turns, so that what the machine does otherwise meets both. Everything in PATH: isthmus, isthmus-testbed, mpicc, python3.
+# another site, in turns, so that what the machine does otherwise meets both; bound to cores, since it matters more on which of them they are. Everything in PATH: isthmus, isthmus-testbed, mpicc, python3.
 # usage: sh bench/idle.sh [ROUNDS]        PATHS="direct gateway" by default
 cd "$(dirname "$0")" || exit 1
 here=$PWD
@@ -12,9 +12,9 @@ cd "$work" || exit 1
 mpicc -std=c11 -O2 "$here/idle.c" -o idle || exit 1
 cat >turns.sh <<'S'
 for round in $(seq "$1"); do
-    isthmus run --site home:2 ./idle 20000 0 8 65536 2>err </dev/null >>alone || cat err >&2
+    isthmus run --bind-to core --site home:2 ./idle 20000 0 8 65536 2>err </dev/null >>alone || cat err >&2
     for path in $2; do
-        ISTHMUS_PATH=$path isthmus run --site home:2 --site b1:2 ./idle 20000 0 8 65536 2>err </dev/null >>"$path" || cat err >&2
+        ISTHMUS_PATH=$path isthmus run --bind-to core --site home:2 --site b1:2 ./idle 20000 0 8 65536 2>err </dev/null >>"$path" || cat err >&2
     done
 done
 S

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who comes in: other gateways, and processes of this area. Strangers are bounded in number, bytes and time and told nothing.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -13,17 +12,22 @@ use isthmus_wire::hello::{KNOCK_BYTES, REPLY_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::{Gateway, carrier, dial, stream};
 
-/// Most connections that have not proven anything; when more come the oldest goes.
+/// Most connections that have not proven anything; when more come the oldest goes, once it had [`CHANCE`].
 const MAX_STRANGERS: usize = 64;
+/// What a process of this area needs to prove itself, and many times that: all of them may come at once, and the others wait in the kernel meanwhile.
+const CHANCE: Duration = Duration::from_millis(40);
+/// How often it is looked whether there is room.
+const LOOK: Duration = Duration::from_millis(1);
 /// How long a stranger may take.
 const HANDSHAKE: Duration = Duration::from_secs(4);
 /// How long to leave callers waiting when there are no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-type Strangers = Rc<RefCell<VecDeque<AbortHandle>>>;
+type Strangers = VecDeque<(Instant, AbortHandle)>;
 
 /// Accepts from now on.
 pub(crate) fn open(listener: Listener, gateway: &Rc<Gateway>) -> Result<(), String> {
@@ -31,10 +35,11 @@ pub(crate) fn open(listener: Listener, gateway: &Rc<Gateway>) -> Result<(), Stri
     let listener = TcpListener::from_std(listener).map_err(|e| e.to_string())?;
     let gateway = gateway.clone();
     tokio::task::spawn_local(async move {
-        let strangers = Strangers::default();
+        let mut strangers = Strangers::default();
         loop {
+            make_room(&mut strangers).await;
             match listener.accept().await {
-                Ok((stream, _)) => let_in(&gateway, &strangers, stream),
+                Ok((stream, _)) => strangers.push_back((Instant::now(), let_in(&gateway, stream))),
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -42,7 +47,24 @@ pub(crate) fn open(listener: Listener, gateway: &Rc<Gateway>) -> Result<(), Stri
     Ok(())
 }
 
-fn let_in(gateway: &Rc<Gateway>, strangers: &Strangers, stream: TcpStream) {
+/// Waits until one more may come in.
+async fn make_room(strangers: &mut Strangers) {
+    loop {
+        strangers.retain(|(_, task)| !task.is_finished());
+        let oldest = strangers.front().filter(|_| strangers.len() >= MAX_STRANGERS);
+        match oldest {
+            None => return,
+            Some((came, _)) if came.elapsed() < CHANCE => tokio::time::sleep(LOOK).await,
+            Some((_, task)) => {
+                task.abort();
+                strangers.pop_front();
+                return;
+            }
+        }
+    }
+}
+
+fn let_in(gateway: &Rc<Gateway>, stream: TcpStream) -> AbortHandle {
     let gateway = gateway.clone();
     let task = tokio::task::spawn_local(async move {
         let known = tokio::time::timeout(HANDSHAKE, shake(&gateway, stream)).await;
@@ -51,14 +73,7 @@ fn let_in(gateway: &Rc<Gateway>, strangers: &Strangers, stream: TcpStream) {
             tokio::task::spawn_local(async move { welcome(&gateway, stream, answered, wish).await });
         }
     });
-    let mut waiting = strangers.borrow_mut();
-    waiting.retain(|t| !t.is_finished());
-    if waiting.len() >= MAX_STRANGERS {
-        if let Some(oldest) = waiting.pop_front() {
-            oldest.abort();
-        }
-    }
-    waiting.push_back(task.abort_handle());
+    task.abort_handle()
 }
 
 /// Who it is, when it proves to belong to the job.

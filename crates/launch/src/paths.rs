@@ -97,6 +97,8 @@ pub(crate) struct Crossings {
     settled: BTreeMap<(u32, u32), Settled>,
     /// When it was certain enough what works between two.
     certain: BTreeMap<(usize, usize), Instant>,
+    /// The job is over.
+    ending: bool,
     /// What trunks have carried.
     carried: BTreeMap<(u32, u32), Carried>,
     began: Instant,
@@ -150,6 +152,7 @@ impl Crossings {
             secret,
             settled: BTreeMap::new(),
             certain: BTreeMap::new(),
+            ending: false,
             carried: BTreeMap::new(),
             began: Instant::now(),
             complete: None,
@@ -178,6 +181,8 @@ impl Crossings {
         let to = |other: u32| self.gateways.get(other as usize).map(|g| g.site);
         match FromGateway::decode(body) {
             Ok(FromGateway::Listening { port, addresses }) => (self.listens(area, port, addresses), None),
+            // As gateways end, those that are left know less and less.
+            Ok(FromGateway::Settled(_)) if self.ending => (Vec::new(), None),
             Ok(FromGateway::Settled(settled)) => {
                 let other = settled.area as usize;
                 self.settled.insert((number, settled.area), settled);
@@ -255,6 +260,11 @@ impl Crossings {
         for gateway in self.gateways.iter_mut().filter(|g| g.site == site) {
             gateway.listening = None;
         }
+    }
+
+    /// The job is over: what is known now is what will be reported.
+    pub(crate) fn end(&mut self) {
+        self.ending = true;
     }
 
     /// A site will not be there.

@@ -34,6 +34,7 @@ impl Coordinator {
             Action::Leave => {
                 self.committing.clear();
                 self.leaving = true;
+                self.crossings.end();
                 self.connections.end_all();
             }
         }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! 512 processes at each of two sites, here tasks that say what processes say: all of them talk at once, through one listening port at each site and
+//! the connections of one trunk.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod common;
+
+use common::{Gate, JOB, PATIENCE, SECRET, run};
+use isthmus_net::{Ends, Knocked, Prover};
+use isthmus_wire::gateway::{FromGateway, READY, ToGateway, WISH_STREAM};
+use isthmus_wire::hello::ANSWER_BYTES;
+use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Processes of a site.
+const RANKS: u32 = 512;
+/// What each says and hears.
+const BYTES: usize = 64 << 10;
+
+/// All processes of the second site listen at this port: the first words tell which of them is meant.
+fn places(port: u16) -> PlaceTable {
+    let subjob = |first_rank, name: &str| Subjob {
+        name: name.into(),
+        lan: name.into(),
+        first_rank,
+        count: RANKS,
+        appnum: 0,
+    };
+    let node = |subjob| Node {
+        host: "host".into(),
+        addresses: vec!["127.0.0.1".into()],
+        subjob,
+        processes: RANKS,
+        processors: 0,
+    };
+    let place = |rank: u32| Place {
+        subjob: rank / RANKS,
+        node: rank / RANKS,
+        port,
+        slot: rank % RANKS,
+        representation: Representation([1; 8]),
+        vendor: None,
+    };
+    PlaceTable {
+        subjobs: vec![subjob(0, "a"), subjob(RANKS, "b")],
+        nodes: vec![node(0), node(1)],
+        places: (0..2 * RANKS).map(place).collect(),
+    }
+}
+
+fn pattern(rank: u32) -> Vec<u8> {
+    (0..BYTES)
+        .map(|i| (rank as usize * 31 + i * 7 + i / 251) as u8)
+        .collect()
+}
+
+/// A process of the first site: asks its gateway for a stream, and what it says comes back.
+async fn process(gate: u16, from: u32, to: u32) {
+    let prover = Prover::new(&SECRET, JOB);
+    let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.unwrap();
+    let (knocked, knock) = Knocked::new(&prover, Ends { from, to }).unwrap();
+    stream.write_all(&knock).await.unwrap();
+    let mut answer = [0; ANSWER_BYTES];
+    stream.read_exact(&mut answer).await.unwrap();
+    stream
+        .write_all(&knocked.reply(&prover, &answer, WISH_STREAM).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(stream.read_u8().await.unwrap(), READY, "rank {from}");
+    let said = pattern(from);
+    stream.write_all(&to.to_le_bytes()).await.unwrap();
+    let (mut reader, mut writer) = stream.split();
+    let mut heard = vec![0; BYTES + 4];
+    let (written, read) = tokio::join!(writer.write_all(&said), reader.read_exact(&mut heard));
+    written.unwrap();
+    read.unwrap();
+    assert!(heard[..4] == to.to_le_bytes() && heard[4..] == said, "rank {from}");
+}
+
+/// The processes of the second site: they say again what they hear.
+async fn others(listener: TcpListener) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        tokio::task::spawn_local(async move {
+            let (mut reader, mut writer) = stream.into_split();
+            tokio::io::copy(&mut reader, &mut writer).await
+        });
+    }
+}
+
+#[test]
+fn a_thousand_processes_share_one_trunk() {
+    run(async {
+        let (mut a, mut b) = (Gate::start(0).await, Gate::start(1).await);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let table = places(listener.local_addr().unwrap().port());
+        tokio::task::spawn_local(others(listener));
+        let areas: Vec<u32> = (0..2 * RANKS).map(|rank| rank / RANKS).collect();
+        for gate in [&mut a, &mut b] {
+            gate.say(&ToGateway::Places(areas.clone(), table.clone())).await;
+        }
+        a.meet(1, b.port).await;
+        b.meet(0, a.port).await;
+        a.until_settled(|s| !s.outward.is_empty() && s.inward).await;
+        let mut all = JoinSet::new();
+        for rank in 0..RANKS {
+            all.spawn_local(process(a.port, rank, RANKS + rank * 7 % RANKS));
+        }
+        while let Some(done) = timeout(PATIENCE, all.join_next()).await.unwrap() {
+            done.unwrap();
+        }
+        loop {
+            if let FromGateway::Carried(carried) = a.hear().await {
+                assert!(carried.connections <= 2, "{carried:?}");
+                if carried.sent >= u64::from(RANKS) * BYTES as u64 {
+                    return;
+                }
+            }
+        }
+    });
+}
