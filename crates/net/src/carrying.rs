@@ -116,17 +116,23 @@ impl Trunkline {
         }
     }
 
+    /// Those that carry what makes way leave queues short; where too much is lost all of them go slower.
     fn hold_back(&mut self, look: &Look, all: &[Carrying<'_>]) {
-        let bulk = || all.iter().filter(|c| c.bulk);
-        let polite = bulk().next().and_then(|_| self.pipe.polite(look));
+        let any_bulk = all.iter().any(|c| c.bulk);
+        let polite = if any_bulk { self.pipe.polite(look) } else { None };
         let rates = [polite, self.pipe.cap()].into_iter().flatten();
         self.fastest = fastest(self.fastest, self.pipe.rate());
+        let held: Vec<&OwnedFd> = all.iter().filter(|c| c.bulk || !any_bulk).map(|c| c.socket).collect();
         match rates.min_by(f64::total_cmp).map(|rate| rate.max(self.fastest * LEAST)) {
             Some(rate) => {
                 self.held_back = true;
-                let several = bulk().count().max(1);
-                bulk().for_each(|c| {
-                    pacing::limit(c.socket, (rate / several as f64) as u64);
+                let share = rate / held.len().max(1) as f64;
+                held.into_iter().for_each(|socket| {
+                    pacing::limit(socket, share as u64);
+                });
+                // They may have carried something else before.
+                all.iter().filter(|c| any_bulk && !c.bulk).for_each(|c| {
+                    pacing::pace(c.socket);
                 });
             }
             None if std::mem::take(&mut self.held_back) => all.iter().for_each(|c| {

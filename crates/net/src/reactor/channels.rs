@@ -70,8 +70,6 @@ pub(super) struct Channel {
     pub(super) gauge: Gauge,
     pub(super) away: Option<Away>,
     pub(super) pipe: Pipe,
-    /// Its connections are paced below what they would do.
-    pub(super) held_back: bool,
     /// Fastest rate of late.
     pub(super) fastest: f64,
     /// Before then no connections of kinds that are missing are tried.
@@ -106,7 +104,6 @@ impl Channel {
             gauge: Gauge::default(),
             away: None,
             pipe: Pipe::default(),
-            held_back: false,
             fastest: 0.0,
             kinds_at: Duration::ZERO,
             look_at: Duration::ZERO,

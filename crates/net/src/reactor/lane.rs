@@ -32,6 +32,8 @@ pub(super) struct Connection {
     pub(super) apart: bool,
     /// How its packets are marked.
     pub(super) mark: Mark,
+    /// It is paced below what it would do.
+    pub(super) held_back: bool,
     /// Bytes that TCP had acknowledged at the last look.
     pub(super) acknowledged: u64,
 }
@@ -51,6 +53,7 @@ impl Connection {
             path: None,
             apart: false,
             mark: Mark::Normal,
+            held_back: false,
             acknowledged: 0,
         }
     }

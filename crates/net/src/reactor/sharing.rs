@@ -98,21 +98,20 @@ impl Channel {
         let rates = [polite.flatten(), self.pipe.cap()];
         self.fastest = fastest(self.fastest, self.pipe.rate());
         let least = self.fastest * LEAST;
-        let Some(rate) = rates.into_iter().flatten().map(|r| r.max(least)).min_by(f64::total_cmp) else {
-            if std::mem::take(&mut self.held_back) {
-                self.connections.values().for_each(|c| {
-                    pacing::pace(&c.secure.socket);
-                });
-            }
-            return;
-        };
-        self.held_back = true;
+        let rate = rates.into_iter().flatten().map(|r| r.max(least)).min_by(f64::total_cmp);
         // Not those that are kept free.
         let held = |takes: &Takes| takes.normal && (takes.bulk || !bands.bulk);
         let shares = self.shares();
-        let share = rate / shares.iter().filter(|s| held(s)).count().max(1) as f64;
-        for (connection, _) in self.connections.values().zip(&shares).filter(|(_, s)| held(s)) {
-            pacing::limit(&connection.secure.socket, share as u64);
+        let count = shares.iter().filter(|s| held(s)).count().max(1);
+        for (connection, share) in self.connections.values_mut().zip(&shares) {
+            let socket = &connection.secure.socket;
+            match rate.filter(|_| held(share)) {
+                Some(rate) => connection.held_back = pacing::limit(socket, (rate / count as f64) as u64),
+                None if std::mem::take(&mut connection.held_back) => {
+                    pacing::pace(socket);
+                }
+                None => {}
+            }
         }
     }
 
