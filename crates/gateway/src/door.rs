@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use crate::{Gateway, carrier, dial, stream};
 
 /// Most connections that have not proven anything; when more come the oldest goes, once it had [`CHANCE`].
-const MAX_STRANGERS: usize = 64;
+const MAX_STRANGERS: usize = 256;
 /// What a process of this area needs to prove itself, and many times that: all of them may come at once, and the others wait in the kernel meanwhile.
-const CHANCE: Duration = Duration::from_millis(40);
+const CHANCE: Duration = Duration::from_millis(150);
 /// How often it is looked whether there is room.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long a stranger may take.

@@ -5,6 +5,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Gate, JOB, PATIENCE, SECRET, run};
 use isthmus_net::{Ends, Knocked, Prover};
 use isthmus_wire::gateway::{FromGateway, READY, ToGateway, WISH_STREAM};
@@ -57,19 +59,30 @@ fn pattern(rank: u32) -> Vec<u8> {
         .collect()
 }
 
-/// A process of the first site: asks its gateway for a stream, and what it says comes back.
-async fn process(gate: u16, from: u32, to: u32) {
+/// A stream to a process of the second site; `None`: the gateway had no time for us.
+async fn ask(gate: u16, from: u32, to: u32) -> Option<TcpStream> {
     let prover = Prover::new(&SECRET, JOB);
-    let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.unwrap();
-    let (knocked, knock) = Knocked::new(&prover, Ends { from, to }).unwrap();
-    stream.write_all(&knock).await.unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.ok()?;
+    let (knocked, knock) = Knocked::new(&prover, Ends { from, to })?;
+    stream.write_all(&knock).await.ok()?;
     let mut answer = [0; ANSWER_BYTES];
-    stream.read_exact(&mut answer).await.unwrap();
-    stream
-        .write_all(&knocked.reply(&prover, &answer, WISH_STREAM).unwrap())
-        .await
-        .unwrap();
-    assert_eq!(stream.read_u8().await.unwrap(), READY, "rank {from}");
+    stream.read_exact(&mut answer).await.ok()?;
+    let reply = knocked.reply(&prover, &answer, WISH_STREAM)?;
+    stream.write_all(&reply).await.ok()?;
+    assert_eq!(stream.read_u8().await.ok()?, READY, "rank {from}");
+    Some(stream)
+}
+
+/// A process of the first site: asks its gateway, again as processes do, and what it says comes back.
+async fn process(gate: u16, from: u32, to: u32) {
+    let mut pause = Duration::from_millis(100);
+    let mut stream = loop {
+        if let Some(stream) = ask(gate, from, to).await {
+            break stream;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(2));
+    };
     let said = pattern(from);
     stream.write_all(&to.to_le_bytes()).await.unwrap();
     let (mut reader, mut writer) = stream.split();
