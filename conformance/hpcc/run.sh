@@ -75,6 +75,8 @@ openmpi-) set -- mpirun.openmpi --allow-run-as-root --oversubscribe -n "$ranks" 
 esac
 if [ -n "$cuts" ]; then
     # The link is cut for so many seconds each, at random moments, until the job is over.
+    # Its launcher is at one end, and has to be as patient as the processes.
+    export ISTHMUS_AWAY=60
     cat >cut.sh <<'S'
 seconds=$1 testbed=$2
 shift 2
