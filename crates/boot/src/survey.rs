@@ -2,8 +2,8 @@
 //! Measuring the links between local areas when a job begins: one process of each speaks for it.
 //!
 //! Round trips are measured between all pairs at once, since that takes a few frames. Rates are measured in rounds: in each round
-//! every local area is in one pair at most, so that measurements do not share a line. MPI_Init waits for the round trips and a
-//! little for the rates; rates that take longer are known later.
+//! every local area is in one pair at most, so that measurements do not share a line. MPI_Init waits for them, at most
+//! a second in all; rates that take longer are known later.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,8 @@ use isthmus_topology::{Known, Measured, Origin, Topology, combine};
 
 /// Most local areas that are measured when a job begins; more would take too long. Their links are measured by live traffic.
 const MOST_AREAS: usize = 32;
-/// Longest wait for round trips.
-const TRIPS_TIME: Duration = Duration::from_secs(1);
-/// Longest wait for rates after that.
-const RATES_TIME: Duration = Duration::from_millis(200);
+/// Longest wait for round trips and rates together.
+const LONGEST: Duration = Duration::from_secs(1);
 /// Round trips after which the shortest is hardly longer than it must be.
 const SETTLED_TRIPS: u32 = 8;
 /// Round trips that are waited for.
@@ -74,16 +72,16 @@ impl Survey {
         if self.partners.is_empty() {
             return;
         }
-        let end = Instant::now() + TRIPS_TIME;
+        let end = Instant::now() + LONGEST;
         let dial = self.partners.iter().copied().filter(|&p| p > me).collect();
         prober.start(dial, self.rounds.clone());
         let met = |m: &Measurements| {
             let trips = |peer| m.estimates.get(peer).map_or(0, |e| e.trips);
             self.partners.iter().all(|peer| trips(peer) >= TRIPS)
         };
-        prober.wait(TRIPS_TIME, met);
+        prober.wait(LONGEST, met);
         let left = end.saturating_duration_since(Instant::now());
-        prober.wait(RATES_TIME.min(left), |m| m.rounds_over);
+        prober.wait(left, |m| m.rounds_over);
     }
 }
 

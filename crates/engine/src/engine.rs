@@ -184,6 +184,13 @@ impl Engine {
         }
     }
 
+    /// What the links to peers carry, for transports that pace what they send.
+    pub fn know_rates(&mut self, rates: &isthmus_transport::Rates) {
+        for transport in &mut self.transports {
+            transport.know(rates);
+        }
+    }
+
     // ---- tools ----------------------------------------------------------------------------------------------------
 
     /// Lengths of the queues.

@@ -59,6 +59,8 @@ pub(crate) struct Execution {
     /// Number of the first step in the window.
     base: u32,
     window: VecDeque<StepState>,
+    /// Pairs of processes that use a link of the wide area at the same time.
+    pub(crate) sharers: u32,
     /// Steps that the window may hold.
     room: usize,
     edges: Vec<Edge>,
@@ -95,6 +97,7 @@ impl Execution {
             base: 0,
             window: VecDeque::new(),
             room: WINDOW,
+            sharers: 1,
             edges: Vec::new(),
             free_edge: NONE,
             ready: VecDeque::new(),
@@ -108,6 +111,7 @@ impl Execution {
         self.base = 0;
         self.window.clear();
         self.room = plan.ample_window();
+        self.sharers = plan.sharers();
         self.edges.clear();
         self.free_edge = NONE;
         self.ready.clear();

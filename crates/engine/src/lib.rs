@@ -53,4 +53,4 @@ pub use short::Short;
 pub use trace::Trace;
 pub use tuning::{Knob, Tuning};
 
-pub use isthmus_transport::{Class as TrafficClass, Path as TrafficPath, Tuning as TrafficTuning};
+pub use isthmus_transport::{Class as TrafficClass, Path as TrafficPath, Rates, Tuning as TrafficTuning};

@@ -134,6 +134,7 @@ impl Engine {
 
     fn run_steps(&mut self, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
         loop {
+            self.share_links(execution.sharers);
             while let Some((step, action)) = execution.next_ready()? {
                 match self.run_step(index, execution, step, action)? {
                     Outcome::Done => execution.complete(step),
@@ -169,8 +170,20 @@ impl Engine {
         }
     }
 
+    /// Tells transports, if it is news, how many use a link of the wide area at the same time. Where several operations are under way the
+    /// last one that went on counts.
+    fn share_links(&mut self, sharers: u32) {
+        if sharers != self.state.sharers {
+            self.state.sharers = sharers;
+            self.transports
+                .iter_mut()
+                .for_each(|transport| transport.share(sharers));
+        }
+    }
+
     fn recycle(&mut self, mut execution: Box<Execution>) {
         execution.end();
+        self.share_links(1);
         if self.state.pool.len() < POOL {
             self.state.pool.push(execution);
         }

@@ -162,6 +162,8 @@ pub(crate) struct State {
     pub(crate) unexpected_peak: usize,
     /// Of the plan that was started last.
     pub(crate) operation: Operation,
+    /// Pairs of processes that use a link of the wide area at the same time.
+    pub(crate) sharers: u32,
 }
 
 impl State {
@@ -208,6 +210,7 @@ impl State {
             tuning: Arc::default(),
             unexpected_peak: 0,
             operation: Operation::POINT_TO_POINT,
+            sharers: 1,
         }
     }
 

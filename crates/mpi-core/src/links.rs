@@ -12,6 +12,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use isthmus_engine::Rates;
 use isthmus_topology::{Known, Level, Link, Measured, Origin, Origins, combine};
 use isthmus_wire::place::PlaceTable;
 
@@ -57,7 +58,21 @@ impl World {
     #[must_use]
     pub fn with_links(mut self, told: Known, measuring: Option<Measuring>) -> Self {
         self.links = WorldLinks::new(self.places(), told, measuring);
+        self.pace_by(self.links());
         self
+    }
+
+    /// Transports pace by these links.
+    fn pace_by(&self, known: &Arc<Known>) {
+        let (topology, known) = (self.shared_topology(), known.clone());
+        let me = topology.clusters_of(self.rank())[0];
+        self.engine().lock().know_rates(
+            &(Arc::new(move |peer| {
+                let area = topology.clusters_of(peer)[0];
+                let is_known = area != me && known.origins(me, area).rate != Origin::Assumed;
+                is_known.then(|| known.links().pair(me, area).gap.as_rate())
+            }) as Rates),
+        );
     }
 
     /// The links in force on MPI_COMM_WORLD when MPI_Init ended, and on everything that comes from it until somebody knows better.
@@ -113,6 +128,7 @@ impl World {
         let known = self.links.told.learn(&decoded(&told)?, Origin::Measured);
         // Nobody else sets it.
         let _ = self.links.agreed.set(Arc::new(known));
+        self.pace_by(self.links());
         Ok(())
     }
 
@@ -193,6 +209,7 @@ impl Comm {
         let known = before.learn(measured, Origin::Measured);
         if known != *before {
             let known = Arc::new(known);
+            world.pace_by(&known);
             let parts = self
                 .joint()
                 .map(|j| &*j.comm)

@@ -25,7 +25,7 @@ const WORLD_FRAME: u32 = 0;
 pub struct World {
     rank: u32,
     places: Arc<PlaceTable>,
-    topology: Topology,
+    topology: Arc<Topology>,
     unlike: bool,
     engine: Shared,
     operations: Operations,
@@ -45,7 +45,7 @@ pub struct World {
 impl World {
     /// The world of process `rank`. The table has been checked: `rank` is in it.
     pub fn new(rank: u32, places: Arc<PlaceTable>, engine: Shared) -> Self {
-        let topology = Topology::new(&places);
+        let topology = Arc::new(Topology::new(&places));
         let operations = Operations::new(&engine);
         let has_native = engine.lock().has_native();
         let mut representations = places.places.iter().map(|place| place.representation);
@@ -126,6 +126,11 @@ impl World {
     /// Distances.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Distances, for who lives longer.
+    pub(crate) fn shared_topology(&self) -> Arc<Topology> {
+        self.topology.clone()
     }
 
     /// Whether the processes of the job represent data differently.

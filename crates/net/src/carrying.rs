@@ -63,7 +63,7 @@ pub struct Looked {
 impl Trunkline {
     /// A new connection. What the system lacks makes it slower, not wrong.
     pub fn begin(socket: &OwnedFd) {
-        let _ = pacing::pace(socket);
+        let _ = pacing::pace(socket, None);
         let _ = pacing::control(socket);
     }
 
@@ -92,9 +92,12 @@ impl Trunkline {
             backlog: all.iter().any(|c| c.busy),
             round_trip: trip.unwrap_or(shortest),
             shortest,
+            unsent: infos().map(|i| i.unsent).sum(),
             resent: infos().map(|i| i.resent).sum(),
+            by_rate: true,
             streams: all.len(),
             most: all.len(),
+            ..Look::default()
         };
         let _ = self.pipe.look(now, &look);
         self.hold_back(&look, all);
@@ -128,15 +131,15 @@ impl Trunkline {
                 self.held_back = true;
                 let share = rate / held.len().max(1) as f64;
                 held.into_iter().for_each(|socket| {
-                    pacing::limit(socket, share as u64);
+                    pacing::pace(socket, Some(share));
                 });
                 // They may have carried something else before.
                 all.iter().filter(|c| any_bulk && !c.bulk).for_each(|c| {
-                    pacing::pace(c.socket);
+                    pacing::pace(c.socket, None);
                 });
             }
             None if std::mem::take(&mut self.held_back) => all.iter().for_each(|c| {
-                pacing::pace(c.socket);
+                pacing::pace(c.socket, None);
             }),
             None => {}
         }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_transport::{Peer, Tuning};
+use isthmus_transport::{Peer, Rates, Tuning};
 use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
@@ -39,6 +39,10 @@ pub(crate) enum Command {
     Long { peer: Peer, queue: u8, long: Long },
     /// How a queue of every wide-area channel is treated.
     Tune { queue: u8, tuning: Tuning },
+    /// What the links to peers carry.
+    Know(Rates),
+    /// How many channels use a link at the same time.
+    Share(u32),
     /// Where fragments with this token go.
     Expect {
         peer: Peer,

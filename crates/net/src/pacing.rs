@@ -18,16 +18,14 @@ unsafe extern "C" {
     fn setsockopt(socket: c_int, level: c_int, name: c_int, value: *const c_void, length: u32) -> c_int;
 }
 
+/// Slower than this nobody is made.
+const LEAST: u64 = 1000;
 /// A terabyte per second; kernels before 4.20 read the lower half: 4 GB/s.
 const LIMIT: u64 = (1 << 40) | 0xffff_fffe;
 
-/// Paces what the socket sends; false where the kernel cannot.
-pub(crate) fn pace(socket: &OwnedFd) -> bool {
-    limit(socket, LIMIT)
-}
-
-/// As [`pace`], at no more than so many bytes per second.
-pub(crate) fn limit(socket: &OwnedFd, rate: u64) -> bool {
+/// Paces what the socket sends, at no more than so many bytes per second; false where the kernel cannot.
+pub(crate) fn pace(socket: &OwnedFd, limit: Option<f64>) -> bool {
+    let rate = limit.map_or(LIMIT, |limit| (limit as u64).max(LEAST));
     // SOL_SOCKET and SO_MAX_PACING_RATE; a few architectures have numbers of their own.
     let (level, name) = match cfg!(any(target_arch = "mips", target_arch = "sparc64")) {
         true => return false,
@@ -46,8 +44,9 @@ pub(crate) fn limit(socket: &OwnedFd, rate: u64) -> bool {
     result == 0
 }
 
-/// Bytes that a connection sends before it asks for BBR: more than [`probe`](crate::reactor) sends for measuring. The meter takes the gaps
-/// between arrivals for the pace of the link, and a young BBR sends at a pace of its own.
+/// Bytes that a connection sends before it is paced and asks for BBR: more than [`probe`](crate::reactor) sends for measuring. The meter takes
+/// the gaps between arrivals for the pace of the link; a connection that is paced from its begin sends, as long as its window is smaller than
+/// the link could take, at a pace of its own (measured so: 34 to 74 Mbit/s for 100).
 pub(crate) const MEASURING: u64 = 2 << 20;
 
 /// Asks for the congestion control that suits long fat links; false where it is not to be had.
@@ -62,7 +61,7 @@ mod tests {
     #[test]
     fn tcp_sockets_can_be_paced_and_files_cannot() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(pace(&listener.into()));
-        assert!(!pace(&std::fs::File::open("/dev/null").unwrap().into()));
+        assert!(pace(&listener.into(), Some(1e6)));
+        assert!(!pace(&std::fs::File::open("/dev/null").unwrap().into(), None));
     }
 }

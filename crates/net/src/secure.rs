@@ -92,8 +92,12 @@ pub(crate) struct Secure {
     /// Encrypted bytes that the socket did not take, from `sent` on.
     pending: Vec<u8>,
     sent: usize,
-    /// Bytes to go until the congestion control may smooth what the rate is measured by.
+    /// Bytes to go until pacing and congestion control may smooth what the rate is measured by.
     measuring: u64,
+    /// Bytes per second to which it is held.
+    limit: Option<f64>,
+    /// Its congestion control goes by the rate, not by losses.
+    pub(crate) by_rate: bool,
     pub(crate) open: bool,
     /// The peer will send no more.
     pub(crate) ended: bool,
@@ -115,8 +119,6 @@ impl Secure {
     }
 
     fn new(socket: OwnedFd, session: Session) -> Self {
-        // Where it is not to be had, rates are lower.
-        let _ = pacing::pace(&socket);
         Self {
             socket,
             session,
@@ -124,8 +126,18 @@ impl Secure {
             pending: Vec::new(),
             sent: 0,
             measuring: pacing::MEASURING,
+            limit: None,
+            by_rate: false,
             open: false,
             ended: false,
+        }
+    }
+
+    /// Holds what is sent to so many bytes per second, or to none in particular.
+    pub(crate) fn hold(&mut self, limit: Option<f64>) {
+        if self.limit != limit {
+            self.limit = limit;
+            let _ = pacing::pace(&self.socket, limit);
         }
     }
 
@@ -307,8 +319,9 @@ impl Secure {
         if self.measuring > 0 {
             self.measuring = self.measuring.saturating_sub(bytes.len() as u64);
             if self.measuring == 0 {
-                // Where it is not to be had, rates are lower.
-                let _ = pacing::control(&self.socket);
+                // Where they are not to be had, rates are lower.
+                let _ = pacing::pace(&self.socket, self.limit);
+                self.by_rate = pacing::control(&self.socket);
             }
         }
         Ok(())

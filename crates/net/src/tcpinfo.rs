@@ -21,10 +21,16 @@ pub(crate) struct TcpInfo {
     pub(crate) round_trip: Duration,
     /// Shortest one of late.
     pub(crate) shortest: Duration,
+    /// Bytes that were given to TCP and not sent yet.
+    pub(crate) unsent: u64,
     /// Bytes that TCP sent again.
     pub(crate) resent: u64,
     /// Bytes that have arrived at the other end's kernel.
     pub(crate) acknowledged: u64,
+    /// Time in which there was something to send.
+    pub(crate) busy: Duration,
+    /// The part of it in which the receiver's or our own buffer held it back.
+    pub(crate) buffered: Duration,
 }
 
 /// Bytes between two looks that make a round trip one of a connection at work. Where less passes, most of it is the time for which acknowledgements
@@ -63,8 +69,11 @@ pub(crate) fn tcp_info(socket: &OwnedFd) -> Option<TcpInfo> {
     Some(TcpInfo {
         round_trip: Duration::from_micros(u64::from(u32_at(68))),
         shortest: Duration::from_micros(u64::from(u32_at(148))),
+        unsent: u64::from(u32_at(144)),
         resent: u64_at(208),
         acknowledged: u64_at(120),
+        busy: Duration::from_micros(u64_at(168)),
+        buffered: Duration::from_micros(u64_at(176).saturating_add(u64_at(184))),
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::{Limits, Peer, SendError, Sink, Transport, Tuning};
+use isthmus_transport::{Limits, Peer, Rates, SendError, Sink, Transport, Tuning};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use rustc_hash::FxHashMap;
 
@@ -147,6 +147,14 @@ impl Transport for WideTransport {
         self.last_queue = self.last_queue.max(queue);
         self.queues.extend(contexts.iter().map(|c| (*c, queue)));
         self.handle.link.command(Command::Tune { queue, tuning });
+    }
+
+    fn know(&mut self, rates: &Rates) {
+        self.handle.link.command(Command::Know(rates.clone()));
+    }
+
+    fn share(&mut self, sharers: u32) {
+        self.handle.link.command(Command::Share(sharers));
     }
 
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {

@@ -183,7 +183,7 @@ fn a_process_that_has_ended_is_lost_at_once() {
     let _ = all[0].transport.send(1, &header, &[]);
     let before = std::time::Instant::now();
     until(&mut all, "told", |all| all[0].sink.lost.len() == 1);
-    assert!(before.elapsed() < Config::AWAY_TIME / 2);
     let reason = &all[0].sink.lost[0].1;
+    assert!(before.elapsed() < Config::AWAY_TIME / 2, "{reason}");
     assert!(reason.contains("has probably ended"), "{reason}");
 }

@@ -227,6 +227,8 @@ pub(crate) struct Script {
     base: StepId,
     scratch: Vec<u64>,
     window: usize,
+    /// Of a link; 0 is 1.
+    sharers: u32,
     /// What all steps wait for that are written from here on.
     awaited: After,
     filler: Option<Filler>,
@@ -243,6 +245,11 @@ impl Script {
         }
         self.scratch.push(units);
         Buffer::Scratch(self.scratch.len() as u8 - 1)
+    }
+
+    /// Says that so many pairs of processes use a link of the wide area in one direction at the same time.
+    pub(crate) fn share(&mut self, sharers: u32) {
+        self.sharers = sharers;
     }
 
     /// Appends a step that waits for the given ones.
@@ -482,6 +489,10 @@ impl Plan for Script {
 
     fn ample_window(&self) -> usize {
         self.window.max(WINDOW)
+    }
+
+    fn sharers(&self) -> u32 {
+        self.sharers.max(1)
     }
 
     fn forwards(&self) -> bool {

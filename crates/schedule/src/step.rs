@@ -262,6 +262,10 @@ pub trait Plan: Send {
     fn ample_window(&self) -> usize {
         self.window()
     }
+    /// How many pairs of processes use a link of the wide area in one direction at the same time: each does best to send at its share.
+    fn sharers(&self) -> u32 {
+        1
+    }
     /// Whether there may be steps that hand on messages of unknown length ([`Action::Forward`]).
     fn forwards(&self) -> bool {
         false

@@ -52,7 +52,7 @@ const MOST_STEPS: u64 = 4096;
 /// Most pieces under way.
 const LANES: u64 = 96;
 /// Bytes of scratch memory for one operand of all pieces under way.
-const LANE_MEMORY: u64 = 8 << 20;
+const LANE_MEMORY: u64 = 16 << 20;
 
 impl Trees<'_> {
     /// The cheapest forms and pieces. `top` gives what the leaders' meeting costs for a piece of so many bytes.
@@ -97,8 +97,9 @@ impl Trees<'_> {
         }
         let interval = Phase::interval(&phases).max(1);
         let depth: u64 = phases.iter().map(|p| p.depth).sum();
-        // So many that the first is through before the last is begun, with its announcement: more take memory for nothing.
-        let wanted = (depth + self.announcement()) / interval + 2;
+        // So many that the first is through, and its sender knows, before the last is begun, with its announcement; and half as many again,
+        // since processes have other work at times. More take memory for nothing.
+        let wanted = (depth + self.replies()) * 3 / 2 / interval + 2;
         let memory = self.flows.iter().any(|flow| flow.0 == Way::Combine);
         let steps = phases.iter().map(|p| p.steps).sum::<u64>().max(1);
         let most = match memory {
@@ -132,11 +133,12 @@ impl Trees<'_> {
         self.flows.iter().map(tree).collect()
     }
 
-    /// What passes between the members of the outermost tier before a long message is sent, nanoseconds.
-    fn announcement(&self) -> u64 {
+    /// What passes between the members of the outermost tier beside a long message, nanoseconds: the announcement, the answer before it, and
+    /// the acknowledgement after it.
+    fn replies(&self) -> u64 {
         match self.network.tiers() {
             0 => 0,
-            _ => 2 * Council::largest(self.network, 0).longest(),
+            _ => 3 * Council::largest(self.network, 0).longest(),
         }
     }
 

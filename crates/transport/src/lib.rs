@@ -22,6 +22,7 @@ pub mod memory;
 pub mod native;
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -29,6 +30,9 @@ use isthmus_wire::frame::Header;
 
 /// A process of the job: its rank in MPI_COMM_WORLD.
 pub type Peer = u32;
+
+/// What is known of the links to peers: bytes per second; `None`: nothing.
+pub type Rates = Arc<dyn Fn(Peer) -> Option<u64> + Send + Sync>;
 
 /// Why a frame was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +130,12 @@ pub trait Transport: Send {
 
     /// Frames with these contexts, and the data of their messages, are treated so from now on. Transports that treat all alike do nothing.
     fn tune(&mut self, _contexts: &[u32], _tuning: Tuning) {}
+
+    /// What the links to peers carry. A transport that paces what it sends begins there; others do nothing.
+    fn know(&mut self, _rates: &Rates) {}
+
+    /// From now on so many pairs of processes are expected to use each link in the same direction at the same time.
+    fn share(&mut self, _sharers: u32) {}
 
     /// Takes a frame whole or not at all. The payload may be reused when this returns `Ok`.
     /// `payload.len()` is [`Header::payload_bytes`], at most [`Limits::frame`].

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::channel::{Lane, Outgoing, Piece};
-use isthmus_transport::{Peer, Tuning};
+use isthmus_transport::{Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 use rustc_hash::FxHashMap;
@@ -74,6 +74,8 @@ pub(super) struct Channel {
     pub(super) fastest: f64,
     /// Before then no connections of kinds that are missing are tried.
     pub(super) kinds_at: Duration,
+    /// Bytes per second that traffic may send which leaves queues short.
+    pub(super) polite: Option<f64>,
     /// When the pipe is looked at again.
     pub(super) look_at: Duration,
     /// Nothing was left to send at some time since then.
@@ -106,6 +108,7 @@ impl Channel {
             pipe: Pipe::default(),
             fastest: 0.0,
             kinds_at: Duration::ZERO,
+            polite: None,
             look_at: Duration::ZERO,
             ran_dry: false,
             presses: FxHashMap::default(),
@@ -179,9 +182,11 @@ impl Channel {
 
 impl Reactor {
     pub(super) fn channel(&mut self, peer: Peer) -> &mut Channel {
-        let tunings = &self.tunings;
+        let (tunings, rates, sharers) = (&self.tunings, &self.rates, self.sharers);
         self.channels.entry(peer).or_insert_with(|| {
             let mut channel = Channel::new();
+            channel.pipe.know(rates.as_ref().and_then(|rate| rate(peer)));
+            channel.pipe.share(sharers);
             tunings
                 .iter()
                 .for_each(|(id, tuning)| channel.queues.tune(*id, *tuning));
@@ -198,6 +203,24 @@ impl Reactor {
         if tuning.path.is_some() {
             let peers: Vec<Peer> = self.channels.keys().copied().collect();
             peers.into_iter().for_each(|peer| self.want_kinds(peer));
+        }
+    }
+
+    /// What the links carry.
+    pub(super) fn know(&mut self, rates: Rates) {
+        for (peer, channel) in &mut self.channels {
+            channel.pipe.know(rates(*peer));
+            channel.pace();
+        }
+        self.rates = Some(rates);
+    }
+
+    /// So many channels use each link.
+    pub(super) fn share(&mut self, sharers: u32) {
+        self.sharers = sharers;
+        for channel in self.channels.values_mut() {
+            channel.pipe.share(sharers);
+            channel.pace();
         }
     }
 

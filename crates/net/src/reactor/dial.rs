@@ -26,9 +26,9 @@ const CALL_AGAIN: Duration = Duration::from_secs(3);
 
 /// Refusals, within about 1.5 s, that tell that a process is gone and not only its connections.
 const REFUSALS: u32 = 5;
-/// The same, within about 15 s, for a process that we never reached but that reached us, and closed the connection: it may be behind a
-/// firewall that refuses, but then it would have called again by now.
-const MORE_REFUSALS: u32 = 12;
+/// The same, within about 7 s (dialling begins anew after [`Config::DIAL_TIME`](crate::Config::DIAL_TIME)), for a process that we never reached
+/// but that reached us, and closed the connection: it may be behind a firewall that refuses, but then it would have called again by now.
+const MORE_REFUSALS: u32 = 8;
 
 /// Where a peer was when the connection broke.
 pub(super) enum LastSeen {

@@ -32,8 +32,6 @@ pub(super) struct Connection {
     pub(super) apart: bool,
     /// How its packets are marked.
     pub(super) mark: Mark,
-    /// It is paced below what it would do.
-    pub(super) held_back: bool,
     /// Bytes that TCP had acknowledged at the last look.
     pub(super) acknowledged: u64,
 }
@@ -53,7 +51,6 @@ impl Connection {
             path: None,
             apart: false,
             mark: Mark::Normal,
-            held_back: false,
             acknowledged: 0,
         }
     }

@@ -85,6 +85,7 @@ impl Reactor {
         channel.out.open(lane);
         channel.connections.insert(lane, connection);
         channel.note_kinds();
+        channel.pace();
         channel.traffic.streams = channel.traffic.streams.max(channel.connections.len() as u64);
         if channel.state != State::Farewell {
             channel.state = State::Open;
@@ -218,7 +219,11 @@ impl Reactor {
             backlog: !std::mem::take(&mut channel.ran_dry) && !channel.queues.is_empty(),
             round_trip: at_work(found.into_iter()).unwrap_or(shortest),
             shortest,
+            unsent: infos.iter().map(|i| i.unsent).sum(),
             resent: infos.iter().map(|i| i.resent).sum(),
+            busy: infos.iter().map(|i| i.busy).sum(),
+            buffered: infos.iter().map(|i| i.buffered).sum(),
+            by_rate: channel.connections.values().all(|c| c.secure.by_rate),
             streams: channel.common() + channel.coming,
             most: MAX_STREAMS,
         };

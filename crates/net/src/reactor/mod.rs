@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_identity::Identity;
 use isthmus_protocol::channel::Lane;
-use isthmus_transport::{Peer, Tuning};
+use isthmus_transport::{Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::io::Errno;
@@ -98,6 +98,9 @@ pub(crate) struct Reactor {
     channels: FxHashMap<Peer, Channel>,
     /// By queue.
     tunings: FxHashMap<u8, Tuning>,
+    rates: Option<Rates>,
+    /// Channels, of all processes, that use each link at the same time.
+    sharers: u32,
     rounds: Rounds,
     /// Channels with something to send.
     busy: Vec<Peer>,
@@ -136,6 +139,8 @@ impl Reactor {
             early: FxHashMap::default(),
             channels: FxHashMap::default(),
             tunings: FxHashMap::default(),
+            rates: None,
+            sharers: 1,
             rounds: Rounds::default(),
             busy: Vec::new(),
             scratch: Scratch::new(),
@@ -202,6 +207,8 @@ impl Reactor {
                 Command::Frame { flow, queue, bytes } => self.frame(flow, queue, bytes),
                 Command::Long { peer, queue, long } => self.long(peer, queue, long),
                 Command::Tune { queue, tuning } => self.tune(queue, tuning),
+                Command::Know(rates) => self.know(rates),
+                Command::Share(sharers) => self.share(sharers),
                 Command::Expect {
                     peer,
                     token,

@@ -29,9 +29,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// An answer that has not come by then is not waited for.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Bytes of trains, one after the other.
-const TRAINS: [u64; 3] = [64 << 10, 256 << 10, 1 << 20];
+const TRAINS: [u64; 3] = [64 << 10, 384 << 10, 1 << 20];
 /// A train that kept the link busy for so long says enough.
-const ENOUGH: Duration = Duration::from_millis(40);
+const ENOUGH: Duration = Duration::from_millis(25);
 /// After one that took so long, and a few round trips for a connection that begins slowly, no longer one follows.
 const LONG: Duration = Duration::from_millis(300);
 /// Bytes per frame of a train: long ones, since short ones do not count ([`crate::meter`]).

@@ -13,7 +13,6 @@ use super::channels::{Channel, State};
 use super::ladder::By;
 use super::lane::Connection;
 use crate::carrying::{LEAST, fastest};
-use crate::pacing;
 use crate::pipe::Look;
 use crate::queues::{Takes, There};
 use crate::socket::{self, Mark};
@@ -93,25 +92,27 @@ impl Channel {
 
     /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
     pub(super) fn be_polite(&mut self, look: &Look) {
-        let bands = self.bands();
-        let polite = (bands.latency || self.queues.any_bulk()).then(|| self.pipe.polite(look));
-        let rates = [polite.flatten(), self.pipe.cap()];
+        let polite = self.bands().latency || self.queues.any_bulk();
+        self.polite = if polite { self.pipe.polite(look) } else { None };
         self.fastest = fastest(self.fastest, self.pipe.rate());
-        let least = self.fastest * LEAST;
-        let rate = rates.into_iter().flatten().map(|r| r.max(least)).min_by(f64::total_cmp);
+        self.pace();
+    }
+
+    /// Holds the connections to what they may do now.
+    pub(super) fn pace(&mut self) {
+        let (bands, least) = (self.bands(), self.fastest * LEAST);
+        let rates = [self.polite, self.pipe.cap()]
+            .into_iter()
+            .flatten()
+            .map(|r| r.max(least));
+        let rate = rates.chain(self.pipe.share_of_known()).min_by(f64::total_cmp);
         // Not those that are kept free.
         let held = |takes: &Takes| takes.normal && (takes.bulk || !bands.bulk);
         let shares = self.shares();
         let count = shares.iter().filter(|s| held(s)).count().max(1);
         for (connection, share) in self.connections.values_mut().zip(&shares) {
-            let socket = &connection.secure.socket;
-            match rate.filter(|_| held(share)) {
-                Some(rate) => connection.held_back = pacing::limit(socket, (rate / count as f64) as u64),
-                None if std::mem::take(&mut connection.held_back) => {
-                    pacing::pace(socket);
-                }
-                None => {}
-            }
+            let rate = rate.filter(|_| held(share));
+            connection.secure.hold(rate.map(|rate| rate / count as f64));
         }
     }
 

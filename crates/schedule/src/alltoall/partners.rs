@@ -34,6 +34,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) ->
     let site = network.cluster_of(1, member.position);
     let near = |peer: Rank, _| network.cluster_of(1, network.position_of(peer)) == site;
     let blocks = (&call.blocks, &call.blocks);
+    script.share(sharers(network, block));
     pairwise::write(&mut script, (network.size(), me), blocks, (given, &member.ready), near);
     let sites = network.clusters(1);
     for distance in 1..sites {
@@ -65,6 +66,23 @@ fn possible(network: &Network) -> bool {
         && network.clusters(1) > 1
         && network.clusters(network.tiers() - 1) < network.size()
         && sites().all(|processes| processes <= LARGEST)
+}
+
+/// Blocks from this size on are worth pacing: about what a slow link carries in a few milliseconds.
+const PACED: u64 = 16 << 10;
+
+/// Pairs of processes that send from one site to another: from each node one for each receiver.
+fn sharers(network: &Network, block: u64) -> u32 {
+    let sites = || (0..network.clusters(1)).map(|site| network.span(1, site));
+    let nodes = |site: Range<u32>| {
+        let first = |position: &u32| node_of(network, *position).start == *position;
+        site.filter(first).count()
+    };
+    let (nodes, receivers) = (sites().map(nodes).max(), sites().map(|site| site.len()).max());
+    match block < PACED {
+        true => 1,
+        false => (nodes.unwrap_or(1) * receivers.unwrap_or(1)) as u32,
+    }
 }
 
 /// One process.
