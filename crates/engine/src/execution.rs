@@ -11,6 +11,7 @@ use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW
 use crate::binding::{Binding, Block, BoundBuffer, Next, Unit};
 use crate::meet::Sides;
 use crate::requests::NONE;
+use crate::scratch::Spare;
 use crate::staged::Staged;
 use crate::{Channel, EngineError, Operation, ReceiveBuffer, SendBuffer};
 
@@ -53,6 +54,7 @@ pub(crate) struct Execution {
     pub(crate) tag: i32,
     /// Memory of the plan, as large as the plan asked for.
     scratch: Vec<BoundBuffer>,
+    owned: Vec<OwnMemory>,
     passing: Vec<Passing>,
     /// Send and receive buffer in the form in which data travel, where that is another one.
     staged: [Option<Staged>; 2],
@@ -92,6 +94,7 @@ impl Execution {
             operation,
             tag: 0,
             scratch: Vec::new(),
+            owned: Vec::new(),
             passing: Vec::new(),
             staged: [None, None],
             base: 0,
@@ -107,7 +110,12 @@ impl Execution {
     }
 
     /// Begins with a plan; everything of an earlier one must be over.
-    pub(crate) fn begin(&mut self, plan: Box<dyn Plan>, binding: Binding) -> Result<(), EngineError> {
+    pub(crate) fn begin(
+        &mut self,
+        plan: Box<dyn Plan>,
+        binding: Binding,
+        spare: &mut Spare,
+    ) -> Result<(), EngineError> {
         self.base = 0;
         self.window.clear();
         self.room = plan.ample_window();
@@ -118,9 +126,11 @@ impl Execution {
         self.running = 0;
         self.aborted = false;
         self.passing.clear();
-        self.scratch.clear();
+        self.give_back(spare);
         for &units in plan.scratch() {
-            self.scratch.push(owned(&binding.unit, units)?);
+            let (buffer, memory) = owned(&binding.unit, units, spare)?;
+            self.scratch.push(buffer);
+            self.owned.push(memory);
         }
         self.staged = [None, None];
         if let (Some(form), Unit::Byte) = (binding.form, &binding.unit) {
@@ -131,13 +141,18 @@ impl Execution {
         Ok(())
     }
 
+    fn give_back(&mut self, spare: &mut Spare) {
+        self.scratch.clear();
+        self.owned.drain(..).for_each(|memory| spare.give_back(memory));
+    }
+
     /// Lets go of everything that belongs to the user or the plan.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn end(&mut self, spare: &mut Spare) {
         self.plan = None;
         self.next = None;
         self.binding = Binding::nothing();
         self.passing.clear();
-        self.scratch.clear();
+        self.give_back(spare);
         self.staged = [None, None];
     }
 
@@ -422,7 +437,7 @@ impl Execution {
 }
 
 /// Memory for a scratch buffer.
-fn owned(unit: &Unit, units: u64) -> Result<BoundBuffer, EngineError> {
+fn owned(unit: &Unit, units: u64, spare: &mut Spare) -> Result<(BoundBuffer, OwnMemory), EngineError> {
     let impossible = |_| EngineError::Plan {
         what: "a scratch buffer larger than the address space",
     };
@@ -432,6 +447,7 @@ fn owned(unit: &Unit, units: u64) -> Result<BoundBuffer, EngineError> {
         Unit::Element { datatype, .. } => datatype,
     };
     let (low, high) = datatype.window(units).map_err(impossible)?;
-    let block = Block::own(&OwnMemory::new(low, high), datatype, units).map_err(impossible)?;
-    Ok(BoundBuffer::one(block))
+    let memory = spare.take(low, high);
+    let block = Block::own(&memory, datatype, units).map_err(impossible)?;
+    Ok((BoundBuffer::one(block), memory))
 }

@@ -29,6 +29,7 @@ mod plan;
 mod receive;
 mod request;
 mod requests;
+mod scratch;
 mod send;
 mod shared;
 mod short;

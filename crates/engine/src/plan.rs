@@ -48,7 +48,7 @@ impl Engine {
         execution.tag = (sequence << 16) as i32;
         execution.next = next;
         self.state.note_plan(EventKind::PlanStarted, &execution);
-        match execution.begin(plan, binding) {
+        match execution.begin(plan, binding, &mut self.state.spare) {
             Ok(()) => self.run(index, execution),
             Err(error) => {
                 self.state.note_plan(EventKind::PlanEnded, &execution);
@@ -151,7 +151,7 @@ impl Engine {
             let Some((plan, binding)) = execution.next.take().and_then(|next| next()) else {
                 return Ok(());
             };
-            execution.begin(plan, binding)?;
+            execution.begin(plan, binding, &mut self.state.spare)?;
         }
     }
 
@@ -182,7 +182,7 @@ impl Engine {
     }
 
     fn recycle(&mut self, mut execution: Box<Execution>) {
-        execution.end();
+        execution.end(&mut self.state.spare);
         self.share_links(1);
         if self.state.pool.len() < POOL {
             self.state.pool.push(execution);

@@ -21,6 +21,7 @@ use crate::meeting::Begun;
 use crate::observe::Observer;
 use crate::request::Tokens;
 use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
+use crate::scratch::Spare;
 use crate::trace::Tracer;
 use crate::{EngineError, Operation, Request, Tuning};
 
@@ -164,6 +165,8 @@ pub(crate) struct State {
     pub(crate) operation: Operation,
     /// Pairs of processes that use a link of the wide area at the same time.
     pub(crate) sharers: u32,
+    /// Of plans that have ended.
+    pub(crate) spare: Spare,
 }
 
 impl State {
@@ -211,6 +214,7 @@ impl State {
             unexpected_peak: 0,
             operation: Operation::POINT_TO_POINT,
             sharers: 1,
+            spare: Spare::default(),
         }
     }
 

@@ -71,9 +71,10 @@ impl Look {
 
 /// Short trains measure a little less than the link carries (91.5 to 93.5 of 94.1 Mbit/s).
 const MEASURED: f64 = 1.02;
-/// Faster than known by this per round trip while there is hardly a queue (so much of the round trip, or so long), slower when there is more.
+/// Faster than known by this per round trip while there is hardly a queue (so much of the round trip, or so long), slower, but not slower than known, when there is much more.
 const TRUST: (f64, f64) = (1.05, 0.95);
 const HARDLY: (f64, Duration) = (0.1, Duration::from_millis(1));
+const MUCH: (f64, Duration) = (0.25, Duration::from_millis(1));
 
 /// Buffers that hold the data back for this share of the time are worth another connection.
 const BUFFERED: f64 = 0.1;
@@ -139,9 +140,10 @@ impl Pipe {
     /// Whether the link seems to carry more than is known.
     fn trust(&mut self, look: &Look) {
         let queue = look.round_trip.saturating_sub(look.shortest);
-        if queue > look.shortest.mul_f64(HARDLY.0) + HARDLY.1 {
+        let longer_than = |(share, time): (f64, Duration)| queue > look.shortest.mul_f64(share) + time;
+        if longer_than(MUCH) {
             self.more = (self.more * TRUST.1).max(1.0);
-        } else if look.backlog || look.unsent > 0 {
+        } else if !longer_than(HARDLY) && (look.backlog || look.unsent > 0) {
             self.more *= TRUST.0;
         }
     }

@@ -50,6 +50,16 @@ impl OwnMemory {
         own
     }
 
+    /// The first byte, and the one behind the last, as seen from the origin.
+    pub fn bounds(&self) -> (isize, isize) {
+        (self.0.low, self.0.high)
+    }
+
+    /// Nobody else has it.
+    pub fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// The memory, to read and write.
     pub fn memory(&self) -> WriteMemory {
         WriteMemory {
