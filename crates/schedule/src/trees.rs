@@ -9,6 +9,7 @@ use crate::form::Form;
 use crate::overrides::Said;
 use crate::shares::{self, Sharing};
 use crate::strategy::{Algorithm, Strategy};
+use isthmus_topology::Level;
 use std::sync::Arc;
 
 /// What a message in a tree holds.
@@ -67,9 +68,10 @@ impl Trees<'_> {
             .map(|&s| self.with(s, top));
         let all: Vec<Strategy> = std::iter::once(whole).chain(tried).collect();
         // Whole messages or the largest pieces of those that cost hardly more than the best: each piece keeps processors busy that
-        // others may need.
+        // others may need. Over the wide area there is time for more of them.
         let least = all.iter().map(|s| s.cost.total()).min().unwrap_or(0);
-        let good_enough = least.saturating_add(least / 32);
+        let wide = self.network.tiers() > 0 && self.network.level(0) == Level::WideArea;
+        let good_enough = least.saturating_add(least / if wide { 100 } else { 32 });
         let largest = all
             .into_iter()
             .filter(|s| s.cost.total() <= good_enough)
