@@ -32,29 +32,16 @@ const MAX_EVENTS: usize = 4096;
 /// From the main thread to the I/O thread.
 pub(crate) enum Command {
     /// Make a plain connection to this peer.
-    Dial {
-        peer: Peer,
-        early: Arc<Early>,
-    },
+    Dial { peer: Peer, early: Arc<Early> },
     /// An encoded frame for a wide-area channel.
-    Frame {
-        flow: Arc<Flow>,
-        queue: u8,
-        bytes: Vec<u8>,
-    },
+    Frame { flow: Arc<Flow>, queue: u8, bytes: Vec<u8> },
     /// Long data for a wide-area channel.
-    Long {
-        peer: Peer,
-        queue: u8,
-        long: Long,
-    },
+    Long { peer: Peer, queue: u8, long: Long },
     /// How a queue of every wide-area channel is treated.
-    Tune {
-        queue: u8,
-        tuning: Tuning,
-    },
-    /// What the links to peers carry, and how many channels use one at a time.
+    Tune { queue: u8, tuning: Tuning },
+    /// What the links to peers carry.
     Know(Rates),
+    /// How many channels use a link at the same time.
     Share(u32),
     /// Where fragments with this token go.
     Expect {
@@ -64,10 +51,7 @@ pub(crate) enum Command {
         length: u64,
     },
     /// Make wide-area connections and measure rates.
-    Probe {
-        dial: Vec<Peer>,
-        rounds: Vec<Round>,
-    },
+    Probe { dial: Vec<Peer>, rounds: Vec<Round> },
     /// Send everything, then say farewell on every wide-area channel.
     Close,
 }
