@@ -71,6 +71,8 @@ impl Look {
 
 /// Short trains measure a little less than the link carries (91.5 to 93.5 of 94.1 Mbit/s).
 const MEASURED: f64 = 1.02;
+/// Bytes per second above which they are over too soon to say much: a megabyte in 25 ms.
+const TOO_FAST: u64 = 42_000_000;
 /// Faster than known by this per round trip while there is hardly a queue (so much of the round trip, or so long), slower, but not slower than known, when there is much more.
 const TRUST: (f64, f64) = (1.05, 0.95);
 const HARDLY: (f64, Duration) = (0.1, Duration::from_millis(1));
@@ -121,7 +123,7 @@ impl Pipe {
     /// What the link carries, bytes per second.
     pub(crate) fn know(&mut self, rate: Option<u64>) {
         #[expect(clippy::cast_precision_loss, reason = "no link carries 2^53 bytes per second")]
-        let rate = rate.map(|rate| rate as f64 * MEASURED);
+        let rate = rate.filter(|rate| *rate < TOO_FAST).map(|rate| rate as f64 * MEASURED);
         if self.known != rate {
             (self.known, self.more) = (rate, 1.0);
         }
@@ -344,7 +346,10 @@ mod tests {
             assert!((11.5e6..14.0e6).contains(&all), "{known} {sharers}: {all}");
             assert!(queue < 0.5, "{known} {sharers}: {queue}");
         }
-        assert_eq!(Pipe::default().share_of_known(), None);
+        let mut fast = Pipe::default();
+        assert_eq!(fast.share_of_known(), None);
+        fast.know(Some(1_000_000_000));
+        assert_eq!(fast.share_of_known(), None, "too fast to be known");
     }
 
     #[test]
