@@ -97,7 +97,6 @@ pub(crate) struct Run {
     /// Program and arguments, or a description of the job ending in .toml or .rsl
     #[arg(
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         required_unless_present_any = ["file", "from"],
         value_name = "PROGRAM"
     )]
