@@ -54,6 +54,7 @@ pub(crate) struct Execution {
     pub(crate) tag: i32,
     /// Memory of the plan, as large as the plan asked for.
     scratch: Vec<BoundBuffer>,
+    /// What it lies in, to be given back.
     owned: Vec<OwnMemory>,
     passing: Vec<Passing>,
     /// Send and receive buffer in the form in which data travel, where that is another one.
