@@ -79,7 +79,7 @@ fn candidate(strategy: &Strategy, call: &Call, network: &Network, chosen: bool) 
         Blocks::Equal(units) => units,
         _ => 0,
     };
-    let cut = strategy.cut(call, units);
+    let cut = strategy.cut_in_shares(call, network, units, !call.commutative);
     let tiers = 0..strategy.forms.len();
     Candidate {
         algorithm: strategy.algorithm.name(),

@@ -95,20 +95,64 @@ pub(crate) struct Cut {
     pub(crate) lanes: u64,
     /// Steps that the executor should hold, if that is more than it does anyway.
     pub(crate) window: usize,
+    /// Pieces that are not alike.
+    pub(crate) turns: Turns,
+}
+
+/// Lengths of pieces that come in turns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turns {
+    /// Pieces of a turn; 0 if all pieces are alike.
+    count: usize,
+    /// Units of each of them.
+    lengths: [u64; Self::MOST],
+}
+
+impl Turns {
+    /// Most pieces of a turn.
+    pub(crate) const MOST: usize = 4;
+
+    /// Pieces of a turn with so many units.
+    pub(crate) fn of(lengths: &[u64]) -> Self {
+        let mut turns = Self {
+            count: lengths.len().min(Self::MOST),
+            ..Self::default()
+        };
+        turns
+            .lengths
+            .iter_mut()
+            .zip(lengths)
+            .for_each(|(own, &length)| *own = length);
+        turns
+    }
+
+    fn units(&self) -> u64 {
+        self.lengths.iter().sum()
+    }
 }
 
 impl Cut {
     /// Number of pieces, at least 1.
     pub(crate) fn pieces(&self) -> u64 {
-        self.total.div_ceil(self.piece.max(1)).max(1)
+        match self.turns.count {
+            0 => self.total.div_ceil(self.piece.max(1)).max(1),
+            count => self.total.div_ceil(self.turns.units().max(1)).max(1) * count as u64,
+        }
     }
 
     fn piece(&self, number: u64) -> Piece {
-        let from = number * self.piece;
+        let (from, most) = match self.turns.count as u64 {
+            0 => (number * self.piece, self.piece),
+            count => {
+                let place = (number % count) as usize;
+                let before: u64 = self.turns.lengths[..place].iter().sum();
+                (number / count * self.turns.units() + before, self.turns.lengths[place])
+            }
+        };
         Piece {
             number,
             from,
-            length: self.piece.min(self.total - from),
+            length: most.min(self.total.saturating_sub(from)),
             lane: number % self.lanes,
         }
     }
@@ -532,6 +576,7 @@ mod tests {
             piece: 1 << 16,
             lanes: 4,
             window: 0,
+            turns: Turns::default(),
         };
         let mut script = Script::default();
         let pool = cut.pool(&mut script, 1);

@@ -13,15 +13,16 @@
 //!
 //! Everything else is the same for one tree and for many: steps of all pieces are in one plan, at every tier at once.
 
-use crate::Network;
 use crate::choose::Question;
 use crate::cost::Way;
 use crate::meeting;
+use crate::script::{Cut, Turns};
 use crate::step::Rank;
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::Family;
 use crate::trees::{Load, Trees};
-use isthmus_topology::Level;
+use crate::{Call, Network};
+use isthmus_topology::{Level, Link};
 
 /// How the trees of the shares differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,31 @@ pub(crate) fn leaders(question: &Question, network: &Network, most: u32) -> Vec<
         None => LEADERS.into_iter().filter(|&leaders| leaders <= most).collect(),
     }
 }
+
+/// The parts of [`WHOLE`] with which ways that have a latency and take so long for all are through at the same time. Ways that are too long
+/// to be of use get nothing. In whole numbers, so that all machines find the same.
+fn level(ways: &[(u64, u64)]) -> Vec<u128> {
+    let rate = |way: usize| (WHOLE * WHOLE / u128::from(ways[way].1.max(1))).max(1);
+    let mut used: Vec<usize> = (0..ways.len()).collect();
+    loop {
+        // All end at the time t where the sum of (t - latency) / all is 1.
+        let pace: u128 = used.iter().map(|&way| rate(way)).sum();
+        let begun: u128 = used.iter().map(|&way| u128::from(ways[way].0) * rate(way)).sum();
+        let end = (WHOLE * WHOLE + begun) / pace.max(1);
+        let before = used.len();
+        used.retain(|&way| u128::from(ways[way].0) < end);
+        if used.len() == before {
+            let share = |way: usize| match used.contains(&way) {
+                true => (end - u128::from(ways[way].0)) * rate(way) / WHOLE,
+                false => 0,
+            };
+            return (0..ways.len()).map(share).collect();
+        }
+    }
+}
+
+/// What shares are parts of.
+const WHOLE: u128 = 1 << 32;
 
 /// What tells the trees of one share from those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,6 +254,50 @@ impl Strategy {
 }
 
 impl Strategy {
+    /// How a message that goes from a root to all, or from all to a root, is cut. Where shares go through different sites, those with slower
+    /// or longer ways get less, so that all are through at the same time.
+    pub(crate) fn cut_in_shares(&self, call: &Call, network: &Network, total: u64, ordered: bool) -> Cut {
+        let cut = self.cut(call, total);
+        let parts = network.clusters(1.min(network.tiers()));
+        let others = (parts as usize).saturating_sub(1);
+        if self.sharing != Sharing::Relayed || ordered || !(2..=Turns::MOST).contains(&others) || total == 0 {
+            return cut;
+        }
+        let own = network.cluster_of(1, network.position_of(call.root));
+        let piece = call.bytes(cut.piece).max(1);
+        // Of each way the latency, and the nanoseconds that a share of all takes on its slowest link.
+        let way = |turn: usize| {
+            let via = (own + 1 + turn as u32) % parts;
+            let first = network.outer(own, via);
+            let onward = (0..parts).filter(|&part| part != own && part != via);
+            let onward: Vec<&Link> = onward.map(|part| network.outer(via, part)).collect();
+            let last = onward.iter().map(|link| link.latency).max().unwrap_or(0);
+            let gap = onward.iter().map(|link| link.gap.at(piece)).max().unwrap_or(0);
+            let gap = gap.max(first.gap.at(piece)).max(1);
+            let all = u128::from(gap) * u128::from(call.bytes(total)) / u128::from(piece);
+            (
+                first.latency.saturating_add(last),
+                u64::try_from(all).unwrap_or(u64::MAX).max(1),
+            )
+        };
+        let ways: Vec<(u64, u64)> = (0..others).map(way).collect();
+        let turns = cut.pieces().div_ceil(others as u64);
+        let granule = call.granule.max(1);
+        let whole = |units: u64| units.div_ceil(granule).saturating_mul(granule);
+        let units = |share: u128| whole((share * u128::from(total) / u128::from(turns) / WHOLE) as u64);
+        let mut lengths: Vec<u64> = level(&ways).into_iter().map(units).collect();
+        // What rounding has taken away goes along with the largest.
+        let missing = total.div_ceil(turns).saturating_sub(lengths.iter().sum());
+        if let Some(length) = lengths.iter_mut().max() {
+            *length = length.saturating_add(whole(missing));
+        }
+        Cut {
+            piece: lengths.iter().copied().max().unwrap_or(cut.piece),
+            turns: Turns::of(&lengths),
+            ..cut
+        }
+    }
+
     /// A process's neighbours in the trees of all processes' blocks, by rank of their owners. As many processes of each site as there are
     /// leaders carry the blocks over, of a site with several machines those of their own machine where there are as many leaders. Where the
     /// order of operands counts everybody carries his own block: the subtree of another carrier would not be an interval.
@@ -288,6 +358,26 @@ impl Families {
 mod tests {
     use super::*;
     use isthmus_topology::Shape;
+
+    #[test]
+    fn ways_are_through_at_the_same_time() {
+        // In and out: milliseconds.
+        let ends = |ways: &[(u64, u64)]| -> Vec<u64> {
+            let ways: Vec<(u64, u64)> = ways.iter().map(|(l, a)| (l * 1_000_000, a * 1_000_000)).collect();
+            let shares = level(&ways);
+            let all: u128 = shares.iter().sum();
+            assert!(all.abs_diff(WHOLE) < 100, "{shares:?}");
+            let used = ways.iter().zip(shares).filter(|(_, share)| *share > 0);
+            let end =
+                |((latency, all), share): (&(u64, u64), u128)| u128::from(*latency) + u128::from(*all) * share / WHOLE;
+            used.map(|way| ((end(way) + 500_000) / 1_000_000) as u64).collect()
+        };
+        // A long and a short way, a fast and a slow one.
+        assert_eq!(ends(&[(30, 1450), (57, 1450)]), [769, 769]);
+        assert_eq!(ends(&[(0, 100), (0, 300)]), [75, 75]);
+        // Through before anything has come along the other one.
+        assert_eq!(ends(&[(10, 100), (500, 100)]), [110]);
+    }
 
     #[test]
     fn turns_go_through_machines_first_and_leaders_agree_at_all_depths() {

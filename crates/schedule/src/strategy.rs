@@ -4,7 +4,7 @@
 use crate::Call;
 use crate::cost::Cost;
 use crate::form::Form;
-use crate::script::Cut;
+use crate::script::{Cut, Turns};
 use crate::shares::Sharing;
 
 /// How the leaders of the outermost tier come together when all need the result, or which other way is taken: the names of the
@@ -35,6 +35,8 @@ pub(crate) enum Algorithm {
     Pairwise,
     /// The processes of a node send together to each process of other sites.
     Partners,
+    /// One process on either side carries what passes between two sites.
+    Envoys,
     /// Blocks are sorted by leaders.
     Leaders,
     /// The same, and what leaders send each other takes the quickest way.
@@ -48,7 +50,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Tree,
         Self::Flat,
         Self::Routed,
@@ -61,6 +63,7 @@ impl Algorithm {
         Self::Whole,
         Self::Pairwise,
         Self::Partners,
+        Self::Envoys,
         Self::Leaders,
         Self::LeadersRouted,
         Self::Fixed,
@@ -83,6 +86,7 @@ impl Algorithm {
             Self::Whole => "whole",
             Self::Pairwise => "pairwise",
             Self::Partners => "partners",
+            Self::Envoys => "envoys",
             Self::Leaders => "leaders",
             Self::LeadersRouted => "leaders_routed",
             Self::Fixed => "fixed",
@@ -177,6 +181,7 @@ impl Strategy {
                 piece: total.div_ceil(pieces).div_ceil(granule).saturating_mul(granule).max(1),
                 lanes: self.lanes.max(1).next_multiple_of(u64::from(shares)),
                 window: self.window,
+                turns: Turns::default(),
             };
         }
         let units = (self.segment / call.unit_bytes.max(1))
@@ -193,6 +198,7 @@ impl Strategy {
             piece,
             lanes: self.lanes.max(1),
             window: self.window,
+            turns: Turns::default(),
         }
     }
 }

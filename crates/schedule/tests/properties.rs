@@ -52,6 +52,8 @@ const RULES: &[&str] = &[
     "*=bruck; *@local=chain",
     "*=shared,seg=8K,leaders=1; *@node=chain",
     "*=partners",
+    "*=envoys",
+    "*=envoys,seg=1K; *@wide=chain",
     "*=halving; *@machine=chain",
     "*=ring; *@node=knomial(3)",
 ];

@@ -3,6 +3,7 @@
 
 mod bruck;
 mod counts;
+mod envoys;
 mod leaders;
 mod pairwise;
 mod partners;
@@ -22,13 +23,17 @@ use std::sync::Arc;
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     match call.blocks {
         Blocks::Equal(0) => Box::new(Script::default()),
-        Blocks::Equal(n) => match choose::strategy(&equal(call), network).algorithm {
-            Algorithm::Leaders | Algorithm::LeadersRouted | Algorithm::Bruck => {
-                leaders::plan(&equal(call), network, me, n)
+        Blocks::Equal(n) => {
+            let strategy = choose::strategy(&equal(call), network);
+            match strategy.algorithm {
+                Algorithm::Leaders | Algorithm::LeadersRouted | Algorithm::Bruck => {
+                    leaders::plan(&equal(call), network, me, n)
+                }
+                Algorithm::Partners => partners::plan(&equal(call), network, me, n),
+                Algorithm::Envoys => envoys::plan(&equal(call), network, me, n, strategy.segment),
+                _ => pairwise::plan(&equal(call), network, me, (&call.blocks, &call.blocks)),
             }
-            Algorithm::Partners => partners::plan(&equal(call), network, me, n),
-            _ => pairwise::plan(&equal(call), network, me, (&call.blocks, &call.blocks)),
-        },
+        }
         _ => unequal::plan(call, network, me),
     }
 }
@@ -56,6 +61,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         all.retain(|strategy| strategy.algorithm != Algorithm::Bruck);
     }
     if question.bytes.is_some() {
+        all.extend(envoys::strategy(&asked, network));
         all.extend(partners::strategy(&asked, network));
     }
     all.push(pairwise::strategy(&asked, network));
@@ -66,12 +72,16 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
 const SUPPOSED: u64 = 64;
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
-    match (&call.blocks, choose::strategy(call, network).algorithm) {
+    let strategy = choose::strategy(call, network);
+    match (&call.blocks, strategy.algorithm) {
         (Blocks::Equal(0), _) => Some(Messages::default()),
         (Blocks::Equal(_), how @ (Algorithm::Leaders | Algorithm::LeadersRouted | Algorithm::Bruck)) => {
             Some(leaders::messages(network, how))
         }
         (Blocks::Equal(_), Algorithm::Partners) => Some(partners::messages(network)),
+        (&Blocks::Equal(block), Algorithm::Envoys) => {
+            Some(envoys::messages(network, envoys::parts(call, block, strategy.segment)))
+        }
         (Blocks::Equal(_), Algorithm::Pairwise) => Some(pairwise::messages(network)),
         _ => None,
     }
@@ -83,6 +93,7 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     match strategy.algorithm {
         Algorithm::Pairwise => Some(Bytes::of(pairwise::messages(network), call.bytes(block))),
         Algorithm::Partners => Some(Bytes::of(partners::messages(network), call.bytes(block))),
+        Algorithm::Envoys => Some(envoys::bytes(network, call.bytes(block))),
         how @ (Algorithm::Leaders | Algorithm::Bruck) if strategy.is_flat(1) => {
             Some(leaders::bytes(network, how, call.bytes(block)))
         }

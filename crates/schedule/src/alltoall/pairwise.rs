@@ -69,7 +69,10 @@ pub(super) fn write(
 pub(super) fn strategy(question: &Question, network: &Network) -> Strategy {
     let cost = match network.tiers() {
         0 => Cost::default(),
-        _ => Cost::pipeline(&[pairwise(network, question.bytes())], 1, 1),
+        _ => {
+            let site = u64::from(network.size() / network.clusters(1));
+            Cost::pipeline(&[pairwise(network, question.bytes(), site * site)], 1, 1)
+        }
     };
     Strategy::without_trees(Algorithm::Pairwise, cost)
 }

@@ -55,7 +55,11 @@ pub(super) fn strategy(question: &Question, network: &Network) -> Option<Strateg
     let link = network.link(node);
     let each = link.send.at(block).saturating_add(link.receive.at(block));
     let handing = Phase::of_process("handing over in nodes", each.saturating_mul(far));
-    let cost = Cost::pipeline(&[cost::pairwise(network, block), handing], 1, 1);
+    let cost = Cost::pipeline(
+        &[cost::pairwise(network, block, u64::from(streams(network))), handing],
+        1,
+        1,
+    );
     Some(Strategy::without_trees(Algorithm::Partners, cost))
 }
 
@@ -68,21 +72,20 @@ fn possible(network: &Network) -> bool {
         && sites().all(|processes| processes <= LARGEST)
 }
 
-/// Blocks from this size on are worth pacing: about what a slow link carries in a few milliseconds.
-const PACED: u64 = 16 << 10;
+/// Pairs of processes that send from one site to another at the same time, if blocks are worth pacing.
+fn sharers(network: &Network, block: u64) -> u32 {
+    if block < cost::STREAM { 1 } else { streams(network) }
+}
 
 /// Pairs of processes that send from one site to another: from each node one for each receiver.
-fn sharers(network: &Network, block: u64) -> u32 {
+fn streams(network: &Network) -> u32 {
     let sites = || (0..network.clusters(1)).map(|site| network.span(1, site));
     let nodes = |site: Range<u32>| {
         let first = |position: &u32| node_of(network, *position).start == *position;
         site.filter(first).count()
     };
     let (nodes, receivers) = (sites().map(nodes).max(), sites().map(|site| site.len()).max());
-    match block < PACED {
-        true => 1,
-        false => (nodes.unwrap_or(1) * receivers.unwrap_or(1)) as u32,
-    }
+    (nodes.unwrap_or(1) * receivers.unwrap_or(1)) as u32
 }
 
 /// One process.

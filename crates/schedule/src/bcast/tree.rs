@@ -19,7 +19,7 @@ use crate::{Call, Messages, choose};
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<dyn Plan> {
     let strategy = choose::strategy(call, network);
     let families = strategy.families(network, call.root, me, false);
-    let cut = strategy.cut(call, units);
+    let cut = strategy.cut_in_shares(call, network, units, false);
     Script::default().pieces(cut, move |script, piece| {
         let family = families.of_piece(piece.number);
         let data = piece.of(Buffer::Recv);
@@ -31,5 +31,9 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
 }
 
 pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
-    Messages::of_trees(network, 0).times(strategy.cut(call, call.blocks.size(0)).pieces())
+    Messages::of_trees(network, 0).times(
+        strategy
+            .cut_in_shares(call, network, call.blocks.size(0), false)
+            .pieces(),
+    )
 }

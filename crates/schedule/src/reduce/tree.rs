@@ -22,7 +22,7 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
     let strategy = choose::strategy(call, network);
     let families = strategy.families(network, call.root, me, !call.commutative);
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
-    let cut = strategy.cut(call, units);
+    let cut = strategy.cut_in_shares(call, network, units, !call.commutative);
     let mut script = Script::default();
     // The last spare is where a process that acts for others, but has no result buffer, combines.
     let spares = |family: &Family| family.children.len() as u64 + u64::from(!family.is_leaf());
@@ -45,5 +45,6 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
 }
 
 pub(crate) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
-    Messages::of_trees(network, 0).times(strategy.cut(call, call.blocks.size(0)).pieces())
+    let cut = strategy.cut_in_shares(call, network, call.blocks.size(0), !call.commutative);
+    Messages::of_trees(network, 0).times(cut.pieces())
 }
