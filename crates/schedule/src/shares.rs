@@ -373,7 +373,7 @@ mod tests {
             used.map(|way| ((end(way) + 500_000) / 1_000_000) as u64).collect()
         };
         // A long and a short way, a fast and a slow one.
-        assert_eq!(ends(&[(30, 1450), (57, 1450)]), [769, 769]);
+        assert_eq!(ends(&[(30, 1450), (58, 1450)]), [769, 769]);
         assert_eq!(ends(&[(0, 100), (0, 300)]), [75, 75]);
         // Through before anything has come along the other one.
         assert_eq!(ends(&[(10, 100), (500, 100)]), [110]);

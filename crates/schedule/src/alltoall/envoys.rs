@@ -19,7 +19,7 @@ use crate::choose::Question;
 use crate::cost::{self, Cost, Phase};
 use crate::script::{Cut, Kind, Piece, Script, Turns};
 use crate::shares::member;
-use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::step::{Action, After, Buffer, Plan, Rank, Slice, StepId};
 use crate::strategy::{Algorithm, Strategy};
 use crate::{Bytes, Call, Messages, Network};
 use isthmus_topology::Level;
@@ -61,7 +61,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64, se
     });
     let carried: Vec<u32> = carried.collect();
     let ring = script.memory(2 * carried.len() as u64 * places * unit);
-    let process = Process {
+    let mut process = Process {
         network: Arc::clone(network),
         position,
         site,
@@ -70,6 +70,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64, se
         given,
         ring,
         places,
+        last: vec![None; 2 * carried.len() * places as usize],
         carried,
     };
     let rounds = rounds(network, block.div_ceil(unit));
@@ -136,6 +137,8 @@ struct Process {
     ring: Buffer,
     /// Parts in each ring.
     places: u64,
+    /// The last step that needed what is in each place of the rings: not all rounds use theirs, so it may be long ago.
+    last: Vec<Option<StepId>>,
     /// Distances of the sites to or from which it carries blocks.
     carried: Vec<u32>,
 }
@@ -154,6 +157,13 @@ struct Parcel {
     number: u64,
 }
 
+/// A part that is handed on: from whom and to whom, with the slots of both messages.
+struct Way {
+    from: (Rank, u16),
+    to: (Rank, u16),
+    length: u64,
+}
+
 impl Process {
     /// Most steps of a round: sends and receives as sender, envoy, envoy and receiver for each other site, and inside the own one.
     fn most_steps(&self) -> usize {
@@ -170,7 +180,7 @@ impl Process {
         script.copy_apart(own(self.given), own(Buffer::Recv));
     }
 
-    fn round(&self, script: &mut Script, round: u64, rounds: u64) {
+    fn round(&mut self, script: &mut Script, round: u64, rounds: u64) {
         for distance in 1..self.network.clusters(1) {
             let (there, here) = neighbours(&self.network, self.site, distance);
             if let Some(parcel) = self.parcel(round, distance, (self.site, there)) {
@@ -221,53 +231,65 @@ impl Process {
         }
     }
 
-    /// The place of a round in the ring for what goes to the site at a distance, or comes from it.
-    fn place(&self, round: u64, distance: u32, inward: bool, length: u64) -> Slice {
+    /// Receives a part into the ring for what goes to the site at a distance, or comes from it, and sends it on.
+    fn hand_on(&mut self, script: &mut Script, (round, distance, inward): (u64, u32, bool), way: Way) {
         let ring = self.carried.iter().position(|&d| d == distance).unwrap_or(0) as u64;
         let place = (2 * ring + u64::from(inward)) * self.places + round % self.places;
-        Slice {
+        let data = Slice {
             buffer: self.ring,
             offset: place * self.unit,
-            length,
-        }
+            length: way.length,
+        };
+        let last = &mut self.last[place as usize];
+        let (from, slot) = way.from;
+        let come = script.push(Action::Receive { from, data, slot }, After::from_iter(*last));
+        let (to, slot) = way.to;
+        *last = Some(script.push(Action::Send { to, data, slot }, After::from_iter([come])));
     }
 
     /// What this process does about a part that leaves its site.
-    fn outward(&self, script: &mut Script, parcel: &Parcel, round: u64, distance: u32) {
+    fn outward(&mut self, script: &mut Script, parcel: &Parcel, round: u64, distance: u32) {
         let piece = Piece::numbered(parcel.number);
-        let own = parcel.source == self.position;
-        let data = match parcel.from == self.position {
-            true if own => self.part(self.given, parcel.target, parcel),
-            true => {
-                let place = self.place(round, distance, false, parcel.length);
-                script.receive(self.network.rank_at(parcel.source), place, piece.slot(Kind::Up));
-                place
-            }
-            false if own => {
-                let data = self.part(self.given, parcel.target, parcel);
-                script.send(self.network.rank_at(parcel.from), data, piece.slot(Kind::Up));
-                return;
-            }
-            false => return,
-        };
-        script.send(self.network.rank_at(parcel.to), data, piece.slot(Kind::Exchange));
+        let rank = |position| self.network.rank_at(position);
+        let (own, envoy) = (parcel.source == self.position, parcel.from == self.position);
+        let on = (rank(parcel.to), piece.slot(Kind::Exchange));
+        if own {
+            let data = self.part(self.given, parcel.target, parcel);
+            let (to, slot) = match envoy {
+                true => on,
+                false => (rank(parcel.from), piece.slot(Kind::Up)),
+            };
+            script.send(to, data, slot);
+        } else if envoy {
+            let way = Way {
+                from: (rank(parcel.source), piece.slot(Kind::Up)),
+                to: on,
+                length: parcel.length,
+            };
+            self.hand_on(script, (round, distance, false), way);
+        }
     }
 
     /// What this process does about a part that comes to its site.
-    fn inward(&self, script: &mut Script, parcel: &Parcel, round: u64, distance: u32) {
+    fn inward(&mut self, script: &mut Script, parcel: &Parcel, round: u64, distance: u32) {
         let piece = Piece::numbered(parcel.number);
+        let rank = |position| self.network.rank_at(position);
         let (own, envoy) = (parcel.target == self.position, parcel.to == self.position);
+        let over = (rank(parcel.from), piece.slot(Kind::Exchange));
         if own {
             let data = self.part(Buffer::Recv, parcel.source, parcel);
-            let (from, kind) = match envoy {
-                true => (parcel.from, Kind::Exchange),
-                false => (parcel.to, Kind::Down),
+            let (from, slot) = match envoy {
+                true => over,
+                false => (rank(parcel.to), piece.slot(Kind::Down)),
             };
-            script.receive(self.network.rank_at(from), data, piece.slot(kind));
+            script.receive(from, data, slot);
         } else if envoy {
-            let place = self.place(round, distance, true, parcel.length);
-            script.receive(self.network.rank_at(parcel.from), place, piece.slot(Kind::Exchange));
-            script.send(self.network.rank_at(parcel.target), place, piece.slot(Kind::Down));
+            let way = Way {
+                from: over,
+                to: (rank(parcel.target), piece.slot(Kind::Down)),
+                length: parcel.length,
+            };
+            self.hand_on(script, (round, distance, true), way);
         }
     }
 
