@@ -147,10 +147,10 @@ static int explain(int code, char *text, int room)
     return failed ? failed : copy_text(whole, length, text, room);
 }
 
-static int begin(int *rank, int *count)
+static int begin(int single, int *rank, int *count)
 {
     int provided;
-    int code = CALL(Init_thread)(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+    int code = CALL(Init_thread)(NULL, NULL, single ? MPI_THREAD_SINGLE : MPI_THREAD_SERIALIZED, &provided);
     if (code)
         return code;
     CALL(Comm_set_errhandler)(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -266,6 +266,8 @@ static int ended(int code, MPI_Status *status, struct isthmus_vendor_arrival *ar
 
 static int send(unsigned long long comm, const void *data, long long bytes, int to, int tag)
 {
+    if (bytes <= INT_MAX)
+        return CALL(Send)(data, (int)bytes, MPI_BYTE, to, tag, comm_of(comm));
     int count;
     MPI_Datatype type;
     int code = as_type(bytes, &count, &type);
@@ -287,9 +289,7 @@ static int receive(unsigned long long comm, void *room, long long bytes, int fro
         return code;
     code = CALL(Recv)(room, count, type, any_source(from), any_tag(tag), comm_of(comm), &status);
     done_with(&type);
-    if (!code)
-        arrived(&status, arrival);
-    return code;
+    return ended(code, &status, arrival);
 }
 
 /* Gives a request a name. A request that cannot be named is given up: its memory may still be used, so nothing else is safe. */
@@ -447,21 +447,41 @@ static const void *own(const void *data) { return data ? data : MPI_IN_PLACE; }
 
 static MPI_Op op_of(int op)
 {
-    const MPI_Op all[ISTHMUS_VENDOR_OPERATORS] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_BXOR };
-    return op >= 0 && op < ISTHMUS_VENDOR_OPERATORS ? all[op] : MPI_OP_NULL;
+    switch (op) {
+    case ISTHMUS_VENDOR_SUM: return MPI_SUM;
+    case ISTHMUS_VENDOR_PROD: return MPI_PROD;
+    case ISTHMUS_VENDOR_MIN: return MPI_MIN;
+    case ISTHMUS_VENDOR_MAX: return MPI_MAX;
+    case ISTHMUS_VENDOR_BAND: return MPI_BAND;
+    case ISTHMUS_VENDOR_BOR: return MPI_BOR;
+    case ISTHMUS_VENDOR_BXOR: return MPI_BXOR;
+    default: return MPI_OP_NULL;
+    }
 }
 
 static MPI_Datatype type_of(int type)
 {
-    const MPI_Datatype all[ISTHMUS_VENDOR_TYPES] = { MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_UINT8_T,
-        MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T, MPI_FLOAT, MPI_DOUBLE };
-    return type >= 0 && type < ISTHMUS_VENDOR_TYPES ? all[type] : MPI_DATATYPE_NULL;
+    switch (type) {
+    case ISTHMUS_VENDOR_INT8: return MPI_INT8_T;
+    case ISTHMUS_VENDOR_INT16: return MPI_INT16_T;
+    case ISTHMUS_VENDOR_INT32: return MPI_INT32_T;
+    case ISTHMUS_VENDOR_INT64: return MPI_INT64_T;
+    case ISTHMUS_VENDOR_UINT8: return MPI_UINT8_T;
+    case ISTHMUS_VENDOR_UINT16: return MPI_UINT16_T;
+    case ISTHMUS_VENDOR_UINT32: return MPI_UINT32_T;
+    case ISTHMUS_VENDOR_UINT64: return MPI_UINT64_T;
+    case ISTHMUS_VENDOR_FLOAT: return MPI_FLOAT;
+    case ISTHMUS_VENDOR_DOUBLE: return MPI_DOUBLE;
+    default: return MPI_DATATYPE_NULL;
+    }
 }
 
 static int barrier(unsigned long long comm) { return CALL(Barrier)(comm_of(comm)); }
 
 static int bcast(unsigned long long comm, void *data, long long bytes, int root)
 {
+    if (bytes <= INT_MAX)
+        return CALL(Bcast)(data, (int)bytes, MPI_BYTE, root, comm_of(comm));
     int count;
     MPI_Datatype type;
     int code = as_type(bytes, &count, &type);
@@ -499,6 +519,8 @@ static int reduce(unsigned long long comm, const void *data, void *result, long 
 
 static int allreduce(unsigned long long comm, const void *data, void *result, long long count, int type, int op)
 {
+    if (count <= INT_MAX)
+        return CALL(Allreduce)(own(data), result, (int)count, type_of(type), op_of(op), comm_of(comm));
     IN_PARTS(count, width_of(type), CALL(Allreduce)(from, to, part, type_of(type), op_of(op), comm_of(comm)))
 }
 
@@ -516,6 +538,8 @@ static int allgather(unsigned long long comm, const void *data, void *result, lo
 
 static int alltoall(unsigned long long comm, const void *data, void *result, long long bytes)
 {
+    if (bytes <= INT_MAX)
+        return CALL(Alltoall)(own(data), (int)bytes, MPI_BYTE, result, (int)bytes, MPI_BYTE, comm_of(comm));
     int count;
     MPI_Datatype type;
     int code = as_type(bytes, &count, &type);

@@ -5,11 +5,11 @@
  * the program's are ours. Every function returns 0 or the vendor's error code (explain() has its text). Communicators and requests are
  * names that the adaptor gives, 0 is none. Lengths are bytes.
  *
- * Threads: one at a time, as MPI_THREAD_SERIALIZED. */
+ * Threads: one at a time, as MPI_THREAD_SERIALIZED, unless begin() is told that there is one only. */
 #ifndef ISTHMUS_VENDOR_H
 #define ISTHMUS_VENDOR_H
 
-#define ISTHMUS_VENDOR_INTERFACE 2
+#define ISTHMUS_VENDOR_INTERFACE 3
 
 /* Sources and tags that match any; the ends of a line of processes do not occur. */
 #define ISTHMUS_VENDOR_ANY (-1)
@@ -42,8 +42,9 @@ struct isthmus_vendor {
     int (*version)(char *text, int room);
     int (*explain)(int code, char *text, int room);
 
-    /* MPI_Init_thread, rank and number of processes of the vendor's job, MPI_Finalize, MPI_Abort. */
-    int (*begin)(int *rank, int *count);
+    /* MPI_Init_thread, rank and number of processes of the vendor's job, MPI_Finalize, MPI_Abort. single: all calls come from this thread, so that
+     * a vendor whose locks cost time needs none. */
+    int (*begin)(int single, int *rank, int *count);
     int (*end)(void);
     int (*abort)(int status);
     /* The largest tag. */

@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     CHECK(vendor->interface == ISTHMUS_VENDOR_INTERFACE && vendor->size == sizeof *vendor);
     int rank = -1, count = 0;
     CHECK(MPI_Init(&argc, &argv) == MPI_SUCCESS);
-    CHECK(vendor->begin(&rank, &count) == 0 && count >= 2);
+    CHECK(vendor->begin(1, &rank, &count) == 0 && count >= 2);
     for (int i = 0; i < 3; i++) {
         ours();
         theirs(vendor, rank, count);

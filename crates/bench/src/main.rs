@@ -24,7 +24,7 @@ use crate::launch::Field;
 use crate::papers::Experiment;
 use crate::peers::{Peer, Program};
 use crate::samples::Samples;
-use crate::sets::Set;
+use crate::sets::{Run, Set};
 
 /// Measures Isthmus and every peer found, alternating, and prints ratios with their spread.
 ///
@@ -39,6 +39,7 @@ use crate::sets::Set;
     after_help = "\
 Examples:
   isthmus-bench local datatypes
+  isthmus-bench node --ranks 2,4
   isthmus-bench wide --rounds 5 --json wide.json
   isthmus-bench vendor --mpi on-mpich,mpich,on-openmpi,openmpi
   isthmus-bench startup blocked --mpi isthmus,mpich,openmpi
@@ -57,6 +58,9 @@ struct Arguments {
     /// Rounds; in each, every library runs once, in changing order.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Of the sets only what these numbers of ranks measure.
+    #[arg(long, value_delimiter = ',')]
+    ranks: Vec<usize>,
     #[command(flatten)]
     places: peers::Places,
     /// Round trip of the wide area.
@@ -106,7 +110,7 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
     let mut samples = Samples::default();
     for set in sets {
         let field = Field::prepare(set, &arguments.rtt, &arguments.rate)?;
-        run_set(set, &field, &peers, arguments.rounds, &mut samples);
+        run_set(set, &field, &peers, arguments, &mut samples);
         if let Some(reason) = field.distrust() {
             eprintln!("isthmus-bench: do not trust {}: {reason}", set.name());
             samples.distrust(set.name(), &reason);
@@ -123,13 +127,15 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn run_set(set: Set, field: &Field, peers: &[Peer], rounds: usize, samples: &mut Samples) {
+fn run_set(set: Set, field: &Field, peers: &[Peer], arguments: &Arguments, samples: &mut Samples) {
+    let rounds = arguments.rounds;
     // Ours on top of others is compared with them in a set of its own.
     let takes_part =
         |peer: &&Peer| peer.is_on_top() == (set == Set::Vendor) || set == Set::Vendor && peer.name != "isthmus";
     let peers: Vec<&Peer> = peers.iter().filter(takes_part).collect();
     for round in 0..rounds {
-        for run in set.runs() {
+        let chosen = |run: &&Run| arguments.ranks.is_empty() || arguments.ranks.contains(&run.ranks);
+        for run in set.runs().iter().filter(chosen) {
             for turn in 0..peers.len() {
                 // Nobody always goes first.
                 let peer = peers[(turn + round) % peers.len()];

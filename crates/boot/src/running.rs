@@ -60,11 +60,11 @@ fn shared(engine: Engine, policy: Policy, promise: Option<OneAtATime>) -> Shared
 }
 
 impl Running {
-    /// Becomes an MPI process. Without a promise several threads may call MPI at the same time.
-    pub fn start(promise: Option<OneAtATime>) -> Result<Self, BootError> {
+    /// Becomes an MPI process. Without a promise several threads may call MPI at the same time. `single`: no other thread of the program does.
+    pub fn start(promise: Option<OneAtATime>, single: bool) -> Result<Self, BootError> {
         match Invitation::from_environment()? {
             None => Self::alone(promise),
-            Some(invitation) => Self::invited(&invitation, promise),
+            Some(invitation) => Self::invited(&invitation, promise, single),
         }
     }
 
@@ -120,14 +120,15 @@ impl Running {
         })
     }
 
-    fn invited(invitation: &Invitation, promise: Option<OneAtATime>) -> Result<Self, BootError> {
+    fn invited(invitation: &Invitation, promise: Option<OneAtATime>, single: bool) -> Result<Self, BootError> {
         let offer = Offer::new()?;
         let request = match &offer.key {
             Some(key) => key.signing_request().map_err(|e| BootError::System(e.to_string()))?,
             None => vec![],
         };
         let port = offer.listener.as_ref().map_or(0, Listener::port);
-        let vendor = vendor::begin(invitation.index())?;
+        // Where messages leave the node, threads of the library make progress too.
+        let vendor = vendor::begin(invitation.index(), single && offer.listener.is_none())?;
         let (agent, mut world) = Agent::join(invitation, port, representation(), vendor.is_some(), request)?;
         let places = Arc::new(std::mem::take(&mut world.places));
         let representations = representations(&places)?;
@@ -161,7 +162,8 @@ impl Running {
         };
         let node = &places.nodes[places.places[me as usize].node as usize];
         let policy = Policy {
-            spare_cores: cores() >= node.processes as usize,
+            // Who is bound to fewer processors than the node has was given them by whoever started the processes, and the others have theirs.
+            spare_cores: cores().max(node.processors as usize) >= node.processes as usize,
             threads: promise.is_none(),
             guests: far,
         };
@@ -177,7 +179,7 @@ impl Running {
         let mut engine = Engine::new(setup);
         let mut native_world = None;
         if let Some(native) = native {
-            engine = engine.with_native(Box::new(native));
+            engine = engine.with_native(Box::new(native), everybody);
             if everybody {
                 let peers: Vec<u32> = (0..places.places.len() as u32).collect();
                 let made = engine.create_native(&peers, 0);

@@ -9,13 +9,14 @@ use isthmus_wire::place::PlaceTable;
 
 use crate::BootError;
 
-/// Opens and begins the MPI whose adaptor the agent has named, if it has. `index`: of this process in its subjob.
-pub(crate) fn begin(index: u32) -> Result<Option<Vendor>, BootError> {
+/// Opens and begins the MPI whose adaptor the agent has named, if it has. `index`: of this process in its subjob; `single`: only this thread will
+/// use it.
+pub(crate) fn begin(index: u32, single: bool) -> Result<Option<Vendor>, BootError> {
     let Some(adaptor) = std::env::var_os("ISTHMUS_VENDOR").filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
     let mut vendor = Vendor::open(Path::new(&adaptor)).map_err(failed)?;
-    let (rank, _) = vendor.begin().map_err(failed)?;
+    let (rank, _) = vendor.begin(single).map_err(failed)?;
     if rank != index {
         return Err(BootError::System(format!(
             "the machine's own MPI says that this is its rank {rank}, but its mpiexec has said {index}; was the program started by \

@@ -61,6 +61,7 @@ impl ReadMemory {
     }
 
     /// Address of the buffer, for transports that hand it to the kernel or to another process.
+    #[inline]
     pub fn address(&self) -> usize {
         self.origin as usize
     }
@@ -81,6 +82,7 @@ impl ReadMemory {
     }
 
     /// `length` bytes from `at` on, as memory of their own. Panics outside the window: that is a bug of ours.
+    #[inline]
     pub fn part(&self, at: isize, length: usize) -> Self {
         check(self.low, self.high, at, length);
         Self {
@@ -161,6 +163,7 @@ impl WriteMemory {
     }
 
     /// Address of the buffer.
+    #[inline]
     pub fn address(&self) -> usize {
         self.origin as usize
     }
@@ -181,6 +184,7 @@ impl WriteMemory {
     }
 
     /// `length` bytes from `at` on, as memory of their own. Panics outside the window: that is a bug of ours.
+    #[inline]
     pub fn part(&self, at: isize, length: usize) -> Self {
         check(self.low, self.high, at, length);
         Self {
@@ -191,6 +195,7 @@ impl WriteMemory {
     }
 
     /// The same memory for reading.
+    #[inline]
     pub fn reading(&self) -> ReadMemory {
         ReadMemory {
             origin: self.origin,

@@ -9,9 +9,9 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Envelope, Pattern};
 use isthmus_transport::Peer;
 
-use crate::requests::{ReceiveStage, ReceiveTask, Task};
+use crate::requests::{NONE, ReceiveStage, ReceiveTask, Task};
 use crate::state::State;
-use crate::{Channel, Completion, Engine, EngineError, ReceiveBuffer, Request};
+use crate::{Channel, Completion, Engine, EngineError, Members, ReceiveBuffer, Request};
 
 /// How a direct receive has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,9 @@ impl Received {
 pub(crate) struct Expected {
     stage: Stage,
     pattern: Pattern,
+    /// [`NONE`]: any of these.
     peer: Peer,
+    members: Option<Members>,
     memory: WriteMemory,
     room: u64,
 }
@@ -96,6 +98,7 @@ impl Default for Expected {
                 tag: None,
             },
             peer: 0,
+            members: None,
             memory: WriteMemory::EMPTY,
             room: 0,
         }
@@ -139,10 +142,11 @@ impl State {
             room,
             ..
         } = self.direct;
+        let members = self.direct.members.take();
         let buffer = ReceiveBuffer::contiguous(memory, 0, room);
         let index = self
             .requests
-            .insert(Task::Receive(ReceiveTask::new(buffer, peer, None)));
+            .insert(Task::Receive(ReceiveTask::new(buffer, peer, members)));
         let posted = self.matcher.post(pattern, index);
         if let Some(task) = self.requests.receive(index) {
             task.stage = ReceiveStage::Posted(posted);
@@ -157,7 +161,7 @@ impl Engine {
     pub(crate) fn begin_directly(
         &mut self,
         channel: &Channel,
-        from: u32,
+        from: Option<u32>,
         tag: Option<i32>,
         memory: WriteMemory,
         room: u64,
@@ -165,16 +169,21 @@ impl Engine {
         let state = &mut self.state;
         let pattern = Pattern {
             context: channel.context,
-            source: Some(from),
+            source: from,
             tag,
         };
         if !state.reasons.is_empty() || state.matcher.find(&pattern).is_some() {
             return false;
         }
+        let (peer, members) = match from {
+            Some(rank) => (channel.members.peer(rank), None),
+            None => (NONE, Some(channel.members.clone())),
+        };
         state.direct = Expected {
             stage: Stage::Waiting,
             pattern,
-            peer: channel.members.peer(from),
+            peer,
+            members,
             memory,
             room,
         };

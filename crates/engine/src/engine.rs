@@ -252,6 +252,12 @@ impl Engine {
         any | self.work()
     }
 
+    /// Nothing has been begun that is not over.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.outgoing.is_empty() && self.state.requests.is_empty()
+    }
+
     /// Is there anything that progress might complete? Arrivals that nobody waits for are no reason to look for them. Looks through
     /// all requests.
     pub(crate) fn is_pending(&self) -> bool {

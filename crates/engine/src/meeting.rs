@@ -89,7 +89,7 @@ impl Engine {
     ) -> Result<Outcome, EngineError> {
         let sides = execution.sides(step)?;
         let mut meet = self.meet(&execution.channel, step, sides)?;
-        if !self.try_meet(&mut meet, 1)? {
+        if !self.try_meet(&mut meet, || false)? {
             return Ok(Outcome::Started(self.go_on_meeting(meet)));
         }
         if let Some(mistake) = meet.mistake {
@@ -103,19 +103,20 @@ impl Engine {
         Ok(Outcome::Done)
     }
 
-    /// A blocking operation that is one step together, without plan and, if looking `rounds` times is enough, without a request.
+    /// A blocking operation that is one step together, without plan and, if it is over before `pause` (called after each look) says no, without a
+    /// request.
     pub(crate) fn together(
         &mut self,
         channel: &Channel,
         operation: Operation,
         step: &Together,
         binding: &Binding,
-        rounds: u64,
+        pause: impl FnMut() -> bool,
     ) -> Result<Option<Request>, EngineError> {
         self.called(operation);
         self.state.operation = operation;
         let mut meet = self.meet(channel, step, binding.sides(step)?)?;
-        if !self.try_meet(&mut meet, rounds)? {
+        if !self.try_meet(&mut meet, pause)? {
             let index = self.go_on_meeting(meet);
             return Ok(Some(self.state.requests.name(index)));
         }
@@ -124,19 +125,21 @@ impl Engine {
 
     /// True if it is over.
     #[inline]
-    fn try_meet(&mut self, meet: &mut Meet, rounds: u64) -> Result<bool, EngineError> {
+    fn try_meet(&mut self, meet: &mut Meet, mut pause: impl FnMut() -> bool) -> Result<bool, EngineError> {
         let Some(meeting) = self.meeting() else {
             return Ok(false);
         };
-        for _ in 0..rounds {
+        loop {
             if let Err(error) = meet.advance(meeting) {
                 return Err(self.give_up(meet.place(), error));
             }
             if meet.is_over() {
                 return Ok(true);
             }
+            if !pause() {
+                return Ok(false);
+            }
         }
-        Ok(false)
     }
 
     /// From now on progress goes on with it.

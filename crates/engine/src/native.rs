@@ -5,11 +5,13 @@
 //! communicator. Requests, statuses and errors stay ours. Data that do not lie in one piece go through memory in between.
 //!
 //! A blocking collective operation goes straight to that MPI, and this process makes no other progress before it returns. So a process
-//! on which others may wait (it has sent or received something that is not over) stays outside until all members have come.
+//! on which others may wait (it has sent or received something that is not over) stays outside until all members have come. Blocking
+//! sends and receives do the same where all processes of the job are that MPI's and all communicators are ([`Engine::mix`]): elsewhere a
+//! process that waits for a message has to move others meanwhile.
 
 use std::sync::Arc;
 
-use isthmus_datatype::raw::{OwnMemory, WriteMemory};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::native::{self, Collective, Native, Pattern};
 
 use crate::buffer::SendForm;
@@ -55,6 +57,8 @@ enum Held {
 #[derive(Default)]
 pub(crate) struct Underneath {
     native: Option<Box<dyn Native>>,
+    /// All processes of the job are that MPI's, and so are all communicators so far.
+    alone: bool,
     /// Requests that are not complete.
     waiting: Vec<u32>,
     /// Of these, sends.
@@ -94,6 +98,7 @@ impl Underneath {
         self.sends == 0
     }
 
+    #[inline]
     fn get(&mut self) -> Result<&mut dyn Native, EngineError> {
         match &mut self.native {
             Some(native) => Ok(&mut **native),
@@ -105,11 +110,23 @@ impl Underneath {
 }
 
 impl Engine {
-    /// The same engine on top of a machine's own MPI.
+    /// The same engine on top of a machine's own MPI; `alone`: all processes of the job are.
     #[must_use]
-    pub fn with_native(mut self, native: Box<dyn Native>) -> Self {
+    pub fn with_native(mut self, native: Box<dyn Native>, alone: bool) -> Self {
         self.underneath.native = Some(native);
+        self.underneath.alone = alone;
         self
+    }
+
+    /// A communicator that is not the other MPI's is about to be: its messages need progress of ours for good.
+    pub fn mix(&mut self) {
+        self.underneath.alone = false;
+    }
+
+    /// Whether a blocking send or receive may block in the other MPI.
+    #[inline]
+    fn may_block(&self) -> bool {
+        self.underneath.alone && !self.is_waited_for()
     }
 
     /// Whether there is a machine's own MPI with communicators of its own.
@@ -126,6 +143,7 @@ impl Engine {
             native.release(comm);
         }
         let made = native.create(peers, tag).map_err(vendor_error)?;
+        self.underneath.alone &= made.is_some();
         Ok(made.map(|name| NativeComm { name, freed }))
     }
 
@@ -160,6 +178,32 @@ impl Engine {
             self.state.events += 1;
         }
         Ok(Some(index))
+    }
+
+    /// A blocking send out of one piece of memory; what has not left has a request.
+    #[inline]
+    pub(crate) fn send_piece_natively(
+        &mut self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        (memory, length): (ReadMemory, u64),
+    ) -> Result<Option<Request>, EngineError> {
+        self.count(Operation::POINT_TO_POINT, channel.members.peer(to), length);
+        let blocks = self.may_block();
+        let native = self.underneath.get()?;
+        if blocks {
+            let sent = native.send_now(channel.native, &memory, length, to, tag);
+            return sent.map(|()| None).map_err(vendor_error);
+        }
+        let sent = native.send(channel.native, &memory, length, to, tag, false);
+        let Some(request) = sent.map_err(vendor_error)? else {
+            return Ok(None);
+        };
+        self.underneath.sends += 1;
+        let held = Held::Send(SendBuffer::contiguous(memory, 0, length), OwnMemory::new(0, 0));
+        let index = self.wait_natively(request, 0, held);
+        Ok(Some(self.state.requests.name(index)))
     }
 
     pub(crate) fn isend_natively(&mut self, channel: &Channel, to: u32, outbound: Outbound) -> Request {
@@ -214,21 +258,26 @@ impl Engine {
         }
     }
 
-    /// Receives into one piece of memory, looking so many times.
+    /// Receives into one piece of memory, looking so many times, or until the message is there.
     #[inline]
     pub(crate) fn receive_natively_soon(
         &mut self,
         channel: &Channel,
-        from: u32,
+        from: Option<u32>,
         tag: Option<i32>,
         memory: WriteMemory,
         (room, rounds): (u64, u32),
     ) -> Direct {
-        let pattern = pattern(channel, Some(from), tag);
+        let (pattern, blocks) = (pattern(channel, from, tag), self.may_block());
         let Some(native) = &mut self.underneath.native else {
             return Direct::Nothing;
         };
-        match native.receive(&pattern, &memory, room, rounds) {
+        let received = if blocks {
+            native.receive_now(&pattern, &memory, room).map(Ok)
+        } else {
+            native.receive(&pattern, &memory, room, rounds)
+        };
+        match received {
             Ok(Ok(arrival)) => Direct::Received(Received {
                 source: arrival.source,
                 tag: arrival.tag,
@@ -372,42 +421,61 @@ impl Engine {
     }
 
     /// Whether others may wait for something that this process has begun and not ended outside the other MPI.
+    #[inline]
     fn is_waited_for(&self) -> bool {
-        !self.state.outgoing.is_empty() || self.state.requests.any_of_ours()
+        !self.state.outgoing.is_empty() || self.state.requests.any_of_ours(self.underneath.waiting.len())
     }
 
     /// Counts an operation of the other MPI, and tells those who watch.
-    pub(crate) fn begin_natively(&mut self, channel: &Channel, operation: Operation, sequence: u32) -> PlanEvent {
+    #[inline]
+    pub(crate) fn begin_natively(&mut self, channel: &Channel, operation: Operation, sequence: u32) {
         self.called(operation);
-        let event = PlanEvent {
+        if self.observes_plans() {
+            let event = self.plan_event(channel, operation, sequence);
+            let observer = &mut self.state.observer;
+            observer.note(EventKind::PlanStarted, || Event::PlanStarted(event));
+            self.state.trace_plan(true, || event);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn end_natively(&mut self, channel: &Channel, operation: Operation, sequence: u32) {
+        if self.observes_plans() {
+            let event = self.plan_event(channel, operation, sequence);
+            let observer = &mut self.state.observer;
+            observer.note(EventKind::PlanEnded, || Event::PlanEnded(event));
+            self.state.trace_plan(false, || event);
+        }
+    }
+
+    fn plan_event(&self, channel: &Channel, operation: Operation, sequence: u32) -> PlanEvent {
+        PlanEvent {
             operation: self.state.table.name(operation),
             context: channel.context,
             sequence,
-        };
-        let observer = &mut self.state.observer;
-        observer.note(EventKind::PlanStarted, || Event::PlanStarted(event));
-        self.state.trace_plan(true, || event);
-        event
-    }
-
-    pub(crate) fn end_natively(&mut self, event: PlanEvent) {
-        let observer = &mut self.state.observer;
-        observer.note(EventKind::PlanEnded, || Event::PlanEnded(event));
-        self.state.trace_plan(false, || event);
-    }
-
-    /// A blocking collective operation has begun here; true if it may be entered.
-    pub(crate) fn come_natively(&mut self, comm: u64) -> bool {
-        if let Some(native) = &mut self.underneath.native {
-            native.come(comm);
         }
-        !self.is_waited_for()
+    }
+
+    /// A blocking collective operation has begun here. `None`: it must not be entered yet ([`Engine::may_enter`]).
+    #[inline]
+    pub(crate) fn come_natively(&mut self, comm: u64, operation: &Collective) -> Option<Result<(), EngineError>> {
+        let waited_for = self.is_waited_for();
+        let native = match self.underneath.get() {
+            Ok(native) => native,
+            Err(error) => return Some(Err(error)),
+        };
+        if waited_for {
+            native.come(comm);
+            return None;
+        }
+        Some(native.come_and_do(comm, operation).map_err(vendor_error))
     }
 
     pub(crate) fn may_enter(&self, comm: u64) -> bool {
         !self.is_waited_for() || self.underneath.native.as_ref().is_none_or(|n| n.have_all_come(comm))
     }
 
+    #[inline]
     pub(crate) fn enter(&mut self, comm: u64, operation: &Collective) -> Result<(), EngineError> {
         self.underneath.get()?.collective(comm, operation).map_err(vendor_error)
     }
@@ -421,6 +489,7 @@ fn pattern(channel: &Channel, source: Option<u32>, tag: Option<i32>) -> Pattern 
     }
 }
 
+#[cold]
 fn vendor_error(text: String) -> EngineError {
     EngineError::Vendor { text: text.into() }
 }
@@ -442,7 +511,7 @@ fn completion(arrival: &native::Arrival, room: u64) -> Completion {
 }
 
 /// Memory to send a message from, and what keeps it.
-fn readable(mut buffer: SendBuffer) -> (isthmus_datatype::raw::ReadMemory, OwnMemory, SendBuffer) {
+fn readable(mut buffer: SendBuffer) -> (ReadMemory, OwnMemory, SendBuffer) {
     if let SendForm::Contiguous(memory) = &buffer.form {
         return (*memory, OwnMemory::new(0, 0), buffer);
     }

@@ -211,15 +211,27 @@ impl Requests {
         }
     }
 
-    /// Whether any request needs messages that the engine itself sends or receives. Looks through all of them.
-    pub(crate) fn any_of_ours(&self) -> bool {
+    /// There are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.len() == self.free.len()
+    }
+
+    /// Whether any request needs messages that the engine itself sends or receives. `others`: requests that certainly do not. Looks through
+    /// all if there are more.
+    #[inline]
+    pub(crate) fn any_of_ours(&self, others: usize) -> bool {
+        self.slots.len() - self.free.len() > others && self.is_any_of_ours()
+    }
+
+    fn is_any_of_ours(&self) -> bool {
         let ours = |slot: &Slot| {
             matches!(
                 slot.task,
                 Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_)
             )
         };
-        self.free.len() < self.slots.len() && self.slots.iter().any(ours)
+        self.slots.iter().any(ours)
     }
 
     pub(crate) fn indices(&self) -> impl Iterator<Item = u32> + use<> {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
@@ -242,8 +242,8 @@ impl Shared {
         if guard.observes_plans() {
             return None;
         }
-        let rounds = self.rounds_together();
-        Some(match guard.together(channel, operation, step, binding, rounds) {
+        let pause = self.pause_together(&guard);
+        Some(match guard.together(channel, operation, step, binding, pause) {
             Ok(None) => Ok(()),
             Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
             Err(error) => Err(error),
@@ -254,20 +254,34 @@ impl Shared {
     #[inline]
     pub fn short(&self, channel: &Channel, operation: Operation, short: Short) -> Option<Result<(), EngineError>> {
         let mut guard = self.lock();
-        let rounds = self.rounds_together();
-        Some(match guard.short(channel, operation, short, rounds)? {
+        let pause = self.pause_together(&guard);
+        Some(match guard.short(channel, operation, short, pause)? {
             Ok(None) => Ok(()),
             Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
             Err(error) => Err(error),
         })
     }
 
-    /// How often to look for the others: with spare cores they are about to come.
-    fn rounds_together(&self) -> u64 {
-        if self.policy.spare_cores && !self.policy.threads {
-            self.tuning.get(Knob::Polls)
-        } else {
-            1
+    /// What to do between two looks for the others, and whether to look again. With spare cores they are about to come; without, they come when
+    /// this process gives its core away. It keeps the engine meanwhile, which only matters if others wait for it.
+    #[inline]
+    fn pause_together(&self, engine: &Engine) -> impl FnMut() -> bool + use<> {
+        let Policy {
+            spare_cores,
+            threads,
+            guests,
+        } = self.policy;
+        let mut looks = match (threads, spare_cores) {
+            (false, true) => self.tuning.get(Knob::Polls),
+            (false, false) if !guests && engine.is_idle() => self.tuning.get(Knob::Yields),
+            _ => 1,
+        };
+        move || {
+            looks = looks.saturating_sub(1);
+            if !spare_cores && looks > 0 {
+                std::thread::yield_now();
+            }
+            looks > 0
         }
     }
 
@@ -284,7 +298,7 @@ impl Shared {
     pub fn receive_directly(
         &self,
         channel: &Channel,
-        from: u32,
+        from: Option<u32>,
         tag: Option<i32>,
         memory: WriteMemory,
         room: u64,
@@ -294,10 +308,6 @@ impl Shared {
             return Direct::Nothing;
         }
         let mut guard = self.lock();
-        if channel.native != 0 {
-            let rounds = if self.policy.spare_cores { NATIVE_ROUNDS } else { 1 };
-            return guard.receive_natively_soon(channel, from, tag, memory, (room, rounds));
-        }
         if !guard.begin_directly(channel, from, tag, memory, room) {
             return Direct::Nothing;
         }
@@ -312,8 +322,40 @@ impl Shared {
         guard.end_directly()
     }
 
+    /// A blocking send out of one piece of memory on a communicator of a machine's own MPI ([`Channel::native`]).
+    #[inline]
+    pub fn send_natively(
+        &self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        data: (ReadMemory, u64),
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        match guard.send_piece_natively(channel, to, tag, data)? {
+            None => Ok(()),
+            Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
+        }
+    }
+
+    /// The blocking receive there, if it is over soon; otherwise it has a request.
+    #[inline]
+    pub fn receive_natively(
+        &self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Direct {
+        let rounds = if self.policy.spare_cores { NATIVE_ROUNDS } else { 1 };
+        self.lock()
+            .receive_natively_soon(channel, from, tag, memory, (room, rounds))
+    }
+
     /// A blocking collective operation of a machine's own MPI on a communicator of it ([`Channel::native`]). Others may wait for
     /// something that this process has begun before: then it waits outside until all members have come.
+    #[inline]
     pub fn collective(
         &self,
         channel: &Channel,
@@ -323,15 +365,14 @@ impl Shared {
     ) -> Result<(), EngineError> {
         let mut guard = self.lock();
         let comm = channel.native;
-        let event = guard.begin_natively(channel, operation, sequence);
-        if guard.come_natively(comm) {
-            let done = guard.enter(comm, collective);
-            guard.end_natively(event);
+        guard.begin_natively(channel, operation, sequence);
+        if let Some(done) = guard.come_natively(comm, collective) {
+            guard.end_natively(channel, operation, sequence);
             return done;
         }
         self.wait_on(guard, |engine| {
             let done = engine.may_enter(comm).then(|| engine.enter(comm, collective))?;
-            engine.end_natively(event);
+            engine.end_natively(channel, operation, sequence);
             Some(done)
         })
     }

@@ -118,13 +118,14 @@ impl Short {
 }
 
 impl Engine {
-    /// Does it, looking `rounds` times for the others; what is not over then has a request. `None`: it is not one for this way, and nothing was done.
+    /// Does it, looking for the others as often as `pause` allows, which is called between two looks; what is not over then has a request. `None`:
+    /// it is not one for this way, and nothing was done.
     pub(crate) fn short(
         &mut self,
         channel: &Channel,
         operation: Operation,
         short: Short,
-        rounds: u64,
+        mut pause: impl FnMut() -> bool,
     ) -> Option<Result<Option<Request>, EngineError>> {
         if self.observes_plans() || !self.state.reasons.is_empty() {
             return None;
@@ -155,25 +156,27 @@ impl Engine {
         self.state.operation = operation;
         let gives = short.gives(&place);
         let mut given = false;
-        if gives && meeting.is_free(&place, round) {
-            if let Err(error) = short.give(meeting, &place, round) {
-                return Some(Err(self.give_up(&place, error)));
+        let (_, _, cells) = short.given(&place);
+        let mut seen = cells.start;
+        loop {
+            if gives && !given && meeting.is_free(&place, round) {
+                if let Err(error) = short.give(meeting, &place, round) {
+                    return Some(Err(self.give_up(&place, error)));
+                }
+                given = true;
             }
-            given = true;
-        }
-        if given || !gives {
-            let (_, _, cells) = short.given(&place);
-            let mut seen = cells.start;
-            for _ in 0..rounds {
+            if given || !gives {
                 if short.waits() {
                     seen += meeting.have_arrived(&place, round, seen..cells.end);
-                    if seen < cells.end {
-                        continue;
-                    }
                 }
-                let taken = short.take(meeting, &place, round);
-                meeting.leave(&place, round);
-                return Some(taken.map(|()| None));
+                if !short.waits() || seen == cells.end {
+                    let taken = short.take(meeting, &place, round);
+                    meeting.leave(&place, round);
+                    return Some(taken.map(|()| None));
+                }
+            }
+            if !pause() {
+                break;
             }
         }
         let (what, root, block) = (short.what, short.root, short.block);

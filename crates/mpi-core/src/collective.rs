@@ -15,9 +15,14 @@ use crate::error::Result;
 use crate::fail;
 use crate::world::World;
 
-/// A collective operation with its buffers: can be started.
+/// A collective operation with its buffers: can be started; `None`: it has been done already. That is a case of its own because it is what most
+/// operations inside a machine come to; the rest is too large to be handed through calls for nothing.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct Prepared(Option<Box<Planned>>);
+
+/// A collective operation that is to be planned.
+#[derive(Clone, Debug)]
+struct Planned {
     call: Call,
     binding: Binding,
     role: Role,
@@ -34,8 +39,6 @@ enum Role {
     Counted(Vec<u64>),
     /// Nothing: it is in the root's group of an intercommunicator.
     Bystander,
-    /// Nothing any more: the machine's own MPI has done it.
-    Done,
 }
 
 impl Prepared {
@@ -55,37 +58,71 @@ impl Prepared {
     }
 
     /// An operation that the machine's own MPI has done ([`Comm::run_natively`]).
+    #[inline]
     pub fn done() -> Self {
-        Self::of(
-            Call::new(schedule::Operation::Barrier, 0),
-            Binding::nothing(),
-            Role::Done,
-        )
+        Self(None)
     }
 
     /// Whether it is [`Prepared::done`].
+    #[inline]
     pub fn is_done(&self) -> bool {
-        matches!(self.role, Role::Done)
+        self.0.is_none()
     }
 
     fn of(call: Call, binding: Binding, role: Role) -> Self {
-        Self {
+        Self(Some(Box::new(Planned {
             call,
             binding,
             role,
             among: None,
-        }
+        })))
+    }
+
+    /// What is to be planned: of one that has been done, nothing.
+    fn planned(self) -> Planned {
+        self.0.map_or_else(
+            || Planned {
+                call: Call::new(schedule::Operation::Barrier, 0),
+                binding: Binding::nothing(),
+                role: Role::Bystander,
+                among: None,
+            },
+            |planned| *planned,
+        )
     }
 
     /// Starts this process's part. All members call their collective operations in the same order.
-    pub fn start(mut self, world: &World, comm: &Comm) -> Result<Request> {
+    pub fn start(self, world: &World, comm: &Comm) -> Result<Request> {
+        self.planned().start(world, comm)
+    }
+
+    /// Does this process's part and waits for its end.
+    pub fn run(self, world: &World, comm: &Comm) -> Result<()> {
+        self.planned().run(world, comm)
+    }
+
+    /// As [`Prepared::start`], counted as another operation than the one that moves the data. `last` is called when an operation
+    /// without a counts phase has ended.
+    pub(crate) fn start_as(
+        self,
+        world: &World,
+        comm: &Comm,
+        sequence: u32,
+        operation: Operation,
+        last: Option<Next>,
+    ) -> Result<Request> {
+        self.planned().start_as(world, comm, sequence, operation, last)
+    }
+}
+
+impl Planned {
+    fn start(mut self, world: &World, comm: &Comm) -> Result<Request> {
         self.in_turn(comm);
         let operation = world.operation(self.call.operation);
         self.start_as(world, comm, acting(comm).next_sequence(), operation, None)
     }
 
-    /// Does this process's part and waits for its end.
-    pub fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
+    fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
         self.in_turn(comm);
         if let Some(step) = self.step_together(world, acting(comm)) {
             let operation = world.operation(self.call.operation);
@@ -112,9 +149,7 @@ impl Prepared {
         self.call.together = acting(comm).channel().frame.is_some() && self.binding.is_dense();
     }
 
-    /// As [`Prepared::start`], counted as another operation than the one that moves the data. `last` is called when an operation
-    /// without a counts phase has ended.
-    pub(crate) fn start_as(
+    fn start_as(
         self,
         world: &World,
         comm: &Comm,
@@ -135,10 +170,10 @@ impl Prepared {
         let call = Call { together, ..call };
         let phase = match &role {
             Role::Counted(_) => among.counts_phase(&call, me),
-            Role::Member | Role::Bystander | Role::Done => None,
+            Role::Member | Role::Bystander => None,
         };
         let (plan, binding, next) = match (role, phase) {
-            (Role::Bystander | Role::Done, _) => (schedule::nothing(), binding, last),
+            (Role::Bystander, _) => (schedule::nothing(), binding, last),
             (Role::Counted(known), Some(phase)) => {
                 let (first, received) = bind_counts(&known, &phase)?;
                 let next: Next = Box::new(move || {
@@ -168,6 +203,7 @@ impl Comm {
     }
 
     /// A blocking operation on a communicator that is one of the machine's own MPI ([`Comm::is_native`]).
+    #[inline]
     pub fn run_natively(&self, world: &World, operation: schedule::Operation, collective: &Collective) -> Result<()> {
         let (operation, sequence) = (world.operation(operation), self.next_sequence());
         let done = world
@@ -228,7 +264,7 @@ impl Among {
 /// An operation that is started again and again (MPI 5.0 section 6.13).
 #[derive(Debug)]
 pub struct Persistent {
-    prepared: Prepared,
+    planned: Planned,
     comm: Arc<Comm>,
     /// All members make their persistent operations in the same order but may start them in any, so each has a number of its own.
     sequence: u32,
@@ -238,11 +274,12 @@ impl Persistent {
     /// Collective: all members make their persistent operations on a communicator in the same order.
     ///
     /// What it is chosen by is decided here: the members may start it in another order than they agree on links.
-    pub fn new(world: &World, mut prepared: Prepared, comm: Arc<Comm>) -> Result<Self> {
-        prepared.among = Some(Among::of(world, &comm, prepared.call.operation)?);
+    pub fn new(world: &World, prepared: Prepared, comm: Arc<Comm>) -> Result<Self> {
+        let mut planned = prepared.planned();
+        planned.among = Some(Among::of(world, &comm, planned.call.operation)?);
         let sequence = acting(&comm).next_persistent();
         Ok(Self {
-            prepared,
+            planned,
             comm,
             sequence,
         })
@@ -250,8 +287,8 @@ impl Persistent {
 
     /// Starts this process's part once more; it must not be active.
     pub fn start(&self, world: &World) -> Result<Request> {
-        let operation = world.operation(self.prepared.call.operation);
-        self.prepared
+        let operation = world.operation(self.planned.call.operation);
+        self.planned
             .clone()
             .start_as(world, &self.comm, self.sequence, operation, None)
     }

@@ -194,7 +194,7 @@ pub(crate) fn start_session(level: c_int) -> Result<c_int> {
 fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
     let process = match PROCESS.get() {
         Some(process) => process,
-        None => begin(threads || crate::tool::is_concurrent())?,
+        None => begin(threads || crate::tool::is_concurrent(), level == abi::MPI_THREAD_SINGLE)?,
     };
     if users.parted && process.running.world().size() > 1 {
         fail!(
@@ -213,13 +213,13 @@ fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
     Ok(level)
 }
 
-fn begin(threads: bool) -> Result<&'static Process> {
+fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     install_panic_hook();
     crate::settings::begin()?;
     // SAFETY: below MPI_THREAD_MULTIPLE the program has promised that its threads call MPI in turns (MPI 5.0 section 11.6); the
     // library's own threads use an engine that is made for several.
     let promise = (!threads).then(|| unsafe { OneAtATime::promised() });
-    let running = Running::start(promise).map_err(|e| boot_error(&e))?;
+    let running = Running::start(promise, single).map_err(|e| boot_error(&e))?;
     forget_token();
     running.world().set_overrides(crate::settings::overrides()?);
     crate::settings::tune(running.world().engine());

@@ -120,6 +120,12 @@ pub trait Native: Send {
         synchronous: bool,
     ) -> Result<Option<u64>, String>;
 
+    /// Sends; blocks until the memory is free again, and nothing else of this process moves meanwhile.
+    fn send_now(&mut self, comm: u64, memory: &ReadMemory, length: u64, to: u32, tag: i32) -> Result<(), String>;
+
+    /// Receives; blocks in the same way.
+    fn receive_now(&mut self, pattern: &Pattern, memory: &WriteMemory, length: u64) -> Result<Arrival, String>;
+
     /// Starts to receive and looks `rounds` times whether the message is there.
     fn receive(
         &mut self,
@@ -149,4 +155,11 @@ pub trait Native: Send {
 
     /// The operation; blocks.
     fn collective(&mut self, comm: u64, operation: &Collective) -> Result<(), String>;
+
+    /// Comes and does it: for a process that nobody waits for.
+    #[inline]
+    fn come_and_do(&mut self, comm: u64, operation: &Collective) -> Result<(), String> {
+        self.come(comm);
+        self.collective(comm, operation)
+    }
 }

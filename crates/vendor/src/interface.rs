@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void};
 
 /// `ISTHMUS_VENDOR_INTERFACE`.
-pub(crate) const INTERFACE: u32 = 2;
+pub(crate) const INTERFACE: u32 = 3;
 /// `ISTHMUS_VENDOR_ANY`.
 pub(crate) const ANY: c_int = -1;
 
@@ -28,7 +28,7 @@ pub(crate) struct Functions {
     pub(crate) size: c_uint,
     pub(crate) version: unsafe extern "C" fn(*mut c_char, c_int) -> c_int,
     pub(crate) explain: unsafe extern "C" fn(c_int, *mut c_char, c_int) -> c_int,
-    pub(crate) begin: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
+    pub(crate) begin: unsafe extern "C" fn(c_int, *mut c_int, *mut c_int) -> c_int,
     pub(crate) end: unsafe extern "C" fn() -> c_int,
     pub(crate) abort: unsafe extern "C" fn(c_int) -> c_int,
     pub(crate) tags: unsafe extern "C" fn(*mut c_int) -> c_int,

@@ -18,8 +18,8 @@ pub struct VendorNative {
     /// Rank in the vendor's job by peer, and this process's.
     ranks: HashMap<Peer, i32>,
     attendance: Attendance,
-    /// By name: the row of attendance, and the members' ranks in the vendor's job.
-    made: HashMap<u64, (u32, Vec<i32>)>,
+    /// By name, which adaptors give one after the other: the row of attendance, and the members' ranks in the vendor's job.
+    made: Vec<Option<(u32, Vec<i32>)>>,
 }
 
 impl VendorNative {
@@ -33,7 +33,7 @@ impl VendorNative {
             vendor,
             ranks: (0..).zip(peers).map(|(rank, &peer)| (peer, rank)).collect(),
             attendance,
-            made: HashMap::new(),
+            made: Vec::new(),
         })
     }
 
@@ -67,11 +67,16 @@ impl VendorNative {
         self.attendance.begin(row);
         // Nobody counts before all have begun to.
         self.vendor.collective(comm, &Collective::Barrier)?;
-        self.made.insert(comm.0, (row, ranks));
+        let at = comm.0 as usize;
+        if at >= self.made.len() {
+            self.made.resize(at + 1, None);
+        }
+        self.made[at] = Some((row, ranks));
         Ok(Some(comm.0))
     }
 }
 
+#[cold]
 fn failed(error: VendorError) -> String {
     error.to_string()
 }
@@ -95,7 +100,7 @@ impl Native for VendorNative {
     }
 
     fn release(&mut self, comm: u64) {
-        if let Some((row, _)) = self.made.remove(&comm) {
+        if let Some((row, _)) = self.made.get_mut(comm as usize).and_then(Option::take) {
             self.attendance.free_row(row);
             // A vendor that fails to free something is asked for more until it fails at that, and says so then.
             let _ = self.vendor.release(Comm(comm));
@@ -114,6 +119,18 @@ impl Native for VendorNative {
     ) -> Result<Option<u64>, String> {
         let sent = self.vendor.start_send(Comm(comm), memory, length, to, tag, synchronous);
         sent.map(|request| request.map(|r| r.0)).map_err(failed)
+    }
+
+    #[inline]
+    fn send_now(&mut self, comm: u64, memory: &ReadMemory, length: u64, to: u32, tag: i32) -> Result<(), String> {
+        self.vendor.send(Comm(comm), memory, length, to, tag).map_err(failed)
+    }
+
+    #[inline]
+    fn receive_now(&mut self, pattern: &Pattern, memory: &WriteMemory, length: u64) -> Result<native::Arrival, String> {
+        let from = (pattern.source, pattern.tag);
+        let received = self.vendor.receive(Comm(pattern.comm), memory, length, from);
+        received.map(arrival).map_err(failed)
     }
 
     #[inline]
@@ -156,16 +173,17 @@ impl Native for VendorNative {
 
     #[inline]
     fn come(&mut self, comm: u64) {
-        if let Some((row, _)) = self.made.get(&comm) {
+        if let Some(Some((row, _))) = self.made.get(comm as usize) {
             self.attendance.come(*row);
         }
     }
 
     fn have_all_come(&self, comm: u64) -> bool {
-        let made = self.made.get(&comm);
+        let made = self.made.get(comm as usize).and_then(Option::as_ref);
         made.is_none_or(|(row, ranks)| self.attendance.have_come(*row, ranks))
     }
 
+    #[inline]
     fn collective(&mut self, comm: u64, operation: &Collective) -> Result<(), String> {
         self.vendor.collective(Comm(comm), operation).map_err(failed)
     }

@@ -26,8 +26,6 @@ const BULK_TAGS: u64 = 16_384;
 const UNDER_WAY: usize = 64;
 /// No rank of anybody.
 const NOBODY: u32 = u32::MAX;
-/// Frames taken in a row.
-const BURST: usize = 32;
 /// Receives for frames that are posted ahead.
 const POSTED: usize = 4;
 
@@ -72,6 +70,8 @@ pub struct VendorTransport {
     reported: bool,
     /// Oldest first.
     posted: VecDeque<Posted>,
+    /// Of the frame that came last: posted again by the next poll, when the frame has been delivered.
+    delivered: Option<OwnMemory>,
 }
 
 impl VendorTransport {
@@ -98,6 +98,7 @@ impl VendorTransport {
             broken: None,
             reported: false,
             posted: VecDeque::with_capacity(POSTED),
+            delivered: None,
         };
         for _ in 0..POSTED {
             transport.post(OwnMemory::new(0, (HEADER_BYTES + FRAME) as isize))?;
@@ -180,33 +181,35 @@ impl VendorTransport {
         Ok(any)
     }
 
+    /// Takes the oldest frame, if it is there. One: to look for another one takes time, and who waits has what it waits for most of the time.
     fn arrived(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {
-        for taken in 0..BURST {
-            let Some(oldest) = self.posted.front_mut() else {
-                return Ok(taken > 0);
-            };
-            let Some(arrival) = self.vendor.test(&mut oldest.request)? else {
-                return Ok(taken > 0);
-            };
-            let Some(Posted { memory, .. }) = self.posted.pop_front() else {
-                return Ok(true);
-            };
-            let length = usize::try_from(arrival.bytes).unwrap_or(usize::MAX);
-            let data = memory.reading();
-            let data = data.slice(0, length.min(HEADER_BYTES + FRAME));
-            let peer = self.peers.get(arrival.source as usize).copied();
-            let header = data.first_chunk().map(Header::decode);
-            match (peer, header) {
-                (Some(peer), Some(Ok(header))) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
-                    sink.frame(peer, &header, &data[HEADER_BYTES..]);
-                }
-                (peer, _) => {
-                    let peer = peer.unwrap_or(arrival.source);
-                    sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame"));
-                }
-            }
+        if let Some(memory) = self.delivered.take() {
             self.post(memory)?;
         }
+        let Some(oldest) = self.posted.front_mut() else {
+            return Ok(false);
+        };
+        let Some(arrival) = self.vendor.test(&mut oldest.request)? else {
+            return Ok(false);
+        };
+        let Some(Posted { memory, .. }) = self.posted.pop_front() else {
+            return Ok(true);
+        };
+        let length = usize::try_from(arrival.bytes).unwrap_or(usize::MAX);
+        let data = memory.reading();
+        let data = data.slice(0, length.min(HEADER_BYTES + FRAME));
+        let peer = self.peers.get(arrival.source as usize).copied();
+        let header = data.first_chunk().map(Header::decode);
+        match (peer, header) {
+            (Some(peer), Some(Ok(header))) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
+                sink.frame(peer, &header, &data[HEADER_BYTES..]);
+            }
+            (peer, _) => {
+                let peer = peer.unwrap_or(arrival.source);
+                sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame"));
+            }
+        }
+        self.delivered = Some(memory);
         Ok(true)
     }
 

@@ -108,6 +108,7 @@ impl Vendor {
         Ok(text.lines().next().unwrap_or_default().trim().to_owned())
     }
 
+    #[cold]
     fn failed(&self, function: &'static str, code: c_int) -> VendorError {
         // SAFETY: the memory has the length that is said.
         let text = text(|to, room| unsafe { (self.functions.explain)(code, to, room) });
@@ -118,6 +119,7 @@ impl Vendor {
         }
     }
 
+    #[inline]
     fn done(&self, function: &'static str, code: c_int) -> Result<(), VendorError> {
         if code == 0 {
             Ok(())
@@ -126,11 +128,11 @@ impl Vendor {
         }
     }
 
-    /// MPI_Init: rank and number of processes in the vendor's job.
-    pub fn begin(&mut self) -> Result<(u32, u32), VendorError> {
+    /// MPI_Init: rank and number of processes in the vendor's job. `single`: this thread alone will use it.
+    pub fn begin(&mut self, single: bool) -> Result<(u32, u32), VendorError> {
         let (mut rank, mut count) = (0, 0);
         // SAFETY: both are written.
-        let code = unsafe { (self.functions.begin)(&raw mut rank, &raw mut count) };
+        let code = unsafe { (self.functions.begin)(single.into(), &raw mut rank, &raw mut count) };
         self.done("begin", code)?;
         Ok((rank.max(0) as u32, count.max(0) as u32))
     }
@@ -243,6 +245,34 @@ impl Vendor {
         Ok((request > 0).then_some(Request(request)))
     }
 
+    /// Sends; blocks until the memory is free again.
+    #[inline]
+    pub fn send(&mut self, comm: Comm, memory: &ReadMemory, length: u64, to: u32, tag: i32) -> Result<(), VendorError> {
+        let data = memory.part(0, length as usize).address() as *const c_void;
+        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let code = unsafe { (self.functions.send)(comm.0, data, length as c_longlong, to as c_int, tag) };
+        self.done("send", code)
+    }
+
+    /// Receives, from anybody or anything (`None`); blocks.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        comm: Comm,
+        memory: &WriteMemory,
+        length: u64,
+        (from, tag): (Option<u32>, Option<i32>),
+    ) -> Result<Arrival, VendorError> {
+        let mut arrival = RawArrival::default();
+        let room = memory.part(0, length as usize).address() as *mut c_void;
+        let from = from.map_or(ANY, |rank| rank as c_int);
+        let (bytes, tag) = (length as c_longlong, tag.unwrap_or(ANY));
+        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let code = unsafe { (self.functions.receive)(comm.0, room, bytes, from, tag, &raw mut arrival) };
+        self.done("receive", code)?;
+        Ok(arrival.into())
+    }
+
     /// Starts to receive up to `length` bytes (from anybody: `None`) to the memory's origin, which nobody else touches until the request is complete.
     pub fn start_receive(
         &mut self,
@@ -328,11 +358,13 @@ impl Vendor {
     }
 
     /// A collective operation.
+    #[inline]
     pub fn collective(&self, comm: Comm, operation: &Collective) -> Result<(), VendorError> {
         let (name, code) = self.call(comm.0, operation);
         self.done(name, code)
     }
 
+    #[inline(always)]
     fn call(&self, comm: u64, operation: &Collective) -> (&'static str, c_int) {
         let f = self.functions;
         let read = |memory: &Option<ReadMemory>, bytes: u64| match memory {

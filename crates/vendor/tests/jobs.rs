@@ -138,7 +138,7 @@ fn a_process_of_a_vendors_job() {
     };
     let mut vendor = Vendor::open(&adaptor).unwrap_or_else(|error| panic!("{error}"));
     let name = vendor.version().unwrap_or_else(|error| panic!("{error}"));
-    let (me, count) = vendor.begin().unwrap_or_else(|error| panic!("{error}"));
+    let (me, count) = vendor.begin(false).unwrap_or_else(|error| panic!("{error}"));
     // Peers are numbered otherwise than the vendor's ranks.
     let peer_of = |rank: u32| count - 1 - rank;
     let mut transport =

@@ -394,8 +394,12 @@ impl Comm {
     }
 
     /// Number of a collective operation: below 2^15.
+    #[inline]
     pub(crate) fn next_sequence(&self) -> u32 {
-        self.sequence.fetch_add(1, Ordering::Relaxed) & 0x7fff
+        // The program starts the operations of a communicator one after the other, so nobody else counts meanwhile.
+        let number = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(number.wrapping_add(1), Ordering::Relaxed);
+        number & 0x7fff
     }
 
     /// Number of a persistent collective operation: 2^15 and above, so that it is never that of another kind.

@@ -138,6 +138,7 @@ pub(super) enum Types {
 }
 
 /// Whether an address is MPI_IN_PLACE.
+#[inline]
 fn is_in_place(buffer: impl Memory) -> bool {
     buffer.address() == abi::MPI_IN_PLACE
 }
@@ -166,6 +167,7 @@ impl<B: Memory> Elements<B> {
         ))
     }
 
+    #[inline]
     pub(super) fn is_in_place(&self) -> bool {
         is_in_place(self.buffer)
     }
@@ -225,6 +227,7 @@ struct Part {
 }
 
 impl<B: Memory> Unequal<B> {
+    #[inline]
     pub(super) fn is_in_place(&self) -> bool {
         is_in_place(self.buffer)
     }

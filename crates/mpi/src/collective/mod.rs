@@ -60,11 +60,12 @@ struct Root {
 }
 
 impl Place {
-    fn of(handle: h::Comm) -> Result<Self> {
+    #[inline]
+    fn of(handle: h::Comm, blocks: bool) -> Result<Self> {
         Ok(Self {
             world: process::world()?,
             comm: comm::find(handle)?,
-            blocks: false,
+            blocks,
         })
     }
 
@@ -107,6 +108,7 @@ impl Place {
     }
 
     /// The root argument of a rooted operation.
+    #[inline]
     fn root(&self, root: c_int) -> Result<Root> {
         if let Some(joint) = self.comm.joint() {
             let (rank, role) = match root {
@@ -125,32 +127,36 @@ impl Place {
         Ok(Root { rank, role })
     }
 
+    #[inline]
     fn root_below(&self, root: c_int, size: usize) -> Result<u32> {
         match u32::try_from(root) {
             Ok(rank) if (rank as usize) < size => Ok(rank),
-            _ => fail!(
-                abi::MPI_ERR_ROOT,
-                "argument root is {root}, but {} has the {}ranks 0 to {}{}",
-                self.comm.describe(),
-                if self.is_inter() { "remote " } else { "" },
-                size.saturating_sub(1),
-                if self.is_inter() {
-                    ", or MPI_ROOT and MPI_PROC_NULL in the root's own group"
-                } else {
-                    ""
-                }
-            ),
+            _ => self.no_root(root, size),
         }
+    }
+
+    #[cold]
+    fn no_root(&self, root: c_int, size: usize) -> Result<u32> {
+        fail!(
+            abi::MPI_ERR_ROOT,
+            "argument root is {root}, but {} has the {}ranks 0 to {}{}",
+            self.comm.describe(),
+            if self.is_inter() { "remote " } else { "" },
+            size.saturating_sub(1),
+            if self.is_inter() {
+                ", or MPI_ROOT and MPI_PROC_NULL in the root's own group"
+            } else {
+                ""
+            }
+        )
     }
 }
 
 /// Starts an operation and waits for it.
+#[inline(always)]
 fn blocking(function: &'static str, comm: h::Comm, prepare: impl FnOnce(&Place) -> Result<Prepared>) -> c_int {
     call_on(function, comm, || {
-        let place = Place {
-            blocks: true,
-            ..Place::of(comm)?
-        };
+        let place = Place::of(comm, true)?;
         let prepared = prepare(&place)?;
         if prepared.is_done() {
             return Ok(());
@@ -168,7 +174,7 @@ fn nonblocking(
 ) -> c_int {
     call_on(function, comm, || {
         request.set("request", h::MPI_REQUEST_NULL)?;
-        let place = Place::of(comm)?;
+        let place = Place::of(comm, false)?;
         let started = prepare(&place)?.start(place.world, place.comm)?;
         request.set("request", request::insert(comm, Operation::Other(started)))
     })
@@ -186,7 +192,7 @@ fn persistent(
     call_on(function, comm, || {
         request.set("request", h::MPI_REQUEST_NULL)?;
         info::find(info)?;
-        let place = Place::of(comm)?;
+        let place = Place::of(comm, false)?;
         let world = place.world;
         let operation = Persistent::new(world, prepare(&place)?, comm::hold(comm)?)?;
         let starter = Box::new(move || Ok(Operation::Other(operation.start(world)?)));

@@ -5,11 +5,13 @@
 //! the predefined datatype. Data that do not lie in one piece go through memory in between. Everything else takes our own plans, over
 //! messages of ours, and so do nonblocking and persistent operations.
 
+use std::sync::OnceLock;
+
+use isthmus_abi::PREDEFINED_HANDLES_END;
 use isthmus_core::collective::Prepared;
 use isthmus_core::error::Result;
-use isthmus_datatype::Kind;
-use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_datatype::{Basic, Kind};
 use isthmus_engine::{Collective, Element, Operator, ReceiveBuffer, SendBuffer};
 use isthmus_schedule::Operation;
 
@@ -24,10 +26,12 @@ use isthmus_abi::handles as h;
 
 impl Place {
     /// Whether blocking operations go straight to the machine's own MPI.
+    #[inline]
     fn is_native(&self) -> bool {
         self.blocks && self.comm.is_native()
     }
 
+    #[inline]
     fn run(&self, operation: Operation, collective: &Collective) -> Result<Option<Prepared>> {
         self.comm.run_natively(self.world, operation, collective)?;
         Ok(Some(Prepared::done()))
@@ -74,6 +78,7 @@ impl Outcome {
     }
 }
 
+#[inline]
 pub(super) fn barrier_there(place: &Place) -> Result<Option<Prepared>> {
     if !place.is_native() {
         return Ok(None);
@@ -81,13 +86,27 @@ pub(super) fn barrier_there(place: &Place) -> Result<Option<Prepared>> {
     place.run(Operation::Barrier, &Collective::Barrier)
 }
 
+#[inline]
 pub(super) fn bcast_there(place: &Place, data: &Elements<Target>, root: u32) -> Result<Option<Prepared>> {
     if !place.is_native() {
         return Ok(None);
     }
-    let bytes = data.bytes(place)?;
-    let sends = place.rank() == root as usize;
-    let result = Outcome::new(data.buffer, data.count, data.datatype, sends)?;
+    if !data.is_in_place() {
+        if let Some((memory, bytes)) = room(data.buffer, data.count, data.datatype)? {
+            if bytes == 0 {
+                return Ok(Some(Prepared::done()));
+            }
+            return place.run(Operation::Bcast, &Collective::Bcast { memory, bytes, root });
+        }
+    }
+    bcast_pieces(place, data, root)
+}
+
+#[cold]
+fn bcast_pieces(place: &Place, data: &Elements<Target>, root: u32) -> Result<Option<Prepared>> {
+    let buffer = data.of_this_process()?;
+    let (bytes, sends) = (data.bytes(place)?, place.rank() == root as usize);
+    let result = Outcome::new(buffer, data.count, data.datatype, sends)?;
     if bytes == 0 {
         return Ok(Some(Prepared::done()));
     }
@@ -103,7 +122,28 @@ pub(super) fn bcast_there(place: &Place, data: &Elements<Target>, root: u32) -> 
     Ok(done)
 }
 
+/// Memory that is read and memory that is written, with their lengths, where each is one piece and they are apart.
+#[inline]
+fn both_pieces(
+    (from, given): (&Elements<Source>, i64),
+    (into, taken): (&Elements<Target>, i64),
+) -> Result<Option<((ReadMemory, u64), (WriteMemory, u64))>> {
+    if from.is_in_place() || into.is_in_place() {
+        return Ok(None);
+    }
+    let (Some(read), Some(write)) = (
+        piece(from.buffer, given, from.datatype)?,
+        room(into.buffer, taken, into.datatype)?,
+    ) else {
+        return Ok(None);
+    };
+    let ends = (read.0.address() + read.1 as usize, write.0.address() + write.1 as usize);
+    let apart = ends.0 <= write.0.address() || ends.1 <= read.0.address();
+    Ok(apart.then_some((read, write)))
+}
+
 /// Allgather and alltoall. `given`: blocks in the send buffer.
+#[inline]
 fn exchange(
     place: &Place,
     operation: Operation,
@@ -114,6 +154,30 @@ fn exchange(
     if !place.is_native() {
         return Ok(None);
     }
+    let blocks = place.size();
+    let pieces = both_pieces((from, times(from.count, given)), (into, times(into.count, blocks)))?;
+    let Some(((from, _), (into, all))) = pieces else {
+        return exchange_pieces(place, operation, from, into, given);
+    };
+    if all == 0 {
+        return Ok(Some(Prepared::done()));
+    }
+    let (from, bytes) = (Some(from), all / blocks as u64);
+    let collective = match operation {
+        Operation::Allgather => Collective::Allgather { from, into, bytes },
+        _ => Collective::Alltoall { from, into, bytes },
+    };
+    place.run(operation, &collective)
+}
+
+#[cold]
+fn exchange_pieces(
+    place: &Place,
+    operation: Operation,
+    from: &Elements<Source>,
+    into: &Elements<Target>,
+    given: usize,
+) -> Result<Option<Prepared>> {
     let (bytes, blocks) = (into.bytes(place)?, place.blocks());
     let in_place = from.is_in_place();
     if !in_place {
@@ -138,6 +202,7 @@ fn exchange(
     Ok(done)
 }
 
+#[inline]
 pub(super) fn allgather_there(
     place: &Place,
     from: &Elements<Source>,
@@ -146,6 +211,7 @@ pub(super) fn allgather_there(
     exchange(place, Operation::Allgather, from, into, 1)
 }
 
+#[inline]
 pub(super) fn alltoall_there(
     place: &Place,
     from: &Elements<Source>,
@@ -158,8 +224,9 @@ fn times(count: i64, blocks: usize) -> i64 {
     count.saturating_mul(blocks as i64)
 }
 
-/// Reduce (with a root) and allreduce.
-pub(super) fn reduce_there(place: &Place, operands: &Operands, n: i64, root: Option<u32>) -> Result<Option<Prepared>> {
+/// What the other MPI calls elements and operator of a reduction that it may do.
+#[inline]
+fn reduction(place: &Place, operands: &Operands) -> Result<Option<(Element, Operator)>> {
     if !place.is_native() || place.is_fixed() {
         return Ok(None);
     }
@@ -167,10 +234,45 @@ pub(super) fn reduce_there(place: &Place, operands: &Operands, n: i64, root: Opt
         return Ok(None);
     };
     let bits = matches!(operator, Operator::BitAnd | Operator::BitOr | Operator::BitXor);
-    if bits && matches!(element, Element::Float | Element::Double) {
-        // Our own plan says what is wrong.
+    // Otherwise our own plan says what is wrong.
+    let known = !bits || !matches!(element, Element::Float | Element::Double);
+    Ok(known.then_some((element, operator)))
+}
+
+#[inline]
+pub(super) fn allreduce_there(place: &Place, operands: &Operands, n: i64) -> Result<Option<Prepared>> {
+    let Some((element, operator)) = reduction(place, operands)? else {
         return Ok(None);
+    };
+    let pieces = both_pieces((&operands.send(n), n), (&operands.receive(n), n))?;
+    let (Some(((from, _), (into, _))), 1..) = (pieces, n) else {
+        return reduce_pieces(place, operands, n, None, (element, operator));
+    };
+    let collective = Collective::Allreduce {
+        from: Some(from),
+        into,
+        count: n as u64,
+        element,
+        operator,
+    };
+    place.run(Operation::Allreduce, &collective)
+}
+
+pub(super) fn reduce_there(place: &Place, operands: &Operands, n: i64, root: u32) -> Result<Option<Prepared>> {
+    match reduction(place, operands)? {
+        Some(how) => reduce_pieces(place, operands, n, Some(root), how),
+        None => Ok(None),
     }
+}
+
+/// Reduce (with a root) and allreduce, with buffers of any kind.
+fn reduce_pieces(
+    place: &Place,
+    operands: &Operands,
+    n: i64,
+    root: Option<u32>,
+    (element, operator): (Element, Operator),
+) -> Result<Option<Prepared>> {
     let number = count("count", n)?;
     let gets = root.is_none_or(|root| place.rank() == root as usize);
     let (from, into) = (operands.send(n), operands.receive(n));
@@ -218,35 +320,44 @@ pub(super) fn reduce_there(place: &Place, operands: &Operands, n: i64, root: Opt
 }
 
 /// What the other MPI calls a datatype, if it is one that all have.
+#[inline]
 fn element(datatype: h::Datatype) -> Result<Option<Element>> {
-    let Some(basic) = datatype::find(datatype)?.basic() else {
-        return Ok(None);
-    };
-    Ok(match (basic.kind(), basic.size()) {
-        (Kind::Signed, 1) => Some(Element::Int8),
-        (Kind::Signed, 2) => Some(Element::Int16),
-        (Kind::Signed, 4) => Some(Element::Int32),
-        (Kind::Signed, 8) => Some(Element::Int64),
-        (Kind::Unsigned, 1) => Some(Element::Uint8),
-        (Kind::Unsigned, 2) => Some(Element::Uint16),
-        (Kind::Unsigned, 4) => Some(Element::Uint32),
-        (Kind::Unsigned, 8) => Some(Element::Uint64),
-        (Kind::Floating, 4) => Some(Element::Float),
-        (Kind::Floating, 8) => Some(Element::Double),
-        _ => None,
+    static PREDEFINED: OnceLock<Box<[Option<Element>]>> = OnceLock::new();
+    let of_handle = |handle| Some(named(Basic::from_handle(handle)?)).flatten();
+    let all = PREDEFINED.get_or_init(|| (0..PREDEFINED_HANDLES_END as u32).map(of_handle).collect());
+    match all.get(datatype.0) {
+        Some(element) => Ok(*element),
+        None => Ok(datatype::find(datatype)?.basic().and_then(named)),
+    }
+}
+
+fn named(basic: Basic) -> Option<Element> {
+    Some(match (basic.kind(), basic.size()) {
+        (Kind::Signed, 1) => Element::Int8,
+        (Kind::Signed, 2) => Element::Int16,
+        (Kind::Signed, 4) => Element::Int32,
+        (Kind::Signed, 8) => Element::Int64,
+        (Kind::Unsigned, 1) => Element::Uint8,
+        (Kind::Unsigned, 2) => Element::Uint16,
+        (Kind::Unsigned, 4) => Element::Uint32,
+        (Kind::Unsigned, 8) => Element::Uint64,
+        (Kind::Floating, 4) => Element::Float,
+        (Kind::Floating, 8) => Element::Double,
+        _ => return None,
     })
 }
 
 /// What the other MPI calls an operator.
+#[inline]
 fn operator(op: h::Op) -> Option<Operator> {
-    Some(match u32::try_from(op.0).ok().and_then(Predefined::from_handle)? {
-        Predefined::Sum => Operator::Sum,
-        Predefined::Prod => Operator::Product,
-        Predefined::Min => Operator::Minimum,
-        Predefined::Max => Operator::Maximum,
-        Predefined::Band => Operator::BitAnd,
-        Predefined::Bor => Operator::BitOr,
-        Predefined::Bxor => Operator::BitXor,
+    Some(match op {
+        h::MPI_SUM => Operator::Sum,
+        h::MPI_PROD => Operator::Product,
+        h::MPI_MIN => Operator::Minimum,
+        h::MPI_MAX => Operator::Maximum,
+        h::MPI_BAND => Operator::BitAnd,
+        h::MPI_BOR => Operator::BitOr,
+        h::MPI_BXOR => Operator::BitXor,
         _ => return None,
     })
 }

@@ -82,7 +82,7 @@ impl Operands {
 }
 
 pub(super) fn allreduce(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
-    if let Some(done) = native::reduce_there(place, &operands, n, None)? {
+    if let Some(done) = native::allreduce_there(place, &operands, n)? {
         return Ok(done);
     }
     if let Some(done) = short::allreduce(place, &operands, n)? {
@@ -120,7 +120,7 @@ fn prefix(place: &Place, operation: Operation, operands: Operands, n: i64) -> Re
 
 pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
-    if let Some(done) = native::reduce_there(place, &operands, n, Some(root.rank))? {
+    if let Some(done) = native::reduce_there(place, &operands, n, root.rank)? {
         return Ok(done);
     }
     let mut call = Call::new(Operation::Reduce, count("count", n)?);

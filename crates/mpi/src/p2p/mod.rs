@@ -110,6 +110,10 @@ impl Inbound<'_> {
 /// Blocking send.
 fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
     if mode == Mode::Standard && !process::unlike() {
+        let comm = comm::find(to.comm)?;
+        if comm.is_native() {
+            return send_there(comm, buffer, to);
+        }
         let at_once =
             |engine: &mut Engine, comm: &Comm, to, tag, data: &[u8]| engine.send_at_once(comm.channel(), to, tag, data);
         if try_at_once(buffer, &to, at_once)? == Some(true) {
@@ -117,6 +121,20 @@ fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
         }
     }
     send_in_time(mode, buffer, to)
+}
+
+/// Blocking send on a communicator of the machine's own MPI.
+#[inline]
+fn send_there(comm: &Comm, buffer: Source, to: Envelope) -> Result<()> {
+    let tag = p2p::send_tag(to.tag)?;
+    let (Some(destination), Some(data)) = (p2p::destination(comm, to.rank)?, piece(buffer, to.count, to.datatype)?)
+    else {
+        return send_in_time(Mode::Standard, buffer, to);
+    };
+    let sent = process::world()?
+        .engine()
+        .send_natively(comm.channel(), destination, tag, data);
+    sent.map_err(|error| Error::from(&error))
 }
 
 /// Lets the engine try to send a message that lies in one piece, if it does.
@@ -203,12 +221,15 @@ fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
 fn recv_at_once(buffer: Target, from: &Envelope) -> Result<Direct> {
     let comm = comm::find(from.comm)?;
     let tag = p2p::receive_tag(from.tag)?;
-    let (From::From(Some(source)), Some((memory, length))) =
+    let (From::From(source), Some((memory, length))) =
         (p2p::source(comm, from.rank)?, room(buffer, from.count, from.datatype)?)
     else {
         return Ok(Direct::Nothing);
     };
     let engine = process::world()?.engine();
+    if comm.is_native() {
+        return Ok(engine.receive_natively(comm.channel(), source, tag, memory, length));
+    }
     Ok(engine.receive_directly(comm.channel(), source, tag, memory, length))
 }
 
