@@ -47,6 +47,7 @@ pub(crate) fn judge(samples: &Samples, link: &Link) -> Vec<Verdict> {
     verdicts.extend(judge_node(samples));
     verdicts.extend(judge_datatypes(samples));
     verdicts.extend(judge_wide(samples, link));
+    verdicts.extend(judge_tcp(samples));
     verdicts.extend(judge_vendor(samples));
     verdicts.extend(judge_startup(samples));
     let cpu = Spread::of(samples.of("blocked", 2, "blocked", 10_000, OURS));
@@ -160,6 +161,28 @@ fn judge_wide(samples: &Samples, link: &Link) -> Vec<Verdict> {
     let megabytes = samples.of("wide", 2, "bandwidth", 64 << 20, OURS);
     let mbit: Vec<f64> = megabytes.iter().map(|value| value * 8.0).collect();
     verdicts.extend(Spread::of(&mbit).map(|s| at_least("wide: 64 MiB one way, Mbit/s", s, link.mbit * 0.9)));
+    verdicts
+}
+
+/// Inside a site over TCP as good as the best peer; eight bytes cost no more than none; TLS takes little of it.
+fn judge_tcp(samples: &Samples) -> Vec<Verdict> {
+    let lines = samples.lines.iter().filter(|(key, _)| key.set == "tcp");
+    let judge = |(key, values): (&Key, &BTreeMap<String, Vec<f64>>)| {
+        let peers: Vec<&str> = values.keys().map(String::as_str).filter(|peer| *peer != OURS).collect();
+        let r = values_ratio(values, &peers, key.is_rate())?;
+        let goal = format!("TCP: {} of {} bytes / the best peer's", key.test, key.bytes);
+        Some(if key.is_rate() {
+            at_least(&goal, r, 1.0)
+        } else {
+            at_most(&goal, r, 1.0)
+        })
+    };
+    let mut verdicts: Vec<Verdict> = lines.filter_map(judge).collect();
+    let ours = |set, test, bytes| samples.of(set, 2, test, bytes, OURS);
+    let step = Spread::of_ratios(ours("tcp", "latency", 8), ours("tcp", "latency", 0));
+    verdicts.extend(step.map(|s| at_most("TCP: 8 bytes / 0 bytes", s, 1.05)));
+    let tls = Spread::of_ratios(ours("tls", "bandwidth", 64 << 20), ours("tcp", "bandwidth", 64 << 20));
+    verdicts.extend(tls.map(|s| at_least("64 MiB over TLS / over TCP", s, 0.8)));
     verdicts
 }
 

@@ -37,19 +37,27 @@ pub(crate) fn over(
 pub(crate) enum Field {
     Here,
     Wide(Box<Testbed>),
+    /// Two hosts of one site, with these names of their local areas.
+    Near(Box<Testbed>, [&'static str; 2]),
 }
 
 impl Field {
     /// Makes what a set needs.
     pub(crate) fn prepare(set: Set, rtt: &str, rate: &str) -> Result<Self, Error> {
-        if set != Set::Wide {
-            return Ok(Self::Here);
-        }
-        let bed = Testbed::start(&Topology::grid("2x1")?.round_trip(rtt)?.rate(rate)?)?;
+        let topology = match set {
+            Set::Wide => Topology::grid("2x1")?.round_trip(rtt)?.rate(rate)?,
+            Set::Tcp | Set::Tls => Topology::grid("1x2")?,
+            _ => return Ok(Self::Here),
+        };
+        let bed = Box::new(Testbed::start(&topology)?);
         for limit in bed.limits() {
             eprintln!("isthmus-bench: note: {limit}");
         }
-        Ok(Self::Wide(Box::new(bed)))
+        Ok(match set {
+            Set::Tcp => Self::Near(bed, ["a", "a"]),
+            Set::Tls => Self::Near(bed, ["a", "b"]),
+            _ => Self::Wide(bed),
+        })
     }
 
     /// Runs one job of a peer to its end.
@@ -61,6 +69,15 @@ impl Field {
                 let child = quiet(&mut command).spawn();
                 let child = child.map_err(Error::system(format!("start {}", peer.name)))?;
                 finish(child, &peer.name, PATIENCE).complete()?
+            }
+            Self::Near(bed, areas) => {
+                let host = |(host, lan): (&str, &str)| Placed {
+                    host: host.to_owned(),
+                    lan: lan.to_owned(),
+                    ranks: run.ranks / 2,
+                };
+                let hosts = [("a1", areas[0]), ("a2", areas[1])].map(host);
+                over(bed, peer, &hosts, run.program, run.arguments, PATIENCE)?.complete()?
             }
             Self::Wide(bed) => {
                 let hosts = ["a", "b"].map(|site| Placed {
@@ -93,7 +110,7 @@ impl Field {
     pub(crate) fn distrust(&self) -> Option<String> {
         match self {
             Self::Here => None,
-            Self::Wide(bed) => bed.report().distrust(),
+            Self::Wide(bed) | Self::Near(bed, _) => bed.report().distrust(),
         }
     }
 }

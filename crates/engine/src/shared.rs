@@ -353,6 +353,25 @@ impl Shared {
             .receive_natively_soon(channel, from, tag, memory, (room, rounds))
     }
 
+    /// [`Shared::collective`] where nothing stands in its way; `None`: nothing was done. What most calls on such a communicator take, so it does
+    /// no more than it must.
+    #[inline(always)]
+    pub fn collective_at_once(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        collective: &Collective,
+    ) -> Option<Result<(), EngineError>> {
+        if self.policy.guests {
+            return None;
+        }
+        // Without guests, and with threads that take turns, nobody sleeps meanwhile.
+        self.inner
+            .lock()
+            .engine
+            .collective_at_once(channel, operation, collective)
+    }
+
     /// A blocking collective operation of a machine's own MPI on a communicator of it ([`Channel::native`]). Others may wait for
     /// something that this process has begun before: then it waits outside until all members have come.
     #[inline]

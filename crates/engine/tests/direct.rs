@@ -30,7 +30,11 @@ fn send(pair: &[Shared; 2], tag: i32, data: &OwnMemory, length: usize) -> bool {
 }
 
 fn receive(pair: &[Shared; 2], tag: Option<i32>, into: &OwnMemory, room: usize) -> Direct {
-    pair[1].receive_directly(&channel(0, 1, 2), 0, tag, into.memory(), room as u64)
+    receive_from(pair, Some(0), tag, into, room)
+}
+
+fn receive_from(pair: &[Shared; 2], source: Option<u32>, tag: Option<i32>, into: &OwnMemory, room: usize) -> Direct {
+    pair[1].receive_directly(&channel(0, 1, 2), source, tag, into.memory(), room as u64)
 }
 
 #[test]
@@ -45,7 +49,11 @@ fn a_message_that_arrives_is_there() {
             bytes: length as u64,
             room: 1000,
         };
-        assert_eq!(receive(&pair, tag, &into, 1000), Direct::Received(expected));
+        let source = (length < 1000).then_some(0);
+        assert_eq!(
+            receive_from(&pair, source, tag, &into, 1000),
+            Direct::Received(expected)
+        );
         assert_eq!(content(&into, length), pattern(length, length));
         assert_eq!(expected.completion().error, None);
     }

@@ -202,6 +202,22 @@ impl Comm {
         Some(done.map_err(|error| (&error).into()))
     }
 
+    /// [`Comm::run_natively`] where nothing stands in its way; `None`: nothing was done.
+    #[inline(always)]
+    pub fn run_at_once(
+        &self,
+        world: &World,
+        operation: schedule::Operation,
+        collective: &Collective,
+    ) -> Option<Result<()>> {
+        let operation = world.operation(operation);
+        let done = world
+            .engine()
+            .collective_at_once(self.channel(), operation, collective)?;
+        self.next_sequence();
+        Some(done.map_err(|error| (&error).into()))
+    }
+
     /// A blocking operation on a communicator that is one of the machine's own MPI ([`Comm::is_native`]).
     #[inline]
     pub fn run_natively(&self, world: &World, operation: schedule::Operation, collective: &Collective) -> Result<()> {

@@ -161,6 +161,7 @@ impl World {
     }
 
     /// Name of an operation for the counters.
+    #[inline]
     pub(crate) fn operation(&self, operation: schedule::Operation) -> Operation {
         self.operations.collective[operation as usize]
     }

@@ -33,6 +33,12 @@ pub(crate) fn switch(on: bool) {
     ON.store(on, Ordering::Relaxed);
 }
 
+/// Whether data may lie there.
+#[inline]
+pub(crate) fn is_memory(address: usize) -> bool {
+    address >= NEVER_MAPPED
+}
+
 /// A buffer whose data lie from `offset` to `offset + length` bytes behind `address`: if there are data, memory.
 #[inline]
 pub(crate) fn buffer(argument: &str, address: usize, offset: i64, length: u64) -> Result<()> {

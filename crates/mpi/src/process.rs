@@ -104,6 +104,19 @@ pub(crate) fn get() -> Result<&'static Process> {
     }
 }
 
+impl Process {
+    #[inline]
+    pub(crate) fn world(&self) -> &World {
+        self.running.world()
+    }
+}
+
+/// Is this between MPI_Init and MPI_Finalize?
+#[inline]
+pub(crate) fn is_in_world_model() -> bool {
+    WORLD_MODEL.load(Ordering::Acquire) == RUNNING
+}
+
 /// The process between MPI_Init and MPI_Finalize: only then there are MPI_COMM_WORLD and MPI_COMM_SELF.
 #[inline]
 pub(crate) fn world_model() -> Result<&'static Process> {

@@ -157,7 +157,6 @@ pub trait Native: Send {
     fn collective(&mut self, comm: u64, operation: &Collective) -> Result<(), String>;
 
     /// Comes and does it: for a process that nobody waits for.
-    #[inline]
     fn come_and_do(&mut self, comm: u64, operation: &Collective) -> Result<(), String> {
         self.come(comm);
         self.collective(comm, operation)

@@ -76,7 +76,7 @@ impl Attendance {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn cell(&self, row: u32, column: u32) -> &AtomicU32 {
         assert!(row < ROWS * self.count && column < self.count, "no such counter");
         let at = column as usize * (ROWS * self.count) as usize + row as usize;
@@ -92,7 +92,7 @@ impl Attendance {
     }
 
     /// Comes to the next operation.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn come(&self, row: u32) {
         let own = self.cell(row, self.own);
         own.store(own.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);

@@ -171,7 +171,7 @@ impl Native for VendorNative {
         request.map(|r| r.0).map_err(failed)
     }
 
-    #[inline]
+    #[inline(always)]
     fn come(&mut self, comm: u64) {
         if let Some(Some((row, _))) = self.made.get(comm as usize) {
             self.attendance.come(*row);
@@ -181,6 +181,11 @@ impl Native for VendorNative {
     fn have_all_come(&self, comm: u64) -> bool {
         let made = self.made.get(comm as usize).and_then(Option::as_ref);
         made.is_none_or(|(row, ranks)| self.attendance.have_come(*row, ranks))
+    }
+
+    fn come_and_do(&mut self, comm: u64, operation: &Collective) -> Result<(), String> {
+        self.come(comm);
+        self.vendor.collective(Comm(comm), operation).map_err(failed)
     }
 
     #[inline]

@@ -358,7 +358,7 @@ impl Vendor {
     }
 
     /// A collective operation.
-    #[inline]
+    #[inline(always)]
     pub fn collective(&self, comm: Comm, operation: &Collective) -> Result<(), VendorError> {
         let (name, code) = self.call(comm.0, operation);
         self.done(name, code)

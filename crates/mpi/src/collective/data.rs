@@ -23,7 +23,13 @@ pub(super) fn barrier(place: &Place) -> Result<Prepared> {
     Ok(Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing()))
 }
 
+#[inline(always)]
 pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Result<Prepared> {
+    native::bcast_at_once(place, &data, root).unwrap_or_else(|| bcast_in_time(place, data, root))
+}
+
+#[inline(never)]
+fn bcast_in_time(place: &Place, data: Elements<Target>, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
     if matches!(root.role, Role::Bystander) {
         return Ok(Prepared::bystander(Operation::Bcast));
@@ -183,7 +189,13 @@ pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Ta
     ))
 }
 
+#[inline(always)]
 pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
+    native::alltoall_at_once(place, &from, &into).unwrap_or_else(|| alltoall_in_time(place, from, into))
+}
+
+#[inline(never)]
+fn alltoall_in_time(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
     let blocks = place.blocks();
     if let Some(done) = native::alltoall_there(place, &from, &into)? {
         return Ok(done);

@@ -60,11 +60,12 @@ struct Root {
 }
 
 impl Place {
-    #[inline]
+    #[inline(always)]
     fn of(handle: h::Comm, blocks: bool) -> Result<Self> {
+        let process = process::get()?;
         Ok(Self {
-            world: process::world()?,
-            comm: comm::find(handle)?,
+            world: process.world(),
+            comm: comm::of(process, handle)?,
             blocks,
         })
     }

@@ -5,13 +5,14 @@
 //! the predefined datatype. Data that do not lie in one piece go through memory in between. Everything else takes our own plans, over
 //! messages of ours, and so do nonblocking and persistent operations.
 
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use isthmus_abi::PREDEFINED_HANDLES_END;
 use isthmus_core::collective::Prepared;
 use isthmus_core::error::Result;
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_datatype::{Basic, Kind};
+use isthmus_datatype::{Basic, Datatype, Kind};
 use isthmus_engine::{Collective, Element, Operator, ReceiveBuffer, SendBuffer};
 use isthmus_schedule::Operation;
 
@@ -20,15 +21,21 @@ use super::arguments::Elements;
 use super::reduction::Operands;
 use crate::buffer::{piece, receiving, room, sending};
 use crate::c::{Source, Target, count};
-use crate::check::distinct;
+use crate::check::{self, distinct};
 use crate::datatype;
 use isthmus_abi::handles as h;
 
 impl Place {
     /// Whether blocking operations go straight to the machine's own MPI.
-    #[inline]
+    #[inline(always)]
     fn is_native(&self) -> bool {
         self.blocks && self.comm.is_native()
+    }
+
+    #[inline(always)]
+    fn run_at_once(&self, operation: Operation, collective: &Collective) -> Option<Result<Prepared>> {
+        let done = self.comm.run_at_once(self.world, operation, collective)?;
+        Some(done.map(|()| Prepared::done()))
     }
 
     #[inline]
@@ -76,6 +83,91 @@ impl Outcome {
             into.fill(&copy);
         }
     }
+}
+
+/// Bytes of an element of a predefined datatype without gaps; 0: it is another one.
+#[inline(always)]
+fn width(datatype: h::Datatype) -> u64 {
+    static ALL: OnceLock<Box<[u8]>> = OnceLock::new();
+    let all = match ALL.get() {
+        Some(all) => all,
+        None => ALL.get_or_init(all_widths),
+    };
+    all.get(datatype.0).copied().unwrap_or(0).into()
+}
+
+#[cold]
+fn all_widths() -> Box<[u8]> {
+    let dense = |ty: Datatype| (ty.contiguous(2) == Some((0, 2 * ty.size()))).then(|| ty.size());
+    let width = |handle| u8::try_from(dense(Datatype::of(Basic::from_handle(handle)?))?).ok();
+    (0..PREDEFINED_HANDLES_END as u32)
+        .map(|handle| width(handle).unwrap_or(0))
+        .collect()
+}
+
+/// Bytes of so many elements in memory; `None`: it takes more to know.
+#[inline(always)]
+fn plain(address: usize, count: i64, datatype: h::Datatype) -> Option<u64> {
+    let count = u64::try_from(count)
+        .ok()
+        .filter(|&count| count > 0 && count <= 1 << 40)?;
+    let bytes = count * width(datatype);
+    (bytes > 0 && check::is_memory(address)).then_some(bytes)
+}
+
+/// The same of two memories that are apart.
+#[inline(always)]
+fn both_plain(from: &Elements<Source>, given: i64, into: &Elements<Target>, taken: i64) -> Option<(u64, u64)> {
+    let (read, write) = (from.buffer.address(), into.buffer.address());
+    let (give, take) = (plain(read, given, from.datatype)?, plain(write, taken, into.datatype)?);
+    let apart = read.wrapping_add(give as usize) <= write || write.wrapping_add(take as usize) <= read;
+    apart.then_some((give, take))
+}
+
+// What is done at once has plain arguments, and nothing stands in its way. `None`: nothing was done, and the general way finds out why.
+
+#[inline(always)]
+pub(super) fn bcast_at_once(place: &Place, data: &Elements<Target>, root: c_int) -> Option<Result<Prepared>> {
+    let root = u32::try_from(root).ok()?;
+    if !place.is_native() || root as usize >= place.size() {
+        return None;
+    }
+    let bytes = plain(data.buffer.address(), data.count, data.datatype)?;
+    let memory = data.buffer.memory(0, bytes as i64);
+    place.run_at_once(Operation::Bcast, &Collective::Bcast { memory, bytes, root })
+}
+
+#[inline(always)]
+pub(super) fn allreduce_at_once(place: &Place, operands: &Operands, n: i64) -> Option<Result<Prepared>> {
+    let (element, operator) = reduction(place, operands).ok()??;
+    let (_, bytes) = both_plain(&operands.send(n), n, &operands.receive(n), n)?;
+    let collective = Collective::Allreduce {
+        from: Some(operands.from.memory(0, bytes as i64)),
+        into: operands.into.memory(0, bytes as i64),
+        count: n as u64,
+        element,
+        operator,
+    };
+    place.run_at_once(Operation::Allreduce, &collective)
+}
+
+#[inline(always)]
+pub(super) fn alltoall_at_once(
+    place: &Place,
+    from: &Elements<Source>,
+    into: &Elements<Target>,
+) -> Option<Result<Prepared>> {
+    if !place.is_native() {
+        return None;
+    }
+    let blocks = place.size();
+    let (give, take) = both_plain(from, times(from.count, blocks), into, times(into.count, blocks))?;
+    let collective = Collective::Alltoall {
+        from: Some(from.buffer.memory(0, give as i64)),
+        into: into.buffer.memory(0, take as i64),
+        bytes: take / blocks as u64,
+    };
+    place.run_at_once(Operation::Alltoall, &collective)
 }
 
 #[inline]
@@ -225,7 +317,7 @@ fn times(count: i64, blocks: usize) -> i64 {
 }
 
 /// What the other MPI calls elements and operator of a reduction that it may do.
-#[inline]
+#[inline(always)]
 fn reduction(place: &Place, operands: &Operands) -> Result<Option<(Element, Operator)>> {
     if !place.is_native() || place.is_fixed() {
         return Ok(None);
@@ -320,7 +412,7 @@ fn reduce_pieces(
 }
 
 /// What the other MPI calls a datatype, if it is one that all have.
-#[inline]
+#[inline(always)]
 fn element(datatype: h::Datatype) -> Result<Option<Element>> {
     static PREDEFINED: OnceLock<Box<[Option<Element>]>> = OnceLock::new();
     let of_handle = |handle| Some(named(Basic::from_handle(handle)?)).flatten();
@@ -348,7 +440,7 @@ fn named(basic: Basic) -> Option<Element> {
 }
 
 /// What the other MPI calls an operator.
-#[inline]
+#[inline(always)]
 fn operator(op: h::Op) -> Option<Operator> {
     Some(match op {
         h::MPI_SUM => Operator::Sum,

@@ -81,7 +81,13 @@ impl Operands {
     }
 }
 
+#[inline(always)]
 pub(super) fn allreduce(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
+    native::allreduce_at_once(place, &operands, n).unwrap_or_else(|| allreduce_in_time(place, operands, n))
+}
+
+#[inline(never)]
+fn allreduce_in_time(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
     if let Some(done) = native::allreduce_there(place, &operands, n)? {
         return Ok(done);
     }

@@ -159,6 +159,15 @@ pub(crate) fn find(handle: h::Comm) -> Result<&'static Comm> {
     object(handle).map(|comm| &**comm)
 }
 
+/// The same for those who know the process.
+#[inline(always)]
+pub(crate) fn of(process: &'static process::Process, handle: h::Comm) -> Result<&'static Comm> {
+    if handle == h::MPI_COMM_WORLD && process::is_in_world_model() {
+        return Ok(&process.comm_world);
+    }
+    find(handle)
+}
+
 /// The communicator of a handle, for those who need it longer than the handle lives.
 pub(crate) fn hold(handle: h::Comm) -> Result<Arc<Comm>> {
     object(handle).cloned()
