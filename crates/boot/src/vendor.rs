@@ -57,11 +57,13 @@ pub(crate) fn underneath(
     let native = (one_node && tags && !threads && !is_off())
         .then(|| VendorNative::new(vendor.share(), &peers, own, directory).ok())
         .flatten();
+    let everybody = peers.len() == places.places.len();
     let all = vendor.all_agree(native.is_some()).map_err(failed)?;
     Ok(Underneath {
         native: native.filter(|_| all),
-        everybody: peers.len() == places.places.len(),
-        transport: VendorTransport::new(vendor, peers).map_err(failed)?,
+        everybody,
+        // Without others only what has no communicator of the vendor goes by frames.
+        transport: VendorTransport::new(vendor, peers, !(everybody && all)).map_err(failed)?,
     })
 }
 

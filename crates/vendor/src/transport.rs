@@ -2,12 +2,13 @@
 //! The engine's frames over a vendor MPI, between the processes of one vendor job.
 //!
 //! A frame is a message with tag [`FRAMES`]: header and payload. Long data go without a copy as one message with a tag made of the
-//! receiver's token. Receives for frames of anybody are posted ahead, and only the oldest is looked at: that costs less than asking for messages,
-//! and keeps their order. Messages between two processes keep their order, as MPI promises for equal tags.
+//! receiver's token. Where frames have to be quick, receives for frames of anybody are posted ahead, and only the oldest is looked at: that costs less
+//! than asking for messages, and keeps their order. But it costs all other messages of some vendors something (those of UCX compare each with all
+//! receives from anybody), so where nearly everything goes by the vendor's own communicators frames are asked for. Messages between two processes keep their order, as MPI promises for equal tags.
 //!
 //! A vendor MPI has no descriptor to sleep on: whoever waits polls.
 
-use crate::{Comm, Request, Vendor, VendorError};
+use crate::{Arrival, Comm, Request, Vendor, VendorError};
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{HEADER_BYTES, Header};
@@ -72,11 +73,14 @@ pub struct VendorTransport {
     posted: VecDeque<Posted>,
     /// Of the frame that came last: posted again by the next poll, when the frame has been delivered.
     delivered: Option<OwnMemory>,
+    /// Receives are posted ahead.
+    ahead: bool,
 }
 
 impl VendorTransport {
-    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job. Collective over that job.
-    pub fn new(mut vendor: Vendor, peers: Vec<Peer>) -> Result<Self, VendorError> {
+    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job; `ahead`: receives for frames are posted ahead. Collective
+    /// over that job.
+    pub fn new(mut vendor: Vendor, peers: Vec<Peer>, ahead: bool) -> Result<Self, VendorError> {
         let comm = vendor.duplicate(Comm::WORLD)?;
         let first = peers.iter().copied().min().unwrap_or(0);
         let last = peers.iter().copied().max().unwrap_or(0);
@@ -99,19 +103,20 @@ impl VendorTransport {
             reported: false,
             posted: VecDeque::with_capacity(POSTED),
             delivered: None,
+            ahead,
         };
-        for _ in 0..POSTED {
-            transport.post(OwnMemory::new(0, (HEADER_BYTES + FRAME) as isize))?;
+        for _ in 0..if ahead { POSTED } else { 0 } {
+            transport.post(whole_frame(), None)?;
         }
         Ok(transport)
     }
 
-    /// Posts a receive for a frame into this memory.
-    fn post(&mut self, memory: OwnMemory) -> Result<(), VendorError> {
+    /// Posts a receive for a frame (from anybody: `None`) into this memory.
+    fn post(&mut self, memory: OwnMemory, from: Option<u32>) -> Result<(), VendorError> {
         let length = (HEADER_BYTES + FRAME) as u64;
         let request = self
             .vendor
-            .start_receive(self.comm, &memory.memory(), length, None, FRAMES)?;
+            .start_receive(self.comm, &memory.memory(), length, from, FRAMES)?;
         self.posted.push_back(Posted { request, memory });
         Ok(())
     }
@@ -183,8 +188,17 @@ impl VendorTransport {
 
     /// Takes the oldest frame, if it is there. One: to look for another one takes time, and who waits has what it waits for most of the time.
     fn arrived(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {
-        if let Some(memory) = self.delivered.take() {
-            self.post(memory)?;
+        if self.ahead {
+            if let Some(memory) = self.delivered.take() {
+                self.post(memory, None)?;
+            }
+        } else if self.posted.is_empty() {
+            let Some(found) = self.vendor.probe(self.comm, (None, Some(FRAMES)), false)? else {
+                return Ok(false);
+            };
+            // It may take longer until all of it is here.
+            let memory = self.delivered.take().unwrap_or_else(whole_frame);
+            self.post(memory, Some(found.source))?;
         }
         let Some(oldest) = self.posted.front_mut() else {
             return Ok(false);
@@ -195,6 +209,12 @@ impl VendorTransport {
         let Some(Posted { memory, .. }) = self.posted.pop_front() else {
             return Ok(true);
         };
+        self.deliver(sink, &arrival, &memory);
+        self.delivered = Some(memory);
+        Ok(true)
+    }
+
+    fn deliver(&self, sink: &mut dyn Sink, arrival: &Arrival, memory: &OwnMemory) {
         let length = usize::try_from(arrival.bytes).unwrap_or(usize::MAX);
         let data = memory.reading();
         let data = data.slice(0, length.min(HEADER_BYTES + FRAME));
@@ -209,8 +229,6 @@ impl VendorTransport {
                 sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame"));
             }
         }
-        self.delivered = Some(memory);
-        Ok(true)
     }
 
     fn progress(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {
@@ -222,6 +240,11 @@ impl VendorTransport {
         }
         Ok(self.completed(sink)? | self.arrived(sink)? | left)
     }
+}
+
+/// Memory for a frame.
+fn whole_frame() -> OwnMemory {
+    OwnMemory::new(0, (HEADER_BYTES + FRAME) as isize)
 }
 
 /// The tag of long data to a token; `None`: they go as frames. Both sides ask this. Requests are told apart by the lower half of their
@@ -261,10 +284,7 @@ impl Transport for VendorTransport {
                 return Err(SendError::WouldBlock);
             }
         }
-        let memory = self
-            .spare
-            .pop()
-            .unwrap_or_else(|| OwnMemory::new(0, (HEADER_BYTES + FRAME) as isize));
+        let memory = self.spare.pop().unwrap_or_else(whole_frame);
         memory.memory().slice(0, HEADER_BYTES).copy_from_slice(&header.encode());
         memory
             .memory()

@@ -12,6 +12,8 @@ use std::process::Command;
 
 /// Set for the processes of a vendor's job: the adaptor.
 const ADAPTOR: &str = "ISTHMUS_TEST_ADAPTOR";
+/// Set where receives for frames are posted ahead.
+const AHEAD: &str = "ISTHMUS_TEST_AHEAD";
 
 /// Compiler wrapper, launcher and its options of the peers that may be there.
 fn installed() -> Vec<(String, String, Vec<&'static str>)> {
@@ -55,28 +57,29 @@ fn frames_and_long_data_over_each_vendor() {
             (adaptor.built, again.built, &adaptor.path),
             (Built::Now, Built::Before, &again.path)
         );
-        let program = std::env::current_exe().expect("this program");
-        let output = Command::new("timeout")
-            .arg("60")
-            .arg(&mpiexec)
-            .args(&options)
-            .args(["-n", "3"])
-            .arg(program)
-            .args(["--exact", "a_process_of_a_vendors_job", "--nocapture"])
-            .env(ADAPTOR, &adaptor.path)
-            .output()
-            .expect("mpiexec runs");
-        let said = String::from_utf8_lossy(&output.stdout);
-        eprintln!(
-            "{mpicc}: {}",
-            said.lines().find(|l| l.contains("all frames seen")).unwrap_or_default()
-        );
-        assert!(
-            output.status.success() && said.matches("all frames seen").count() == 3,
-            "{mpiexec}: {}\n{said}\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        );
+        for ahead in [true, false] {
+            let program = std::env::current_exe().expect("this program");
+            let mut command = Command::new("timeout");
+            command.arg("60").arg(&mpiexec).args(&options).args(["-n", "3"]);
+            command
+                .arg(program)
+                .args(["--exact", "a_process_of_a_vendors_job", "--nocapture"]);
+            if ahead {
+                command.env(AHEAD, "1");
+            }
+            let output = command.env(ADAPTOR, &adaptor.path).output().expect("mpiexec runs");
+            let said = String::from_utf8_lossy(&output.stdout);
+            eprintln!(
+                "{mpicc}: {}",
+                said.lines().find(|l| l.contains("all frames seen")).unwrap_or_default()
+            );
+            assert!(
+                output.status.success() && said.matches("all frames seen").count() == 3,
+                "{mpiexec}: {}\n{said}\n{}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
     }
 }
 
@@ -141,8 +144,9 @@ fn a_process_of_a_vendors_job() {
     let (me, count) = vendor.begin(false).unwrap_or_else(|error| panic!("{error}"));
     // Peers are numbered otherwise than the vendor's ranks.
     let peer_of = |rank: u32| count - 1 - rank;
-    let mut transport =
-        VendorTransport::new(vendor, (0..count).map(peer_of).collect()).unwrap_or_else(|e| panic!("{e}"));
+    let ahead = std::env::var_os(AHEAD).is_some();
+    let peers = (0..count).map(peer_of).collect();
+    let mut transport = VendorTransport::new(vendor, peers, ahead).unwrap_or_else(|e| panic!("{e}"));
     let me = peer_of(me);
     let mut seen = Seen {
         frames: vec![Vec::new(); count as usize],

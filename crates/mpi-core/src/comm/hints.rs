@@ -59,6 +59,7 @@ pub fn kept(given: &Info) -> Info {
 
 impl Comm {
     /// The value of an info hint.
+    #[inline]
     pub fn hint(&self, key: &str) -> Option<String> {
         if !self.hinted.load(Ordering::Relaxed) {
             return None;
