@@ -214,12 +214,12 @@ fn bcast_pieces(place: &Place, data: &Elements<Target>, root: u32) -> Result<Opt
     Ok(done)
 }
 
-/// Memory that is read and memory that is written, with their lengths, where each is one piece and they are apart.
+/// Memory that is read, memory that is written, and bytes of that, where each is one piece and they are apart.
 #[inline]
 fn both_pieces(
     (from, given): (&Elements<Source>, i64),
     (into, taken): (&Elements<Target>, i64),
-) -> Result<Option<((ReadMemory, u64), (WriteMemory, u64))>> {
+) -> Result<Option<(ReadMemory, WriteMemory, u64)>> {
     if from.is_in_place() || into.is_in_place() {
         return Ok(None);
     }
@@ -231,7 +231,7 @@ fn both_pieces(
     };
     let ends = (read.0.address() + read.1 as usize, write.0.address() + write.1 as usize);
     let apart = ends.0 <= write.0.address() || ends.1 <= read.0.address();
-    Ok(apart.then_some((read, write)))
+    Ok(apart.then_some((read.0, write.0, write.1)))
 }
 
 /// Allgather and alltoall. `given`: blocks in the send buffer.
@@ -248,7 +248,7 @@ fn exchange(
     }
     let blocks = place.size();
     let pieces = both_pieces((from, times(from.count, given)), (into, times(into.count, blocks)))?;
-    let Some(((from, _), (into, all))) = pieces else {
+    let Some((from, into, all)) = pieces else {
         return exchange_pieces(place, operation, from, into, given);
     };
     if all == 0 {
@@ -337,7 +337,7 @@ pub(super) fn allreduce_there(place: &Place, operands: &Operands, n: i64) -> Res
         return Ok(None);
     };
     let pieces = both_pieces((&operands.send(n), n), (&operands.receive(n), n))?;
-    let (Some(((from, _), (into, _))), 1..) = (pieces, n) else {
+    let (Some((from, into, _)), 1..) = (pieces, n) else {
         return reduce_pieces(place, operands, n, None, (element, operator));
     };
     let collective = Collective::Allreduce {
