@@ -115,13 +115,10 @@ fn plain(address: usize, count: i64, datatype: h::Datatype) -> Option<u64> {
     (bytes > 0 && check::is_memory(address)).then_some(bytes)
 }
 
-/// The same of two memories that are apart.
+/// Whether two memories do not touch.
 #[inline(always)]
-fn both_plain(from: &Elements<Source>, given: i64, into: &Elements<Target>, taken: i64) -> Option<(u64, u64)> {
-    let (read, write) = (from.buffer.address(), into.buffer.address());
-    let (give, take) = (plain(read, given, from.datatype)?, plain(write, taken, into.datatype)?);
-    let apart = read.wrapping_add(give as usize) <= write || write.wrapping_add(take as usize) <= read;
-    apart.then_some((give, take))
+fn are_apart((read, give): (usize, u64), (write, take): (usize, u64)) -> bool {
+    read.wrapping_add(give as usize) <= write || write.wrapping_add(take as usize) <= read
 }
 
 // What is done at once has plain arguments, and nothing stands in its way. `None`: nothing was done, and the general way finds out why.
@@ -140,7 +137,11 @@ pub(super) fn bcast_at_once(place: &Place, data: &Elements<Target>, root: c_int)
 #[inline(always)]
 pub(super) fn allreduce_at_once(place: &Place, operands: &Operands, n: i64) -> Option<Result<Prepared>> {
     let (element, operator) = reduction(place, operands).ok()??;
-    let (_, bytes) = both_plain(&operands.send(n), n, &operands.receive(n), n)?;
+    let (read, write) = (operands.from.address(), operands.into.address());
+    let bytes = plain(read, n, operands.datatype)?;
+    if !check::is_memory(write) || !are_apart((read, bytes), (write, bytes)) {
+        return None;
+    }
     let collective = Collective::Allreduce {
         from: Some(operands.from.memory(0, bytes as i64)),
         into: operands.into.memory(0, bytes as i64),
@@ -161,7 +162,12 @@ pub(super) fn alltoall_at_once(
         return None;
     }
     let blocks = place.size();
-    let (give, take) = both_plain(from, times(from.count, blocks), into, times(into.count, blocks))?;
+    let (read, write) = (from.buffer.address(), into.buffer.address());
+    let give = plain(read, times(from.count, blocks), from.datatype)?;
+    let take = plain(write, times(into.count, blocks), into.datatype)?;
+    if !are_apart((read, give), (write, take)) {
+        return None;
+    }
     let collective = Collective::Alltoall {
         from: Some(from.buffer.memory(0, give as i64)),
         into: into.buffer.memory(0, take as i64),
@@ -229,8 +235,7 @@ fn both_pieces(
     ) else {
         return Ok(None);
     };
-    let ends = (read.0.address() + read.1 as usize, write.0.address() + write.1 as usize);
-    let apart = ends.0 <= write.0.address() || ends.1 <= read.0.address();
+    let apart = are_apart((read.0.address(), read.1), (write.0.address(), write.1));
     Ok(apart.then_some((read.0, write.0, write.1)))
 }
 
