@@ -64,7 +64,6 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
     if end == End::Told {
         agent.outbox.send(&FromAgent::Gone);
     }
-    agent.outbox.end();
     drop(agent);
     let _ = tokio::time::timeout(SAYING, writing).await;
 }

@@ -8,9 +8,6 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
 
-/// In the place of a message, which is never empty: the last one.
-const END: [u8; 0] = [];
-
 /// Sends messages to the coordinator. Everything but output is bounded by the number of processes;
 /// output is bounded by credit.
 #[derive(Clone, Debug)]
@@ -22,7 +19,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// An outbox and the task that empties it; the task ends when all outboxes are gone, one has [ended](Outbox::end), or writing fails.
+    /// An outbox and the task that empties it; the task ends when all outboxes are gone or writing fails.
     pub(crate) fn new<W: AsyncWrite + Unpin + Send + 'static>(
         writer: W,
         events: mpsc::Sender<Event>,
@@ -42,11 +39,6 @@ impl Outbox {
     pub(crate) fn send(&self, message: &FromAgent) {
         // A failure is noticed by the writing task.
         let _ = self.messages.send(message.encode());
-    }
-
-    /// Nothing is said any more: what is queued is written, whoever else has an outbox.
-    pub(crate) fn end(&self) {
-        let _ = self.messages.send(END.to_vec());
     }
 
     /// Queues a message behind all others: data of processes between gateways, bounded by their credit.
@@ -95,13 +87,9 @@ async fn write_all<W: AsyncWrite + Unpin>(
         if !some {
             return Ok(());
         }
-        let end = batch.iter().position(|message| *message == END);
-        let bytes: Vec<u8> = batch.drain(..).take(end.unwrap_or(usize::MAX)).flatten().collect();
+        let bytes: Vec<u8> = batch.drain(..).flatten().collect();
         writer.write_all(&bytes).await?;
         writer.flush().await?;
-        if end.is_some() {
-            return Ok(());
-        }
     }
 }
 
@@ -125,25 +113,4 @@ pub(crate) async fn read<R: AsyncRead + Unpin>(mut reader: R, events: mpsc::Send
         }
     }
     let _ = events.send(Event::CoordinatorLost).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn the_end_is_written_out_while_others_have_an_outbox() {
-        let (writer, mut reader) = tokio::io::duplex(4096);
-        let (outbox, writing) = Outbox::new(writer, mpsc::channel(1).0);
-        let other = outbox.clone();
-        outbox.send(&FromAgent::Gone);
-        outbox.end();
-        other.send(&FromAgent::Gone);
-        drop(outbox);
-        writing.await.expect("no panic");
-        let mut text = Vec::new();
-        reader.read_to_end(&mut text).await.expect("all of it");
-        assert_eq!(text, FromAgent::Gone.encode());
-        drop(other);
-    }
 }

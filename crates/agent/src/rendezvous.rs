@@ -19,6 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
 
 /// Longest hello, bytes.
 const MAX_HELLO: usize = 64 << 10;
@@ -27,12 +28,22 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 /// Most connections that have not said hello.
 const MAX_STRANGERS: usize = 256;
 
+/// Where processes come in; closed when this is dropped, so that nobody who waits for the last outbox waits for a task that never ends.
+#[derive(Debug)]
+pub(crate) struct Door(AbortHandle);
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// Listens; every valid hello becomes an event. What traced processes record goes to the coordinator.
-pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>, outbox: &Outbox) -> io::Result<()> {
+pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>, outbox: &Outbox) -> io::Result<Door> {
     let trace = Sink::Coordinator(outbox.clone());
     let listener = UnixListener::bind(path)?;
     let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
-    tokio::spawn(async move {
+    let listening = tokio::spawn(async move {
         loop {
             let Ok(stranger) = Arc::clone(&strangers).acquire_owned().await else {
                 return;
@@ -47,7 +58,7 @@ pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>, outbox: &Outbox) 
             }
         }
     });
-    Ok(())
+    Ok(Door(listening.abort_handle()))
 }
 
 fn is_same_user(stream: &UnixStream) -> bool {

@@ -44,6 +44,7 @@ pub(crate) struct Subjob {
     job: String,
     /// Index within the subjob of our first process.
     first: u32,
+    _door: rendezvous::Door,
     directories: Directories,
     /// By index.
     pub(crate) processes: Vec<Process>,
@@ -77,7 +78,7 @@ impl Subjob {
         };
         let shared = variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from);
         let directories = Directories::create(shared).map_err(cannot)?;
-        rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
+        let door = rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
         let stdin = (!start.stdin.is_empty()).then(|| template.directory.join(&start.stdin));
         if let Some(path) = &stdin {
             std::fs::File::open(path).map_err(|error| {
@@ -89,6 +90,7 @@ impl Subjob {
         let mut subjob = Self {
             job: start.job.clone(),
             first: start.first,
+            _door: door,
             directories,
             processes: Vec::with_capacity(start.count as usize),
             launcher: None,
