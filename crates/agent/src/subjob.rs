@@ -76,8 +76,7 @@ impl Subjob {
                 "look at $XDG_RUNTIME_DIR, /tmp and /dev/shm",
             )
         };
-        let shared = variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from);
-        let directories = Directories::create(shared).map_err(cannot)?;
+        let directories = Directories::create(place_of_memory(start)).map_err(cannot)?;
         let door = rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
         let stdin = (!start.stdin.is_empty()).then(|| template.directory.join(&start.stdin));
         if let Some(path) = &stdin {
@@ -394,6 +393,11 @@ fn later(after: Duration, event: Event, events: &mpsc::Sender<Event>) {
         tokio::time::sleep(after).await;
         let _ = events.send(event).await;
     });
+}
+
+/// Where the user wants shared memory.
+fn place_of_memory(start: &Start) -> Option<PathBuf> {
+    variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from)
 }
 
 /// Three descriptors a process: two pipes and the rendezvous connection.
