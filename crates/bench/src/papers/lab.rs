@@ -31,8 +31,8 @@ const SLOW: u64 = 20_000_000;
 #[derive(Default)]
 pub(super) struct Field {
     bed: Option<(Testbed, Topology)>,
-    /// Whether the hosts have the files of our jobs.
-    staged: bool,
+    /// Hosts that have the files of our jobs.
+    staged: Vec<String>,
     /// What went wrong, and why times are not to be trusted.
     notes: Vec<String>,
 }
@@ -58,7 +58,7 @@ impl Field {
         let (bed, topology) = match self.bed.take() {
             Some(running) => running,
             None => {
-                self.staged = false;
+                self.staged.clear();
                 (Testbed::start(grid.topology())?, grid.topology().clone())
             }
         };
@@ -93,9 +93,9 @@ impl Field {
         rate(SLOW * 10)?;
         let arguments = ["-r", "1", "barrier"];
         let patience = Duration::from_secs(60);
-        let outcome = over(bed, peer, &grid.hosts(), Program::Collectives, &arguments, patience)?;
+        let outcome = over(bed, peer, &hosts, Program::Collectives, &arguments, patience)?;
         rate(slow)?;
-        self.staged = true;
+        self.staged.extend(hosts.into_iter().map(|placed| placed.host));
         outcome.failure.map_or(Ok(()), Err)
     }
 
