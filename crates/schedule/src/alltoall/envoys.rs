@@ -30,17 +30,16 @@ use std::sync::Arc;
 const LARGEST: usize = 256;
 /// Bytes of a part of a block.
 const PART: u64 = 1 << 20;
-/// Bytes of a ring: what is under way between two sites.
-const RING: u64 = 8 << 20;
-/// Parts in a ring.
-const PLACES: std::ops::RangeInclusive<u64> = 4..=64;
+/// Bytes of all rings of a process.
+const MEMORY: u64 = 64 << 20;
+/// Least and most parts in a ring.
+const PLACES: [u64; 2] = [4, 512];
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64, segment: u64) -> Box<dyn Plan> {
     let mut script = Script::default();
     let position = network.position_of(me);
     let site = network.cluster_of(1, position);
     let unit = unit(call, block, segment);
-    let places = places(call.bytes(unit));
     let whole = Slice {
         buffer: Buffer::Recv,
         offset: 0,
@@ -60,6 +59,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64, se
         [out, back].iter().any(|&other| envoy(network, site, other) == position)
     });
     let carried: Vec<u32> = carried.collect();
+    let places = places(network, site, call.bytes(unit), 2 * carried.len() as u64);
     let ring = script.memory(2 * carried.len() as u64 * places * unit);
     let mut process = Process {
         network: Arc::clone(network),
@@ -96,9 +96,17 @@ fn unit(call: &Call, block: u64, segment: u64) -> u64 {
     most.max(1).div_ceil(granule).saturating_mul(granule).min(block)
 }
 
-/// Parts in a ring.
-fn places(part: u64) -> u64 {
-    (RING / part.max(1)).clamp(*PLACES.start(), *PLACES.end())
+/// Parts in a ring: so many that a link is never idle while a part is announced, asked for, on its way and acknowledged, half as many again
+/// and some more, since processes have other work at times.
+fn places(network: &Network, site: u32, part: u64, rings: u64) -> u64 {
+    let others = (0..network.clusters(1)).filter(|&other| other != site);
+    let under_way = |other| {
+        let link = network.outer(site, other);
+        6 * link.latency / link.gap.at(part).max(1)
+    };
+    let wanted = others.map(under_way).max().unwrap_or(0).saturating_add(8);
+    let room = MEMORY / part.max(1) / rings.max(1);
+    wanted.min(room).clamp(PLACES[0], PLACES[1])
 }
 
 /// Rounds until all blocks of the largest sites, in so many parts each, are over.
