@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MESSAGE = 4 << 20, WINDOW = 4, PINGS = 2000 };
 
@@ -39,7 +40,8 @@ static void fill(char *data, int field) {
     }
 }
 
-static double rate(double seconds, MPI_Comm comm, int field) {
+// The first half sends to the second as fast as it can until `until`; bytes per second that arrive here between `from` and then. Times of MPI_Wtime.
+static double flow(double from, double until, MPI_Comm comm, int field) {
     char *data[WINDOW];
     MPI_Request requests[WINDOW];
     for (int w = 0; w < WINDOW; w++) {
@@ -48,7 +50,7 @@ static double rate(double seconds, MPI_Comm comm, int field) {
         requests[w] = MPI_REQUEST_NULL;
     }
     int sending = rank < half, go = 1;
-    double begin = MPI_Wtime(), from = 0, bytes = 0, mine = 0;
+    double first = 0, bytes = 0, mine = 0;
     // Receives are posted ahead: otherwise every message waits a round trip for its clearance.
     for (int w = 0; !sending && w < WINDOW; w++) MPI_Irecv(data[w], MESSAGE, MPI_BYTE, rank - half, 0, comm, &requests[w]);
     for (int i = 0; go; i++) {
@@ -57,7 +59,7 @@ static double rate(double seconds, MPI_Comm comm, int field) {
         MPI_Wait(&requests[w], &status);
         double now = MPI_Wtime();
         if (sending) {
-            go = now < begin + seconds * 4 / 3;
+            go = now < until;
             MPI_Isend(data[w], go ? MESSAGE : 0, MPI_BYTE, rank + half, 0, comm, &requests[w]);
             continue;
         }
@@ -65,17 +67,22 @@ static double rate(double seconds, MPI_Comm comm, int field) {
         MPI_Get_count(&status, MPI_BYTE, &n);
         go = n > 0;
         if (go) MPI_Irecv(data[w], MESSAGE, MPI_BYTE, rank - half, 0, comm, &requests[w]);
-        if (!from) {
-            if (now > begin + seconds / 3) from = now;
-        } else if (go && now < begin + seconds * 4 / 3) {
+        if (!first) {
+            if (now > from) first = now;
+        } else if (go && now < until) {
             bytes += n;
-            mine = bytes / (now - from);
+            mine = bytes / (now - first);
         }
     }
     // As many empty messages as there are receives that still wait.
     for (int w = 1; sending && w < WINDOW; w++) MPI_Send(data[0], 0, MPI_BYTE, rank + half, 0, comm);
     MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-    double sum = 0;
+    for (int w = 0; w < WINDOW; w++) free(data[w]);
+    return mine;
+}
+
+static double rate(double seconds, MPI_Comm comm, int field) {
+    double begin = MPI_Wtime(), sum = 0, mine = flow(begin + seconds / 3, begin + seconds * 4 / 3, comm, field);
     MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     return sum;
 }
@@ -120,31 +127,18 @@ static void ping(double seconds, const char *class, const char *other) {
     char *pairs[] = {text}, *loads[] = {load};
     MPI_Comm comm = with(1, pairs), bulk = with(1, loads);
     double idle = 0, busy = 0, carried = 0, all = 0;
-    char *data = malloc(MESSAGE);
-    fill(data, 0);
     for (int loaded = 0; loaded < 2; loaded++) {
         MPI_Barrier(MPI_COMM_WORLD);
         double begin = MPI_Wtime();
         if (rank == 0 || rank == half) {
             // The load gets going.
-            while (MPI_Wtime() < begin + loaded * seconds / 2) {}
+            while (MPI_Wtime() < begin + loaded * seconds / 2) usleep(10000);
             if (rank) echo(comm);
             else if (loaded) busy = median(comm, seconds / 2);
             else idle = median(comm, seconds / 2);
         } else if (loaded) {
-            int last = 0;
-            for (int i = 0; !last; i++) {
-                last = MPI_Wtime() > begin + seconds * 1.2;
-                if (rank < half) MPI_Send(data, last ? 0 : MESSAGE, MPI_BYTE, rank + half, 0, bulk);
-                else {
-                    MPI_Status status;
-                    int n;
-                    MPI_Recv(data, MESSAGE, MPI_BYTE, rank - half, 0, bulk, &status);
-                    MPI_Get_count(&status, MPI_BYTE, &n);
-                    last = n == 0;
-                    if (n) carried += n / (seconds * 1.2);
-                }
-            }
+            // What arrives while the others ping.
+            carried = flow(begin + seconds / 2, begin + seconds, bulk, 0);
         }
     }
     MPI_Reduce(&carried, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);

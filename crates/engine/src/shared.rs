@@ -316,7 +316,8 @@ impl Shared {
         } else {
             1
         };
-        while rounds > 0 && !self.poll(&mut guard) {
+        // What other threads find due is seen to when the engine is unlocked.
+        while rounds > 0 && !guard.progress_directly() {
             rounds -= 1;
         }
         guard.end_directly()

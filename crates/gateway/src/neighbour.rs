@@ -99,8 +99,22 @@ impl Neighbour {
             // Pings alone are no reason to look often.
             let quiet = sent.saturating_sub(std::mem::replace(&mut last, sent)) < 1024;
             let again = self.look(began.elapsed(), &mut line);
-            tokio::time::sleep(if quiet { REPORT } else { again }).await;
+            let until = Instant::now() + if quiet { REPORT } else { again };
+            while !quiet && Instant::now() < until {
+                let Some(soon) = self.glimpse(&mut line) else { break };
+                tokio::time::sleep(soon).await;
+            }
+            tokio::time::sleep_until(until).await;
         }
+    }
+
+    /// Looks at round trips where some streams make way; how soon to do it again.
+    fn glimpse(&self, line: &mut Trunkline) -> Option<Duration> {
+        let carriers = self.carriers.borrow();
+        let any_bulk = carriers.iter().any(|c| c.classes().0 > 0);
+        let sockets: Vec<_> = carriers.iter().map(|c| c.socket.borrow()).collect();
+        let all: Vec<_> = sockets.iter().filter_map(|s| s.as_ref()).collect();
+        any_bulk.then(|| line.glimpse(&all))
     }
 
     fn look(&self, now: Duration, line: &mut Trunkline) -> Duration {

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use crate::pacing;
-use crate::pipe::{Look, Pipe};
+use crate::pipe::{GLIMPSE, Glimpses, Look, Pipe};
 use crate::socket::{self, Mark};
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 
@@ -44,6 +44,7 @@ pub struct Carrying<'a> {
 #[derive(Debug, Default)]
 pub struct Trunkline {
     pipe: Pipe,
+    glimpsed: Glimpses,
     held_back: bool,
     /// What each had acknowledged at the last look.
     before: Vec<(RawFd, u64)>,
@@ -65,6 +66,15 @@ impl Trunkline {
     pub fn begin(socket: &OwnedFd) {
         let _ = pacing::pace(socket, None);
         let _ = pacing::control(socket);
+    }
+
+    /// Looks at the round trip, between two looks at everything; where some traffic makes way, as often as this says.
+    pub fn glimpse(&mut self, all: &[&OwnedFd]) -> Duration {
+        let infos = all.iter().filter_map(|socket| tcp_info(socket));
+        if let Some(info) = infos.max_by_key(|info| info.acknowledged) {
+            self.glimpsed.add(info.round_trip);
+        }
+        GLIMPSE
     }
 
     /// Looks at the connections, `now` since any fixed time. Where some traffic makes way for others it is held to a rate that leaves queues short.
@@ -91,6 +101,7 @@ impl Trunkline {
             acknowledged: infos().map(|i| i.acknowledged).sum(),
             backlog: all.iter().any(|c| c.busy),
             round_trip: trip.unwrap_or(shortest),
+            standing: self.glimpsed.take(),
             shortest,
             unsent: infos().map(|i| i.unsent).sum(),
             resent: infos().map(|i| i.resent).sum(),

@@ -325,7 +325,7 @@ pub(crate) struct Link {
     pub(crate) stop: AtomicBool,
     inbox: Mutex<Inbox>,
     /// Something is in the inbox.
-    arrived: AtomicBool,
+    pub(crate) arrived: AtomicBool,
     /// The main thread sleeps on the bell.
     armed: AtomicBool,
     pub(crate) wide_bell: Bell,

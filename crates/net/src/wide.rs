@@ -214,6 +214,9 @@ impl Transport for WideTransport {
     }
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        if !self.handle.link.arrived.load(Ordering::Acquire) {
+            return false;
+        }
         let mut arrivals = std::mem::take(&mut self.spare);
         let any = self.handle.link.take_arrivals(&mut arrivals);
         for arrival in arrivals.drain(..) {

@@ -19,7 +19,7 @@ use super::lane::Connection;
 use super::probe::Gauge;
 use crate::compression::Adaptive;
 use crate::link::{Arrival, Flow, Traffic};
-use crate::pipe::Pipe;
+use crate::pipe::{Glimpses, Pipe};
 use crate::queues::{Held, Long, Queues};
 use crate::receiver::{Fault, Receiver};
 use crate::start::Reach;
@@ -76,6 +76,8 @@ pub(super) struct Channel {
     pub(super) kinds_at: Duration,
     /// Bytes per second that traffic may send which leaves queues short.
     pub(super) polite: Option<f64>,
+    /// The shortest round trip that was seen since the last look, and when one is seen next.
+    pub(super) glimpsed: Glimpses,
     /// When the pipe is looked at again.
     pub(super) look_at: Duration,
     /// Nothing was left to send at some time since then.
@@ -109,6 +111,7 @@ impl Channel {
             fastest: 0.0,
             kinds_at: Duration::ZERO,
             polite: None,
+            glimpsed: Glimpses::default(),
             look_at: Duration::ZERO,
             ran_dry: false,
             presses: FxHashMap::default(),

@@ -218,6 +218,7 @@ impl Reactor {
             acknowledged: channel.traffic.acknowledged,
             backlog: !std::mem::take(&mut channel.ran_dry) && !channel.queues.is_empty(),
             round_trip: at_work(found.into_iter()).unwrap_or(shortest),
+            standing: channel.glimpsed.take(),
             shortest,
             unsent: infos.iter().map(|i| i.unsent).sum(),
             resent: infos.iter().map(|i| i.resent).sum(),

@@ -187,6 +187,7 @@ impl Reactor {
                 }
             }
             let left = before - channel.queues.waiting();
+            channel.glimpse(now);
             channel.left(peer, left, &mut self.arrivals);
             channel.give_back(peer, &mut self.arrivals);
             if turn == 0 && channel.state != State::Ended {

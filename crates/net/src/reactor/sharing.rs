@@ -16,6 +16,7 @@ use crate::carrying::{LEAST, fastest};
 use crate::pipe::Look;
 use crate::queues::{Takes, There};
 use crate::socket::{self, Mark};
+use crate::tcpinfo::tcp_info;
 
 /// How long a kind of connection that could not be had is not tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -90,9 +91,24 @@ impl Channel {
         };
     }
 
+    /// Whether some communicators are not to wait, or some make way.
+    fn is_polite(&self) -> bool {
+        self.bands().latency || self.queues.any_bulk()
+    }
+
+    /// Looks at the round trip, where it matters and from time to time.
+    pub(super) fn glimpse(&mut self, now: Duration) {
+        if self.is_polite() && self.glimpsed.are_due(now) {
+            let infos = self.connections.values().filter(|c| !c.apart).filter_map(|c| tcp_info(&c.secure.socket));
+            if let Some(info) = infos.max_by_key(|info| info.acknowledged) {
+                self.glimpsed.add(info.round_trip);
+            }
+        }
+    }
+
     /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
     pub(super) fn be_polite(&mut self, look: &Look) {
-        let polite = self.bands().latency || self.queues.any_bulk();
+        let polite = self.is_polite();
         self.polite = if polite { self.pipe.polite(look) } else { None };
         self.fastest = fastest(self.fastest, self.pipe.rate());
         self.pace();
