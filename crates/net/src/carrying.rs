@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use crate::pacing;
-use crate::pipe::{GLIMPSE, Glimpses, Look, Pipe};
+use crate::pipe::{GLIMPSE, Glimpses, Look, Pipe, time_of_look};
 use crate::socket::{self, Mark};
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 
@@ -14,9 +14,6 @@ use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 const AHEAD: Duration = Duration::from_millis(2);
 /// Least and most of that, bytes.
 const PIECE: (usize, usize) = (16 << 10, 256 << 10);
-/// Shortest time between two looks.
-const OFTEN: Duration = Duration::from_millis(50);
-
 /// What is held back gets at least this part of the fastest rate of late, whatever round trips seem to say.
 pub(crate) const LEAST: f64 = 0.05;
 /// How fast that is forgotten, per look.
@@ -125,7 +122,7 @@ impl Trunkline {
             );
         }
         Looked {
-            again: look.shortest.max(OFTEN),
+            again: time_of_look(&look),
             piece,
         }
     }

@@ -42,6 +42,7 @@ mod socket;
 mod start;
 mod tcp;
 mod tcpinfo;
+mod turns;
 mod wide;
 mod writing;
 
@@ -56,4 +57,5 @@ pub use receiver::fuzz_channel;
 pub use signals::spawn_quiet;
 pub use start::{Config, NetError, Reach, Transports, start};
 pub use tcp::TcpTransport;
+pub use turns::short_turns;
 pub use wide::WideTransport;

@@ -13,7 +13,9 @@
 //! What the members of a job know of a link when they begin saves the search: a connection is paced at that rate, or at its share when it is known
 //! that several processes will send. A link whose rate is met exactly has no queue and loses nothing, where congestion control alone
 //! has to fill the queue, or more, to find the rate (measured with collectives of 16 MiB at 100 Mbit/s, 20 to 75 ms: 2 to 8 % of the bytes sent
-//! again). While there is always more to send and no queue to be seen, the link may be faster than known: then so are the packets.
+//! again). While there is always more to send and no queue to be seen, the link may be faster than known: then so are the packets. Where it turns
+//! out to be much faster (a lost packet in the short train that measured it is enough), nothing is known any more, and congestion control, which
+//! took the pace for the link, begins to look for the rate anew.
 
 use std::time::Duration;
 
@@ -28,6 +30,18 @@ const WORTH: f64 = 1.05;
 const CONTENT: Duration = Duration::from_secs(20);
 /// Queues that traffic of the bulk class may make: so much of the round trip, or so long.
 const SHORT_QUEUE: (f64, Duration) = (0.08, Duration::from_millis(1));
+/// How fast that traffic answers to a queue that is not as it should be: as a part of that queue per look, and of the rate at most; what stays of the
+/// answer when the queue is as it should be; how much further from that it may be than the queue is long, for slowing down.
+const ANSWER: (f64, f64) = (0.4, 0.05);
+const STAYS: f64 = 0.25;
+const SLOWER: f64 = 4.0;
+/// With next to no queue and below so much of the rate of the link, so much faster at every look.
+const NEAR: f64 = 0.8;
+const RECOVER: f64 = 1.05;
+/// Never above so much of the rate of the link as it is known.
+const ABOVE: f64 = 1.08;
+/// Shortest time between two looks.
+const OFTEN: Duration = Duration::from_millis(50);
 
 /// Lost by more than chance: such a share of the bytes was sent again.
 const TOO_MUCH: f64 = 0.02;
@@ -79,6 +93,12 @@ const TOO_FAST: u64 = 42_000_000;
 const TRUST: (f64, f64) = (1.05, 0.95);
 const HARDLY: (f64, Duration) = (0.1, Duration::from_millis(1));
 const MUCH: (f64, Duration) = (0.25, Duration::from_millis(1));
+
+/// So much faster than known: what was known is wrong.
+const WRONG: f64 = 1.3;
+/// The pace holds the data back where so much of it arrives; of this a look is so large a part.
+const BINDING: f64 = 0.8;
+const OF_LATE: f64 = 0.3;
 
 /// Buffers that hold the data back for this share of the time are worth another connection.
 const BUFFERED: f64 = 0.1;
@@ -141,13 +161,19 @@ pub(crate) struct Pipe {
     cap: Option<f64>,
     /// When that was looked at last.
     capped_at: Duration,
-    /// Bytes per second to which bulk traffic is held.
-    limit: Option<f64>,
     /// Bytes per second that the link is known to carry, and by how much it seems to carry more.
     known: Option<f64>,
     more: f64,
+    /// What was told, and turned out to be wrong where it is not what is known; whether that is news.
+    told: Option<f64>,
+    was_wrong: bool,
+    /// Bytes per second that arrived of late; when that was looked at, and what had arrived then.
+    of_late: f64,
+    looked: (Duration, u64),
     /// Channels that use it.
     sharers: u32,
+    /// Bytes per second about which [`Pipe::polite`] goes up and down.
+    middle: Option<f64>,
 }
 
 impl Pipe {
@@ -160,9 +186,14 @@ impl Pipe {
     pub(crate) fn know(&mut self, rate: Option<u64>) {
         #[expect(clippy::cast_precision_loss, reason = "no link carries 2^53 bytes per second")]
         let rate = rate.filter(|rate| *rate < TOO_FAST).map(|rate| rate as f64 * MEASURED);
-        if self.known != rate {
-            (self.known, self.more) = (rate, 1.0);
+        if self.told != rate {
+            (self.told, self.known, self.more) = (rate, rate, 1.0);
         }
+    }
+
+    /// Whether what was known has turned out to be wrong since this was asked last.
+    pub(crate) fn was_wrong(&mut self) -> bool {
+        std::mem::take(&mut self.was_wrong)
     }
 
     /// So many channels, this one included, use it at the same time.
@@ -176,19 +207,31 @@ impl Pipe {
     }
 
     /// Whether the link seems to carry more than is known.
-    fn trust(&mut self, look: &Look) {
+    fn trust(&mut self, now: Duration, look: &Look) {
+        let (at, before) = std::mem::replace(&mut self.looked, (now, look.acknowledged));
+        let time = now.saturating_sub(at).as_secs_f64().max(1e-3);
+        let rate = look.acknowledged.saturating_sub(before) as f64 / time;
+        self.of_late += (rate - self.of_late) * OF_LATE;
         let queue = look.round_trip.saturating_sub(look.shortest);
         let longer_than = |(share, time): (f64, Duration)| queue > look.shortest.mul_f64(share) + time;
         if longer_than(MUCH) {
             self.more = (self.more * TRUST.1).max(1.0);
-        } else if !longer_than(HARDLY) && (look.backlog || look.unsent > 0) {
+        } else if !longer_than(HARDLY) && (look.backlog || look.unsent > 0) && self.is_binding() {
             self.more *= TRUST.0;
+            if self.more > WRONG && self.sharers <= 1 {
+                (self.known, self.more, self.was_wrong) = (None, 1.0, true);
+            }
         }
+    }
+
+    /// Whether the pace is what holds the data back.
+    fn is_binding(&self) -> bool {
+        self.share_of_known().is_some_and(|pace| self.of_late > pace * BINDING)
     }
 
     /// Looks from time to time. How many connections there should be, when that is to change.
     pub(crate) fn look(&mut self, now: Duration, look: &Look) -> Option<usize> {
-        self.trust(look);
+        self.trust(now, look);
         if !look.backlog {
             self.begin = None;
             self.ease(now, look);
@@ -286,233 +329,26 @@ impl Pipe {
         };
         let queue = trip.saturating_sub(look.shortest).as_secs_f64();
         let target = (look.shortest.as_secs_f64() * SHORT_QUEUE.0).max(SHORT_QUEUE.1.as_secs_f64());
-        // As LEDBAT does: the further from the target, the faster the change; down at most by an eighth.
-        let off = ((target - queue) / target).clamp(-2.0, 1.0);
-        let limit = self.limit.unwrap_or(best) * (1.0 + off / 16.0);
-        let limit = limit.clamp(best / 50.0, best * 1.25);
-        self.limit = Some(limit);
-        Some(limit)
+        // The queue itself sums up what is too fast, and shows it a look later. So most of the answer is to what the queue is, and only a
+        // small part of it stays; with an answer that all stays the rate swings (measured: between 65 and 125 %).
+        let off = ((target - queue) / target).clamp(-SLOWER, 1.0);
+        let answer = (ANSWER.0 * target / time_of_look(look).as_secs_f64()).min(ANSWER.1);
+        let middle = self.middle.unwrap_or(best);
+        let faster = if off > 0.5 && middle < best * NEAR {
+            RECOVER
+        } else {
+            1.0 + off * answer * STAYS
+        };
+        let middle = (middle * faster).clamp(best / 50.0, best * ABOVE);
+        self.middle = Some(middle);
+        Some(middle * (1.0 + off * answer))
     }
+}
+
+/// Time between two looks.
+pub(crate) fn time_of_look(look: &Look) -> Duration {
+    look.shortest.max(OFTEN)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A link of `capacity` bytes per second on which a connection reaches `each`.
-    fn settle(capacity: f64, each: f64, most: usize) -> (usize, f64) {
-        let (mut pipe, mut streams, mut bytes) = (Pipe::default(), 1, 0.0);
-        let shortest = Duration::from_millis(75);
-        for i in 0..400u32 {
-            let now = Duration::from_millis(100) * i;
-            let wanted = streams as f64 * each;
-            bytes += wanted.min(capacity) * 0.1;
-            let queue = if wanted > capacity { 40 } else { 0 };
-            let look = Look {
-                acknowledged: bytes as u64,
-                backlog: true,
-                round_trip: shortest + Duration::from_millis(queue),
-                shortest,
-                resent: 0,
-                streams,
-                most,
-                ..Look::default()
-            };
-            streams = pipe.look(now, &look).unwrap_or(streams);
-        }
-        (streams, pipe.rate().unwrap())
-    }
-
-    #[test]
-    fn connections_are_added_until_the_link_is_full() {
-        assert_eq!(settle(12.5e6, 20e6, 64).0, 1, "one is enough");
-        let (streams, rate) = settle(12.5e6, 1e6, 64);
-        assert_eq!(streams, 16);
-        assert!(rate > 12e6, "{rate}");
-        assert_eq!(settle(12.5e6, 0.1e6, 8).0, 8);
-    }
-
-    #[test]
-    fn a_connection_that_goes_by_the_rate_gets_help_when_buffers_hold_it_back() {
-        let run = |buffered: f64| {
-            let (mut pipe, mut streams) = (Pipe::default(), 1);
-            for i in 0..60u32 {
-                let busy = Duration::from_millis(100) * i;
-                let look = Look {
-                    acknowledged: u64::from(i) * 1_000_000,
-                    backlog: true,
-                    round_trip: Duration::from_millis(75),
-                    shortest: Duration::from_millis(75),
-                    busy,
-                    buffered: busy.mul_f64(buffered),
-                    by_rate: true,
-                    streams,
-                    most: 64,
-                    ..Look::default()
-                };
-                streams = pipe.look(busy, &look).unwrap_or(streams);
-            }
-            streams
-        };
-        assert_eq!((run(0.0), run(0.5)), (1, 2));
-    }
-
-    /// A link of `capacity` bytes per second that is known to carry `known`, used by so many channels: what share of the capacity is used after
-    /// some time, and the longest queue on the way there, round trips.
-    fn pace(capacity: f64, known: u64, sharers: u32) -> (f64, f64) {
-        let mut pipe = Pipe::default();
-        pipe.know(Some(known));
-        pipe.share(sharers);
-        let (mut queue, mut longest, mut used, trip) = (0.0f64, 0.0f64, 0.0f64, 0.075);
-        for i in 0..200u32 {
-            let sent = pipe.share_of_known().unwrap() * f64::from(sharers) / capacity * trip;
-            used += if i < 100 { 0.0 } else { (queue + sent).min(trip) };
-            queue = (queue + sent - trip).max(0.0);
-            longest = longest.max(queue / trip);
-            let look = Look {
-                unsent: 1,
-                round_trip: Duration::from_secs_f64(trip + queue),
-                shortest: Duration::from_secs_f64(trip),
-                ..Look::default()
-            };
-            pipe.look(Duration::from_millis(75) * i, &look);
-        }
-        (used / (100.0 * trip), longest)
-    }
-
-    #[test]
-    fn the_pace_is_that_of_the_link_or_a_share_of_it() {
-        for (known, sharers) in [(12_000_000, 1), (6_000_000, 1), (12_000_000, 16)] {
-            let (used, queue) = pace(12.5e6, known, sharers);
-            assert!(used > 0.98, "{known} {sharers}: {used}");
-            assert!(queue < 0.6, "{known} {sharers}: {queue}");
-        }
-        let mut fast = Pipe::default();
-        assert_eq!(fast.share_of_known(), None);
-        fast.know(Some(1_000_000_000));
-        assert_eq!(fast.share_of_known(), None, "too fast to be known");
-    }
-
-    #[test]
-    fn what_brings_nothing_is_not_repeated() {
-        let mut pipe = Pipe::default();
-        let (mut streams, mut changes) = (1, 0);
-        for i in 0..150u32 {
-            let look = Look {
-                acknowledged: u64::from(i) * 100_000,
-                backlog: true,
-                round_trip: Duration::from_millis(20),
-                shortest: Duration::from_millis(20),
-                resent: 0,
-                streams,
-                most: 64,
-                ..Look::default()
-            };
-            if let Some(more) = pipe.look(Duration::from_millis(100) * i, &look) {
-                streams = more;
-                changes += 1;
-            }
-        }
-        assert_eq!((streams, changes), (2, 1));
-    }
-
-    #[test]
-    fn connections_that_lose_too_much_are_held_to_what_arrives() {
-        let (mut pipe, mut queue) = (Pipe::default(), 0.0f64);
-        let (capacity, shortest) = (58.0e6, Duration::from_millis(75));
-        let (mut acknowledged, mut resent, mut lost_late) = (0.0, 0.0, 0.0);
-        for i in 0..2000u32 {
-            // They would send a fifth more than the link carries; its queue holds one round trip.
-            let rate = pipe.cap().map_or(1.2 * capacity, |cap| cap.min(1.2 * capacity));
-            let after = queue + (rate - capacity) * 0.1;
-            let lost = (after - capacity * 0.075).max(0.0);
-            queue = (after - lost).max(0.0);
-            acknowledged += rate.min(capacity) * 0.1 - lost.min(capacity * 0.1) * 0.1;
-            resent += lost + rate * 0.1 * 0.001;
-            lost_late += if i > 1000 { lost } else { 0.0 };
-            let look = Look {
-                acknowledged: acknowledged as u64,
-                backlog: true,
-                round_trip: shortest + Duration::from_secs_f64(queue / capacity),
-                shortest,
-                resent: resent as u64,
-                streams: 4,
-                most: 4,
-                ..Look::default()
-            };
-            pipe.look(Duration::from_millis(100) * i, &look);
-        }
-        assert!(
-            acknowledged > 0.97 * capacity * 200.0,
-            "{}",
-            acknowledged / capacity / 200.0
-        );
-        assert!(lost_late < 0.01 * capacity * 100.0, "{}", lost_late / capacity / 100.0);
-    }
-
-    #[test]
-    fn who_has_not_always_more_to_send_is_not_held_for_ever() {
-        let (mut pipe, mut look) = (Pipe::default(), Look::default());
-        look.shortest = Duration::from_millis(40);
-        look.streams = 4;
-        let mut at = |pipe: &mut Pipe, i: u32, backlog, bytes, resent| {
-            look.backlog = backlog;
-            look.acknowledged += bytes;
-            look.resent += resent;
-            pipe.look(Duration::from_millis(100) * i, &look);
-        };
-        (0..10).for_each(|i| at(&mut pipe, i, true, 1_000_000, 100_000));
-        let cap = pipe.cap().unwrap();
-        assert!((9.0e6..10.0e6).contains(&cap), "{cap}");
-        (10..40).for_each(|i| at(&mut pipe, i, i % 2 == 0, 900_000, 0));
-        assert_eq!(pipe.cap(), None);
-    }
-
-    #[test]
-    fn a_link_that_loses_by_chance_is_not_held_back() {
-        let mut pipe = Pipe::default();
-        for i in 0..400u32 {
-            let look = Look {
-                acknowledged: u64::from(i) * 5_000_000,
-                backlog: true,
-                round_trip: Duration::from_millis(75),
-                shortest: Duration::from_millis(75),
-                resent: u64::from(i) * 50_000,
-                streams: 4,
-                most: 4,
-                ..Look::default()
-            };
-            pipe.look(Duration::from_millis(100) * i, &look);
-            assert_eq!(pipe.cap(), None);
-        }
-    }
-
-    #[test]
-    fn polite_traffic_keeps_the_queue_short() {
-        let mut pipe = Pipe {
-            rate: Some(12.5e6),
-            ..Pipe::default()
-        };
-        let (mut queue, mut rate) = (50.0e-3f64, 12.5e6);
-        let mut seen = Vec::new();
-        for _ in 0..2000 {
-            // 40 ms pass.
-            queue = (queue + (rate - 12.5e6) / 12.5e6 * 0.04).max(0.0);
-            let look = Look {
-                round_trip: Duration::from_secs_f64(0.04 + queue),
-                shortest: Duration::from_millis(40),
-                ..Look::default()
-            };
-            rate = pipe.polite(&look).unwrap();
-            seen.push((queue, rate));
-        }
-        let late = &seen[1000..];
-        assert!(
-            late.iter().all(|(q, _)| *q < 8e-3),
-            "{:?}",
-            late.iter().map(|s| s.0).fold(0.0, f64::max)
-        );
-        let mean = late.iter().map(|(_, r)| r).sum::<f64>() / late.len() as f64;
-        assert!(mean > 12e6, "{mean}");
-    }
-}
+mod tests;

@@ -141,6 +141,13 @@ impl Secure {
         }
     }
 
+    /// Lets congestion control begin anew to look for the rate of the link.
+    pub(crate) fn look_anew(&self) {
+        if self.by_rate {
+            pacing::look_anew(&self.socket);
+        }
+    }
+
     /// Certificates of the peer, once open.
     pub(crate) fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
         match &self.session {

@@ -14,7 +14,7 @@ use super::handshake::{Handshake, Target};
 use super::ladder::By;
 use super::lane::Connection;
 use super::{Reactor, Task};
-use crate::pipe::Look;
+use crate::pipe::{Look, time_of_look};
 use crate::secure::Secure;
 use crate::socket::{self, Interest};
 use crate::start::Reach;
@@ -224,15 +224,19 @@ impl Reactor {
             resent: infos.iter().map(|i| i.resent).sum(),
             busy: infos.iter().map(|i| i.busy).sum(),
             buffered: infos.iter().map(|i| i.buffered).sum(),
-            by_rate: channel.connections.values().all(|c| c.secure.by_rate),
+            // Those that have not carried much yet will, where others do.
+            by_rate: channel.connections.values().any(|c| c.secure.by_rate),
             streams: channel.common() + channel.coming,
             most: MAX_STREAMS,
         };
         channel.traffic.retransmitted = channel.traffic.retransmitted.max(look.resent);
-        channel.look_at = now + look.shortest.max(Duration::from_millis(50));
+        channel.look_at = now + time_of_look(&look);
         let again = channel.look_at;
         let busy = !channel.is_idle();
         let mut more = channel.pipe.look(now, &look);
+        if channel.pipe.was_wrong() {
+            channel.connections.values().for_each(|c| c.secure.look_anew());
+        }
         channel.be_polite(&look);
         channel.mark();
         // Classes have connections of their own.

@@ -154,6 +154,7 @@ impl Reactor {
 
     /// Works until told to stop.
     pub(crate) fn run(mut self) {
+        crate::turns::short_turns();
         let (mut ready, mut commands) = (Vec::new(), Vec::new());
         while !self.link.stop.load(Ordering::SeqCst) {
             let timeout = self.timeout();

@@ -99,7 +99,11 @@ impl Channel {
     /// Looks at the round trip, where it matters and from time to time.
     pub(super) fn glimpse(&mut self, now: Duration) {
         if self.is_polite() && self.glimpsed.are_due(now) {
-            let infos = self.connections.values().filter(|c| !c.apart).filter_map(|c| tcp_info(&c.secure.socket));
+            let infos = self
+                .connections
+                .values()
+                .filter(|c| !c.apart)
+                .filter_map(|c| tcp_info(&c.secure.socket));
             if let Some(info) = infos.max_by_key(|info| info.acknowledged) {
                 self.glimpsed.add(info.round_trip);
             }

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+
+/// A link of `capacity` bytes per second on which a connection reaches `each`.
+fn settle(capacity: f64, each: f64, most: usize) -> (usize, f64) {
+    let (mut pipe, mut streams, mut bytes) = (Pipe::default(), 1, 0.0);
+    let shortest = Duration::from_millis(75);
+    for i in 0..400u32 {
+        let now = Duration::from_millis(100) * i;
+        let wanted = streams as f64 * each;
+        bytes += wanted.min(capacity) * 0.1;
+        let queue = if wanted > capacity { 40 } else { 0 };
+        let look = Look {
+            acknowledged: bytes as u64,
+            backlog: true,
+            round_trip: shortest + Duration::from_millis(queue),
+            shortest,
+            resent: 0,
+            streams,
+            most,
+            ..Look::default()
+        };
+        streams = pipe.look(now, &look).unwrap_or(streams);
+    }
+    (streams, pipe.rate().unwrap())
+}
+
+#[test]
+fn connections_are_added_until_the_link_is_full() {
+    assert_eq!(settle(12.5e6, 20e6, 64).0, 1, "one is enough");
+    let (streams, rate) = settle(12.5e6, 1e6, 64);
+    assert_eq!(streams, 16);
+    assert!(rate > 12e6, "{rate}");
+    assert_eq!(settle(12.5e6, 0.1e6, 8).0, 8);
+}
+
+#[test]
+fn a_connection_that_goes_by_the_rate_gets_help_when_buffers_hold_it_back() {
+    let run = |buffered: f64| {
+        let (mut pipe, mut streams) = (Pipe::default(), 1);
+        for i in 0..60u32 {
+            let busy = Duration::from_millis(100) * i;
+            let look = Look {
+                acknowledged: u64::from(i) * 1_000_000,
+                backlog: true,
+                round_trip: Duration::from_millis(75),
+                shortest: Duration::from_millis(75),
+                busy,
+                buffered: busy.mul_f64(buffered),
+                by_rate: true,
+                streams,
+                most: 64,
+                ..Look::default()
+            };
+            streams = pipe.look(busy, &look).unwrap_or(streams);
+        }
+        streams
+    };
+    assert_eq!((run(0.0), run(0.5)), (1, 2));
+}
+
+/// A link of `capacity` bytes per second that is known to carry `known`, used by so many channels: what share of the capacity is used after
+/// some time, and the longest queue on the way there, round trips.
+fn pace(capacity: f64, known: u64, sharers: u32) -> (f64, f64) {
+    let mut pipe = Pipe::default();
+    pipe.know(Some(known));
+    pipe.share(sharers);
+    let (mut queue, mut longest, mut used, trip) = (0.0f64, 0.0f64, 0.0f64, 0.075);
+    let mut arrived = 0.0;
+    for i in 0..200u32 {
+        // Where nothing is known congestion control finds the rate.
+        let each = pipe.share_of_known().unwrap_or(capacity);
+        let sent = each * f64::from(sharers) / capacity * trip;
+        let passed = (queue + sent).min(trip);
+        arrived += passed * capacity / f64::from(sharers);
+        used += if i < 100 { 0.0 } else { passed };
+        queue = (queue + sent - trip).max(0.0);
+        longest = longest.max(queue / trip);
+        let look = Look {
+            acknowledged: arrived as u64,
+            unsent: 1,
+            round_trip: Duration::from_secs_f64(trip + queue),
+            shortest: Duration::from_secs_f64(trip),
+            ..Look::default()
+        };
+        pipe.look(Duration::from_millis(75) * (i + 1), &look);
+    }
+    (used / (100.0 * trip), longest)
+}
+
+#[test]
+fn the_pace_is_that_of_the_link_or_a_share_of_it() {
+    for (known, sharers) in [(12_000_000, 1), (6_000_000, 1), (12_000_000, 16)] {
+        let (used, queue) = pace(12.5e6, known, sharers);
+        assert!(used > 0.98, "{known} {sharers}: {used}");
+        assert!(queue < 0.6, "{known} {sharers}: {queue}");
+    }
+    let mut fast = Pipe::default();
+    assert_eq!(fast.share_of_known(), None);
+    fast.know(Some(1_000_000_000));
+    assert_eq!(fast.share_of_known(), None, "too fast to be known");
+}
+
+#[test]
+fn what_brings_nothing_is_not_repeated() {
+    let mut pipe = Pipe::default();
+    let (mut streams, mut changes) = (1, 0);
+    for i in 0..150u32 {
+        let look = Look {
+            acknowledged: u64::from(i) * 100_000,
+            backlog: true,
+            round_trip: Duration::from_millis(20),
+            shortest: Duration::from_millis(20),
+            resent: 0,
+            streams,
+            most: 64,
+            ..Look::default()
+        };
+        if let Some(more) = pipe.look(Duration::from_millis(100) * i, &look) {
+            streams = more;
+            changes += 1;
+        }
+    }
+    assert_eq!((streams, changes), (2, 1));
+}
+
+#[test]
+fn connections_that_lose_too_much_are_held_to_what_arrives() {
+    let (mut pipe, mut queue) = (Pipe::default(), 0.0f64);
+    let (capacity, shortest) = (58.0e6, Duration::from_millis(75));
+    let (mut acknowledged, mut resent, mut lost_late) = (0.0, 0.0, 0.0);
+    for i in 0..2000u32 {
+        // They would send a fifth more than the link carries; its queue holds one round trip.
+        let rate = pipe.cap().map_or(1.2 * capacity, |cap| cap.min(1.2 * capacity));
+        let after = queue + (rate - capacity) * 0.1;
+        let lost = (after - capacity * 0.075).max(0.0);
+        queue = (after - lost).max(0.0);
+        acknowledged += rate.min(capacity) * 0.1 - lost.min(capacity * 0.1) * 0.1;
+        resent += lost + rate * 0.1 * 0.001;
+        lost_late += if i > 1000 { lost } else { 0.0 };
+        let look = Look {
+            acknowledged: acknowledged as u64,
+            backlog: true,
+            round_trip: shortest + Duration::from_secs_f64(queue / capacity),
+            shortest,
+            resent: resent as u64,
+            streams: 4,
+            most: 4,
+            ..Look::default()
+        };
+        pipe.look(Duration::from_millis(100) * i, &look);
+    }
+    assert!(
+        acknowledged > 0.97 * capacity * 200.0,
+        "{}",
+        acknowledged / capacity / 200.0
+    );
+    assert!(lost_late < 0.01 * capacity * 100.0, "{}", lost_late / capacity / 100.0);
+}
+
+#[test]
+fn who_has_not_always_more_to_send_is_not_held_for_ever() {
+    let (mut pipe, mut look) = (Pipe::default(), Look::default());
+    look.shortest = Duration::from_millis(40);
+    look.streams = 4;
+    let mut at = |pipe: &mut Pipe, i: u32, backlog, bytes, resent| {
+        look.backlog = backlog;
+        look.acknowledged += bytes;
+        look.resent += resent;
+        pipe.look(Duration::from_millis(100) * i, &look);
+    };
+    (0..10).for_each(|i| at(&mut pipe, i, true, 1_000_000, 100_000));
+    let cap = pipe.cap().unwrap();
+    assert!((9.0e6..10.0e6).contains(&cap), "{cap}");
+    (10..40).for_each(|i| at(&mut pipe, i, i % 2 == 0, 900_000, 0));
+    assert_eq!(pipe.cap(), None);
+}
+
+#[test]
+fn a_link_that_loses_by_chance_is_not_held_back() {
+    let mut pipe = Pipe::default();
+    for i in 0..400u32 {
+        let look = Look {
+            acknowledged: u64::from(i) * 5_000_000,
+            backlog: true,
+            round_trip: Duration::from_millis(75),
+            shortest: Duration::from_millis(75),
+            resent: u64::from(i) * 50_000,
+            streams: 4,
+            most: 4,
+            ..Look::default()
+        };
+        pipe.look(Duration::from_millis(100) * i, &look);
+        assert_eq!(pipe.cap(), None);
+    }
+}
+
+#[test]
+fn what_is_far_too_low_is_no_longer_known() {
+    let told = |arriving: f64| {
+        let mut pipe = Pipe::default();
+        pipe.know(Some(2_000_000));
+        let mut wrong = 0;
+        for i in 1..100u32 {
+            let look = Look {
+                acknowledged: (arriving * 0.075 * f64::from(i)) as u64,
+                backlog: true,
+                round_trip: Duration::from_millis(75),
+                shortest: Duration::from_millis(75),
+                streams: 1,
+                most: 1,
+                ..Look::default()
+            };
+            pipe.look(Duration::from_millis(75) * i, &look);
+            wrong += u32::from(pipe.was_wrong());
+        }
+        pipe.know(Some(2_000_000));
+        (wrong, pipe.share_of_known().is_some())
+    };
+    assert_eq!(told(9e6), (1, false));
+    // Something else holds the data back, which says nothing of the link.
+    assert_eq!(told(1e6), (0, true));
+}
+
+/// A link of 12.5 MB/s and what is known of it; polite traffic from `begin` bytes per second on. How much of the link is used after some time,
+/// and the longest queue then, as a part of the round trip. What is seen is a round trip old.
+fn be_polite(trip: u32, known: f64, begin: f64) -> (f64, f64) {
+    let (capacity, shortest) = (12.5e6, Duration::from_millis(u64::from(trip)));
+    let mut pipe = Pipe {
+        rate: Some(known),
+        middle: Some(begin),
+        ..Pipe::default()
+    };
+    let (mut queue, mut rate, mut used, mut longest) = (0.03f64, begin, 0.0, 0.0f64);
+    let mut on_the_way = std::collections::VecDeque::from(vec![queue; trip as usize]);
+    let look_every = trip.max(50);
+    for look in 0..1000 {
+        let mut standing = f64::MAX;
+        for _ in 0..look_every {
+            let left = queue + (rate - capacity) / capacity * 1e-3;
+            queue = left.max(0.0);
+            on_the_way.push_back(queue);
+            standing = standing.min(on_the_way.pop_front().unwrap());
+            if look >= 500 {
+                used += 1.0 + left.min(0.0) * 1e3;
+                longest = longest.max(queue);
+            }
+        }
+        let seen = Look {
+            // One acknowledgement was held back.
+            round_trip: shortest + Duration::from_secs_f64(standing + 0.02),
+            standing: shortest + Duration::from_secs_f64(standing),
+            shortest,
+            ..Look::default()
+        };
+        rate = pipe.polite(&seen).unwrap();
+    }
+    (used / f64::from(500 * look_every), longest / shortest.as_secs_f64())
+}
+
+#[test]
+fn polite_traffic_fills_the_link_and_keeps_the_queue_short() {
+    for trip in [20, 40, 75, 150] {
+        for (known, begin) in [(12.4e6, 12.4e6), (12.4e6, 1e6), (14e6, 14e6), (12.0e6, 15e6)] {
+            let (used, queue) = be_polite(trip, known, begin);
+            assert!(used > 0.95 && queue < 0.12, "{trip} {known} {begin}: {used} {queue}");
+        }
+    }
+}
