@@ -13,6 +13,8 @@ use tokio::task::JoinSet;
 
 /// Time given to an address before the next one is tried beside it.
 const STAGGER: Duration = Duration::from_millis(100);
+/// Time after which another connection to the same address is tried beside the first.
+const BESIDE: Duration = Duration::from_millis(500);
 /// Longest attempt: firewalls that drop do not answer at all.
 pub(crate) const ATTEMPT: Duration = Duration::from_millis(2500);
 
@@ -33,7 +35,17 @@ where
         if let Some((index, address)) = left.take() {
             let prove = prove.clone();
             attempts.spawn_local(async move {
-                let proven = async { prove(connect(address).await?).await };
+                let once = async |after: Duration| {
+                    tokio::time::sleep(after).await;
+                    prove(connect(address).await?).await
+                };
+                // A packet that is lost here is sent again after a second; another connection is there sooner.
+                let proven = async {
+                    tokio::select! {
+                        done = once(Duration::ZERO) => done,
+                        Ok(value) = once(BESIDE) => Ok(value),
+                    }
+                };
                 let done = tokio::time::timeout(ATTEMPT, proven).await;
                 (index, done.unwrap_or_else(|_| Err("no answer".into())))
             });

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::carrier::{Carrier, Passed};
 use crate::{Gateway, dial, stream};
 
-/// Without a connection after this time the coordinator's connections are used, until there is one.
-const RELAY_AFTER: Duration = Duration::from_millis(1200);
+/// Without a connection after this time the coordinator's connections are used, until there is one. One lost packet is not enough.
+const RELAY_AFTER: Duration = Duration::from_millis(1500);
 /// Pause between two attempts to connect, doubled each time up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 /// How often it is told what has passed, while something does.

@@ -77,6 +77,11 @@ impl Ladder {
         }
     }
 
+    /// Whether our gateway is there.
+    pub(super) fn is_gateway(&self, ip: IpAddr) -> bool {
+        self.gateway.iter().any(|a| a.ip().to_canonical() == ip)
+    }
+
     /// Addresses of our gateway.
     pub(super) fn gateway(&self) -> Vec<SocketAddr> {
         self.gateway.clone()

@@ -30,6 +30,8 @@ pub(super) struct Connection {
     pub(super) path: Option<Path>,
     /// For messages that ask for its kind, and for no others.
     pub(super) apart: bool,
+    /// A gateway passes on what it carries: what TCP tells of it is not of the link.
+    pub(super) relayed: bool,
     /// How its packets are marked.
     pub(super) mark: Mark,
     /// Bytes that TCP had acknowledged at the last look.
@@ -50,6 +52,7 @@ impl Connection {
             farewell: false,
             path: None,
             apart: false,
+            relayed: false,
             mark: Mark::Normal,
             acknowledged: 0,
         }

@@ -73,6 +73,8 @@ impl Reactor {
         let mut connection = Connection::new(secure, number, now, ready);
         connection.path = self.kind(peer, purpose, by, &connection);
         connection.apart = purpose.is_apart();
+        let from = connection.address().map(|a| a.ip().to_canonical());
+        connection.relayed = from.is_some_and(|ip| self.ladder.is_gateway(ip));
         let channel = self.channel(peer);
         connection.writing.control(&channel.receiver.incoming.hello().encode());
         if purpose.is_more() {

@@ -112,7 +112,8 @@ impl Channel {
 
     /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
     pub(super) fn be_polite(&mut self, look: &Look) {
-        let polite = self.is_polite();
+        // A gateway sees to it that its trunk leaves queues short, and takes from us what leaves.
+        let polite = self.is_polite() && !self.connections.values().any(|c| c.relayed);
         self.polite = if polite { self.pipe.polite(look) } else { None };
         self.fastest = fastest(self.fastest, self.pipe.rate());
         self.pace();
