@@ -25,7 +25,7 @@ ss -Htn state established | awk '$4 ~ /10\.2\.0\./ && $4 !~ /:22$/ && $3 !~ /:22
 touch stop
 wait $job
 S
-isthmus-testbed run --sites 2x1 --rtt 4ms -- sh all.sh "$ranks" || { tail -5 out err; fail "the job failed"; }
+isthmus-testbed run --sites 2x1 --rtt 4ms -- sh all.sh "$ranks" || { tail -n 5 out err; fail "the job failed"; }
 grep -q "^$((2 * ranks)) processes are through" out || { cat out; fail "not all ranks came through"; }
 for place in a1 b1; do
     [ "$(wc -l <$place.ports)" -eq 1 ] || { cat $place.ports; fail "$place listens on $(wc -l <$place.ports) ports"; }
