@@ -12,9 +12,11 @@ else
     messages=1500 spread=16 blows='b1 1 a1 b1' kills=3
 fi
 
-# The gateway of the host that this runs on, by its process.
+# The gateway of the host that this runs on, by its process; other jobs on this machine have hosts, and networks, of their own.
 cat >end.sh <<'EOF'
+here=$(readlink /proc/self/ns/net)
 for process in /proc/[0-9]*; do
+    [ "$(readlink "$process/ns/net" 2>/dev/null)" = "$here" ] || continue
     case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
     *isthmus*' gateway ') kill -9 "${process#/proc/}" && echo "killed the gateway at $(hostname)" ;;
     esac
