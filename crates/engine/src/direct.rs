@@ -198,13 +198,14 @@ impl Engine {
         true
     }
 
-    /// Looks for its message where that comes from, and every so many times (see [`OFTEN`]) for everything else too. True if anything happened.
+    /// Looks for its message where that comes from, and every so many times (see [`OFTEN`]) for everything else too; always for everything where
+    /// anybody may have sent it. True if anything happened.
     #[inline]
     pub(crate) fn progress_directly(&mut self) -> bool {
         let state = &mut self.state;
         state.direct.turns = state.direct.turns.wrapping_add(1);
-        let route = state.peers[state.direct.peer as usize].route as usize;
-        match self.transports.get_mut(route) {
+        let peer = state.peers.get(state.direct.peer as usize);
+        match peer.and_then(|peer| self.transports.get_mut(peer.route as usize)) {
             Some(transport) if state.direct.turns % OFTEN != 0 => {
                 let any = transport.poll(state);
                 any | self.work()

@@ -102,7 +102,7 @@ fn places(network: &Network, site: u32, part: u64, rings: u64) -> u64 {
     let others = (0..network.clusters(1)).filter(|&other| other != site);
     let under_way = |other| {
         let link = network.outer(site, other);
-        6 * link.latency / link.gap.at(part).max(1)
+        link.latency.saturating_mul(6) / link.gap.at(part).max(1)
     };
     let wanted = others.map(under_way).max().unwrap_or(0).saturating_add(8);
     let room = MEMORY / part.max(1) / rings.max(1);
