@@ -222,7 +222,14 @@ impl Shared {
         buffer: SendBuffer,
     ) -> Result<(), EngineError> {
         let mut guard = self.lock();
-        match guard.send(channel, to, tag, mode, buffer)? {
+        let sent = guard.send(channel, to, tag, mode, buffer)?;
+        self.sent(guard, sent)
+    }
+
+    /// Waits for what has not left at once.
+    #[inline]
+    fn sent(&self, guard: Guard<'_>, request: Option<Request>) -> Result<(), EngineError> {
+        match request {
             None => Ok(()),
             Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
         }
@@ -333,10 +340,8 @@ impl Shared {
         data: (ReadMemory, u64),
     ) -> Result<(), EngineError> {
         let mut guard = self.lock();
-        match guard.send_piece_natively(channel, to, tag, data)? {
-            None => Ok(()),
-            Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
-        }
+        let sent = guard.send_piece_natively(channel, to, tag, data)?;
+        self.sent(guard, sent)
     }
 
     /// The blocking receive there, if it is over soon; otherwise it has a request.

@@ -108,21 +108,21 @@ pub(crate) fn leaders(question: &Question, network: &Network, most: u32) -> Vec<
     }
 }
 
-/// The parts of [`WHOLE`] with which ways that have a latency and take so long for all are through at the same time. Ways that are too long
+/// The parts of [`ENTIRE`] with which ways that have a latency and take so long for all are through at the same time. Ways that are too long
 /// to be of use get nothing. In whole numbers, so that all machines find the same.
-fn level(ways: &[(u64, u64)]) -> Vec<u128> {
-    let rate = |way: usize| (WHOLE * WHOLE / u128::from(ways[way].1.max(1))).max(1);
+fn even_out(ways: &[(u64, u64)]) -> Vec<u128> {
+    let rate = |way: usize| (ENTIRE * ENTIRE / u128::from(ways[way].1.max(1))).max(1);
     let mut used: Vec<usize> = (0..ways.len()).collect();
     loop {
         // All end at the time t where the sum of (t - latency) / all is 1.
         let pace: u128 = used.iter().map(|&way| rate(way)).sum();
         let begun: u128 = used.iter().map(|&way| u128::from(ways[way].0) * rate(way)).sum();
-        let end = (WHOLE * WHOLE + begun) / pace.max(1);
+        let end = (ENTIRE * ENTIRE + begun) / pace.max(1);
         let before = used.len();
         used.retain(|&way| u128::from(ways[way].0) < end);
         if used.len() == before {
             let share = |way: usize| match used.contains(&way) {
-                true => (end - u128::from(ways[way].0)) * rate(way) / WHOLE,
+                true => (end - u128::from(ways[way].0)) * rate(way) / ENTIRE,
                 false => 0,
             };
             return (0..ways.len()).map(share).collect();
@@ -131,7 +131,7 @@ fn level(ways: &[(u64, u64)]) -> Vec<u128> {
 }
 
 /// What shares are parts of.
-const WHOLE: u128 = 1 << 32;
+const ENTIRE: u128 = 1 << 32;
 
 /// What tells the trees of one share from those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,8 +284,8 @@ impl Strategy {
         let turns = cut.pieces().div_ceil(others as u64);
         let granule = call.granule.max(1);
         let whole = |units: u64| units.div_ceil(granule).saturating_mul(granule);
-        let units = |share: u128| whole((share * u128::from(total) / u128::from(turns) / WHOLE) as u64);
-        let mut lengths: Vec<u64> = level(&ways).into_iter().map(units).collect();
+        let units = |share: u128| whole((share * u128::from(total) / u128::from(turns) / ENTIRE) as u64);
+        let mut lengths: Vec<u64> = even_out(&ways).into_iter().map(units).collect();
         // What rounding has taken away goes along with the largest.
         let missing = total.div_ceil(turns).saturating_sub(lengths.iter().sum());
         if let Some(length) = lengths.iter_mut().max() {
@@ -364,12 +364,12 @@ mod tests {
         // In and out: milliseconds.
         let ends = |ways: &[(u64, u64)]| -> Vec<u64> {
             let ways: Vec<(u64, u64)> = ways.iter().map(|(l, a)| (l * 1_000_000, a * 1_000_000)).collect();
-            let shares = level(&ways);
+            let shares = even_out(&ways);
             let all: u128 = shares.iter().sum();
-            assert!(all.abs_diff(WHOLE) < 100, "{shares:?}");
+            assert!(all.abs_diff(ENTIRE) < 100, "{shares:?}");
             let used = ways.iter().zip(shares).filter(|(_, share)| *share > 0);
             let end =
-                |((latency, all), share): (&(u64, u64), u128)| u128::from(*latency) + u128::from(*all) * share / WHOLE;
+                |((latency, all), share): (&(u64, u64), u128)| u128::from(*latency) + u128::from(*all) * share / ENTIRE;
             used.map(|way| ((end(way) + 500_000) / 1_000_000) as u64).collect()
         };
         // A long and a short way, a fast and a slow one.

@@ -166,7 +166,7 @@ struct Parcel {
 }
 
 /// A part that is handed on: from whom and to whom, with the slots of both messages.
-struct Way {
+struct Hop {
     from: (Rank, u16),
     to: (Rank, u16),
     length: u64,
@@ -240,18 +240,18 @@ impl Process {
     }
 
     /// Receives a part into the ring for what goes to the site at a distance, or comes from it, and sends it on.
-    fn hand_on(&mut self, script: &mut Script, (round, distance, inward): (u64, u32, bool), way: Way) {
+    fn hand_on(&mut self, script: &mut Script, (round, distance, inward): (u64, u32, bool), hop: Hop) {
         let ring = self.carried.iter().position(|&d| d == distance).unwrap_or(0) as u64;
         let place = (2 * ring + u64::from(inward)) * self.places + round % self.places;
         let data = Slice {
             buffer: self.ring,
             offset: place * self.unit,
-            length: way.length,
+            length: hop.length,
         };
         let last = &mut self.last[place as usize];
-        let (from, slot) = way.from;
+        let (from, slot) = hop.from;
         let come = script.push(Action::Receive { from, data, slot }, After::from_iter(*last));
-        let (to, slot) = way.to;
+        let (to, slot) = hop.to;
         *last = Some(script.push(Action::Send { to, data, slot }, After::from_iter([come])));
     }
 
@@ -269,12 +269,12 @@ impl Process {
             };
             script.send(to, data, slot);
         } else if envoy {
-            let way = Way {
+            let hop = Hop {
                 from: (rank(parcel.source), piece.slot(Kind::Up)),
                 to: on,
                 length: parcel.length,
             };
-            self.hand_on(script, (round, distance, false), way);
+            self.hand_on(script, (round, distance, false), hop);
         }
     }
 
@@ -292,12 +292,12 @@ impl Process {
             };
             script.receive(from, data, slot);
         } else if envoy {
-            let way = Way {
+            let hop = Hop {
                 from: over,
                 to: (rank(parcel.target), piece.slot(Kind::Down)),
                 length: parcel.length,
             };
-            self.hand_on(script, (round, distance, true), way);
+            self.hand_on(script, (round, distance, true), hop);
         }
     }
 
