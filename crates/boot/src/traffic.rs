@@ -38,6 +38,7 @@ pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, places: &PlaceTable, me: u32
             retransmitted: traffic.retransmitted,
             resent: traffic.resent,
             cuts: traffic.cuts,
+            moved: traffic.moved,
             away_ms: traffic.away.as_millis().try_into().unwrap_or(u64::MAX),
             streams: traffic.streams,
             compressed: traffic.compressed.0,

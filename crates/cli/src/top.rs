@@ -231,7 +231,7 @@ impl View<'_> {
                 "before_compression_bytes": now.plain, "after_compression_bytes": now.compressed,
                 "tcp_retransmitted_bytes": now.retransmitted,
                 "resent_segments": now.resent, "duplicate_segments": now.duplicates,
-                "cuts": now.cuts, "longest_cut_ms": now.away_ms, "channels_away": now.away,
+                "cuts": now.cuts, "moved": now.moved, "longest_cut_ms": now.away_ms, "channels_away": now.away,
                 "connections": now.connections,
                 "round_trip_us": (now.round_trip_us > 0).then_some(now.round_trip_us),
             })
@@ -255,7 +255,7 @@ impl View<'_> {
 /// Name, kind and help of a number.
 type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
 
-const LINK: [Metric<LinkTraffic>; 11] = [
+const LINK: [Metric<LinkTraffic>; 12] = [
     ("sent_bytes_total", "counter", "bytes given to the network", |l| l.sent),
     ("received_bytes_total", "counter", "bytes that came", |l| l.received),
     ("compressed_bytes_total", "counter", "compressed bytes sent", |l| {
@@ -274,6 +274,12 @@ const LINK: [Metric<LinkTraffic>; 11] = [
     ("cuts_total", "counter", "channels that were cut and went on", |l| {
         l.cuts
     }),
+    (
+        "moved_total",
+        "counter",
+        "channels that moved from gateways to connections of their own",
+        |l| l.moved,
+    ),
     ("channels_away", "gauge", "channels without a connection now", |l| {
         l.away
     }),

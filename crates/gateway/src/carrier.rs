@@ -401,6 +401,15 @@ impl Carrier {
         self.streams.borrow().len()
     }
 
+    /// Ends the streams of processes that are under way. Their channels begin new ones, which go over the best carrier that there is then.
+    pub(crate) fn shed(&self) {
+        let streams = self.streams.borrow();
+        let under_way = streams.iter().filter(|(_, s)| s.taken.is_none() && is_stream(s.wish));
+        let numbers: Vec<u32> = under_way.map(|(number, _)| *number).collect();
+        drop(streams);
+        numbers.into_iter().for_each(|number| self.lose(number));
+    }
+
     /// Ends it and all its streams.
     pub(crate) fn close(&self) {
         self.dead.set(true);

@@ -20,6 +20,8 @@ use crate::{Gateway, dial, stream};
 const RELAY_AFTER: Duration = Duration::from_millis(1500);
 /// Pause between two attempts to connect, doubled each time up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
+/// A connection that has lasted for so long takes over what the coordinator's carry.
+const LASTING: Duration = Duration::from_secs(1);
 /// How often it is told what has passed, while something does.
 const REPORT: Duration = Duration::from_secs(1);
 /// How long a stream waits for a carrier.
@@ -244,7 +246,20 @@ impl Neighbour {
             own.fall_back(&us);
         });
         self.tell_carrier(gateway, &carrier);
+        self.move_to(&carrier);
         carrier
+    }
+
+    /// What went through the coordinator for want of this connection moves to it, once it has lasted for a while.
+    fn move_to(self: &Rc<Self>, carrier: &Rc<Carrier>) {
+        let (own, c) = (self.clone(), carrier.clone());
+        tokio::task::spawn_local(async move {
+            let trip = c.round_trip().await;
+            tokio::time::sleep(LASTING).await;
+            if let (Some(_), false, Some(relay)) = (trip, c.dead.get(), own.relay.borrow().clone()) {
+                relay.shed();
+            }
+        });
     }
 
     /// The last connection is gone: until there is another one the coordinator's are used.

@@ -48,7 +48,7 @@ impl Statistics {
 
     /// A line for every direction between two subjobs over the wide area; `always`: also where all went well.
     pub fn links(&self, always: bool) -> Vec<String> {
-        let all = self.traffic.iter().filter(|(_, t)| always || t.cuts > 0);
+        let all = self.traffic.iter().filter(|(_, t)| always || t.cuts + t.moved > 0);
         all.map(|((from, to), traffic)| line(from, to, traffic)).collect()
     }
 
@@ -79,6 +79,12 @@ fn line(from: &str, to: &str, traffic: &LinkTraffic) -> String {
     if traffic.plain > 0 {
         let (plain, compressed) = (amount(traffic.plain), amount(traffic.compressed));
         add(format!("{plain} compressed to {compressed}"));
+    }
+    if traffic.moved > 0 {
+        add(format!(
+            "{} channels moved from gateways to connections of their own",
+            traffic.moved
+        ));
     }
     if traffic.cuts > 0 {
         let away = traffic.away_ms as f64 / 1000.0;

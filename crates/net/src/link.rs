@@ -250,6 +250,8 @@ pub struct Traffic {
     pub duplicates: u64,
     /// How often all connections were lost and the channel went on.
     pub cuts: u64,
+    /// How often it moved from a gateway to a connection of its own.
+    pub moved: u64,
     /// How long it was without a connection, in all.
     pub away: Duration,
     /// Most connections side by side.

@@ -132,6 +132,8 @@ pub struct LinkTraffic {
     pub resent: u64,
     /// How often a channel lost all its connections and went on.
     pub cuts: u64,
+    /// How often a channel moved from a gateway to a connection of its own.
+    pub moved: u64,
     /// Longest time that a channel was without a connection in all, milliseconds.
     pub away_ms: u64,
     /// Most connections of a channel.
@@ -152,6 +154,7 @@ impl LinkTraffic {
             (&mut self.resent, other.resent),
             (&mut self.duplicates, other.duplicates),
             (&mut self.cuts, other.cuts),
+            (&mut self.moved, other.moved),
             (&mut self.compressed, other.compressed),
             (&mut self.plain, other.plain),
             (&mut self.connections, other.connections),
@@ -174,7 +177,7 @@ impl LinkTraffic {
         for number in [self.sent, self.received, self.retransmitted, self.resent, self.cuts] {
             w.u64(number);
         }
-        for number in [self.away_ms, self.streams, self.compressed, self.plain] {
+        for number in [self.moved, self.away_ms, self.streams, self.compressed, self.plain] {
             w.u64(number);
         }
         for number in self.classes {
@@ -195,6 +198,7 @@ impl LinkTraffic {
             retransmitted: r.u64("retransmitted")?,
             resent: r.u64("resent")?,
             cuts: r.u64("cuts")?,
+            moved: r.u64("moved")?,
             away_ms: r.u64("away")?,
             streams: r.u64("streams")?,
             compressed: r.u64("compressed")?,

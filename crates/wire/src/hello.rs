@@ -60,12 +60,14 @@ pub enum Purpose {
     Direct = 3,
     /// One more, through the gateways, for messages that ask for that.
     Gateway = 4,
+    /// One straight to the peer, instead of those that gateways carry.
+    Better = 5,
 }
 
 impl Purpose {
     /// Beside others that there are.
     pub fn is_more(self) -> bool {
-        matches!(self, Self::More | Self::Direct | Self::Gateway)
+        matches!(self, Self::More | Self::Direct | Self::Gateway | Self::Better)
     }
 
     /// For messages that ask for a kind of connection, and for no others.
@@ -80,6 +82,7 @@ impl Purpose {
             2 => Self::Resume,
             3 => Self::Direct,
             4 => Self::Gateway,
+            5 => Self::Better,
             _ => return None,
         })
     }

@@ -74,6 +74,8 @@ pub(super) struct Channel {
     pub(super) fastest: f64,
     /// Before then no connections of kinds that are missing are tried.
     pub(super) kinds_at: Duration,
+    /// When a better way is looked for next, and how long to wait after that.
+    pub(super) better_at: Option<(Duration, Duration)>,
     /// Bytes per second that traffic may send which leaves queues short.
     pub(super) polite: Option<f64>,
     /// The shortest round trip that was seen since the last look, and when one is seen next.
@@ -110,6 +112,7 @@ impl Channel {
             pipe: Pipe::default(),
             fastest: 0.0,
             kinds_at: Duration::ZERO,
+            better_at: None,
             polite: None,
             glimpsed: Glimpses::default(),
             look_at: Duration::ZERO,

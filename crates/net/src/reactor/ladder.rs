@@ -95,8 +95,10 @@ impl Ladder {
     /// A connection came about: the next one to that area begins there.
     pub(super) fn learn(&mut self, peer: Peer, by: By) {
         let area = (self.area)(peer) as usize;
-        if let (By::Gateway, Some(way @ (Way::Unknown | Way::Direct | Way::Reverse))) = (by, self.ways.get_mut(area)) {
-            *way = Way::Gateway;
+        match (by, self.ways.get_mut(area)) {
+            (By::Gateway, Some(way @ (Way::Unknown | Way::Direct | Way::Reverse))) => *way = Way::Gateway,
+            (By::Direct, Some(way @ Way::Gateway)) => *way = Way::Direct,
+            _ => {}
         }
     }
 
@@ -167,5 +169,7 @@ mod tests {
         assert_eq!(ladder.way(1), Way::Direct);
         ladder.learn(1, By::Gateway);
         assert_eq!((ladder.way(1), ladder.way(7)), (Way::Gateway, Way::Unknown));
+        ladder.learn(1, By::Direct);
+        assert_eq!(ladder.way(1), Way::Direct);
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Connection {
     pub(super) apart: bool,
     /// A gateway passes on what it carries: what TCP tells of it is not of the link.
     pub(super) relayed: bool,
+    /// It is there instead of those that a gateway passes on.
+    pub(super) better: bool,
     /// How its packets are marked.
     pub(super) mark: Mark,
     /// Bytes that TCP had acknowledged at the last look.
@@ -53,6 +55,7 @@ impl Connection {
             path: None,
             apart: false,
             relayed: false,
+            better: false,
             mark: Mark::Normal,
             acknowledged: 0,
         }

@@ -73,13 +73,20 @@ impl Reactor {
         let mut connection = Connection::new(secure, number, now, ready);
         connection.path = self.kind(peer, purpose, by, &connection);
         connection.apart = purpose.is_apart();
+        connection.better = purpose == Purpose::Better;
         let from = connection.address().map(|a| a.ip().to_canonical());
         connection.relayed = from.is_some_and(|ip| self.ladder.is_gateway(ip));
-        let channel = self.channel(peer);
+        let Self { channels, ladder, .. } = self;
+        let Some(channel) = channels.get_mut(&peer) else {
+            return;
+        };
         connection.writing.control(&channel.receiver.incoming.hello().encode());
         if purpose.is_more() {
             channel.coming = channel.coming.saturating_sub(usize::from(dialled));
-        } else {
+        }
+        // Of two that both ends made at the same time each keeps its own: otherwise neither could make more.
+        let replaces = dialled || channel.address.is_some_and(|a| ladder.by(a) == By::Gateway);
+        if !purpose.is_more() || (connection.better && replaces) {
             let address = connection.address();
             channel.address = address.filter(|_| dialled);
             channel.caller = address.map(|a| a.ip().to_canonical()).filter(|_| !dialled);
@@ -254,6 +261,7 @@ impl Reactor {
             self.want_streams(peer, count);
         }
         self.want_kinds(peer);
+        self.want_better(peer);
         if busy {
             self.alarm_at(again);
         }
@@ -272,7 +280,7 @@ impl Reactor {
         }
     }
 
-    fn drop_lane(&mut self, peer: Peer, lane: Lane) {
+    pub(super) fn drop_lane(&mut self, peer: Peer, lane: Lane) {
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;
         };

@@ -2,6 +2,7 @@
 //! The I/O thread of a process: one loop over a poller.
 
 mod accept;
+mod better;
 mod channels;
 mod dial;
 mod early;
@@ -387,9 +388,14 @@ impl Reactor {
     /// This connection carries the channel from now on; all other attempts are given up. However it came about, here what makes
     /// connections ends and the channel begins.
     fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool, by: By) {
-        let more = matches!(&proven, Proven::Wide { purpose, .. } if purpose.is_more());
-        if !more {
+        let (more, better) = match &proven {
+            Proven::Wide { purpose, .. } => (purpose.is_more(), *purpose == Purpose::Better),
+            Proven::Plain(_) => (false, false),
+        };
+        if dialled && (!more || better) {
             self.ladder.learn(peer, by);
+        }
+        if !more {
             self.taken.insert(peer);
             self.give_up_dial(peer);
         }

@@ -64,6 +64,7 @@ impl Reactor {
         if let Some(now) = used {
             self.will_report();
             self.measure_used(peer, now);
+            self.want_better(peer);
         }
         self.after_receiving(peer, lane);
     }
@@ -141,6 +142,7 @@ impl Reactor {
                 if let Some(connection) = channel.connections.get_mut(&lane) {
                     connection.ready = true;
                 }
+                self.has_spoken(peer, lane);
                 self.want_to_send(peer);
             }
             Told::Ack(count) => {

@@ -159,7 +159,7 @@ impl Reactor {
     /// What kind of connection this is; `None`: somebody's who dialled us.
     pub(super) fn kind(&self, peer: Peer, purpose: Purpose, by: Option<By>, connection: &Connection) -> Option<Path> {
         match (purpose, by) {
-            (Purpose::Direct, _) => Some(Path::Direct),
+            (Purpose::Direct | Purpose::Better, _) => Some(Path::Direct),
             (Purpose::Gateway, _) => Some(Path::Gateway),
             (_, Some(By::Direct)) => Some(Path::Direct),
             (_, Some(By::Gateway | By::Call)) => Some(Path::Gateway),
