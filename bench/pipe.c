@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MESSAGE = 4 << 20, WINDOW = 4, PINGS = 2000 };
+enum { MESSAGE = 1 << 20, WINDOW = 16, PINGS = 2000 };
 
 static int rank, size, half;
 

@@ -199,7 +199,7 @@ mod tests {
         };
         assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
         let mut bytes = greeting.encode();
-        bytes[16] = 10;
+        bytes[16] = 12;
         assert_eq!(Greeting::decode(&bytes), None);
         bytes[7] = 2;
         assert_eq!(Greeting::decode(&bytes), None, "another version");
