@@ -10,6 +10,9 @@
 //! 500 Mbit/s, 75 ms, one packet of a thousand lost: 11 to 18 % sent again). So where far more is lost than a link loses by chance, all together
 //! are paced at what arrives, and from there on carefully faster.
 //!
+//! How many connections their buffers make necessary is known beforehand where rate and round trip are: the bytes that are under way then, by what one
+//! may have under way. Only what that does not explain has to be found by trying.
+//!
 //! What the members of a job know of a link when they begin saves the search: a connection is paced at that rate, or at its share when it is known
 //! that several processes will send. A link whose rate is met exactly has no queue and loses nothing, where congestion control alone
 //! has to fill the queue, or more, to find the rate (measured with collectives of 16 MiB at 100 Mbit/s, 20 to 75 ms: 2 to 8 % of the bytes sent
@@ -71,6 +74,8 @@ pub(crate) struct Look {
     pub(crate) buffered: Duration,
     /// All go by the rate that they find, not by losses.
     pub(crate) by_rate: bool,
+    /// Bytes that one connection can have under way; zero: not known.
+    pub(crate) window: u64,
     /// Connections there are.
     pub(crate) streams: usize,
     /// Most that may be.
@@ -102,6 +107,9 @@ const OF_LATE: f64 = 0.3;
 
 /// Buffers that hold the data back for this share of the time are worth another connection.
 const BUFFERED: f64 = 0.1;
+
+/// More under way than rate by round trip: what was lost is sent again, acknowledgements come in groups.
+const SPARE: f64 = 1.25;
 
 /// Time between two glimpses of the round trip.
 pub(crate) const GLIMPSE: Duration = Duration::from_millis(4);
@@ -164,6 +172,8 @@ pub(crate) struct Pipe {
     /// Bytes per second that the link is known to carry, and by how much it seems to carry more.
     known: Option<f64>,
     more: f64,
+    /// The same as it was told, also where it is too fast to be sure of.
+    about: Option<f64>,
     /// What was told, and turned out to be wrong where it is not what is known; whether that is news.
     told: Option<f64>,
     was_wrong: bool,
@@ -185,7 +195,9 @@ impl Pipe {
     /// What the link carries, bytes per second.
     pub(crate) fn know(&mut self, rate: Option<u64>) {
         #[expect(clippy::cast_precision_loss, reason = "no link carries 2^53 bytes per second")]
-        let rate = rate.filter(|rate| *rate < TOO_FAST).map(|rate| rate as f64 * MEASURED);
+        let bytes = |rate: u64| rate as f64;
+        self.about = rate.map(bytes);
+        let rate = rate.filter(|rate| *rate < TOO_FAST).map(|rate| bytes(rate) * MEASURED);
         if self.told != rate {
             (self.told, self.known, self.more) = (rate, rate, 1.0);
         }
@@ -232,16 +244,20 @@ impl Pipe {
     /// Looks from time to time. How many connections there should be, when that is to change.
     pub(crate) fn look(&mut self, now: Duration, look: &Look) -> Option<usize> {
         self.trust(now, look);
-        if !look.backlog {
+        let begun = self.begin.is_some();
+        // For a moment there may have been nothing to send where buffers are what holds the data back.
+        if !look.backlog && !(begun && self.is_buffered(look)) {
             self.begin = None;
             self.ease(now, look);
-            return None;
+            if look.unsent == 0 {
+                return None;
+            }
         }
         let Some((begin, bytes)) = self.begin else {
             self.begin = Some((now, look.acknowledged));
             self.resent = look.resent;
             self.times = (look.busy, look.buffered);
-            return None;
+            return self.needed(look).filter(|n| *n > look.streams);
         };
         let time = now.saturating_sub(begin);
         if time < interval(look) {
@@ -254,11 +270,24 @@ impl Pipe {
         self.rate = Some(if rate > old { rate } else { old + (rate - old) / 4.0 });
         self.capped_at = now;
         self.restrain(look, look.acknowledged.saturating_sub(bytes));
-        let (busy, buffered) = std::mem::replace(&mut self.times, (look.busy, look.buffered));
-        let waited = look.buffered.saturating_sub(buffered).as_secs_f64();
-        let by_buffers = waited > look.busy.saturating_sub(busy).as_secs_f64() * BUFFERED;
+        let by_buffers = self.is_buffered(look);
+        self.times = (look.busy, look.buffered);
         let by_losses = !look.by_rate && !look.is_queueing();
         self.grow(now, look, (last, rate), by_buffers || by_losses)
+    }
+
+    /// Whether buffers hold the data back, since the interval began.
+    fn is_buffered(&self, look: &Look) -> bool {
+        let (busy, buffered) = self.times;
+        let waited = look.buffered.saturating_sub(buffered).as_secs_f64();
+        waited > look.busy.saturating_sub(busy).as_secs_f64() * BUFFERED
+    }
+
+    /// Connections whose buffers together hold what is under way when the link is full.
+    fn needed(&self, look: &Look) -> Option<usize> {
+        let rate = self.about? / f64::from(self.sharers.max(1));
+        let under_way = rate * look.shortest.as_secs_f64() * SPARE;
+        (look.window > 0).then(|| ((under_way / look.window as f64).ceil() as usize).min(look.most))
     }
 
     /// Bytes per second that all connections together should not exceed.

@@ -5,6 +5,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -14,6 +15,17 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// Unsent bytes that the kernel holds before it calls a socket full. It keeps what TCP needs for a long
 /// fat link in flight (that is not counted) but lets a short message overtake a long one in our queues.
 const NOT_SENT_LOW_WATER: u32 = 512 << 10;
+
+/// Bytes that a connection can have under way, as far as buffers go: what the kernel lets a send buffer grow to, less what it needs
+/// for itself (measured with 4 MiB: 2.9 to 4.2 MB). Zero where it does not tell.
+pub(crate) fn window() -> u64 {
+    static WINDOW: OnceLock<u64> = OnceLock::new();
+    *WINDOW.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").unwrap_or_default();
+        let most = text.split_whitespace().nth(2).and_then(|n| n.parse::<u64>().ok());
+        most.unwrap_or_default() / 10 * 6
+    })
+}
 
 /// `None` when it would block. Never raises SIGPIPE: the program may not expect it.
 pub(crate) fn send(socket: impl AsFd, first: &[u8], second: &[u8]) -> Result<Option<usize>, Errno> {

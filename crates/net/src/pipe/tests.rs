@@ -59,6 +59,52 @@ fn a_connection_that_goes_by_the_rate_gets_help_when_buffers_hold_it_back() {
     assert_eq!((run(0.0), run(0.5)), (1, 2));
 }
 
+#[test]
+fn what_buffers_cannot_hold_is_known_beforehand() {
+    let first = |rate: u64, sharers: u32| {
+        let mut pipe = Pipe::default();
+        pipe.know(Some(rate));
+        pipe.share(sharers);
+        let look = Look {
+            backlog: true,
+            shortest: Duration::from_millis(75),
+            window: 2_500_000,
+            streams: 1,
+            most: 64,
+            ..Look::default()
+        };
+        pipe.look(Duration::from_millis(100), &look)
+    };
+    assert_eq!(first(12_500_000, 1), None, "one holds it");
+    assert_eq!(first(60_000_000, 1), Some(3));
+    assert_eq!(first(60_000_000, 4), None, "four others help");
+    assert_eq!(first(10_000_000_000, 1), Some(64));
+}
+
+#[test]
+fn a_moment_with_nothing_to_send_hides_no_buffer_that_is_too_small() {
+    let run = |buffered: f64| {
+        let (mut pipe, mut streams) = (Pipe::default(), 1);
+        for i in 0..60u32 {
+            let busy = Duration::from_millis(100) * i;
+            let look = Look {
+                acknowledged: u64::from(i) * 1_000_000,
+                unsent: 1,
+                shortest: Duration::from_millis(75),
+                busy,
+                buffered: busy.mul_f64(buffered),
+                by_rate: true,
+                streams,
+                most: 64,
+                ..Look::default()
+            };
+            streams = pipe.look(busy, &look).unwrap_or(streams);
+        }
+        streams
+    };
+    assert_eq!((run(0.0), run(0.5)), (1, 2));
+}
+
 /// A link of `capacity` bytes per second that is known to carry `known`, used by so many channels: what share of the capacity is used after
 /// some time, and the longest queue on the way there, round trips.
 fn pace(capacity: f64, known: u64, sharers: u32) -> (f64, f64) {

@@ -235,6 +235,7 @@ impl Reactor {
             buffered: infos.iter().map(|i| i.buffered).sum(),
             // Those that have not carried much yet will, where others do.
             by_rate: channel.connections.values().any(|c| c.secure.by_rate),
+            window: socket::window(),
             streams: channel.common() + channel.coming,
             most: MAX_STREAMS,
         };
