@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What gateways cost many short messages, and what a reduction over the wide area takes, over the testbed; two experiments of the
 # PACX-MPI papers. Everything in PATH: isthmus, isthmus-testbed, mpicc, python3.
-#   many    16 to 28 senders at one site, 1 KiB each to one receiver at the other (table V): directly and through the gateways
+#   many    16 to 28 senders at one site, 1 KiB each to one receiver at the other (table V), and 64 bytes each, of which gateways make
+#           few packets: directly and through the gateways
 #   reduce  1 KiB MPI_Reduce of 64 ranks at the splits of table III, 150 ms round trip, 10 Mbit/s
 # usage: sh bench/wide.sh [many|reduce]...
 cd "$(dirname "$0")" || exit 1
@@ -35,11 +36,13 @@ P
 # The receiver is rank 0, alone at its site.
 many() {
     for senders in 16 20 24 28; do
-        for path in direct gateway direct gateway; do
-            printf '%s senders, %-7s: ' "$senders" "$path"
-            isthmus-testbed run --sites 2x1 --rtt 7ms --rate 10mbit -- sh -c "
-                ISTHMUS_PATH=$path isthmus run --site home:1 --site b1:$senders ./collectives -r ${REPETITIONS:-30} incast@0:1024 2>err </dev/null ||
-                    cat err >&2" | python3 median.py
+        for bytes in 1024 64; do
+            for path in direct gateway direct gateway; do
+                printf '%s senders of %4s bytes, %-7s: ' "$senders" "$bytes" "$path"
+                isthmus-testbed run --sites 2x1 --rtt 7ms --rate 10mbit -- sh -c "
+                    ISTHMUS_PATH=$path isthmus run --site home:1 --site b1:$senders ./collectives -r ${REPETITIONS:-30} incast@0:$bytes 2>err </dev/null ||
+                        cat err >&2" | python3 median.py
+            done
         done
     done
 }

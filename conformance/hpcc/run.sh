@@ -76,7 +76,7 @@ esac
 if [ -n "$cuts" ]; then
     # The link is cut for so many seconds each, at random moments, until the job is over.
     # Its launcher is at one end, and has to be as patient as the processes.
-    export ISTHMUS_AWAY=60
+    export ISTHMUS_AWAY=90
     cat >cut.sh <<'S'
 seconds=$1 testbed=$2
 shift 2

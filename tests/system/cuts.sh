@@ -13,7 +13,7 @@ else
 fi
 
 # In the testbed: cut and restore at random moments. One end of the link is where the launcher is, which has to be as patient as the processes.
-export ISTHMUS_AWAY=60
+export ISTHMUS_AWAY=90
 cat >hurt.sh <<'EOF'
 messages=$1 spread=$2
 shift 2

@@ -174,6 +174,8 @@ pub(crate) struct Pipe {
     more: f64,
     /// The same as it was told, also where it is too fast to be sure of.
     about: Option<f64>,
+    /// Until then that many connections are not asked for again.
+    asked_until: Duration,
     /// What was told, and turned out to be wrong where it is not what is known; whether that is news.
     told: Option<f64>,
     was_wrong: bool,
@@ -246,7 +248,8 @@ impl Pipe {
         self.trust(now, look);
         let begun = self.begin.is_some();
         // For a moment there may have been nothing to send where buffers are what holds the data back.
-        if !look.backlog && !(begun && self.is_buffered(look)) {
+        let was_held = begun && self.is_buffered(look);
+        if !look.backlog && !was_held {
             self.begin = None;
             self.ease(now, look);
             if look.unsent == 0 {
@@ -257,11 +260,11 @@ impl Pipe {
             self.begin = Some((now, look.acknowledged));
             self.resent = look.resent;
             self.times = (look.busy, look.buffered);
-            return self.needed(look).filter(|n| *n > look.streams);
+            return self.needed(now, look);
         };
         let time = now.saturating_sub(begin);
         if time < interval(look) {
-            return None;
+            return self.needed(now, look);
         }
         let rate = look.acknowledged.saturating_sub(bytes) as f64 / time.as_secs_f64();
         self.begin = Some((now, look.acknowledged));
@@ -283,11 +286,16 @@ impl Pipe {
         waited > look.busy.saturating_sub(busy).as_secs_f64() * BUFFERED
     }
 
-    /// Connections whose buffers together hold what is under way when the link is full.
-    fn needed(&self, look: &Look) -> Option<usize> {
+    /// Connections whose buffers together hold what is under way when the link is full, if those are more than there are.
+    fn needed(&mut self, now: Duration, look: &Look) -> Option<usize> {
         let rate = self.about? / f64::from(self.sharers.max(1));
         let under_way = rate * look.shortest.as_secs_f64() * SPARE;
-        (look.window > 0).then(|| ((under_way / look.window as f64).ceil() as usize).min(look.most))
+        let count = ((under_way / look.window.max(1) as f64).ceil() as usize).min(look.most);
+        if look.window == 0 || count <= look.streams || now < self.asked_until {
+            return None;
+        }
+        self.asked_until = now + CONTENT;
+        Some(count)
     }
 
     /// Bytes per second that all connections together should not exceed.

@@ -326,12 +326,17 @@ impl Secure {
         if self.measuring > 0 {
             self.measuring = self.measuring.saturating_sub(bytes.len() as u64);
             if self.measuring == 0 {
-                // Where they are not to be had, rates are lower.
-                let _ = pacing::pace(&self.socket, self.limit);
-                self.by_rate = pacing::control(&self.socket);
+                self.smooth();
             }
         }
         Ok(())
+    }
+
+    /// From now on it is paced, and the rate that it finds is what it goes by. Where that is not to be had, rates are lower.
+    pub(crate) fn smooth(&mut self) {
+        self.measuring = 0;
+        let _ = pacing::pace(&self.socket, self.limit);
+        self.by_rate = pacing::control(&self.socket);
     }
 }
 

@@ -73,6 +73,10 @@ impl Reactor {
         let mut connection = Connection::new(secure, number, now, ready);
         connection.path = self.kind(peer, purpose, by, &connection);
         connection.apart = purpose.is_apart();
+        if purpose != Purpose::First {
+            // The link has been measured. What goes by losses would need seconds to become fast where some packets are lost.
+            connection.secure.smooth();
+        }
         connection.better = purpose == Purpose::Better;
         let from = connection.address().map(|a| a.ip().to_canonical());
         connection.relayed = from.is_some_and(|ip| self.ladder.is_gateway(ip));
@@ -274,11 +278,11 @@ impl Reactor {
         if channel.address.is_some() {
             return self.dial_more(peer, count);
         }
-        if let Some(connection) = channel.connections.values_mut().find(|c| c.is_flushed()) {
-            let ask = Segment::control(Kind::Streams, count as u64);
-            connection.writing.control(&ask.encode());
-            self.want_to_send(peer);
-        }
+        // Where there is always something to send no connection has room for it now.
+        channel
+            .loose
+            .extend_from_slice(&Segment::control(Kind::Streams, count as u64).encode());
+        self.want_to_send(peer);
     }
 
     pub(super) fn drop_lane(&mut self, peer: Peer, lane: Lane) {
