@@ -24,6 +24,7 @@
 mod addresses;
 mod carrying;
 mod compression;
+mod flow;
 mod hello;
 mod inbound;
 mod link;

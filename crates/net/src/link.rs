@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -14,6 +14,7 @@ use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
+use crate::flow::Flow;
 use crate::meter::Estimate;
 use crate::queues::Long;
 use crate::reactor::{Reactor, Round};
@@ -145,82 +146,6 @@ impl Early {
 
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.0).bytes.is_empty()
-    }
-}
-
-/// Bytes of frames for one peer at another site: those that wait to leave, and those that it has not acknowledged.
-#[derive(Debug)]
-pub(crate) struct Flow {
-    pub(crate) peer: Peer,
-    waiting: Level,
-    kept: Level,
-    refused: AtomicBool,
-}
-
-#[derive(Debug)]
-struct Level {
-    bytes: AtomicUsize,
-    limit: usize,
-}
-
-impl Level {
-    fn new(limit: usize) -> Self {
-        let bytes = AtomicUsize::new(0);
-        Self { bytes, limit }
-    }
-
-    /// Nothing at all leaves room for anything.
-    fn fits(&self, more: usize) -> bool {
-        let bytes = self.bytes.load(Ordering::SeqCst);
-        bytes == 0 || bytes + more <= self.limit
-    }
-
-    fn is_low(&self) -> bool {
-        self.bytes.load(Ordering::SeqCst) <= self.limit / 2
-    }
-}
-
-impl Flow {
-    /// Bytes that may wait, and that may be unacknowledged (those that wait included).
-    pub(crate) fn new(peer: Peer, waiting: usize, kept: usize) -> Self {
-        Self {
-            peer,
-            waiting: Level::new(waiting),
-            kept: Level::new(kept),
-            refused: AtomicBool::new(false),
-        }
-    }
-
-    /// Main thread: reserves room, or notes that it was refused. An empty queue takes anything.
-    pub(crate) fn take(&self, bytes: usize) -> bool {
-        let fits = || self.waiting.fits(bytes) && self.kept.fits(bytes);
-        if !fits() {
-            self.refused.store(true, Ordering::SeqCst);
-            // The thread may have made room between the two: then nobody else would say so.
-            if !fits() {
-                return false;
-            }
-            self.refused.store(false, Ordering::SeqCst);
-        }
-        self.waiting.bytes.fetch_add(bytes, Ordering::SeqCst);
-        self.kept.bytes.fetch_add(bytes, Ordering::SeqCst);
-        true
-    }
-
-    /// I/O thread: these bytes have left. True when a refused sender should hear of it.
-    pub(crate) fn left(&self, bytes: usize) -> bool {
-        self.waiting.bytes.fetch_sub(bytes, Ordering::SeqCst);
-        self.ask_again()
-    }
-
-    /// I/O thread: these bytes were acknowledged. True when a refused sender should hear of it.
-    pub(crate) fn acknowledged(&self, bytes: usize) -> bool {
-        self.kept.bytes.fetch_sub(bytes, Ordering::SeqCst);
-        self.ask_again()
-    }
-
-    fn ask_again(&self) -> bool {
-        self.waiting.is_low() && self.kept.is_low() && self.refused.swap(false, Ordering::SeqCst)
     }
 }
 
@@ -571,20 +496,6 @@ impl Drop for Handle {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_refused_sender_hears_of_room() {
-        let flow = Flow::new(1, 100, 300);
-        assert!(flow.take(500), "an empty queue takes anything");
-        assert!(!flow.take(1));
-        assert!(!flow.left(440), "60 are left, above half");
-        assert!(!flow.left(60), "not acknowledged");
-        assert!(!flow.take(1));
-        assert!(flow.acknowledged(500));
-        assert!(flow.take(60) && flow.take(40) && !flow.take(1));
-        assert!(flow.left(100));
-        assert!(!flow.left(0), "told once");
-    }
 
     #[test]
     fn arming_sees_what_arrived_before() {

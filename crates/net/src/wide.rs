@@ -11,7 +11,8 @@ use isthmus_transport::{Limits, Peer, Rates, SendError, Sink, Transport, Tuning}
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use rustc_hash::FxHashMap;
 
-use crate::link::{Arrival, ArrivalHook, Command, Flow, Handle, Prober};
+use crate::flow::Flow;
+use crate::link::{Arrival, ArrivalHook, Command, Handle, Prober};
 use crate::outbox;
 use crate::places::Places;
 use crate::queues::{COMMON, CONTROL, Long};

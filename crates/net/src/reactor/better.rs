@@ -56,7 +56,10 @@ impl Reactor {
         if !channel.connections.get(&lane).is_some_and(|c| c.better) {
             return;
         }
-        let worse = channel.connections.iter().filter(|(_, c)| c.relayed && !c.apart);
+        let worse = channel
+            .connections
+            .iter()
+            .filter(|(_, c)| c.relayed && !c.apart && !c.better);
         let worse: Vec<Lane> = worse.map(|(lane, _)| *lane).collect();
         if !worse.is_empty() {
             channel.traffic.moved += 1;

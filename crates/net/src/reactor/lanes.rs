@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use isthmus_protocol::channel::{Duty, Lane};
-use isthmus_transport::Peer;
+use isthmus_transport::{Path, Peer};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 
@@ -79,7 +79,10 @@ impl Reactor {
         }
         connection.better = purpose == Purpose::Better;
         let from = connection.address().map(|a| a.ip().to_canonical());
-        connection.relayed = from.is_some_and(|ip| self.ladder.is_gateway(ip));
+        connection.relayed = match connection.path {
+            Some(path) => path == Path::Gateway,
+            None => from.is_some_and(|ip| self.ladder.is_gateway(ip)),
+        };
         let Self { channels, ladder, .. } = self;
         let Some(channel) = channels.get_mut(&peer) else {
             return;
