@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What passes between the first half of the ranks and the second: rank i sends to rank i + half.
-//   pipe rate SECONDS [random|field] [INFO KEY=VALUE...]   bytes per second of all pairs together, after a third of that to warm up
+//   pipe rate SECONDS[,MIB] [random|field] [INFO KEY=VALUE...]   bytes per second of all pairs together, after a third of that to warm up,
+//                                                                with 16 messages of so many MiB (1) under way
 //   pipe ping SECONDS CLASS                                 median of 8-byte pings on a communicator of this class, idle and under load
 #include <math.h>
 #include <mpi.h>
@@ -9,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MESSAGE = 1 << 20, WINDOW = 16, PINGS = 2000 };
+enum { WINDOW = 16, PINGS = 2000 };
 
-static int rank, size, half;
+static int rank, size, half, message = 1 << 20;
 
 static MPI_Comm with(int count, char **pairs) {
     MPI_Info info;
@@ -33,7 +34,7 @@ static MPI_Comm with(int count, char **pairs) {
 static void fill(char *data, int field) {
     float *values = (float *)data;
     unsigned state = 12345u + (unsigned)rank;
-    for (int i = 0; i < MESSAGE / 4; i++) {
+    for (int i = 0; i < message / 4; i++) {
         state ^= state << 13, state ^= state >> 17, state ^= state << 5;
         if (field) values[i] = 280.0f + 15.0f * sinf((float)i / 900.0f) + 3.0f * cosf((float)i / 4000.0f);
         else memcpy(&values[i], &state, 4);
@@ -45,14 +46,14 @@ static double flow(double from, double until, MPI_Comm comm, int field) {
     char *data[WINDOW];
     MPI_Request requests[WINDOW];
     for (int w = 0; w < WINDOW; w++) {
-        data[w] = malloc(MESSAGE);
+        data[w] = malloc(message);
         fill(data[w], field);
         requests[w] = MPI_REQUEST_NULL;
     }
     int sending = rank < half, go = 1;
     double first = 0, bytes = 0, mine = 0;
     // Receives are posted ahead: otherwise every message waits a round trip for its clearance.
-    for (int w = 0; !sending && w < WINDOW; w++) MPI_Irecv(data[w], MESSAGE, MPI_BYTE, rank - half, 0, comm, &requests[w]);
+    for (int w = 0; !sending && w < WINDOW; w++) MPI_Irecv(data[w], message, MPI_BYTE, rank - half, 0, comm, &requests[w]);
     for (int i = 0; go; i++) {
         int w = i % WINDOW;
         MPI_Status status;
@@ -60,13 +61,13 @@ static double flow(double from, double until, MPI_Comm comm, int field) {
         double now = MPI_Wtime();
         if (sending) {
             go = now < until;
-            MPI_Isend(data[w], go ? MESSAGE : 0, MPI_BYTE, rank + half, 0, comm, &requests[w]);
+            MPI_Isend(data[w], go ? message : 0, MPI_BYTE, rank + half, 0, comm, &requests[w]);
             continue;
         }
         int n;
         MPI_Get_count(&status, MPI_BYTE, &n);
         go = n > 0;
-        if (go) MPI_Irecv(data[w], MESSAGE, MPI_BYTE, rank - half, 0, comm, &requests[w]);
+        if (go) MPI_Irecv(data[w], message, MPI_BYTE, rank - half, 0, comm, &requests[w]);
         if (!first) {
             if (now > from) first = now;
         } else if (go && now < until) {
@@ -151,7 +152,13 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     half = size / 2;
-    double seconds = argc > 2 ? atof(argv[2]) : 10;
+    char *end = "";
+    double seconds = argc > 2 ? strtod(argv[2], &end) : 10;
+    if (*end == ',') message = atoi(end + 1) << 20;
+    if (seconds <= 0 || message <= 0 || message > 64 << 20) {
+        if (rank == 0) fprintf(stderr, "pipe: %s: not SECONDS[,MIB] with 1 to 64 MiB\n", argv[2]);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
     if (argc > 1 && !strcmp(argv[1], "ping")) {
         ping(seconds, argc > 3 ? argv[3] : "latency", argc > 4 ? argv[4] : "bulk");
     } else {

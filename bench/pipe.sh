@@ -28,14 +28,15 @@ for streams in 1 4 16 64; do
 done | sort -g | tail -1
 EOF
 
+# Messages of 4 MiB, 64 MiB under way: about what 16 streams of iperf3 have in their buffers. With 16 MiB the wait for a lost packet shows.
 fill() {
     for rate in 100 500; do
         for loss in 0% 0.1%; do
             printf 'link %s Mbit/s, 75 ms, loss %s (payload of TCP: %s):\n' "$rate" "$loss" "$(awk -v r="$rate" 'BEGIN { print r * 0.9415 }')"
             isthmus-testbed run --sites 2x1 --rtt 75ms --rate "${rate}mbit" --loss "$loss" -- sh -c '
                 echo "  iperf3, best (Mbit/s, streams): $(sh theirs.sh '"$seconds"')"
-                echo "  one pair:   $(sh ours.sh 2 rate '"$seconds"' random)"
-                echo "  four pairs: $(sh ours.sh 8 rate '"$seconds"' random)"'
+                echo "  one pair:   $(sh ours.sh 2 rate '"$seconds"',4 random)"
+                echo "  four pairs: $(sh ours.sh 8 rate '"$seconds"',4 random)"'
         done
     done
 }

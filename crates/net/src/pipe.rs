@@ -93,7 +93,11 @@ impl Look {
 /// Short trains measure a little less than the link carries (91.5 to 93.5 of 94.1 Mbit/s).
 const MEASURED: f64 = 1.02;
 /// Bytes per second above which they are over too soon to say much: a megabyte in 25 ms.
-const TOO_FAST: u64 = 42_000_000;
+const TOO_FAST: f64 = 42e6;
+/// Where a round trip takes longer than such a train it is used all the same, with so much added: what is too slow is found within a few round trips,
+/// and congestion control that looks for the rate with twice and three times of it loses more than that takes.
+const TRAIN: f64 = 1_000_000.0;
+const UNSURE: f64 = 1.1;
 /// Faster than known by this per round trip while there is hardly a queue (so much of the round trip, or so long), slower, but not slower than known, when there is much more.
 const TRUST: (f64, f64) = (1.05, 0.95);
 const HARDLY: (f64, Duration) = (0.1, Duration::from_millis(1));
@@ -172,12 +176,12 @@ pub(crate) struct Pipe {
     /// Bytes per second that the link is known to carry, and by how much it seems to carry more.
     known: Option<f64>,
     more: f64,
-    /// The same as it was told, also where it is too fast to be sure of.
+    /// The same as it was told, also where it is too fast to be sure of; and what is too fast as long as the round trip is not known.
     about: Option<f64>,
+    fast: Option<f64>,
     /// Until then that many connections are not asked for again.
     asked_until: Duration,
-    /// What was told, and turned out to be wrong where it is not what is known; whether that is news.
-    told: Option<f64>,
+    /// What was known has turned out to be wrong, and nobody was told.
     was_wrong: bool,
     /// Bytes per second that arrived of late; when that was looked at, and what had arrived then.
     of_late: f64,
@@ -198,10 +202,18 @@ impl Pipe {
     pub(crate) fn know(&mut self, rate: Option<u64>) {
         #[expect(clippy::cast_precision_loss, reason = "no link carries 2^53 bytes per second")]
         let bytes = |rate: u64| rate as f64;
-        self.about = rate.map(bytes);
-        let rate = rate.filter(|rate| *rate < TOO_FAST).map(|rate| bytes(rate) * MEASURED);
-        if self.told != rate {
-            (self.told, self.known, self.more) = (rate, rate, 1.0);
+        let rate = rate.map(bytes);
+        if std::mem::replace(&mut self.about, rate) != rate {
+            let (slow, fast) = (rate.filter(|r| *r < TOO_FAST), rate.filter(|r| *r >= TOO_FAST));
+            (self.known, self.fast, self.more) = (slow.map(|r| r * MEASURED), fast, 1.0);
+        }
+    }
+
+    /// What was told is known where the round trip is long enough for that.
+    fn believe(&mut self, look: &Look) {
+        let is_long = |rate: &mut f64| *rate * look.shortest.as_secs_f64() >= TRAIN;
+        if let Some(fast) = self.fast.take_if(is_long) {
+            self.known = Some(fast * UNSURE);
         }
     }
 
@@ -245,6 +257,7 @@ impl Pipe {
 
     /// Looks from time to time. How many connections there should be, when that is to change.
     pub(crate) fn look(&mut self, now: Duration, look: &Look) -> Option<usize> {
+        self.believe(look);
         self.trust(now, look);
         let begun = self.begin.is_some();
         // For a moment there may have been nothing to send where buffers are what holds the data back.

@@ -268,6 +268,25 @@ fn what_is_far_too_low_is_no_longer_known() {
     assert_eq!(told(1e6), (0, true));
 }
 
+#[test]
+fn a_fast_link_is_known_where_round_trips_are_long() {
+    let share = |rate: u64, trip: u64| {
+        let mut pipe = Pipe::default();
+        pipe.know(Some(rate));
+        let look = Look {
+            shortest: Duration::from_millis(trip),
+            ..Look::default()
+        };
+        pipe.look(Duration::from_millis(100), &look);
+        // The same again changes nothing.
+        pipe.know(Some(rate));
+        pipe.share_of_known().map(|rate| (rate / 1e5).round())
+    };
+    assert_eq!(share(60_000_000, 75), Some(660.0));
+    assert_eq!(share(60_000_000, 2), None);
+    assert_eq!(share(10_000_000, 2), Some(102.0));
+}
+
 /// A link of 12.5 MB/s and what is known of it; polite traffic from `begin` bytes per second on. How much of the link is used after some time,
 /// and the longest queue then, as a part of the round trip. What is seen is a round trip old.
 fn be_polite(trip: u32, known: f64, begin: f64) -> (f64, f64) {
