@@ -134,9 +134,13 @@ impl Engine {
             Task::User | Task::Outlet(_) => true,
             // The sender's word is still to come, and must not be taken for that of the next one.
             Task::Inlet(inlet) => inlet.is_known(),
-            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_) | Task::Native(_) => {
-                false
-            }
+            Task::Send(_)
+            | Task::Receive(_)
+            | Task::Plain(_)
+            | Task::Plan(_)
+            | Task::Meet(_)
+            | Task::Recall(_)
+            | Task::Native(_) => false,
         };
         if gone {
             self.state.requests.remove(index);
@@ -264,9 +268,13 @@ impl Engine {
     pub(crate) fn is_pending(&self) -> bool {
         let requests = &self.state.requests;
         let moves = |index: u32| match requests.slot(index).task {
-            Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_) | Task::Native(_) => {
-                true
-            }
+            Task::Send(_)
+            | Task::Receive(_)
+            | Task::Plain(_)
+            | Task::Plan(_)
+            | Task::Meet(_)
+            | Task::Recall(_)
+            | Task::Native(_) => true,
             Task::Nothing | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
         };
         !self.state.outgoing.is_empty() || requests.indices().any(moves)

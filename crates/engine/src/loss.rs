@@ -45,6 +45,7 @@ impl State {
                 Task::Receive(task) => {
                     task.peer == peer || task.members.as_ref().is_some_and(|members| members.contains(peer))
                 }
+                Task::Plain(task) => task.peer == peer,
                 Task::Meet(meet) => meet.members.contains(peer),
                 Task::Nothing | Task::Plan(_) | Task::Native(_) | Task::User | Task::Outlet(_) | Task::Inlet(_) => {
                     false

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Receiving: posting, probing, answering requests to send.
 
+use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Envelope, Pattern};
 use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::requests::{NONE, ReceiveStage, ReceiveTask, Task};
+use crate::requests::{NONE, PlainTask, ReceiveStage, ReceiveTask, Task};
 use crate::state::{Content, Message, State};
 use crate::{Arrived, Channel, Engine, EngineError, MatchedMessage, Members, ReceiveBuffer, Request};
 
@@ -44,6 +45,40 @@ impl Engine {
         });
         self.work();
         self.state.requests.name(index)
+    }
+
+    /// Starts a receive of one process into one piece of memory, if no such message waits and nothing else stands in the way: what most
+    /// nonblocking receives are. `None`: nothing was done; [`Engine::irecv`] knows all other cases. Only where all processes represent data alike.
+    #[inline]
+    pub fn irecv_plainly(
+        &mut self,
+        channel: &Channel,
+        from: u32,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Option<Request> {
+        let state = &mut self.state;
+        let pattern = Pattern {
+            context: channel.context,
+            source: Some(from),
+            tag,
+        };
+        if !state.reasons.is_empty() || !state.work.is_empty() || state.matcher.find(&pattern).is_some() {
+            return None;
+        }
+        let index = state.requests.vacant();
+        let posted = state.matcher.post(pattern, index);
+        let peer = channel.members.peer(from);
+        let plain = Task::Plain(PlainTask {
+            memory,
+            room,
+            peer,
+            posted,
+        });
+        // There was nothing.
+        std::mem::forget(std::mem::replace(&mut state.requests.slot_mut(index).task, plain));
+        Some(state.requests.name(index))
     }
 
     /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before (`Shared::wait` does).
@@ -313,6 +348,23 @@ impl ReceiveTask {
             wanted: 0,
             got: 0,
             conversion: None,
+        }
+    }
+}
+
+impl From<PlainTask> for ReceiveTask {
+    fn from(plain: PlainTask) -> Self {
+        let PlainTask {
+            memory,
+            room,
+            peer,
+            posted,
+        } = plain;
+        let buffer = ReceiveBuffer::contiguous(memory, 0, room);
+        let stage = ReceiveStage::Posted(posted);
+        Self {
+            stage,
+            ..Self::new(buffer, peer, None)
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The slab of requests.
 
+use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::Posted;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::Header;
@@ -22,6 +23,9 @@ pub(crate) enum Task {
     Nothing,
     Send(SendTask),
     Receive(ReceiveTask),
+    /// A receive into one piece of memory to which nothing has happened yet: the next message usually ends it, and whoever else wants it makes an
+    /// ordinary one of it ([`Requests::receive`]).
+    Plain(PlainTask),
     Plan(Box<Execution>),
     /// A step that all members of a group take together.
     Meet(Box<Meet>),
@@ -88,6 +92,15 @@ pub(crate) struct ReceiveTask {
     pub(crate) conversion: Option<Box<Conversion>>,
 }
 
+/// What a receive needs until its message comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainTask {
+    pub(crate) memory: WriteMemory,
+    pub(crate) room: u64,
+    pub(crate) peer: Peer,
+    pub(crate) posted: Posted,
+}
+
 #[derive(Debug)]
 pub(crate) enum ReceiveStage {
     /// Partitioned: the sender's name for the messages is not known yet.
@@ -151,6 +164,15 @@ impl Requests {
         (self.slots.len() - 1) as u32
     }
 
+    /// A request without a task.
+    #[inline]
+    pub(crate) fn vacant(&mut self) -> u32 {
+        match self.free.pop() {
+            Some(index) => index,
+            None => self.insert(Task::Nothing),
+        }
+    }
+
     /// An eager message has left whole.
     #[inline]
     pub(crate) fn left(&mut self, index: u32, to: Peer, context: u32) {
@@ -203,9 +225,14 @@ impl Requests {
         }
     }
 
+    /// A plain receive is an ordinary one from then on.
     #[inline]
     pub(crate) fn receive(&mut self, index: u32) -> Option<&mut ReceiveTask> {
-        match &mut self.slots.get_mut(index as usize)?.task {
+        let task = &mut self.slots.get_mut(index as usize)?.task;
+        if let Task::Plain(plain) = *task {
+            *task = Task::Receive(plain.into());
+        }
+        match task {
             Task::Receive(task) => Some(task),
             _ => None,
         }
@@ -228,7 +255,7 @@ impl Requests {
         let ours = |slot: &Slot| {
             matches!(
                 slot.task,
-                Task::Send(_) | Task::Receive(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_)
+                Task::Send(_) | Task::Receive(_) | Task::Plain(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_)
             )
         };
         self.slots.iter().any(ours)

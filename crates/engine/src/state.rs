@@ -259,6 +259,7 @@ impl State {
     /// Notes in the completion what the receive has matched; returns the bytes that will be delivered.
     #[inline]
     pub(crate) fn matched(&mut self, index: u32, envelope: &Envelope, message: u64) -> u64 {
+        self.requests.receive(index);
         let slot = self.requests.slot_mut(index);
         let Task::Receive(task) = &mut slot.task else { return 0 };
         let room = task.buffer.length();
@@ -330,6 +331,9 @@ impl State {
         match self.matcher.arrive(&envelope) {
             Some(index) => {
                 self.settle(peer, header.length, acknowledgement(header));
+                if self.fill_plainly(index, &envelope, payload) {
+                    return;
+                }
                 self.fill(index, &envelope, (peer, header.common), payload);
             }
             None if self.fill_directly(&envelope, payload) => self.settle(peer, header.length, acknowledgement(header)),

@@ -137,6 +137,7 @@ impl<T> Table<T> {
     }
 
     /// Stores an object and gives its handle.
+    #[inline]
     pub(crate) fn insert(&self, value: T) -> Handle {
         let mut free = self.free();
         let index = free.indices.pop().unwrap_or_else(|| {
@@ -146,15 +147,34 @@ impl<T> Table<T> {
         let (chunk, offset) = locate(index);
         let mut base = self.chunks[chunk].load(Ordering::Acquire);
         if base.is_null() {
-            let fresh: Vec<Slot<T>> = (0..SMALLEST << chunk).map(|_| UnsafeCell::new(None)).collect();
-            base = Box::leak(fresh.into_boxed_slice()).as_mut_ptr();
-            self.chunks[chunk].store(base, Ordering::Release);
+            base = self.add_chunk(chunk);
         }
         // SAFETY: rule 3: the chunk has that slot.
         let slot = unsafe { base.add(offset) };
         // SAFETY: rule 1: the lock is held; the slot is free, so nobody reads it, and it holds nothing to drop.
         unsafe { slot.write(UnsafeCell::new(Some(value))) };
         self.handle(index)
+    }
+
+    /// Makes room; the lock is held.
+    #[cold]
+    fn add_chunk(&self, chunk: usize) -> *mut Slot<T> {
+        let fresh: Vec<Slot<T>> = (0..SMALLEST << chunk).map(|_| UnsafeCell::new(None)).collect();
+        let base = Box::leak(fresh.into_boxed_slice()).as_mut_ptr();
+        self.chunks[chunk].store(base, Ordering::Release);
+        base
+    }
+
+    /// Changes an object, of a table whose users take turns, or which no other call uses meanwhile.
+    pub(crate) fn update(&self, handle: Handle, change: impl FnOnce(&mut T)) {
+        let Some(slot) = self.index(handle).and_then(|index| self.slot(index)) else {
+            return;
+        };
+        let _free = self.free();
+        // SAFETY: rule 1: the lock is held; by the promise above nobody reads the slot.
+        if let Some(value) = unsafe { &mut *slot.get() } {
+            change(value);
+        }
     }
 
     /// The object of a handle, `None` if there is none.

@@ -256,6 +256,13 @@ pub(crate) fn takes_turns() -> bool {
     PROCESS.get().is_some_and(|process| !process.threads)
 }
 
+/// The running process, if its threads have promised to call MPI in turns.
+#[inline]
+pub(crate) fn of_turns() -> Option<&'static Process> {
+    let process = PROCESS.get().filter(|process| !process.threads)?;
+    running().is_ok().then_some(process)
+}
+
 /// MPI_Finalize.
 pub(crate) fn finish() -> Result<()> {
     let process = world_model()?;

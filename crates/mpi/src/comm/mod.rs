@@ -123,6 +123,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// Keeps the communicator of a handle.
+    #[inline]
     pub(crate) fn of(handle: h::Comm) -> Self {
         Self {
             handle,
@@ -166,6 +167,15 @@ pub(crate) fn of(process: &'static process::Process, handle: h::Comm) -> Result<
         return Ok(&process.comm_world);
     }
     find(handle)
+}
+
+/// The same for those who have another way where it is not found at once.
+#[inline(always)]
+pub(crate) fn known(process: &'static process::Process, handle: h::Comm) -> Option<&'static Comm> {
+    match handle {
+        h::MPI_COMM_WORLD => process::is_in_world_model().then_some(&*process.comm_world),
+        _ => made(handle).map(|comm| &**comm),
+    }
 }
 
 /// The communicator of a handle, for those who need it longer than the handle lives.

@@ -101,6 +101,17 @@ pub(crate) fn find(handle: h::Datatype) -> Result<&'static Datatype> {
     Ok(&object.datatype)
 }
 
+/// The same for those who have another way where it is not found at once.
+#[inline(always)]
+pub(crate) fn known(handle: h::Datatype) -> Option<&'static Datatype> {
+    let object = if handle.0 < isthmus_abi::PREDEFINED_HANDLES_END {
+        predefined(handle.0)
+    } else {
+        DATATYPES.get(handle.0)
+    }?;
+    object.committed.load(Ordering::Relaxed).then_some(&object.datatype)
+}
+
 #[cold]
 fn not_committed() -> Result<&'static Datatype> {
     fail!(

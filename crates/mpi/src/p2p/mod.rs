@@ -21,6 +21,7 @@ mod blocking;
 mod nonblocking;
 mod partitioned;
 mod persistent;
+mod quick;
 
 /// A message and where it goes or comes from, as the program wrote it.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ use isthmus_engine::Mode;
 
 use crate::c::{Out, Source, Target};
 use crate::entry::{entry, wide};
-use crate::p2p::{Envelope, give, irecv, isend, isendrecv, isendrecv_replace};
+use crate::p2p::{Envelope, give, irecv, isend, isendrecv, isendrecv_replace, quick};
 
 entry! {
     isthmus_MPI_Isend<c_int, Mode::Standard>, isthmus_MPI_Isend_c<Count, Mode::Standard>,
@@ -18,14 +18,26 @@ entry! {
     isthmus_MPI_Ibsend<c_int, Mode::Buffered>, isthmus_MPI_Ibsend_c<Count, Mode::Buffered>:
     (buf: Source, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
     on comm: Mode =>
-    give(comm, request, || isend(VARIANT, buf, Envelope { count: wide(count), datatype, rank, tag, comm }))
+    {
+        let to = Envelope { count: wide(count), datatype, rank, tag, comm };
+        if matches!(VARIANT, Mode::Standard) && quick::isend(buf, &to, request) {
+            return Ok(());
+        }
+        give(comm, request, || isend(VARIANT, buf, to))
+    }
 }
 
 entry! {
     isthmus_MPI_Irecv<c_int>, isthmus_MPI_Irecv_c<Count>:
     (buf: Target, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
     on comm =>
-    give(comm, request, || irecv(buf, Envelope { count: wide(count), datatype, rank, tag, comm }))
+    {
+        let from = Envelope { count: wide(count), datatype, rank, tag, comm };
+        if quick::irecv(buf, &from, request) {
+            return Ok(());
+        }
+        give(comm, request, || irecv(buf, from))
+    }
 }
 
 entry! {

@@ -177,6 +177,15 @@ impl Many {
         self.put_outcome(status, error);
     }
 
+    #[inline]
+    fn put_success(&mut self, status: Status) {
+        if self.statuses.is_null() {
+            self.put += 1;
+        } else {
+            self.put_outcome(status, None);
+        }
+    }
+
     pub(super) fn put_outcome(&mut self, status: Status, error: Option<(Held, Error)>) {
         let at = self.put;
         self.put += 1;
@@ -242,7 +251,7 @@ extern "C" fn isthmus_MPI_Waitall(n: c_int, requests: Out<h::Request>, statuses:
                 while at < slots.len() {
                     let slot = &mut slots[at];
                     match end_simply(engine, slot) {
-                        Some(status) => many.put_outcome(status, None),
+                        Some(status) => many.put_success(status),
                         None => match try_end(engine, slot) {
                             Ok(None) => return None,
                             Ok(Some(ended)) => {
@@ -276,7 +285,7 @@ extern "C" fn isthmus_MPI_Testall(
         let mut engine = process::world()?.engine().lock();
         engine.progress();
         for slot in slots.iter() {
-            if *slot != h::MPI_REQUEST_NULL && !super::find(*slot)?.is_complete(&engine) {
+            if *slot != h::MPI_REQUEST_NULL && !super::is_complete(*slot, &engine)? {
                 drop(engine);
                 process::world()?.engine().idle();
                 return done.set("flag", flag(false));

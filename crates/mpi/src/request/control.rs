@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 
-use super::{Object, Operation, REQUESTS, Role, comm_at, find, started};
+use super::{Object, Operation, Role, comm_at, find, remove, started};
 use crate::c::{In, Out, count};
 use crate::call::{call, call_on};
 use crate::process;
@@ -81,7 +81,7 @@ fn free(request: Out<h::Request>) -> Result<()> {
     if let Some(operation) = operation {
         operation.release(&mut process::world()?.engine().lock());
     }
-    match REQUESTS.remove(handle.0).map(|object| object.role) {
+    match remove(handle).map(|object| object.role) {
         Some(Role::Partitioned(_, role)) => role.release(),
         _ => Ok(()),
     }

@@ -14,7 +14,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_engine::Completion;
 
-use super::{Operation, REQUESTS, Role, find, insert_object};
+use super::{Operation, Role, find, insert_object};
 use crate::attribute::Extra;
 use crate::c::{Out, flag};
 use crate::call::call;
@@ -75,7 +75,7 @@ fn check(code: c_int, which: &str) -> Result<()> {
 
 /// Ends a freed request. If two threads find that it is time, one gets it.
 pub(super) fn remove(handle: h::Request) -> Result<()> {
-    let removed = REQUESTS.remove(handle.0);
+    let removed = super::remove(handle);
     let Some(object) = removed else { return Ok(()) };
     if let Some(Operation::Other(r)) = &*object.state() {
         process::world()?.engine().lock().release(*r);

@@ -76,7 +76,35 @@ struct Object {
     comm: Held,
 }
 
-static REQUESTS: Table<Object> = Table::in_turns(Kind::Request);
+/// What a handle names, in its shorter form if that says everything.
+enum Entry {
+    Quick(Quick),
+    Full(Box<Object>),
+}
+
+/// A message that was started once, where threads take turns: what most requests are. [`find`] makes an [`Object`] of it.
+struct Quick {
+    what: Started,
+    comm: Held,
+}
+
+/// The same as the variants of [`Operation`].
+#[derive(Clone, Copy)]
+pub(crate) enum Started {
+    Sent(Sent),
+    Receive(isthmus_engine::Request),
+}
+
+impl From<Started> for Operation {
+    fn from(started: Started) -> Self {
+        match started {
+            Started::Sent(sent) => Self::Sent(sent),
+            Started::Receive(request) => Self::Receive(request),
+        }
+    }
+}
+
+static REQUESTS: Table<Entry> = Table::in_turns(Kind::Request);
 
 /// A completed request: its status, what went wrong and who hears of it.
 struct Ended {
@@ -89,11 +117,20 @@ struct Ended {
 }
 
 fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Request {
-    h::Request(REQUESTS.insert(Object {
+    h::Request(REQUESTS.insert(Entry::Full(Box::new(Object {
         state: Turns::new(state),
         role,
         comm: Held::of(comm),
-    }))
+    }))))
+}
+
+/// A handle for a message that was started where threads take turns.
+#[inline]
+pub(crate) fn insert_quick(comm: h::Comm, what: Started) -> h::Request {
+    h::Request(REQUESTS.insert(Entry::Quick(Quick {
+        what,
+        comm: Held::of(comm),
+    })))
 }
 
 /// A handle for an operation in flight.
@@ -124,7 +161,11 @@ pub(crate) fn insert_persistent(comm: h::Comm, starter: Starter) -> h::Request {
 
 fn find(handle: h::Request) -> Result<&'static Object> {
     match REQUESTS.get(handle.0) {
-        Some(object) => Ok(object),
+        Some(Entry::Full(object)) => Ok(object),
+        Some(Entry::Quick(_)) => {
+            REQUESTS.update(handle.0, lengthen);
+            find(handle)
+        }
         None if handle == h::MPI_REQUEST_NULL => fail!(abi::MPI_ERR_REQUEST, "argument request is MPI_REQUEST_NULL"),
         None => fail!(
             abi::MPI_ERR_REQUEST,
@@ -134,11 +175,42 @@ fn find(handle: h::Request) -> Result<&'static Object> {
     }
 }
 
+/// The longer form of what a handle names.
+#[cold]
+fn lengthen(entry: &mut Entry) {
+    if let Entry::Quick(Quick { what, comm }) = entry {
+        *entry = Entry::Full(Box::new(Object {
+            state: Turns::new(Some((*what).into())),
+            role: Role::Once,
+            comm: comm.clone(),
+        }));
+    }
+}
+
+/// Whether what a handle names is complete.
+fn is_complete(handle: h::Request, engine: &Engine) -> Result<bool> {
+    match REQUESTS.get(handle.0) {
+        Some(Entry::Quick(quick)) => Ok(quick.is_complete(engine)),
+        _ => find(handle).map(|object| object.is_complete(engine)),
+    }
+}
+
+impl Quick {
+    fn is_complete(&self, engine: &Engine) -> bool {
+        match self.what {
+            Started::Sent(_) => true,
+            Started::Receive(request) => engine.test(request).is_some(),
+        }
+    }
+}
+
 /// The communicator that a request belongs to, for errors.
 pub(crate) fn comm_of(handle: h::Request) -> h::Comm {
-    REQUESTS
-        .get(handle.0)
-        .map_or(h::MPI_COMM_SELF, |object| object.comm.handle())
+    match REQUESTS.get(handle.0) {
+        Some(Entry::Full(object)) => object.comm.handle(),
+        Some(Entry::Quick(quick)) => quick.comm.handle(),
+        None => h::MPI_COMM_SELF,
+    }
 }
 
 fn comm_at(slot: Out<h::Request>) -> h::Comm {
@@ -212,6 +284,21 @@ fn pair(sent: Option<Completion>, received: (Status, Option<Error>)) -> (Status,
 }
 
 impl Object {
+    fn end_simply(&self, engine: &mut Engine) -> Option<Status> {
+        let (Role::Once, Some(operation)) = (&self.role, &*self.state()) else {
+            return None;
+        };
+        match operation {
+            Operation::Sent(_) => Some(Status::empty()),
+            Operation::Send(request) | Operation::Other(request) => {
+                engine.take_success(*request)?;
+                Some(Status::empty())
+            }
+            Operation::Receive(request) => received(engine, *request),
+            Operation::Pair(..) | Operation::Flush(_) | Operation::Done(_) => None,
+        }
+    }
+
     #[inline]
     fn state(&self) -> Guard<'_, Option<Operation>> {
         // SAFETY: functions about requests need MPI to be initialized; they take it once and call nothing of the program meanwhile.
@@ -302,25 +389,23 @@ fn with_error(mut status: Status, error: c_int) -> Status {
 /// Ends a request as nearly all of them end: complete, without an error, gone afterwards. `None`: ask [`try_end`].
 #[inline]
 fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Option<Status> {
-    let object = REQUESTS.get(slot.0)?;
-    let (Role::Once, Some(operation)) = (&object.role, &*object.state()) else {
-        return None;
-    };
-    let status = match operation {
-        Operation::Sent(_) => Status::empty(),
-        Operation::Send(request) | Operation::Other(request) => {
-            engine.take_success(*request)?;
-            Status::empty()
-        }
-        Operation::Receive(request) => {
-            let (source, tag, bytes) = engine.take_success(*request)?;
-            Status::new(source as c_int, tag, bytes as i64)
-        }
-        Operation::Pair(..) | Operation::Flush(_) | Operation::Done(_) => return None,
+    let status = match REQUESTS.get(slot.0)? {
+        Entry::Quick(quick) => match quick.what {
+            Started::Sent(_) => Status::empty(),
+            Started::Receive(request) => received(engine, request)?,
+        },
+        Entry::Full(object) => object.end_simply(engine)?,
     };
     REQUESTS.discard(slot.0);
     *slot = h::MPI_REQUEST_NULL;
     Some(status)
+}
+
+/// The status of a receive that is complete and without an error; the engine forgets it.
+#[inline]
+fn received(engine: &mut Engine, request: isthmus_engine::Request) -> Option<Status> {
+    let (source, tag, bytes) = engine.take_success(request)?;
+    Some(Status::new(source as c_int, tag, bytes as i64))
 }
 
 /// If the request is complete, ends it: the handle becomes null, or the persistent request inactive.
@@ -328,16 +413,15 @@ fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> 
     if *slot == h::MPI_REQUEST_NULL {
         return Ok(Some(Ended::NOTHING));
     }
+    if matches!(REQUESTS.get(slot.0), Some(Entry::Quick(quick)) if !quick.is_complete(engine)) {
+        return Ok(None);
+    }
     let object = find(*slot)?;
     let Some(mut ended) = object.end(engine) else {
         return Ok(None);
     };
     if !matches!(object.role, Role::Persistent(_) | Role::Partitioned(..)) {
-        if let Some(Object {
-            role: Role::Generalized(callbacks),
-            ..
-        }) = REQUESTS.remove(slot.0)
-        {
+        if let Some(Role::Generalized(callbacks)) = remove(*slot).map(|object| object.role) {
             ended.callbacks = Some(callbacks);
         }
         *slot = h::MPI_REQUEST_NULL;
@@ -345,6 +429,17 @@ fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> 
     Ok(Some(ended))
 }
 
+/// Takes the longer form of what a handle names, which [`find`] has made; the handle is invalid from now on.
+fn remove(handle: h::Request) -> Option<Box<Object>> {
+    match REQUESTS.remove(handle.0)? {
+        Entry::Full(object) => Some(object),
+        Entry::Quick(_) => None,
+    }
+}
+
 fn is_active(slot: h::Request) -> Result<bool> {
-    Ok(slot != h::MPI_REQUEST_NULL && find(slot)?.is_active())
+    Ok(match REQUESTS.get(slot.0) {
+        Some(Entry::Quick(_)) => true,
+        _ => slot != h::MPI_REQUEST_NULL && find(slot)?.is_active(),
+    })
 }

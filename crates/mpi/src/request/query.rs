@@ -23,7 +23,7 @@ fn progressed() -> Result<isthmus_engine::Guard<'static>> {
 }
 
 fn is_complete(handle: h::Request, engine: &Engine) -> Result<bool> {
-    Ok(handle == h::MPI_REQUEST_NULL || find(handle)?.is_complete(engine))
+    Ok(handle == h::MPI_REQUEST_NULL || super::is_complete(handle, engine)?)
 }
 
 /// Status of a complete request, which stays, none if it is null or inactive; asks the program if the operation is its own, so the engine must not be locked.

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Nonblocking messages about which nothing is unusual: between processes that represent data alike, called by threads that take turns, data
+//! in one piece, arguments without a mistake. Whatever is unusual takes the longer way, which knows all cases and names what is wrong.
+
+use isthmus_abi::handles as h;
+use isthmus_core::comm::Comm;
+
+use super::Envelope;
+use crate::c::{Out, Source, Target};
+use crate::process::Process;
+use crate::request::{Started, insert_quick};
+use crate::{check, comm, datatype, process};
+
+/// A message of which all is known.
+struct Usual {
+    process: &'static Process,
+    comm: &'static Comm,
+    rank: u32,
+    tag: i32,
+    /// Where the data begin behind the buffer's address, and their length.
+    offset: isize,
+    length: u64,
+}
+
+#[inline(always)]
+fn usual(message: &Envelope, address: usize) -> Option<Usual> {
+    let process = process::of_turns()?;
+    let comm = comm::known(process, message.comm)?;
+    let rank = u32::try_from(message.rank).ok().filter(|rank| *rank < comm.peers())?;
+    let count = u64::try_from(message.count).ok()?;
+    let (offset, length) = datatype::known(message.datatype)?.contiguous(count)?;
+    let is_usual = message.tag >= 0
+        && !comm.is_native()
+        && !process::unlike()
+        && (length == 0 || check::is_memory(address.wrapping_add_signed(offset)));
+    is_usual.then_some(Usual {
+        process,
+        comm,
+        rank,
+        tag: message.tag,
+        offset,
+        length,
+    })
+}
+
+/// Starts a send that leaves at once; false: nothing was done.
+#[inline(always)]
+pub(super) fn isend(buffer: Source, to: &Envelope, request: Out<h::Request>) -> bool {
+    let Some(usual) = usual(to, buffer.address()).filter(|_| !request.is_null()) else {
+        return false;
+    };
+    let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
+    let data = memory.slice(0, usual.length as usize);
+    let shared = usual.process.world().engine();
+    let sent = shared
+        .lock()
+        .isend_at_once(usual.comm.channel(), usual.rank, usual.tag, data);
+    let Some(sent) = sent else { return false };
+    shared.watch();
+    request.put(insert_quick(to.comm, Started::Sent(sent)));
+    true
+}
+
+/// Starts a receive of a message that is not there yet; false: nothing was done.
+#[inline(always)]
+pub(super) fn irecv(buffer: Target, from: &Envelope, request: Out<h::Request>) -> bool {
+    let Some(usual) = usual(from, buffer.address()).filter(|_| !request.is_null()) else {
+        return false;
+    };
+    let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
+    let shared = usual.process.world().engine();
+    let (rank, tag) = (usual.rank, Some(usual.tag));
+    let started = shared
+        .lock()
+        .irecv_plainly(usual.comm.channel(), rank, tag, memory, usual.length);
+    let Some(started) = started else { return false };
+    shared.watch();
+    request.put(insert_quick(from.comm, Started::Receive(started)));
+    true
+}
