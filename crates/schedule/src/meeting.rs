@@ -70,6 +70,21 @@ pub(crate) fn cost(network: &Network, algorithm: Algorithm, bytes: u64, combine:
     }
 }
 
+/// What a meeting by halving costs after which everybody gets everything, for a message of so many bytes.
+pub(crate) fn there_and_back(network: &Network, bytes: u64) -> Vec<Phase> {
+    if network.tiers() == 0 {
+        return Vec::new();
+    }
+    let council = Council::largest(network, 0);
+    let rounds = council.members.ilog2();
+    let halves = (1..=rounds).map(|round| bytes.div_ceil(1 << round));
+    let pairs = (!council.members.is_power_of_two()).then_some(bytes);
+    let there = pairs.into_iter().chain(halves.clone());
+    let back = halves.rev().chain(pairs);
+    let there = there.map(|bytes| council.rounds(1, bytes, true));
+    there.chain(back.map(|bytes| council.rounds(1, bytes, false))).collect()
+}
+
 /// What a meeting costs in which messages for several leaders are cut or put together on their ways.
 pub(crate) fn by_routes(network: &Network, bytes: u64, combine: bool) -> Vec<Phase> {
     let phase = |routes: &Arc<Routes>| Council::largest(network, 0).relayed(&routes.ways(), bytes, combine);

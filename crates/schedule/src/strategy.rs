@@ -23,7 +23,8 @@ pub(crate) enum Algorithm {
     Doubling,
     /// Leaders send what they have, twice as much in each round. k log2 k messages, log2 k trips.
     Bruck,
-    /// Leaders exchange halves of the blocks with neighbours, then quarters. k log2 k messages, log2 k trips.
+    /// Leaders exchange halves of the data with neighbours, then quarters. k log2 k messages, log2 k trips; twice as many where all need
+    /// all of the result.
     Halving,
     /// Each leader sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) / k of the bytes.
     Split,

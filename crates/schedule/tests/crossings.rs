@@ -342,6 +342,43 @@ fn one_order_of_reduction_crosses_as_seldom_as_any() {
     assert_eq!(case.check(3).unwrap().data.bytes[WIDE], 2 * 4);
 }
 
+/// Operators that do not commute, lengths that do not divide, whole and in pieces, in place or not.
+#[test]
+fn halving_and_doubling_among_any_number_of_machines() {
+    for size in 2..=17u32 {
+        for rules in ["allreduce=halving", "allreduce=halving,seg=1K,lanes=3"] {
+            let rules = Overrides::parse(rules).expect("a rule");
+            let shape = Arc::new(Shape::flat(size, Level::LocalArea));
+            let network = Network::of_shape(&shape, Arc::default(), Arc::new(rules));
+            for (units, in_place) in [(1, false), (3, true), (29, false), (64, true)] {
+                let call = Call {
+                    commutative: false,
+                    in_place,
+                    unit_bytes: 128,
+                    ..Call::new(Operation::Allreduce, units)
+                };
+                let case = Case {
+                    call,
+                    ..Case::new(&network, Operation::Allreduce, units)
+                };
+                let report = case
+                    .check(u64::from(size))
+                    .unwrap_or_else(|fault| panic!("{size}: {fault}"));
+                let (rounds, power) = (size.ilog2(), 1 << size.ilog2());
+                let messages = u64::from(2 * power * rounds + 2 * (size - power));
+                let pieces = report.data.messages[LOCAL] / messages;
+                assert_eq!(report.data.messages[LOCAL], messages * pieces, "{size}, {units}");
+                let each = units * 128;
+                assert_eq!(
+                    report.data.bytes[LOCAL],
+                    2 * u64::from(size - 1) * each,
+                    "{size}, {units}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_world_of_one_sends_nothing() {
     let network = Network::plain(Shape::flat(1, Level::Node));

@@ -4,6 +4,7 @@
 mod doubling;
 mod fixed;
 mod flat;
+mod halving;
 mod shared;
 mod split;
 mod tree;
@@ -12,7 +13,7 @@ mod whole;
 pub(crate) use fixed::exchange;
 
 use crate::choose::{self, Order, Question};
-use crate::cost::Way;
+use crate::cost::{Phase, Way};
 use crate::meeting;
 use crate::script::Script;
 use crate::shares::Sharing;
@@ -46,7 +47,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     let meetings: &[A] = match question.order {
         Order::Fixed => &[A::FixedFlat, A::FixedRouted, A::Fixed],
         Order::Ranks => &[A::Tree],
-        Order::Any => &[A::Flat, A::Routed, A::Tree, A::Doubling, A::Split],
+        Order::Any => &[A::Flat, A::Routed, A::Tree, A::Doubling, A::Split, A::Halving],
     };
     let trees = |algorithm| Trees {
         question,
@@ -59,12 +60,20 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     };
     let mut all: Vec<Strategy> = meeting::possible(network, meetings)
         .into_iter()
-        .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, bytes, true)))
+        .map(|algorithm| trees(algorithm).strategy(&|bytes| meet(network, algorithm, bytes)))
         .collect();
     if question.order == Order::Any {
         all.extend(shared::candidates(&trees(A::Shared)));
     }
     all
+}
+
+/// What the leaders' meeting costs for a message of so many bytes.
+fn meet(network: &Network, algorithm: Algorithm, bytes: u64) -> Vec<Phase> {
+    match algorithm {
+        Algorithm::Halving => meeting::there_and_back(network, bytes),
+        _ => meeting::cost(network, algorithm, bytes, true),
+    }
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
@@ -75,7 +84,7 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         _ if call.blocks.size(0) == 0 => Some(Messages::default()),
         A::Whole => Some(whole::messages(call, network)),
         A::Fixed | A::FixedFlat | A::FixedRouted => Some(tree::messages(call, network, &strategy)),
-        A::Tree | A::Flat | A::Routed | A::Doubling | A::Split | A::Shared if in_order => {
+        A::Tree | A::Flat | A::Routed | A::Doubling | A::Split | A::Halving | A::Shared if in_order => {
             Some(tree::messages(call, network, &strategy))
         }
         _ => None,
@@ -91,7 +100,7 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
         A::Tree | A::Flat | A::Routed | A::Doubling | A::Shared if call.commutative || network.in_rank_order() => {
             Some(Bytes::of(tree::once(network, &strategy), each))
         }
-        A::Split if call.commutative || network.in_rank_order() => {
+        A::Split | A::Halving if call.commutative || network.in_rank_order() => {
             let others = 2 * (u64::from(network.clusters(1)) - 1);
             let inside = Bytes::of(Messages::of_trees(network, 1).times(2), each);
             Some(inside.and(network.level(0), others.saturating_mul(each)))

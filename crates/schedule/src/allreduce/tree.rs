@@ -3,7 +3,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | below the outermost tier 2 (parts − 1) per cluster: the minimum; among leaders see the meeting (flat or routed, doubling, split); without a meeting one tree over all, 2 (S − 1) among S leaders |
+//! | messages | below the outermost tier 2 (parts − 1) per cluster: the minimum; among leaders see the meeting (flat or routed, doubling, split, halving); without a meeting one tree over all, 2 (S − 1) among S leaders |
 //! | trips | below the outermost tier two per tier; 8 bytes over S sites: one wide-area trip |
 //! | bytes | n per message |
 //! | long messages | pieces follow each other through all tiers at once |
@@ -11,7 +11,7 @@
 //! | result | bit-identical on all: one order of combination for all, or one process combines |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3; the one-trip meeting is ours |
 
-use super::{doubling, flat, split};
+use super::{doubling, flat, halving, split};
 use crate::Call;
 use crate::Messages;
 use crate::Network;
@@ -64,6 +64,7 @@ fn spares(council: &Council, top: Algorithm, piece: u64) -> u64 {
         Algorithm::Flat | Algorithm::Routed => u64::from(council.size),
         Algorithm::Doubling => doubling::spares(council),
         Algorithm::Split => split::spares(council, piece),
+        Algorithm::Halving => halving::spares(council, piece),
         _ => 0,
     }
 }
@@ -82,6 +83,7 @@ fn meet(
         Algorithm::Flat | Algorithm::Routed => flat::exchange(script, council, sum, piece, spare),
         Algorithm::Doubling => doubling::exchange(script, council, sum, piece, spare),
         Algorithm::Split => split::exchange(script, council, sum, piece, spare(0)),
+        Algorithm::Halving => halving::exchange(script, council, sum, piece, spare(0)),
         _ => {}
     }
 }
@@ -97,6 +99,7 @@ pub(super) fn once(network: &Network, strategy: &Strategy) -> Messages {
             Messages::of_meeting(network, Messages::each_to_each)
         }
         Algorithm::Doubling => Messages::of_meeting(network, doubling::messages),
+        Algorithm::Halving => Messages::of_meeting(network, halving::messages),
         Algorithm::Split => Messages::of_meeting(network, |k| 2 * Messages::each_to_each(k)),
         _ => Messages::of_trees(network, 0).times(2),
     }
