@@ -427,7 +427,8 @@ impl Reactor {
                 .filter(|at| *at > now)
                 .unwrap_or(Duration::MAX),
         );
-        if !channel.is_idle() {
+        // Without a connection there is nothing to look at: many processes that wait for one would keep the machine busy.
+        if !channel.is_idle() && !channel.connections.is_empty() {
             next = next.min(channel.look_at.max(now + Duration::from_millis(1)));
         }
         if say || channel.queues.next_at(now).is_some_and(|at| at <= now) {
