@@ -12,6 +12,7 @@
  *   LOCAL SHAPE BYTES N,N,...           the same between machines of a site; -1 where the library does not count
  */
 #include "counters.h"
+#include "fill.h"
 #include "trees.h"
 #include <mpi.h>
 #include <stdio.h>
@@ -163,6 +164,7 @@ static void run(char *shape)
     for (int root = 0; root < size; root++)
         if (strcmp(shape, "library") && !tree_make(&trees[root], shape, root, rank, size))
             fail("no such shape", shape);
+    fill(data, (size_t)bytes, rank);
     /* Once without being measured: connections are made, and none has carried less than others just before. */
     for (int root = 0; root < size; root++) {
         broadcast(shape, root, data, bytes, &trees[root], &mine[root]);

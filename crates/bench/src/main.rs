@@ -81,9 +81,10 @@ struct Arguments {
 enum Command {
     /// 24 ranks at three sites: every collective against what latency and bandwidth allow (latency, bandwidth).
     Bounds(papers::Options),
-    /// The same ranks: what the simulator says beside what is measured (short, long).
+    /// What the simulator says beside what is measured: those 24 ranks, and the papers' tables and figure 8 (simulated-short, simulated-long,
+    /// simulated-table2 to simulated-table4, simulated-figure8).
     Predict(papers::Options),
-    /// The same and the experiments of the papers: figure1, figure8, table2 to table5; one page of them all.
+    /// All of these and the experiments of the papers: figure1, figure8, table2 to table5; one page of them all.
     Papers(papers::Options),
 }
 

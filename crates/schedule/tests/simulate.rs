@@ -62,6 +62,28 @@ fn run(call: &Call, topology: &Topology, links: &Links) -> Outcome {
         .unwrap_or_else(|stopped| panic!("{call:?}: {stopped}"))
 }
 
+/// A window of 400 bytes: 400 in the first round, 800 after 2000 ns, which is more than the rest.
+#[test]
+fn a_new_connection_by_hand() {
+    let cold = Limits {
+        window: Some(400),
+        ..Limits::default()
+    };
+    let (topology, links) = (grid(2, 1, 1), small_links());
+    let time = |bytes, limits| {
+        let call = Call::new(Operation::Bcast, bytes);
+        simulate(&call, &topology, &network_of(&topology, &links), limits)
+            .expect("an outcome")
+            .time()
+    };
+    // Leaves at 10; the first 400 bytes are acknowledged at 2010, the other 600 take 600 and 1000 under way, busy 20.
+    assert_eq!(time(1000, cold), 2010 + 600 + 1000 + 20);
+    assert_eq!(time(1000, Limits::default()), 2030);
+    assert_eq!(time(400, cold), time(400, Limits::default()));
+    // Two more rounds of 800 and 1600 bytes, acknowledged at 4010.
+    assert_eq!(time(2000, cold), 4010 + 800 + 1000 + 20);
+}
+
 #[test]
 fn two_processes_by_hand() {
     let outcome = run(&Call::new(Operation::Bcast, 1000), &grid(2, 1, 1), &small_links());

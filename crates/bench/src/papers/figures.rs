@@ -45,12 +45,18 @@ pub(super) fn figure1(lab: &Lab) -> Result<Section, Error> {
     Ok(section)
 }
 
-/// Sixteen processes on each of three machines; the loop of figure 7.
-pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
-    let ms = Duration::from_millis;
+/// Sixteen processes on each of three machines.
+pub(super) fn grid8() -> Grid {
     let sites: [(&str, &[usize]); 2] = [("sdsc", &[16]), ("anl", &[16, 16])];
-    let grid = Grid::new(&sites, ms(40), 100_000_000).local(ms(1));
-    let sizes = [1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+    Grid::new(&sites, Duration::from_millis(40), 100_000_000).local(Duration::from_millis(1))
+}
+
+/// Sizes of the broadcasts of figure 8.
+pub(super) const SIZES: [usize; 5] = [1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// The loop of figure 7.
+pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
+    let grid = grid8();
     let mut section = Section::new("Figure 8: broadcasts of 48 processes, every rank root in turn");
     section.texts.push(format!(
         "{}. For each size every rank is root once; after each broadcast all acknowledge to rank 0 and wait for its word (the \
@@ -58,9 +64,9 @@ pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
          MPI_Send and MPI_Recv of the same library (bench/trees.h), so they differ from MPI_Bcast in their shape alone.",
         grid.describe()
     ));
-    let curves = measure(lab, &grid, &sizes, &mut section)?;
+    let curves = measure(lab, &grid, &SIZES, &mut section)?;
     judge_messages(&mut section, &grid, &curves, 1024);
-    judge_times(&mut section, &curves, &sizes);
+    judge_times(&mut section, &curves, &SIZES);
     section.charts.push(by_size(&curves));
     section.charts.push(by_root(&curves, 1024));
     Ok(section)
@@ -215,7 +221,7 @@ fn by_root(curves: &Curves, bytes: usize) -> String {
     chart.svg()
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(super) fn mean(values: &[f64]) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "numbers of ranks")]
     let count = values.len().max(1) as f64;
     values.iter().sum::<f64>() / count

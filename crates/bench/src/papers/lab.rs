@@ -12,7 +12,7 @@ use crate::launch::over;
 use crate::peers::{Peer, Program};
 
 /// What all experiments share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lab {
     pub(super) peers: Vec<Peer>,
     /// Undisturbed repetitions of each test.

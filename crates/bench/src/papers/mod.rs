@@ -65,6 +65,9 @@ pub(crate) struct Options {
 pub(crate) enum Experiment {
     Latency,
     Bandwidth,
+    /// The same with one rank on each machine.
+    LatencyOne,
+    BandwidthOne,
     Figure1,
     Figure8,
     Table2,
@@ -75,37 +78,63 @@ pub(crate) enum Experiment {
     PredictShort,
     /// The same, 16 MiB.
     PredictLong,
+    /// The same, the papers'.
+    PredictTable2,
+    PredictTable3,
+    PredictTable4,
+    PredictFigure8,
 }
 
 impl Experiment {
     /// Against the bounds.
     pub(crate) const BOUNDS: [Self; 2] = [Self::Latency, Self::Bandwidth];
     /// Simulated and measured.
-    pub(crate) const PREDICT: [Self; 2] = [Self::PredictShort, Self::PredictLong];
+    pub(crate) const PREDICT: [Self; 6] = [
+        Self::PredictShort,
+        Self::PredictLong,
+        Self::PredictTable2,
+        Self::PredictTable3,
+        Self::PredictTable4,
+        Self::PredictFigure8,
+    ];
     /// Everything on the page.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Latency,
         Self::Bandwidth,
+        Self::LatencyOne,
+        Self::BandwidthOne,
         Self::Figure1,
         Self::Figure8,
         Self::Table2,
         Self::Table3,
         Self::Table4,
         Self::Table5,
+        Self::PredictShort,
+        Self::PredictLong,
+        Self::PredictTable2,
+        Self::PredictTable3,
+        Self::PredictTable4,
+        Self::PredictFigure8,
     ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Latency => "latency",
             Self::Bandwidth => "bandwidth",
+            Self::LatencyOne => "latency-one",
+            Self::BandwidthOne => "bandwidth-one",
             Self::Figure1 => "figure1",
             Self::Figure8 => "figure8",
             Self::Table2 => "table2",
             Self::Table3 => "table3",
             Self::Table4 => "table4",
             Self::Table5 => "table5",
-            Self::PredictShort => "short",
-            Self::PredictLong => "long",
+            Self::PredictShort => "simulated-short",
+            Self::PredictLong => "simulated-long",
+            Self::PredictTable2 => "simulated-table2",
+            Self::PredictTable3 => "simulated-table3",
+            Self::PredictTable4 => "simulated-table4",
+            Self::PredictFigure8 => "simulated-figure8",
         }
     }
 
@@ -113,6 +142,8 @@ impl Experiment {
         match self {
             Self::Latency => latency::run(lab),
             Self::Bandwidth => bandwidth::run(lab),
+            Self::LatencyOne => one_on_each(lab, latency::run),
+            Self::BandwidthOne => one_on_each(lab, bandwidth::run),
             Self::Figure1 => figures::figure1(lab),
             Self::Figure8 => figures::figure8(lab),
             Self::Table2 => tables::table2(lab),
@@ -121,8 +152,23 @@ impl Experiment {
             Self::Table5 => tables::table5(lab),
             Self::PredictShort => predict::short(lab),
             Self::PredictLong => predict::long(lab),
+            Self::PredictTable2 => predict::table(lab, 2),
+            Self::PredictTable3 => predict::table(lab, 3),
+            Self::PredictTable4 => predict::table(lab, 4),
+            Self::PredictFigure8 => predict::figure8(lab),
         }
     }
+}
+
+/// An experiment with one rank on each machine: libraries whose ranks spin while they wait need processors.
+fn one_on_each(lab: &Lab, run: fn(&Lab) -> Result<Section, Error>) -> Result<Section, Error> {
+    let lab = Lab {
+        ranks_per_machine: 1,
+        ..lab.clone()
+    };
+    let mut section = run(&lab)?;
+    section.title.push_str(", one rank on each machine");
+    Ok(section)
 }
 
 /// Runs those of `all` that were asked for and tells about them.
@@ -259,7 +305,7 @@ mod tests {
             choose(&["table2", "latency"]).unwrap(),
             [Experiment::Latency, Experiment::Table2]
         );
-        assert_eq!(choose(&[]).unwrap().len(), 8);
+        assert_eq!(choose(&[]).unwrap().len(), 16);
         assert!(choose(&["table9"]).unwrap_err().to_string().contains("figure8"));
     }
 }

@@ -17,7 +17,8 @@ use crate::error::Error;
 use crate::plot::{Axis, Lines, Series, Unit};
 use crate::samples::Spread;
 
-const BYTES: usize = 1024;
+/// Bytes of all messages.
+pub(super) const BYTES: usize = 1024;
 /// Bits per second: 1168 bytes (1 KiB with the headers of MPI, TLS, TCP, IP, Ethernet) in 3.5 ms.
 const RATE: u64 = 2_670_000;
 /// What such a message takes of the line, seconds.
@@ -175,10 +176,7 @@ pub(super) fn table4(lab: &Lab) -> Result<Section, Error> {
         ("bcast/machine", "Bcast by machine (PACX-MPI's)"),
         ("bcast/binomial", "Bcast binomial"),
     ];
-    let row = |(machines, paper): (usize, [f64; 2])| {
-        let ranks = (0..4).map(|m| if m < machines { 96 / machines } else { 0 }).collect();
-        (ranks, paper.to_vec())
-    };
+    let row = |(machines, paper): (usize, [f64; 2])| (equal_blocks(machines), paper.to_vec());
     let mut section = Section::new("PACX-MPI, table IV: 96 ranks on two, three and four machines");
     section.texts.push(format!(
         "Bcast, 1 KiB; {}, for each pair of machines a link of its own. Ranks are placed in equal blocks, machine by machine; the \
@@ -195,6 +193,23 @@ pub(super) fn table4(lab: &Lab) -> Result<Section, Error> {
         &["Bcast by machine (PACX-MPI's)", "Bcast binomial"],
     );
     Ok(section)
+}
+
+/// The placements of tables II, III and IV.
+pub(super) fn placements(table: u32) -> Vec<Grid> {
+    let split = |link| move |(a, b, _): (usize, usize, [f64; 4])| machines(&[a, b], link);
+    match table {
+        2 => TABLE_2.map(split(TENFOLD)).to_vec(),
+        3 => TABLE_2.map(split(OVER_THE_OCEAN)).to_vec(),
+        _ => TABLE_4
+            .map(|(count, _)| machines(&equal_blocks(count), TENFOLD))
+            .to_vec(),
+    }
+}
+
+/// 96 ranks on so many of four machines.
+fn equal_blocks(machines: usize) -> Vec<usize> {
+    (0..4).map(|m| if m < machines { 96 / machines } else { 0 }).collect()
 }
 
 pub(super) fn table5(lab: &Lab) -> Result<Section, Error> {

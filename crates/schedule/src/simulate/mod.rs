@@ -7,6 +7,9 @@
 //! carry one message at a time, each way apart: between two local areas one link, between two machines of a local area one, out of a node into
 //! its machine one, out of a process into its node one.
 //!
+//! Connections between local areas are warm unless [`Limits::window`] says what a new or idle one carries before its first acknowledgement: a message
+//! that is longer arrives by as many round trips later as TCP's slow start takes for it.
+//!
 //! What all processes of a node do together in its memory begins when the last of them has come to it, and takes each as long as its own
 //! copying and combining.
 //!
@@ -34,13 +37,16 @@ use isthmus_topology::{Links, Topology};
 use std::sync::Arc;
 use world::World;
 
-/// How far a simulation may go.
+/// How far a simulation may go, and where it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Records that are kept (40 bytes each). If there are more, only those that a critical path may go through, and if even they are more, none.
     pub records: usize,
     /// Events after which the simulation gives up.
     pub events: u64,
+    /// Bytes that a connection between two local areas carries before the first acknowledgement; twice as many before each further one. `None`:
+    /// all connections have been used enough.
+    pub window: Option<u64>,
 }
 
 impl Default for Limits {
@@ -48,6 +54,7 @@ impl Default for Limits {
         Self {
             records: 4 << 20,
             events: 1 << 30,
+            window: None,
         }
     }
 }

@@ -28,6 +28,57 @@ impl Cost {
     }
 }
 
+/// A connection between two processes of different local areas while it learns what its way carries.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    /// Bytes that may be under way.
+    window: u64,
+    /// Bytes of these that are, since the round began.
+    used: u64,
+    /// When they are acknowledged.
+    until: u64,
+    /// When the last message arrives: later ones do not overtake it.
+    arrives: u64,
+}
+
+impl Connection {
+    fn new(window: u64) -> Self {
+        Self {
+            window,
+            used: 0,
+            until: 0,
+            arrives: 0,
+        }
+    }
+
+    /// A message leaves between two times if nothing holds it up. Gives its arrival.
+    fn carry(&mut self, bytes: u64, (begin, end): (u64, u64), latency: u64) -> u64 {
+        let (mut at, mut left) = (begin, bytes);
+        if at >= self.until {
+            let grown = if self.used >= self.window { 2 } else { 1 };
+            self.round(at, latency, grown);
+        }
+        while left > self.window - self.used {
+            left -= self.window - self.used;
+            at = at.max(self.until);
+            self.round(at, latency, 2);
+        }
+        self.used += left;
+        let share = u128::from(end - begin) * u128::from(left) / u128::from(bytes.max(1));
+        let rest = u64::try_from(share).unwrap_or(u64::MAX);
+        let last = end.max(at.saturating_add(rest));
+        self.arrives = self.arrives.max(last.saturating_add(latency));
+        self.arrives
+    }
+
+    /// What was under way is acknowledged, and more may be.
+    fn round(&mut self, now: u64, latency: u64, grown: u64) {
+        self.window = self.window.saturating_mul(grown);
+        self.used = 0;
+        self.until = now.saturating_add(latency.saturating_mul(2));
+    }
+}
+
 /// One link in one direction: until when it is occupied, and what went over it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lane {
@@ -84,15 +135,21 @@ pub(super) struct Wires<'a> {
     known: [Option<(u64, Cost)>; Level::COUNT],
     /// Begin and end as in [`LinkUse`].
     shared: FxHashMap<(Level, u32, u32), Lane>,
+    /// Bytes that a new connection between local areas carries before the first acknowledgement.
+    window: Option<u64>,
+    /// By sender and receiver, where these count.
+    connections: FxHashMap<(Rank, Rank), Connection>,
 }
 
 impl<'a> Wires<'a> {
-    pub(super) fn new(topology: &'a Topology, links: &'a Links) -> Self {
+    pub(super) fn new(topology: &'a Topology, links: &'a Links, window: Option<u64>) -> Self {
         Self {
             topology,
             links,
             known: [None; Level::COUNT],
             shared: FxHashMap::default(),
+            window,
+            connections: FxHashMap::default(),
         }
     }
 
@@ -123,6 +180,16 @@ impl<'a> Wires<'a> {
             _ => (a[2], NONE),
         };
         self.shared.entry((level, from, to)).or_insert_with(Lane::new)
+    }
+
+    /// When a message arrives in another local area that has its link between two times.
+    pub(super) fn arrival(&mut self, pair: (Rank, Rank), bytes: u64, (begin, end): (u64, u64), latency: u64) -> u64 {
+        let Some(window) = self.window else {
+            return end.saturating_add(latency);
+        };
+        let new = || Connection::new(window.max(1));
+        let connection = self.connections.entry(pair).or_insert_with(new);
+        connection.carry(bytes, (begin, end), latency)
     }
 
     /// Visits the records of the messages that occupied links last.

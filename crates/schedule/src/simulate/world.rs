@@ -49,7 +49,7 @@ impl<'a> World<'a> {
             handled: 0,
             met: Vec::new(),
             expected: topology.size() as usize,
-            wires: Wires::new(topology, links),
+            wires: Wires::new(topology, links, limits.window),
             crossings: Crossings::default(),
             lengths: None,
             journal: Journal::new(limits.records),
@@ -229,10 +229,11 @@ impl<'a> World<'a> {
             end,
         });
         self.at(end, What::Done { rank, step }, record);
-        let arrival = end.saturating_add(latency);
         if level > Level::WideArea {
+            let arrival = end.saturating_add(latency);
             return self.at(arrival, What::Arrive { from: rank, to, slot }, record);
         }
+        let arrival = self.wires.arrival((rank, to), bytes, (begin, end), latency);
         self.areas.deliver(Delivery {
             time: arrival,
             decided: now,

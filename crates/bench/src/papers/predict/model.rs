@@ -5,29 +5,46 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use isthmus_job::links;
-use isthmus_schedule::simulate::{Limits, Outcome, run};
+use isthmus_schedule::simulate::{Limits, run};
 use isthmus_schedule::{Blocks, Call, Network, Operation, plan};
 use isthmus_topology::{Known, Topology};
 
-use super::super::bound::PAYLOAD_SHARE;
 use super::super::grid::Grid;
 use super::super::times::Test;
 use crate::error::Error;
 
-/// Share of what TCP carries that is payload of TLS: records of 16 KiB with 22 bytes around them.
-const TLS_SHARE: f64 = 16384.0 / (16384.0 + 22.0);
+/// Bytes of a record of TLS, and around it.
+const RECORD: (f64, f64) = (16384.0, 22.0);
+/// Bytes of a packet that are TCP's payload, and in all on the line.
+const PACKET: (f64, f64) = (1448.0, 1538.0);
+/// Bytes in front of a message.
+const HEADER: f64 = 32.0;
+/// Packets that a connection that was idle carries before the first acknowledgement (RFC 5681, RFC 6928).
+const INITIAL_WINDOW: f64 = 10.0;
 /// Bytes of an element of a reduction.
 const DOUBLE: u64 = 8;
 
 /// Half of a round trip by size: (bytes, seconds), sizes ascending.
 pub(super) type Trips = Vec<(u64, f64)>;
 
+/// What was measured of messages.
+#[derive(Clone, Debug)]
+pub(super) struct Probes {
+    /// Half round trips inside a host.
+    pub(super) inside: Trips,
+    /// And between two hosts of a site.
+    pub(super) between: Trips,
+    /// One way between these, seconds.
+    pub(super) latency: f64,
+}
+
 /// What messages cost, and where processes are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Model {
     topology: Topology,
     /// What the plans are chosen by, and what messages cost.
     network: Arc<Network>,
+    limits: Limits,
 }
 
 impl Model {
@@ -53,11 +70,23 @@ impl Model {
             .pinned(Known::new(said.levels(), []), site)
             .with_processors(processors());
         let network = Network::of_world(&topology, Arc::clone(known.links()), Arc::default());
-        Ok(Self { topology, network })
+        Ok(Self {
+            topology,
+            network,
+            limits: Limits::default(),
+        })
+    }
+
+    /// Connections between sites have not been used for a while.
+    pub(super) fn with_idle_connections(mut self) -> Self {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few kilobytes")]
+        let window = (INITIAL_WINDOW * PACKET.0) as u64;
+        self.limits.window = Some(window);
+        self
     }
 
     /// The simulated time of a test, seconds.
-    pub(super) fn predict(&self, test: &Test) -> Result<Outcome, Error> {
+    pub(super) fn predict(&self, test: &Test) -> Result<f64, Error> {
         let call = call(test, self.topology.size())?;
         let plans = (0..self.topology.size()).map(|me| plan(&call, &self.network, me));
         let outcome = run(
@@ -65,12 +94,15 @@ impl Model {
             call.unit_bytes,
             &self.topology,
             self.network.links(),
-            Limits::default(),
+            self.limits,
         );
-        outcome.map_err(|stopped| Error::Run {
+        let outcome = outcome.map_err(|stopped| Error::Run {
             what: format!("simulation of {}", test.label()),
             said: stopped.to_string(),
-        })
+        })?;
+        #[expect(clippy::cast_precision_loss, reason = "a time")]
+        let seconds = outcome.time() as f64 / 1e9;
+        Ok(seconds)
     }
 }
 
@@ -82,7 +114,12 @@ fn processors() -> u32 {
 
 /// What the library and the simulator are told of the links: latencies and rates of the grid, and what messages cost besides according
 /// to half round trips inside a host and between hosts of a site.
-pub(super) fn pins(grid: &Grid, inside: &Trips, between: &Trips) -> String {
+pub(super) fn pins(grid: &Grid, probes: &Probes) -> String {
+    let Probes {
+        inside,
+        between,
+        latency,
+    } = probes;
     let mut text = String::new();
     // Both ends are busy with a copy through shared memory.
     let half = curve(inside.iter().map(|&(bytes, seconds)| (bytes, seconds / 2.0)));
@@ -90,13 +127,13 @@ pub(super) fn pins(grid: &Grid, inside: &Trips, between: &Trips) -> String {
         text,
         "[level.node]\nlatency = \"0 ns\"\ngap = \"0 ns\"\nsend = {half}\nreceive = {half}\n"
     );
-    let (least, latency) = (between.first().map_or(0.0, |trip| trip.1), grid.local_latency());
+    let least = between.first().map_or(0.0, |trip| trip.1);
     let busy = time((least - latency) / 2.0);
     let gap = curve(between.iter().map(|&(bytes, seconds)| (bytes, seconds - least)));
     let _ = writeln!(
         text,
         "[level.local]\nlatency = {}\ngap = {gap}\nsend = {busy}\nreceive = {busy}\n",
-        time(latency)
+        time(grid.local_latency())
     );
     for a in 0..grid.sites() {
         for b in a + 1..grid.sites() {
@@ -108,12 +145,25 @@ pub(super) fn pins(grid: &Grid, inside: &Trips, between: &Trips) -> String {
             );
             if let Some(rate) = grid.rate(a, b) {
                 #[expect(clippy::cast_precision_loss, reason = "a rate")]
-                let payload = rate as f64 / 8.0 * PAYLOAD_SHARE * TLS_SHARE;
-                let _ = writeln!(text, "rate = \"{payload:.0} B/s\"");
+                let rate = rate as f64 / 8.0;
+                let sizes = LINE_SIZES.into_iter();
+                let gap = curve(sizes.map(|bytes| (bytes, on_the_line(bytes) / rate)));
+                let _ = writeln!(text, "gap = {gap}");
             }
         }
     }
     text
+}
+
+/// Sizes for which it is said what a message takes of the line: one packet's worth, one record's, and where only shares count.
+const LINE_SIZES: [u64; 4] = [1, 1024, 16 << 10, 16 << 20];
+
+/// Bytes on the line for a message of so many: with its header, the records of TLS, the packets of TCP.
+fn on_the_line(bytes: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "bytes of a message")]
+    let plain = bytes as f64 + HEADER;
+    let sealed = plain + (plain / RECORD.0).ceil() * RECORD.1;
+    sealed + (sealed / PACKET.0).ceil() * (PACKET.1 - PACKET.0)
 }
 
 /// A time as these files have it.
@@ -181,17 +231,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_kibibyte_takes_what_table_2_says() {
+        assert!((on_the_line(1024) - 1168.0).abs() < 0.5, "{}", on_the_line(1024));
+    }
+
+    #[test]
     fn the_model_knows_the_grids_latencies_and_rates() {
         let trips = vec![(8, 0.000_51), (65536, 0.000_9)];
         let inside = vec![(8, 1e-6), (65536, 2e-5)];
-        let model = Model::new(&three_sites(4), &pins(&three_sites(4), &inside, &trips)).unwrap();
-        let seconds = |name, root, bytes| model.predict(&Test::new(name, root, bytes)).unwrap().time() as f64 / 1e9;
+        let probes = Probes {
+            inside,
+            between: trips,
+            latency: 0.0005,
+        };
+        let model = Model::new(&three_sites(4), &pins(&three_sites(4), &probes)).unwrap();
+        let seconds = |name, root, bytes| model.predict(&Test::new(name, root, bytes)).unwrap();
         // From b's first rank 20 ms to c and half a millisecond to its second machine.
         let bcast = seconds("bcast", 8, 8);
         assert!((0.0205..0.0207).contains(&bcast), "{bcast}");
         // 16 MiB over a link of 100 Mbit/s: 1.43 s, or somewhat more than half of it over two ways.
         let long = seconds("bcast", 8, 16 << 20);
         assert!((0.7..1.6).contains(&long), "{long}");
+        // Connections that were idle let ten packets pass before the first acknowledgement.
+        let cold = model.clone().with_idle_connections();
+        let cold = |bytes| cold.predict(&Test::new("bcast", 8, bytes)).unwrap();
+        assert!((cold(8) - bcast).abs() < 1e-9);
+        assert!(cold(64 << 10) > seconds("bcast", 8, 64 << 10) + 0.02);
         assert!(model.predict(&Test::new("gatherv", 0, 8)).is_err());
     }
 }
