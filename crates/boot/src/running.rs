@@ -418,9 +418,18 @@ fn config(
         listener,
         paths: world.paths.clone(),
         area: Arc::new(move |peer| areas.clusters_of(peer)[0]),
-        dial_time: Config::DIAL_TIME,
+        dial_time: dial_time(places),
         away_time: away_time()?,
     })
+}
+
+/// How long reaching a process may take. Where many share a core each waits for its turn, and so does the gateway that serves them all.
+fn dial_time(places: &PlaceTable) -> Duration {
+    /// Processes of a core that are no reason to be more patient.
+    const CROWD: u32 = 16;
+    let crowd = |node: &Node| node.processes / node.processors.max(1);
+    let crowd = places.nodes.iter().map(crowd).max().unwrap_or_default();
+    Config::DIAL_TIME * (1 + crowd / CROWD)
 }
 
 /// How long a process at another site may stay away.
