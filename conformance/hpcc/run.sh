@@ -75,8 +75,9 @@ openmpi-) set -- mpirun.openmpi --allow-run-as-root --oversubscribe -n "$ranks" 
 esac
 if [ -n "$cuts" ]; then
     # The link is cut for so many seconds each, at random moments, until the job is over.
-    # Its launcher is at one end, and has to be as patient as the processes.
-    export ISTHMUS_AWAY=90
+    # Its launcher is at one end, and has to be as patient as the processes. Its ssh is slow to notice that the link is there again: TCP waits up to
+    # two minutes before it sends again when several cuts come one after the other.
+    export ISTHMUS_AWAY=300
     cat >cut.sh <<'S'
 seconds=$1 testbed=$2
 shift 2
