@@ -111,6 +111,70 @@ static void many_at_once(void)
     }
 }
 
+/* Long ones that begin while others are under way, and between short ones. */
+static void long_at_once(void)
+{
+    enum { MANY = 8, LONG = 40000 };
+    int *x[MANY], *y[MANY];
+    MPI_Request request[2 * MANY];
+    for (int m = 0; m < MANY; m++) {
+        x[m] = malloc(sizeof(int) * LONG * (size_t)size);
+        y[m] = malloc(sizeof(int) * LONG * (size_t)size);
+        CHECK(x[m] && y[m]);
+        for (int r = 0; r < size; r++)
+            fill(x[m] + r * (long)LONG, LONG, rank * 64 + r, m);
+        switch (m % 3) {
+        case 0: OK(MPI_Iallreduce(x[m], y[m], LONG, MPI_INT, MPI_MIN, comm, &request[2 * m])); break;
+        case 1: OK(MPI_Iallgather(x[m], LONG, MPI_INT, y[m], LONG, MPI_INT, comm, &request[2 * m])); break;
+        default: OK(MPI_Ialltoall(x[m], LONG, MPI_INT, y[m], LONG, MPI_INT, comm, &request[2 * m]));
+        }
+        OK(MPI_Ibarrier(comm, &request[2 * m + 1]));
+    }
+    OK(MPI_Waitall(2 * MANY, request, MPI_STATUSES_IGNORE));
+    for (int m = 0; m < MANY; m++) {
+        for (long i = 0; i < LONG; i++) {
+            int least = value(0, i, m);
+            for (int r = 1; r < size; r++)
+                if (value(r * 64, i, m) < least)
+                    least = value(r * 64, i, m);
+            CHECK(m % 3 != 0 || y[m][i] == least);
+            for (int r = 0; r < size; r++) {
+                CHECK(m % 3 != 1 || y[m][r * (long)LONG + i] == value(r * 64, i, m));
+                CHECK(m % 3 != 2 || y[m][r * (long)LONG + i] == value(r * 64 + rank, i, m));
+            }
+        }
+        free(x[m]);
+        free(y[m]);
+    }
+}
+
+/* The same elements with and without gaps between them. */
+static void long_gaps(void)
+{
+    enum { N = 40000 };
+    MPI_Datatype every_second;
+    int *from = malloc(sizeof(int) * 2 * N * (size_t)size), *into = malloc(sizeof(int) * 2 * N * (size_t)size);
+    CHECK(from && into);
+    OK(MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &every_second));
+    OK(MPI_Type_commit(&every_second));
+    for (long i = 0; i < (long)N * size; i++) {
+        from[2 * i] = value(rank * 64 + (int)(i / N), i % N, 9);
+        from[2 * i + 1] = into[2 * i] = into[2 * i + 1] = -7;
+    }
+    OK(MPI_Alltoall(from, N, every_second, into, N, every_second, comm));
+    for (long i = 0; i < (long)N * size; i++)
+        CHECK(into[2 * i] == value((int)(i / N) * 64 + rank, i % N, 9) && into[2 * i + 1] == -7);
+    OK(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, from, N, every_second, comm));
+    for (long i = 0; i < (long)N * size; i++)
+        CHECK(from[2 * i] == into[2 * i] && from[2 * i + 1] == -7);
+    OK(MPI_Allgather(from + rank * 2L * N, N, every_second, into, N, MPI_INT, comm));
+    for (long i = 0; i < (long)N * size; i++)
+        CHECK(into[i] == value((int)(i / N) * 64 + (int)(i / N), i % N, 9));
+    OK(MPI_Type_free(&every_second));
+    free(from);
+    free(into);
+}
+
 static void gaps(void)
 {
     enum { N = 3000 };
@@ -190,6 +254,8 @@ int main(void)
     OK(MPI_Comm_size(comm, &size));
     lengths();
     many_at_once();
+    long_at_once();
+    long_gaps();
     gaps();
     persistent();
     communicators();

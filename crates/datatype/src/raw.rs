@@ -217,6 +217,12 @@ impl WriteMemory {
         unsafe { std::slice::from_raw_parts_mut(first, length) }
     }
 
+    /// Replaces the bytes from `at` on, which nobody is about to read: where the processor can do that, they do not pass through its caches, which
+    /// saves reading what is replaced, and leaves there what was. Panics outside the window.
+    pub fn write_past_caches(&mut self, at: isize, data: &[u8]) {
+        copy::past_caches(data, self.slice(at, data.len()));
+    }
+
     /// Copies `length` bytes at `from` of `source` to `at`; the two may overlap. Panics outside the windows.
     pub fn copy(&mut self, at: isize, source: &ReadMemory, from: isize, length: usize) {
         if length == 0 {

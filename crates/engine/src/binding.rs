@@ -359,6 +359,14 @@ impl BoundBuffer {
         }
     }
 
+    /// The same for data that are not about to be read: see [`WriteMemory::write_past_caches`].
+    pub(crate) fn write_past_caches(&self, at: u64, data: &[u8]) {
+        match self.whole(at, data.len() as u64) {
+            Some(mut memory) => memory.write_past_caches(0, data),
+            None => self.write(at, data),
+        }
+    }
+
     /// Part of the stream as memory that can be written, if it lies in one piece.
     pub(crate) fn whole(&self, at: u64, length: u64) -> Option<WriteMemory> {
         let (block, at) = self.block(at, length)?;

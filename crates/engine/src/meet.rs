@@ -27,6 +27,9 @@ const BROADCAST: u64 = 128 << 10;
 /// Looks in vain after which a member that never sleeps asks whether all agree.
 const LOOKS: u32 = 4096;
 
+/// Results from this length on, bytes, do not stay in caches (a core's own has less, and all have results): they are written past them.
+const PAST_CACHES: u64 = 1 << 20;
+
 /// A buffer from some byte on.
 pub(crate) type Side = (BoundBuffer, u64);
 
@@ -235,6 +238,19 @@ impl Meet {
         }
     }
 
+    /// Puts a part of the result in its place.
+    fn put(&self, buffer: &BoundBuffer, at: u64, data: &[u8]) {
+        let blocks = match self.what {
+            What::Gather | What::Allgather | What::Alltoall => u64::from(self.place.members),
+            _ => 1,
+        };
+        if self.block.saturating_mul(blocks) >= PAST_CACHES {
+            buffer.write_past_caches(at, data);
+        } else {
+            buffer.write(at, data);
+        }
+    }
+
     fn is_root(&self) -> bool {
         self.place.me == self.root
     }
@@ -433,14 +449,18 @@ impl Meet {
                     for member in 0..place.members {
                         let (start, bytes) = self.share(member, length);
                         if let Some(cell) = self.expected(meeting, round, member, bytes) {
-                            buffer.write(at + start, cell.slice(0, bytes as usize));
+                            self.put(&buffer, at + start, cell.slice(0, bytes as usize));
                         }
                     }
                 }
                 What::Gather | What::Allgather => {
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, length) {
-                            buffer.write(at + u64::from(member) * self.block, cell.slice(0, length as usize));
+                            self.put(
+                                &buffer,
+                                at + u64::from(member) * self.block,
+                                cell.slice(0, length as usize),
+                            );
                         }
                     }
                 }
@@ -449,14 +469,18 @@ impl Meet {
                     let mine = (u64::from(place.me) * length) as isize;
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, all) {
-                            buffer.write(at + u64::from(member) * self.block, cell.slice(mine, length as usize));
+                            self.put(
+                                &buffer,
+                                at + u64::from(member) * self.block,
+                                cell.slice(mine, length as usize),
+                            );
                         }
                     }
                 }
                 _ => {
                     let cell = if self.what == What::Scatter { place.me } else { 0 };
                     if let Some(cell) = self.expected(meeting, round, cell, length) {
-                        buffer.write(at, cell.slice(0, length as usize));
+                        self.put(&buffer, at, cell.slice(0, length as usize));
                     }
                 }
             }

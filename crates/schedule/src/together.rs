@@ -18,8 +18,9 @@ use isthmus_topology::Level;
 /// Name in overrides. Any other name that is said about an operation means messages.
 pub(crate) const NAME: &str = "together";
 
-/// Longest block of an alltoall, bytes: longer ones are copied once, straight from process to process.
+/// Longest block of an alltoall, bytes, among more than so many processes: their cells have little room for each other.
 const ALLTOALL: u64 = 16 << 10;
+const FEW: u32 = 16;
 
 /// The only step of an operation in shared memory.
 struct Once(Option<Together>);
@@ -132,7 +133,7 @@ fn sides(call: &Call, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)>
         (O::Allgather, false) => (own(1), result(all)),
         (O::Scatter, true) => (own(all), nothing),
         (O::Scatter, false) => (if root { own(all) } else { nothing }, result(1)),
-        (O::Alltoall, _) if call.bytes(block) > ALLTOALL => return None,
+        (O::Alltoall, _) if size > FEW && call.bytes(block) > ALLTOALL => return None,
         (O::Alltoall, false) => (own(all), result(all)),
         (O::Alltoall, true) => (result(all), result(all)),
         _ => return None,

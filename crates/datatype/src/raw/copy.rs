@@ -375,3 +375,60 @@ pub(super) unsafe fn columns<W: Way>(
         }
     }
 }
+
+/// Bytes of a cache line.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const LINE: usize = 64;
+
+/// Copies to memory, not to caches.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) fn past_caches(from: &[u8], to: &mut [u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+    const VECTOR: usize = size_of::<__m128i>();
+    assert_eq!(from.len(), to.len(), "data of another length than their place");
+    let head = to.as_ptr().align_offset(LINE);
+    if from.len() < head.saturating_add(4 * LINE) {
+        return to.copy_from_slice(from);
+    }
+    let (first, to) = to.split_at_mut(head);
+    let (first_from, from) = from.split_at(head);
+    first.copy_from_slice(first_from);
+    let (mut lines, mut sources) = (to.chunks_exact_mut(LINE), from.chunks_exact(LINE));
+    for (line, source) in (&mut lines).zip(&mut sources) {
+        for at in (0..LINE).step_by(VECTOR) {
+            // SAFETY: `source` has a line of bytes, and a load need not be aligned.
+            let vector = unsafe { _mm_loadu_si128(source.as_ptr().wrapping_add(at).cast()) };
+            // SAFETY: `line` is a line of bytes that begins on one.
+            unsafe { _mm_stream_si128(line.as_mut_ptr().wrapping_add(at).cast(), vector) };
+        }
+    }
+    lines.into_remainder().copy_from_slice(sources.remainder());
+    // Such stores are in no order with others; whoever hears that the data are there must find them.
+    // SAFETY: every processor of this architecture has it.
+    unsafe { _mm_sfence() };
+}
+
+/// Copies: other processors do as well with an ordinary copy.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(super) fn past_caches(from: &[u8], to: &mut [u8]) {
+    to.copy_from_slice(from);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_past_caches_is_there() {
+        let source: Vec<u8> = (0..2000_u32).map(|i| (i * 7 % 251) as u8).collect();
+        for length in [0, 1, 63, 64, 255, 256, 257, 320, 1000, 1900] {
+            for at in [0, 1, 15, 16, 63, 64] {
+                let mut target = vec![9; 2000];
+                past_caches(&source[3..3 + length], &mut target[at..at + length]);
+                assert_eq!(target[at..at + length], source[3..3 + length]);
+                assert!(target[..at].iter().chain(&target[at + length..]).all(|&byte| byte == 9));
+            }
+        }
+    }
+}
