@@ -11,6 +11,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::links::rounded;
+
 /// A clock that is wrong by more makes certificates invalid.
 const CLOCK: i64 = 1_800_000_000_000;
 
@@ -92,8 +94,14 @@ fn tell(found: &Examination, verbose: bool) -> String {
     for site in &found.sites {
         tell_site(&mut text, site, verbose);
     }
+    let is_lost = |name: &&String| found.sites.iter().any(|s| s.name == **name && s.host.is_none());
     for path in &found.paths {
-        tell_path(&mut text, path, verbose);
+        let (a, b) = &path.between;
+        // What was refused then is no news, and no firewall is to be changed for it.
+        match [a, b].into_iter().find(is_lost) {
+            Some(lost) => drop(writeln!(text, "{a} - {b}: not examined, as {lost} cannot be used")),
+            None => tell_path(&mut text, path, verbose),
+        }
     }
     let verdict = if is_well(found) {
         "jobs can run on these sites"
@@ -151,7 +159,7 @@ fn tell_path(text: &mut String, path: &PathReport, verbose: bool) {
         let _ = write!(text, ", round trip {}", time(trip));
     }
     if let Some(rate) = path.rate {
-        let _ = write!(text, ", {}", show_rate(rate));
+        let _ = write!(text, ", {}", show_rate(rounded(rate)));
     }
     text.push('\n');
     for (from, to, why, reached) in [

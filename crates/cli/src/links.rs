@@ -99,7 +99,7 @@ fn dated(known: Option<Dated>, show: fn(u64) -> String, now: u64, expiry: u64) -
 }
 
 /// Four digits.
-fn rounded(value: u64) -> u64 {
+pub(crate) fn rounded(value: u64) -> u64 {
     let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(3));
     (value + unit / 2) / unit * unit
 }
