@@ -253,6 +253,14 @@ impl ReceiveBuffer {
         }
     }
 
+    /// The same for a part of a message of `whole` bytes.
+    pub(crate) fn write_part(&mut self, at: u64, data: &[u8], whole: u64) {
+        match &mut self.form {
+            ReceiveForm::Contiguous(memory) if whole > PAST_CACHES => memory.write_past_caches(at as isize, data),
+            _ => self.write(at, data),
+        }
+    }
+
     /// Writes bytes of the message from `at` on; they must fit.
     #[inline]
     pub(crate) fn write(&mut self, at: u64, data: &[u8]) {
@@ -266,6 +274,9 @@ impl ReceiveBuffer {
         }
     }
 }
+
+/// Longer messages do not stay in a core's caches beside what they came from: they are written past them.
+const PAST_CACHES: u64 = 512 << 10;
 
 /// Bytes that go through memory in between in one go, where neither side lies in one piece: they stay in the first caches.
 const PIECE: usize = 32 << 10;

@@ -163,6 +163,7 @@ impl Engine {
             header: Header::new(Kind::Eager, context, channel.rank, tag, SETUP_BYTES as u64, 0),
             mode: Mode::Buffered,
             buffer: SendBuffer::owned(setup.into()),
+            waits: false,
         };
         let sent = self.start_or_send(outbound);
         self.release(self.state.requests.name(sent));
@@ -261,6 +262,7 @@ impl Engine {
             synchronous: false,
             buffered: false,
             recalled: false,
+            waits: false,
             parts: Some(Box::new(parts)),
             stage: SendStage::Queued,
             buffer,

@@ -269,6 +269,7 @@ impl Engine {
             header,
             mode: Mode::Standard,
             buffer,
+            waits: false,
         };
         if self.try_send(&mut outbound) {
             return Ok(Outcome::Done);

@@ -51,6 +51,8 @@ pub(crate) struct SendTask {
     pub(crate) buffered: bool,
     /// The peer was asked to throw the message away.
     pub(crate) recalled: bool,
+    /// A thread waits until the message has left, so it can take part in moving it.
+    pub(crate) waits: bool,
     /// What of a partitioned message may leave.
     pub(crate) parts: Option<Box<Ready>>,
     pub(crate) stage: SendStage,

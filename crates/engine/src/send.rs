@@ -38,6 +38,8 @@ pub(crate) struct Outbound {
     pub(crate) header: Header,
     pub(crate) mode: Mode,
     pub(crate) buffer: SendBuffer,
+    /// A thread waits until the message has left.
+    pub(crate) waits: bool,
 }
 
 impl Engine {
@@ -52,6 +54,7 @@ impl Engine {
         buffer: SendBuffer,
     ) -> Result<Option<Request>, EngineError> {
         let mut outbound = outbound(channel, to, tag, mode, buffer);
+        outbound.waits = true;
         let peer = outbound.peer;
         self.count(Operation::POINT_TO_POINT, peer, outbound.buffer.length());
         if channel.native != 0 {
@@ -214,6 +217,7 @@ impl Engine {
             header,
             mode,
             buffer,
+            waits,
         } = outbound;
         let buffered = mode == Mode::Buffered;
         let buffer = if buffered { buffer.into_owned() } else { buffer };
@@ -223,6 +227,7 @@ impl Engine {
             synchronous: mode == Mode::Synchronous,
             buffered,
             recalled: false,
+            waits,
             parts: None,
             stage: SendStage::Queued,
             buffer,
@@ -307,7 +312,9 @@ impl Engine {
         header.kind = kind;
         header.token = token;
         let sent = if kind == Kind::Rts {
-            let handle = match task.buffer.memory().filter(|_| limits.pull && task.parts.is_none()) {
+            let streams = task.waits && transport.streams();
+            let may_pull = limits.pull && task.parts.is_none() && !streams;
+            let handle = match task.buffer.memory().filter(|_| may_pull) {
                 Some(memory) => transport.handle(task.peer, memory, length),
                 None => Vec::new(),
             };
@@ -495,6 +502,7 @@ fn outbound(channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer
         header,
         mode,
         buffer,
+        waits: false,
     }
 }
 

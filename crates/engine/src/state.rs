@@ -424,7 +424,7 @@ impl State {
             return self.broken(peer, "data that nobody asked for");
         };
         if let Some(task) = self.requests.receive(index) {
-            task.buffer.write(header.auxiliary(), payload);
+            task.buffer.write_part(header.auxiliary(), payload, task.wanted);
         }
         self.arrived(index, header.auxiliary(), header.length);
     }

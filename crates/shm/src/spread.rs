@@ -40,6 +40,11 @@ impl Spread {
         }
     }
 
+    /// Whether there are cores enough for all processes.
+    pub(crate) fn is_sensible(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// A poll found nothing.
     #[inline]
     pub(crate) fn idle(&mut self, segment: &Segment, slot: usize) {

@@ -29,6 +29,9 @@ const IDLE_FRAMES: u64 = 128;
 /// Frames taken from one ring in a row, so that a fast sender does not starve the others.
 const BURST: usize = 32;
 
+/// Shortest frames, bytes, with which a ring is quicker than copies by the system, if both sides have a core.
+const STREAMING: usize = 32 << 10;
+
 /// Shared memory as a [`Transport`].
 pub struct ShmTransport {
     pub(crate) slot: usize,
@@ -535,6 +538,10 @@ impl Transport for ShmTransport {
         if self.owed > 0 {
             self.owed = self.owed.saturating_sub(self.doorbells.drain());
         }
+    }
+
+    fn streams(&self) -> bool {
+        self.spread.is_sensible() && self.segment.geometry().frame_bytes() >= STREAMING
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

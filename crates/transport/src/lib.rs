@@ -192,6 +192,11 @@ pub trait Transport: Send {
     /// Asks to be woken: from now on an arrival makes [`Transport::descriptor`] readable. False if something has arrived already: poll first.
     fn arm(&mut self) -> bool;
 
+    /// Whether data frames bring a long message sooner than pulling does while both processes can do their parts side by side.
+    fn streams(&self) -> bool {
+        false
+    }
+
     /// Whether [`Transport::arm`] can ever succeed. A transport that cannot ring must be polled by whoever waits.
     fn rings(&self) -> bool {
         true
