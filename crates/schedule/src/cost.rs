@@ -148,6 +148,11 @@ const STREAMS: u64 = 48;
 /// Bytes of messages from which on they are streams.
 pub(crate) const STREAM: u64 = 16 << 10;
 
+/// What so many streams beside each other add to the time that their bytes need on a link of the wide area, or to the bytes.
+pub(crate) fn crowding(alone: u64, streams: u64) -> u64 {
+    alone.saturating_mul(streams.saturating_sub(1)) / STREAMS
+}
+
 /// All processes send each other so many bytes: those of one part of the outermost tier share its links, in so many streams for each
 /// pair of parts.
 pub(crate) fn pairwise(network: &Network, bytes: u64, streams: u64) -> Phase {
@@ -172,14 +177,13 @@ pub(crate) fn pairwise(network: &Network, bytes: u64, streams: u64) -> Phase {
     {
         phase.share_all(&node, 1);
     }
-    let crowd = match council.level() {
-        Level::WideArea if bytes >= STREAM => streams.saturating_sub(1),
-        _ => 0,
-    };
     for (a, b) in council.some_pairs() {
         let link = council.link(a, b);
         let gap = link.gap.at(bytes).saturating_mul(cluster * cluster);
-        let gap = gap.saturating_add(gap.saturating_mul(crowd) / STREAMS);
+        let gap = match council.level() {
+            Level::WideArea if bytes >= STREAM => gap.saturating_add(crowding(gap, streams)),
+            _ => gap,
+        };
         let gap = if council.shares_link() {
             gap.saturating_mul(u64::from(council.members) - 1)
         } else {

@@ -10,6 +10,7 @@
 //! algorithm, which opens with its cost card. `spec/algorithms.tsv` lists them.
 #![forbid(unsafe_code)]
 
+mod apart;
 mod call;
 pub mod check;
 mod choose;

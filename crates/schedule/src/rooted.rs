@@ -8,7 +8,7 @@ use crate::row::Row;
 use crate::shares::Sharing;
 use crate::strategy::{Algorithm, Strategy};
 use crate::trees::{Load, Trees};
-use crate::{Blocks, Bytes, Call, Messages, Network, choose, star};
+use crate::{Blocks, Bytes, Call, Messages, Network, apart, choose, star};
 use std::sync::Arc;
 
 /// The way of gather and scatter: a tree whose messages hold the blocks of subtrees.
@@ -28,7 +28,7 @@ pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strate
     trees.strategy(&|_| Vec::new())
 }
 
-/// One message for each subtree. Long unequal blocks are not handed on, and not all know which are.
+/// One message for each subtree, and one for each block that goes apart. Long unequal blocks are not handed on, and not all know which are.
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     let strategy = choose::strategy(call, network);
     if strategy.algorithm == Algorithm::Shared {
@@ -38,7 +38,14 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     match call.blocks {
         Blocks::Equal(0) => Some(Messages::default()),
         Blocks::Equal(_) => Some(Messages::of_trees(network, 0)),
-        _ => straight(&strategy).then(|| Messages::of_trees(network, 0)),
+        _ if !straight(&strategy) => None,
+        _ => {
+            let trees = Messages::of_trees(network, 0);
+            match apart::Apart::of(call, network, &strategy) {
+                Some(apart) => Some(trees.and(network.level(0), apart.messages()?)),
+                None => Some(trees),
+            }
+        }
     }
 }
 
@@ -78,5 +85,6 @@ fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
         }
     }
     strategy.cost = Cost::pipeline(&phases, 1, 1);
+    strategy.segment = apart::length(question, network, way);
     strategy
 }

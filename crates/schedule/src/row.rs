@@ -76,6 +76,27 @@ impl Row {
         }
     }
 
+    /// A run of positions that hold consecutive ranks, in parts in which no block is left out of this row; those that are stand alone.
+    fn whole_runs(
+        &self,
+        run: Range<u32>,
+        rank: Rank,
+        blocks: &Blocks,
+    ) -> impl Iterator<Item = (Range<u32>, Rank)> + use<> {
+        let whole = self.length(run.clone()) == blocks.offset(rank + (run.end - run.start)) - blocks.offset(rank);
+        let step = if whole { (run.end - run.start).max(1) } else { 1 };
+        let begins = (run.start..run.end).step_by(step as usize);
+        begins.map(move |begin| (begin..(begin + step).min(run.end), rank + (begin - run.start)))
+    }
+
+    /// Whether the blocks of some positions follow each other in a buffer in order of rank, none left out.
+    pub(crate) fn is_whole_run(&self, shape: &Shape, positions: Range<u32>, blocks: &Blocks) -> bool {
+        let rank = shape.rank_at(positions.start);
+        is_run(shape, positions.clone())
+            && self.length(positions.clone())
+                == blocks.offset(rank + (positions.end - positions.start)) - blocks.offset(rank)
+    }
+
     /// Copies the blocks of a range of positions between a buffer in order of position that begins with `origin` and one
     /// in order of rank: runs of consecutive ranks at a time.
     pub(crate) fn permute(
@@ -87,7 +108,7 @@ impl Row {
         (by_rank, blocks): (Buffer, &Blocks),
         to_rank_order: bool,
     ) {
-        for (run, rank) in runs(shape, positions) {
+        for (run, rank) in runs(shape, positions).flat_map(|(run, rank)| self.whole_runs(run, rank, blocks)) {
             let near = self.slice(by_position, origin, run);
             let far = Slice {
                 buffer: by_rank,

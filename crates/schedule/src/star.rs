@@ -5,7 +5,7 @@
 //! Where one process does not fill the links between sites, some processes of the root's site, its *carriers*, send or receive for it.
 
 use crate::choose::Question;
-use crate::cost::{Cost, Phase, Way};
+use crate::cost::{Cost, Phase, Way, crowding};
 use crate::script::{Cut, Kind, Script};
 use crate::shares::{self, Sharing, member};
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -77,6 +77,13 @@ fn cost(network: &Network, way: Way, block: u64, leaders: u32) -> Cost {
         1,
         1,
     )
+}
+
+/// The same for blocks each of which is one message of its owner: those of a site are as many streams on its link.
+pub(crate) fn cost_of_streams(network: &Network, way: Way, block: u64) -> Cost {
+    let streams = u64::from(network.size() / network.clusters(1).max(1));
+    let slower = |bytes: u64| bytes.saturating_add(crowding(bytes, streams));
+    cost(network, way, slower(block), 1)
 }
 
 /// Which way every block goes.

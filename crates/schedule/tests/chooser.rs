@@ -2,7 +2,7 @@
 //! What is chosen is what the simulator finds best, and takes as long as was expected.
 
 use isthmus_schedule::simulate::{Limits, simulate};
-use isthmus_schedule::{Call, Network, Operation, Overrides, explain};
+use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, explain};
 use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use std::sync::Arc;
 
@@ -167,5 +167,38 @@ fn long_messages_take_little_more_than_what_must_cross() {
             time < bound * 1.03 + 75.0,
             "{operation:?} takes {time} ms, {bound} at least"
         );
+    }
+}
+
+/// Long unequal blocks: over fast links all processes of a site send theirs side by side, over slow ones its leader all of them.
+#[test]
+fn long_unequal_blocks_go_apart_where_that_is_cheaper() {
+    let topology = grid(3, 2, 4);
+    for (rate, apart) in [(12_500_000, false), (1_250_000_000, true)] {
+        for operation in [Operation::Gatherv, Operation::Scatterv] {
+            let time = |rules: &str, block: u64| {
+                let rules = Overrides::parse(rules).expect("rules");
+                let network = Network::of_world(&topology, Arc::new(wide(rate)), Arc::new(rules));
+                let call = Call {
+                    blocks: Blocks::known((0..24).map(|rank| block + rank)),
+                    ..Call::new(operation, 0)
+                };
+                let outcome = simulate(&call, &topology, &network, Limits::default()).expect("an outcome");
+                (outcome.time(), outcome.crossings.messages[Level::WideArea.index()])
+            };
+            let (chosen, messages) = time("", 4 << 20);
+            assert_eq!(messages > 8, apart, "{operation:?} at {rate}: {messages} messages");
+            let (together, _) = time("*=tree,seg=64M", 4 << 20);
+            assert!(
+                chosen <= together,
+                "{operation:?} at {rate}: {chosen}, together {together}"
+            );
+            assert!(
+                !apart || chosen < together * 4 / 5,
+                "{operation:?}: {chosen}, together {together}"
+            );
+            // Short ones never do.
+            assert!(time("", 1 << 10).1 <= 8, "{operation:?} at {rate}");
+        }
     }
 }

@@ -56,6 +56,7 @@ const RULES: &[&str] = &[
     "*=envoys,seg=1K; *@wide=chain",
     "*=halving; *@machine=chain",
     "*=ring; *@node=knomial(3)",
+    "*=tree,seg=2K; *@wide=routed",
 ];
 
 /// A call of one of these operations.

@@ -3,15 +3,16 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | (parts − 1) per cluster and tier: the minimum; one per remote site, one per other machine of a site; one more per site whose unequal blocks are too long to be handed on |
+//! | messages | (parts − 1) per cluster and tier: the minimum; one per remote site, one per other machine of a site; one more per site whose unequal blocks are too long to be handed on, and per block that goes straight to the root |
 //! | trips | wide area 1 (flat; routed: those of the quickest ways), local area 1, node 1 or log2 |
 //! | bytes | every block crosses a slow level once; inside, once per tier |
 //! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat, or routed |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Gather); pacx-mpi-optimized-algorithms (one message per machine) |
 
 use super::own_block;
+use crate::apart::Apart;
 use crate::choose::{self, Order, Question};
-use crate::row::{Row, is_run};
+use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
@@ -23,8 +24,19 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
     let strategy = choose::strategy(call, network);
     let family = Family::of(&strategy, network, call.root, me);
-    let row = Row::new(&call.blocks, network, family.start);
+    let whole = Row::new(&call.blocks, network, family.start);
+    let apart = Apart::of(call, network, &strategy);
+    let row = match &apart {
+        Some(apart) => apart.rest(&whole, family.start..family.end),
+        None => whole.clone(),
+    };
     let own = own_block(call, &row, family.position, me);
+    if let Some(apart) = &apart {
+        match family.parent {
+            Some(_) => apart.own(&mut script, &whole, family.position, Buffer::Send),
+            None => apart.others(&mut script, &whole, Buffer::Recv),
+        }
+    }
     let straight = match call.blocks {
         Blocks::Equal(_) => None,
         _ => Straight::of(call, network, &strategy, &family, &row),
@@ -162,7 +174,7 @@ fn receive_part(
     (from, positions, slot): (Rank, Range<u32>, u16),
     spare: &mut Option<Buffer>,
 ) {
-    if is_run(network, positions.clone()) {
+    if row.is_whole_run(network, positions.clone(), &call.blocks) {
         let data = Slice {
             buffer: Buffer::Recv,
             offset: call.blocks.offset(network.rank_at(positions.start)),

@@ -3,13 +3,14 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | (parts − 1) per cluster and tier: the minimum; one per remote site, one per other machine of a site; one more per site whose unequal blocks are too long to be handed on |
+//! | messages | (parts − 1) per cluster and tier: the minimum; one per remote site, one per other machine of a site; one more per site whose unequal blocks are too long to be handed on, and per block that comes straight from the root |
 //! | trips | wide area 1 (flat; routed: those of the quickest ways), local area 1, node 1 or log2 |
 //! | bytes | every block crosses a slow level once; inside, once per tier |
 //! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat, or routed |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Scatter) |
 
-use crate::row::{Row, is_run};
+use crate::apart::Apart;
+use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
@@ -21,7 +22,12 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
     let strategy = choose::strategy(call, network);
     let family = Family::of(&strategy, network, call.root, me);
-    let row = Row::new(&call.blocks, network, family.start);
+    let whole = Row::new(&call.blocks, network, family.start);
+    let apart = Apart::of(call, network, &strategy);
+    let row = match &apart {
+        Some(apart) => apart.rest(&whole, family.start..family.end),
+        None => whole.clone(),
+    };
     let length = row.length(family.position..family.position + 1);
     let own = Slice {
         buffer: Buffer::Recv,
@@ -32,6 +38,12 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
         Blocks::Equal(_) => None,
         _ => Straight::of(call, network, &strategy, &family, &row),
     };
+    if let Some(apart) = &apart {
+        match family.parent {
+            Some(_) => apart.own(&mut script, &whole, family.position, Buffer::Recv),
+            None => apart.others(&mut script, &whole, Buffer::Send),
+        }
+    }
     match (family.parent, &straight) {
         (None, _) => send_by_rank(&mut script, call, network, &family, (&row, straight.as_ref()), own),
         (Some(parent), None) => pass_on(&mut script, &family, parent, &row, own),
@@ -147,7 +159,7 @@ fn send_part(
     (to, positions, slot): (Rank, Range<u32>, u16),
     spare: &mut Option<Buffer>,
 ) {
-    if is_run(network, positions.clone()) {
+    if row.is_whole_run(network, positions.clone(), &call.blocks) {
         let data = Slice {
             buffer: Buffer::Send,
             offset: call.blocks.offset(network.rank_at(positions.start)),
