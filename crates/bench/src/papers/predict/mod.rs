@@ -125,7 +125,7 @@ pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
          as many in each round trip after it. The simulator does the same for these roots."
             .to_owned(),
     );
-    fill(&mut section, &rows);
+    fill(&mut section, &rows, "Mean over roots");
     section.data = json!({ "means": section.data, "by_root": by_root });
     Ok(section)
 }
@@ -204,7 +204,7 @@ fn compare(lab: &Lab, title: &str, cases: &[Case]) -> Result<Section, Error> {
     section.notes = field.end();
     let grids: Vec<&Grid> = cases.iter().map(|case| &case.grid).collect();
     describe(&mut section, &grids, &probes);
-    fill(&mut section, &rows);
+    fill(&mut section, &rows, "Median");
     Ok(section)
 }
 
@@ -254,7 +254,8 @@ fn describe(section: &mut Section, grids: &[&Grid], probes: &Probes) {
     ));
 }
 
-fn fill(section: &mut Section, rows: &[Row]) {
+/// `middle`: what a row's value is.
+fn fill(section: &mut Section, rows: &[Row], middle: &str) {
     let within = rows.iter().filter(|row| row.met()).count();
     let worst = rows.iter().filter_map(Row::ratio).fold(1.0, |worst: f64, ratio| {
         if (ratio - 1.0).abs() > (worst - 1.0).abs() {
@@ -274,7 +275,7 @@ fn fill(section: &mut Section, rows: &[Row]) {
         vec![row.label.clone(), spread_ms(row.measured), ms(row.predicted), ratio]
     };
     section.table(
-        "Median [least-greatest], milliseconds; ! misses the promise",
+        &format!("{middle} [least-greatest], milliseconds; ! misses the promise"),
         &["operation", "measured", "simulated", "simulated / measured"],
         rows.iter().map(cells).collect(),
     );
