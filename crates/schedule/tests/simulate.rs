@@ -80,6 +80,15 @@ fn a_new_connection_by_hand() {
     assert_eq!(time(1000, cold), 2010 + 600 + 1000 + 20);
     assert_eq!(time(1000, Limits::default()), 2030);
     assert_eq!(time(400, cold), time(400, Limits::default()));
+    // Packets leave at a pace: all of a window but its first one in half a round trip of 2 ms.
+    let paced = Limits {
+        window: Some(14_480),
+        ..Limits::default()
+    };
+    let slow = latencies(MS, 0);
+    let call = Call::new(Operation::Bcast, 14_480);
+    let outcome = simulate(&call, &topology, &network_of(&topology, &slow), paced).expect("an outcome");
+    assert_eq!(outcome.time(), MS + MS * 9 / 10);
     // Two more rounds of 800 and 1600 bytes, acknowledged at 4010.
     assert_eq!(time(2000, cold), 4010 + 800 + 1000 + 20);
 }

@@ -84,8 +84,8 @@ pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
     let (peer, mut field, grid) = (ours(lab)?, Field::default(), figures::grid8());
     let probes = probes(lab, &mut field, peer)?;
     let pins = model::pins(&grid, &probes);
-    let warm = Model::new(&grid, &pins)?;
-    let idle = warm.clone().with_idle_connections();
+    let model = Model::new(&grid, &pins)?;
+    let idle = model.clone().with_windows_after(0);
     let mut arguments = vec!["-p".to_owned(), grid.places()];
     arguments.extend(figures::SIZES.iter().map(|size| format!("library:{size}")));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -95,11 +95,12 @@ pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
     section.notes = field.end();
     let (mut rows, mut by_root) = (Vec::new(), Vec::new());
     for size in figures::SIZES {
+        let busy = model.clone().with_windows_after(size);
         let all = (0..grid.ranks()).map(|root| {
             let model = if (1..grid.ranks_at(0)).contains(&root) {
                 &idle
             } else {
-                &warm
+                &busy
             };
             model.predict(&Test::new("bcast", root, size))
         });
@@ -120,9 +121,10 @@ pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
     }
     describe(&mut section, &[&grid], &probes);
     section.texts.push(
-        "The mean over the roots. All acknowledge to rank 0, whose connections are never idle. The others of its site use theirs once in \
-         each round of roots: TCP lets ten packets pass on a connection that was idle before the first of them is acknowledged, and twice \
-         as many in each round trip after it. The simulator does the same for these roots."
+        "The mean over the roots. Before it is measured every size passes once. All acknowledge to rank 0, whose connections are never idle: \
+         what passes on them before an acknowledgement has grown by one message. The others of rank 0's site use theirs once in each round of \
+         roots: TCP lets ten packets pass on a connection that was idle before the first of them is acknowledged, and twice as many in each \
+         round trip after it, at a pace of two windows in a round trip. The simulator does the same."
             .to_owned(),
     );
     fill(&mut section, &rows, "Mean over roots");

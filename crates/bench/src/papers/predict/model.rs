@@ -77,11 +77,11 @@ impl Model {
         })
     }
 
-    /// Connections between sites have not been used for a while.
-    pub(super) fn with_idle_connections(mut self) -> Self {
+    /// Connections between sites were idle, then have carried so many bytes.
+    pub(super) fn with_windows_after(mut self, bytes: usize) -> Self {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few kilobytes")]
         let window = (INITIAL_WINDOW * PACKET.0) as u64;
-        self.limits.window = Some(window);
+        self.limits.window = Some(window + bytes as u64);
         self
     }
 
@@ -253,7 +253,7 @@ mod tests {
         let long = seconds("bcast", 8, 16 << 20);
         assert!((0.7..1.6).contains(&long), "{long}");
         // Connections that were idle let ten packets pass before the first acknowledgement.
-        let cold = model.clone().with_idle_connections();
+        let cold = model.clone().with_windows_after(0);
         let cold = |bytes| cold.predict(&Test::new("bcast", 8, bytes)).unwrap();
         assert!((cold(8) - bcast).abs() < 1e-9);
         assert!(cold(64 << 10) > seconds("bcast", 8, 64 << 10) + 0.02);
