@@ -18,9 +18,10 @@ use isthmus_topology::Level;
 /// Name in overrides. Any other name that is said about an operation means messages.
 pub(crate) const NAME: &str = "together";
 
-/// Longest block of an alltoall, bytes, among more than so many processes: their cells have little room for each other.
+/// Longest block of an alltoall, bytes, among more than so many processes: a piece for each of them would be short, and longer ones are copied
+/// once, straight from process to process (measured with 4, 8 and 16).
 const ALLTOALL: u64 = 16 << 10;
-const FEW: u32 = 16;
+const FEW: u32 = 4;
 
 /// The only step of an operation in shared memory.
 struct Once(Option<Together>);
