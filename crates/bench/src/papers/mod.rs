@@ -182,11 +182,17 @@ pub(crate) fn run(all: &[Experiment], options: &Options) -> Result<ExitCode, Err
         chosen.clear();
         sections.values().for_each(|section| print!("{}", section.text()));
     }
+    let found = peers::find(
+        &options.places,
+        &[Program::Collectives, Program::Roots, Program::Messages],
+    );
     let lab = Lab {
-        peers: peers::find(
-            &options.places,
-            &[Program::Collectives, Program::Roots, Program::Messages],
-        )?,
+        // What is only shown needs no library.
+        peers: if options.show {
+            found.unwrap_or_default()
+        } else {
+            found?
+        },
         repetitions: options.repetitions.clamp(1, 1000),
         ranks_per_machine: options.ranks.clamp(1, 100),
         patience: Duration::from_secs(options.patience),
