@@ -339,7 +339,12 @@ impl Peer {
             Family::OpenMpi4 => "vader",
             Family::OpenMpi5 => "sm",
         };
-        let transports = format!("tcp,{shared_memory},self");
+        // Hosts of the testbed are on one machine, and shared memory would find that out.
+        let transports = if hosts.iter().all(|h| h.ranks == 1) {
+            "tcp,self".to_owned()
+        } else {
+            format!("tcp,{shared_memory},self")
+        };
         command.args([
             "--mca",
             "pml",
@@ -430,6 +435,9 @@ mod tests {
             "-launcher ssh -hosts a1:4,b1:4 -n 8 here/mpibench barrier"
         );
         assert!(over(Family::OpenMpi4).contains("--mca btl tcp,vader,self --host a1:4,b1:4 -n 8 here/mpibench"));
+        let one_each = hosts.clone().map(|host| Placed { ranks: 1, ..host });
+        let over = |family| words(&peer(family).over(&one_each, Program::Messages, &["barrier"]).unwrap());
+        assert!(over(Family::OpenMpi5).contains("--mca btl tcp,self --host a1:1,b1:1 -n 2 here/mpibench"));
         assert!(words(&peer(Family::OpenMpi4).local(&run(8, &[]))).starts_with("--oversubscribe"));
     }
 
