@@ -28,7 +28,8 @@ for streams in 1 4 16 64; do
 done | sort -g | tail -1
 EOF
 
-# Messages of 4 MiB, 64 MiB under way: about what 16 streams of iperf3 have in their buffers. With 16 MiB the wait for a lost packet shows.
+# Messages of 4 MiB, 64 MiB under way: what the send buffers of 16 streams of iperf3 hold at most (4 MiB each). With 16 MiB the wait for a lost
+# packet shows.
 fill() {
     for rate in 100 500; do
         for loss in 0% 0.1%; do
