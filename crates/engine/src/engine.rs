@@ -131,16 +131,9 @@ impl Engine {
         slot.detached = true;
         let gone = match &slot.task {
             Task::Nothing => slot.done,
-            Task::User | Task::Outlet(_) => true,
             // The sender's word is still to come, and must not be taken for that of the next one.
             Task::Inlet(inlet) => inlet.is_known(),
-            Task::Send(_)
-            | Task::Receive(_)
-            | Task::Plain(_)
-            | Task::Plan(_)
-            | Task::Meet(_)
-            | Task::Recall(_)
-            | Task::Native(_) => false,
+            task => !task.moves(),
         };
         if gone {
             self.state.requests.remove(index);
@@ -267,16 +260,7 @@ impl Engine {
     /// all requests.
     pub(crate) fn is_pending(&self) -> bool {
         let requests = &self.state.requests;
-        let moves = |index: u32| match requests.slot(index).task {
-            Task::Send(_)
-            | Task::Receive(_)
-            | Task::Plain(_)
-            | Task::Plan(_)
-            | Task::Meet(_)
-            | Task::Recall(_)
-            | Task::Native(_) => true,
-            Task::Nothing | Task::User | Task::Outlet(_) | Task::Inlet(_) => false,
-        };
+        let moves = |index: u32| requests.slot(index).task.moves();
         !self.state.outgoing.is_empty() || requests.indices().any(moves)
     }
 

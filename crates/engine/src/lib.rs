@@ -19,6 +19,7 @@ mod error;
 mod execution;
 mod itself;
 mod keeper;
+mod long;
 mod loss;
 mod meet;
 mod meeting;

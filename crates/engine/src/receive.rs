@@ -3,8 +3,7 @@
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Envelope, Pattern};
-use isthmus_transport::{Peer, SendError};
-use isthmus_wire::frame::{Header, Kind};
+use isthmus_transport::Peer;
 
 use crate::requests::{NONE, PlainTask, ReceiveStage, ReceiveTask, Task};
 use crate::state::{Content, Message, State};
@@ -257,72 +256,6 @@ impl Engine {
             }
         }
     }
-
-    /// Answers the request to send that the receive has matched: pulls the data, or asks for them.
-    pub(crate) fn answer(&mut self, index: u32) {
-        let request = self.state.requests.token(index);
-        let Some(task) = self.state.requests.receive(index) else {
-            return;
-        };
-        let ReceiveStage::Answering { token, handle } = std::mem::replace(&mut task.stage, ReceiveStage::Streaming)
-        else {
-            return;
-        };
-        let (peer, wanted) = (task.peer, task.wanted);
-        if self.state.peers[peer as usize].lost {
-            let error = self.state.lost_error(peer);
-            return self.state.fail(index, error);
-        }
-        if wanted > 0 && !handle.is_empty() {
-            match self.pull(index, &handle) {
-                Ok(true) => {
-                    self.control(peer, Header::control(Kind::Pulled, token, 0, wanted));
-                    return self.state.finish(index);
-                }
-                Ok(false) => {}
-                Err(SendError::Lost(reason)) => return self.state.lose(peer, reason.into()),
-                // The contract has no such answer to a pull; asking for the data always works.
-                Err(SendError::WouldBlock) => {}
-            }
-        }
-        if self
-            .state
-            .requests
-            .receive(index)
-            .is_some_and(|task| task.parts.is_none())
-        {
-            self.expect(index, peer, request, wanted);
-        }
-        self.control(peer, Header::control(Kind::Cts, token, request, wanted));
-        if wanted == 0 {
-            self.state.finish(index);
-        }
-    }
-
-    /// Lets the transport write data frames straight to the buffer, if both can.
-    fn expect(&mut self, index: u32, peer: Peer, request: u64, wanted: u64) {
-        let Some(task) = self.state.requests.receive(index) else {
-            return;
-        };
-        if let Some(memory) = task.buffer.memory().filter(|_| wanted > 0) {
-            let route = self.state.peers[peer as usize].route;
-            // When it does not, data frames come to `place` or `frame`.
-            self.transports[route as usize].expect(peer, request, memory, wanted);
-        }
-    }
-
-    /// Copies the message out of the sender's memory.
-    fn pull(&mut self, index: u32, handle: &[u8]) -> Result<bool, SendError> {
-        let Some(task) = self.state.requests.receive(index) else {
-            return Ok(false);
-        };
-        let transport = &mut self.transports[self.state.peers[task.peer as usize].route as usize];
-        match task.buffer.memory() {
-            Some(memory) => transport.pull(task.peer, handle, 0, memory, task.wanted),
-            // A buffer in pieces takes data frames: chunks pulled one by one would cost a system call each all the same.
-            None => Ok(false),
-        }
-    }
 }
 
 impl State {
@@ -347,6 +280,7 @@ impl ReceiveTask {
             members,
             wanted: 0,
             got: 0,
+            since: None,
             conversion: None,
         }
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The slab of requests.
 
+use std::time::Instant;
+
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::Posted;
 use isthmus_transport::Peer;
@@ -39,6 +41,23 @@ pub(crate) enum Task {
     Outlet(Box<Outlet>),
     /// Where a partitioned receive comes from, between MPI_Precv_init and MPI_Request_free.
     Inlet(Box<Inlet>),
+}
+
+impl Task {
+    /// Whether progress may complete it: it moves data, or waits for an answer.
+    #[inline]
+    pub(crate) fn moves(&self) -> bool {
+        match self {
+            Self::Send(_)
+            | Self::Receive(_)
+            | Self::Plain(_)
+            | Self::Plan(_)
+            | Self::Meet(_)
+            | Self::Native(_)
+            | Self::Recall(_) => true,
+            Self::Nothing | Self::User | Self::Outlet(_) | Self::Inlet(_) => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -90,6 +109,8 @@ pub(crate) struct ReceiveTask {
     /// Bytes that will be delivered.
     pub(crate) wanted: u64,
     pub(crate) got: u64,
+    /// When its data were asked for, if that is of interest.
+    pub(crate) since: Option<Instant>,
     /// What is done with the message once it is here, if its sender represents data differently.
     pub(crate) conversion: Option<Box<Conversion>>,
 }
@@ -254,12 +275,7 @@ impl Requests {
     }
 
     fn is_any_of_ours(&self) -> bool {
-        let ours = |slot: &Slot| {
-            matches!(
-                slot.task,
-                Task::Send(_) | Task::Receive(_) | Task::Plain(_) | Task::Plan(_) | Task::Meet(_) | Task::Recall(_)
-            )
-        };
+        let ours = |slot: &Slot| slot.task.moves() && !matches!(slot.task, Task::Native(_));
         self.slots.iter().any(ours)
     }
 

@@ -6,6 +6,7 @@ use isthmus_transport::{Limits, Peer, SendError, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::buffer::SendForm;
+use crate::long::{ALONE, BESIDE};
 use crate::requests::{NONE, SendStage, SendTask, Task};
 use crate::state::{CHUNK, Work};
 use crate::{Channel, Engine, EngineError, Knob, Mode, Operation, Request, SendBuffer, Sent};
@@ -312,12 +313,15 @@ impl Engine {
         header.kind = kind;
         header.token = token;
         let sent = if kind == Kind::Rts {
-            let streams = task.waits && transport.streams();
-            let may_pull = limits.pull && task.parts.is_none() && !streams;
-            let handle = match task.buffer.memory().filter(|_| may_pull) {
+            let may_pull = limits.pull && task.parts.is_none();
+            let mut handle = match task.buffer.memory().filter(|_| may_pull) {
                 Some(memory) => transport.handle(task.peer, memory, length),
                 None => Vec::new(),
             };
+            if !handle.is_empty() {
+                let beside = task.waits && transport.streams();
+                handle.push(if beside { BESIDE } else { ALONE });
+            }
             header.flags = handle.len() as u8;
             transport.send(task.peer, &header, &handle)
         } else {

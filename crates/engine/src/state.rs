@@ -10,6 +10,7 @@ use std::sync::Arc;
 use isthmus_datatype::Representation;
 use isthmus_protocol::credit::Account;
 use isthmus_protocol::matching::{Envelope, Matcher};
+use isthmus_protocol::ways::Ways;
 use isthmus_transport::{Peer, Placement, Sink};
 use isthmus_wire::frame::{Header, Kind};
 use rustc_hash::FxHashMap;
@@ -159,6 +160,8 @@ pub(crate) struct State {
     /// `None`: nobody traces.
     pub(crate) tracer: Option<Box<Tracer>>,
     pub(crate) tuning: Arc<Tuning>,
+    /// Which way long messages of a peer take that could take either.
+    pub(crate) ways: FxHashMap<Peer, Box<Ways>>,
     /// Most messages that have waited at once.
     pub(crate) unexpected_peak: usize,
     /// Of the plan that was started last.
@@ -211,6 +214,7 @@ impl State {
             observer: Observer::default(),
             tracer: None,
             tuning: Arc::default(),
+            ways: FxHashMap::default(),
             unexpected_peak: 0,
             operation: Operation::POINT_TO_POINT,
             sharers: 1,
@@ -404,42 +408,6 @@ impl State {
 
     fn acknowledged(&mut self, peer: Peer, header: &Header) {
         if let Some(index) = self.waiting_send(peer, header.token) {
-            self.finish(index);
-        }
-    }
-
-    /// The receive that a data frame belongs to, if the frame fits it.
-    fn streaming(&mut self, peer: Peer, header: &Header) -> Option<u32> {
-        let index = self.requests.index(Request::from_raw(header.token))?;
-        let task = self.requests.receive(index)?;
-        let fits = header
-            .auxiliary()
-            .checked_add(header.length)
-            .is_some_and(|end| end <= task.wanted);
-        (task.peer == peer && matches!(task.stage, ReceiveStage::Streaming) && fits).then_some(index)
-    }
-
-    fn data(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        let Some(index) = self.streaming(peer, header) else {
-            return self.broken(peer, "data that nobody asked for");
-        };
-        if let Some(task) = self.requests.receive(index) {
-            task.buffer.write_part(header.auxiliary(), payload, task.wanted);
-        }
-        self.arrived(index, header.auxiliary(), header.length);
-    }
-
-    /// `bytes` of a message have arrived, from byte `at` on.
-    pub(crate) fn arrived(&mut self, index: u32, at: u64, bytes: u64) {
-        let Some(task) = self.requests.receive(index) else {
-            return;
-        };
-        if let Some(parts) = &mut task.parts {
-            parts.note(at, bytes);
-            self.events += 1;
-        }
-        task.got += bytes;
-        if task.got >= task.wanted {
             self.finish(index);
         }
     }

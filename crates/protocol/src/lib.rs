@@ -5,6 +5,7 @@
 //! * [`credit`]: how much a sender may send unasked, so that unexpected messages take bounded memory.
 //! * [`channel`]: numbered segments that survive the connections that carry them.
 //! * [`choice`]: which protocol a message uses.
+//! * [`ways`]: which way of a long message is quicker between processes that share memory.
 //! * [`trunk`]: many streams on one connection between two gateways.
 #![forbid(unsafe_code)]
 
@@ -14,3 +15,4 @@ pub mod credit;
 mod links;
 pub mod matching;
 pub mod trunk;
+pub mod ways;

@@ -371,7 +371,7 @@ fn data_can_be_pulled(ends: Pair) {
     if !bench.ends[0].limits(1).pull || handle.is_empty() {
         return;
     }
-    assert!(handle.len() <= 255, "a handle has at most 255 bytes");
+    assert!(handle.len() <= 254, "a handle has at most 254 bytes");
     let target = OwnMemory::new(0, LONG as isize);
     match bench.ends[1].pull(0, &handle, 100, target.memory(), (LONG - 100) as u64) {
         Ok(true) => assert!(

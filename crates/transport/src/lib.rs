@@ -192,7 +192,8 @@ pub trait Transport: Send {
     /// Asks to be woken: from now on an arrival makes [`Transport::descriptor`] readable. False if something has arrived already: poll first.
     fn arm(&mut self) -> bool;
 
-    /// Whether data frames bring a long message sooner than pulling does while both processes can do their parts side by side.
+    /// Whether data frames may bring a long message sooner than pulling does while both processes do their parts side by side. Then a
+    /// receiver that can do either tries out which is quicker.
     fn streams(&self) -> bool {
         false
     }

@@ -25,7 +25,7 @@ pub const HEADER_BYTES: usize = 32;
 /// |---|---|---|---|---|
 /// | Eager | the message | bytes of the message | sender's request, to be named by `Cancel`; 0: never | – |
 /// | EagerSync | the message | bytes of the message | sender's request, to be named by `Ack` | – |
-/// | Rts | transport's own handle, may be empty | bytes of the message | sender's request | – |
+/// | Rts | transport's own handle and a byte: 1 if the sender can as well send frames at once, else 0; or nothing | bytes of the message | sender's request | – |
 /// | Cts | – | bytes the receiver wants (less than offered when it truncates) | sender's request | receiver's request |
 /// | Data | fragment | bytes of the fragment | receiver's request | offset of the fragment in the packed message |
 /// | Ack | – | 0 | sender's request | – |
@@ -196,7 +196,7 @@ impl Header {
     }
 
     /// Number of payload bytes that follow this header on a byte stream.
-    /// `Rts` carries its handle's size in `flags`, so a handle has at most 255 bytes.
+    /// `Rts` carries the size of its payload in `flags`, so a handle has at most 254 bytes.
     #[inline]
     pub fn payload_bytes(&self) -> u64 {
         match self.kind {

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two ways for a long message between processes that share memory, and which of them is quicker.
+//!
+//! The receiver *pulls* the message alone out of the sender's memory (one copy, by the system), or the message *streams* through
+//! a ring (two copies, side by side). Which is quicker depends on what caches the two cores share, and changes when one of
+//! the processes moves: it is tried out. Of messages of about one length the first [`BLOCK`] go one way, the next ones the other; the median of
+//! the times of each way counts, the first of a row not at all (it finds the caches as the other way left them). The quicker way
+//! is kept for the next [`FIRST_PAUSE`] messages and then for up to [`LONGEST_PAUSE`], as long as the trials give the same answer.
+//! Either way is right for any message, so nothing but time depends on the choice, and only the receiver makes it.
+
+/// How a long message comes to its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// In data frames.
+    Stream = 0,
+    /// The receiver copies it out of the sender's memory.
+    Pull = 1,
+}
+
+impl Way {
+    fn other(self) -> Self {
+        match self {
+            Self::Stream => Self::Pull,
+            Self::Pull => Self::Stream,
+        }
+    }
+}
+
+/// What is to be done with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The way it takes.
+    pub way: Way,
+    /// Tell [`Ways::took`] how long it took.
+    pub timed: bool,
+}
+
+/// Messages in a row that try one way.
+pub const BLOCK: u32 = 4;
+/// How many of them count.
+const SAMPLES: usize = BLOCK as usize - 1;
+/// Messages between a trial that changed the way, or the first one, and the next: one that was disturbed does not count for long.
+pub const FIRST_PAUSE: u32 = 32;
+/// Most messages between two trials: the slower way has 4 of 1,024.
+pub const LONGEST_PAUSE: u32 = 1024;
+/// A way replaces the other one if it takes less than this share of its time, in percent: the rest is noise.
+const CLEARLY: u64 = 95;
+/// Messages up to this many bytes, and up to 2, 4, 8 … times as many, are tried out apart.
+const SHORTEST: u64 = 128 << 10;
+/// The last class has no end.
+const CLASSES: usize = 7;
+
+/// Which way is quicker to one process from another one, by the length of messages.
+#[derive(Clone, Debug, Default)]
+pub struct Ways {
+    classes: [Trial; CLASSES],
+}
+
+impl Ways {
+    /// The way of the next message, of so many bytes.
+    pub fn next(&mut self, bytes: u64) -> Turn {
+        self.classes[class(bytes)].next()
+    }
+
+    /// A message of so many bytes that was to be timed took so long.
+    pub fn took(&mut self, way: Way, bytes: u64, nanoseconds: u64) {
+        // Lengths within a class differ by up to 2: times of a mebibyte are compared.
+        let time = nanoseconds.saturating_mul(1 << 20) / bytes.max(1);
+        self.classes[class(bytes)].took(way, time);
+    }
+}
+
+fn class(bytes: u64) -> usize {
+    let times = bytes.div_ceil(SHORTEST).max(1).next_power_of_two();
+    (times.trailing_zeros() as usize).min(CLASSES - 1)
+}
+
+/// What is known for messages of about one length.
+#[derive(Clone, Debug)]
+struct Trial {
+    quicker: Way,
+    /// Messages until the next trial.
+    rest: u32,
+    /// Messages between the trials.
+    pause: u32,
+    /// Messages of the trial that have been given their way.
+    tried: u32,
+    times: [[u64; SAMPLES]; 2],
+    known: [usize; 2],
+}
+
+impl Default for Trial {
+    fn default() -> Self {
+        Self {
+            quicker: Way::Stream,
+            rest: 0,
+            pause: FIRST_PAUSE / 2,
+            tried: 0,
+            times: [[0; SAMPLES]; 2],
+            known: [0; 2],
+        }
+    }
+}
+
+impl Trial {
+    fn next(&mut self) -> Turn {
+        if self.rest > 0 {
+            self.rest -= 1;
+            return Turn {
+                way: self.quicker,
+                timed: false,
+            };
+        }
+        if self.tried == 0 {
+            self.known = [0; 2];
+        }
+        let (row, place) = (self.tried / BLOCK, self.tried % BLOCK);
+        self.tried += 1;
+        if self.tried == 2 * BLOCK {
+            // As if nothing changes: the last times are still to come, or never do.
+            self.tried = 0;
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            self.rest = self.pause;
+        }
+        Turn {
+            way: if row == 0 { self.quicker } else { self.quicker.other() },
+            timed: place > 0,
+        }
+    }
+
+    fn took(&mut self, way: Way, time: u64) {
+        let known = &mut self.known[way as usize];
+        if *known == SAMPLES {
+            return;
+        }
+        self.times[way as usize][*known] = time;
+        *known += 1;
+        if self.known == [SAMPLES; 2] {
+            self.decide();
+        }
+    }
+
+    fn decide(&mut self) {
+        let old = self.quicker;
+        let (now, other) = (self.median(old), self.median(old.other()));
+        if other < now.saturating_mul(CLEARLY) / 100 {
+            self.quicker = old.other();
+            self.pause = FIRST_PAUSE;
+            self.rest = FIRST_PAUSE;
+        }
+    }
+
+    fn median(&self, way: Way) -> u64 {
+        let mut times = self.times[way as usize];
+        times.sort_unstable();
+        times[SAMPLES / 2]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH: u64 = 1 << 20;
+
+    /// Sends so many messages whose ways take these times; how many streamed.
+    fn send(ways: &mut Ways, messages: u32, stream: u64, pull: u64) -> u32 {
+        let mut streamed = 0;
+        for _ in 0..messages {
+            let turn = ways.next(LENGTH);
+            streamed += u32::from(turn.way == Way::Stream);
+            if turn.timed {
+                ways.took(turn.way, LENGTH, if turn.way == Way::Stream { stream } else { pull });
+            }
+        }
+        streamed
+    }
+
+    #[test]
+    fn the_quicker_way_is_taken() {
+        for (stream, pull) in [(76_000, 150_000), (240_000, 160_000)] {
+            let mut ways = Ways::default();
+            assert_eq!(send(&mut ways, 2 * BLOCK, stream, pull), BLOCK);
+            let expected = if stream < pull { FIRST_PAUSE } else { 0 };
+            assert_eq!(send(&mut ways, FIRST_PAUSE, stream, pull), expected);
+        }
+    }
+
+    #[test]
+    fn trials_become_seldom_and_cost_little() {
+        let mut ways = Ways::default();
+        let messages = 1 << 20;
+        let pulled = messages - send(&mut ways, messages, 100, 200);
+        assert!(
+            pulled >= BLOCK && u64::from(pulled) * 250 < u64::from(messages),
+            "{pulled}"
+        );
+    }
+
+    #[test]
+    fn a_process_that_moves_is_noticed() {
+        let mut ways = Ways::default();
+        send(&mut ways, 100_000, 100_000, 200_000);
+        send(&mut ways, LONGEST_PAUSE + 2 * BLOCK, 300_000, 200_000);
+        assert_eq!(send(&mut ways, FIRST_PAUSE, 300_000, 200_000), 0);
+    }
+
+    #[test]
+    fn one_disturbed_time_and_small_differences_change_nothing() {
+        let mut ways = Ways::default();
+        for message in 0..2 * BLOCK {
+            let turn = ways.next(LENGTH);
+            assert_eq!(turn.timed, message % BLOCK != 0);
+            if turn.timed {
+                let disturbed = message == 2;
+                ways.took(turn.way, LENGTH, if disturbed { 9_000_000 } else { 100_000 });
+            }
+        }
+        assert_eq!(ways.next(LENGTH).way, Way::Stream);
+        // Trials before message 0, 40, 112, 248 and 512.
+        assert_eq!(send(&mut Ways::default(), 1000, 100_000, 97_000), 1000 - 5 * BLOCK);
+    }
+
+    #[test]
+    fn times_that_never_come_leave_the_way_as_it_is() {
+        let mut ways = Ways::default();
+        let mut pulled = 0;
+        for _ in 0..10_000 {
+            let turn = ways.next(LENGTH);
+            pulled += u32::from(turn.way == Way::Pull);
+            if turn.way == Way::Stream && turn.timed {
+                ways.took(turn.way, LENGTH, 1);
+            }
+        }
+        assert!(pulled > 0 && pulled < 10_000 / 16, "{pulled}");
+    }
+
+    #[test]
+    fn lengths_are_tried_apart() {
+        assert_eq!([0, 1, SHORTEST, SHORTEST + 1].map(class), [0, 0, 0, 1]);
+        assert_eq!(
+            [1 << 20, (1 << 20) + 1, 1 << 30, u64::MAX >> 1].map(class),
+            [3, 4, 6, 6]
+        );
+        let mut ways = Ways::default();
+        send(&mut ways, 2 * BLOCK, 200, 100);
+        assert_eq!(ways.next(LENGTH).way, Way::Pull);
+        assert_eq!(ways.next(16 * LENGTH).way, Way::Stream);
+    }
+
+    #[test]
+    fn any_times_are_taken() {
+        let mut ways = Ways::default();
+        send(&mut ways, 100, u64::MAX, 0);
+        ways.took(Way::Pull, 0, u64::MAX);
+    }
+}
