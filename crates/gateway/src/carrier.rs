@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_net::Trunkline;
@@ -15,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::traffic::Traffic;
 use crate::{Gateway, stream};
 
 /// Bytes that are read at once, and that go out at once as long as nothing is known of the link.
@@ -40,13 +42,8 @@ struct Stream {
     room: Rc<Notify>,
     gone: Rc<Notify>,
     answer: Option<oneshot::Sender<bool>>,
-}
-
-/// Bytes of all carriers between two gateways.
-#[derive(Debug, Default)]
-pub(crate) struct Passed {
-    pub(crate) sent: Cell<u64>,
-    pub(crate) received: Cell<u64>,
+    /// Bytes in both directions, since they were asked for.
+    moved: Cell<u64>,
 }
 
 pub(crate) struct Carrier {
@@ -75,14 +72,14 @@ pub(crate) struct Carrier {
     round_trip: Cell<Option<Duration>>,
     /// The last one.
     pub(crate) last_trip: Cell<Duration>,
-    passed: Rc<Passed>,
+    traffic: Arc<Traffic>,
     heard: Cell<Instant>,
     asked: RefCell<Option<(u64, Instant)>>,
     measured: Notify,
 }
 
 impl Carrier {
-    pub(crate) fn new(area: u32, direct: bool, dialled: bool, passed: Rc<Passed>) -> Rc<Self> {
+    pub(crate) fn new(area: u32, direct: bool, dialled: bool, traffic: Arc<Traffic>) -> Rc<Self> {
         Rc::new(Self {
             area,
             dialled,
@@ -100,7 +97,7 @@ impl Carrier {
             unanswered: Cell::new(0),
             round_trip: Cell::new(None),
             last_trip: Cell::new(Duration::ZERO),
-            passed,
+            traffic,
             heard: Cell::new(Instant::now()),
             asked: RefCell::default(),
             measured: Notify::new(),
@@ -218,7 +215,7 @@ impl Carrier {
                 tokio::task::yield_now().await;
                 let mut events = Vec::new();
                 let bytes = self.trunk.borrow_mut().output(most, &mut events);
-                self.passed.sent.set(self.passed.sent.get() + bytes.len() as u64);
+                self.traffic.sends(bytes.len());
                 events.into_iter().for_each(|event| self.event(gateway, event));
                 return bytes;
             }
@@ -253,9 +250,7 @@ impl Carrier {
     /// Takes what has come. False: the other end broke the rules.
     pub(crate) fn feed(self: &Rc<Self>, gateway: &Rc<Gateway>, bytes: &[u8]) -> bool {
         self.heard.set(Instant::now());
-        self.passed
-            .received
-            .set(self.passed.received.get() + bytes.len() as u64);
+        self.traffic.receives(bytes.len());
         let mut events = Vec::new();
         let fed = self.trunk.borrow_mut().input(bytes, &mut events);
         events.into_iter().for_each(|event| self.event(gateway, event));
@@ -285,6 +280,7 @@ impl Carrier {
                     s.room.notify_one();
                 }
             }
+            Event::Wanted(thread) => gateway.wanted(self.area, thread),
             Event::Pong(number) => {
                 if let Some((_, at)) = self.asked.borrow().filter(|(n, _)| *n == number) {
                     let last = at.elapsed();
@@ -306,8 +302,10 @@ impl Carrier {
             room: Rc::default(),
             gone: Rc::default(),
             answer,
+            moved: Cell::default(),
         };
         self.streams.borrow_mut().insert(number, stream);
+        self.traffic.begins();
     }
 
     /// Asks for a stream and waits for the answer.
@@ -331,6 +329,9 @@ impl Carrier {
 
     fn hand(&self, number: u32, piece: Piece) {
         if let Some(s) = self.streams.borrow().get(&number) {
+            if let Piece::Data(bytes) = &piece {
+                s.moved.set(s.moved.get() + bytes.len() as u64);
+            }
             // Whoever is gone has reset the stream.
             let _ = s.pieces.send(piece);
         }
@@ -349,7 +350,10 @@ impl Carrier {
             let n = self.trunk.borrow_mut().send(number, bytes);
             self.wake.notify_one();
             bytes = &bytes[n..];
-            let room = self.streams.borrow().get(&number).map(|s| s.room.clone());
+            let room = self.streams.borrow().get(&number).map(|s| {
+                s.moved.set(s.moved.get() + n as u64);
+                s.room.clone()
+            });
             match room {
                 Some(room) if !bytes.is_empty() => room.notified().await,
                 _ => return,
@@ -385,12 +389,14 @@ impl Carrier {
     }
 
     pub(crate) fn forget(&self, number: u32) {
-        self.streams.borrow_mut().remove(&number);
+        let stream = self.streams.borrow_mut().remove(&number);
+        self.traffic.ends(usize::from(stream.is_some()));
     }
 
     fn lose(&self, number: u32) {
         let stream = self.streams.borrow_mut().remove(&number);
         if let Some(stream) = stream {
+            self.traffic.ends(1);
             stream.gone.notify_one();
             stream.room.notify_one();
         }
@@ -403,11 +409,25 @@ impl Carrier {
 
     /// Ends the streams of processes that are under way. Their channels begin new ones, which go over the best carrier that there is then.
     pub(crate) fn shed(&self) {
+        self.moved().into_iter().for_each(|(number, _)| self.give_up(number));
+    }
+
+    /// Ends a stream of a process; its channel begins a new one.
+    pub(crate) fn give_up(&self, number: u32) {
+        self.lose(number);
+    }
+
+    /// The streams of processes that are under way, and their bytes since this was asked last.
+    pub(crate) fn moved(&self) -> Vec<(u32, u64)> {
         let streams = self.streams.borrow();
         let under_way = streams.iter().filter(|(_, s)| s.taken.is_none() && is_stream(s.wish));
-        let numbers: Vec<u32> = under_way.map(|(number, _)| *number).collect();
-        drop(streams);
-        numbers.into_iter().for_each(|number| self.lose(number));
+        under_way.map(|(number, s)| (*number, s.moved.take())).collect()
+    }
+
+    /// The other gateway shall connect this thread.
+    pub(crate) fn want(&self, thread: u8) {
+        self.trunk.borrow_mut().want(thread);
+        self.wake.notify_one();
     }
 
     /// Ends it and all its streams.

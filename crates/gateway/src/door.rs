@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use isthmus_net::{Answered, Listener};
-use isthmus_wire::gateway::{NO_WAY, READY, area_number, is_stream};
+use isthmus_net::{Answered, Ends, Listener};
+use isthmus_wire::gateway::{NO_WAY, READY, area_number, is_stream, wished_thread};
 use isthmus_wire::hello::{KNOCK_BYTES, REPLY_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -85,18 +85,28 @@ async fn shake(gateway: &Gateway, mut stream: TcpStream) -> Option<(TcpStream, A
     stream.write_all(&answer).await.ok()?;
     let mut reply = [0; REPLY_BYTES];
     stream.read_exact(&mut reply).await.ok()?;
-    let wish = answered.verdict(&gateway.prover, &reply)?;
+    let wish = answered.wish(&gateway.prover, &reply)?;
     Some((stream, answered, wish))
 }
 
-async fn welcome(gateway: &Rc<Gateway>, mut stream: TcpStream, answered: Answered, wish: u8) {
-    let (from, to) = (answered.ends.from, answered.ends.to);
+async fn welcome(gateway: &Rc<Gateway>, stream: TcpStream, answered: Answered, wish: u8) {
+    let Ends { from, to } = answered.ends;
     if to == area_number(gateway.area) {
-        if let Some(neighbour) = gateway.neighbour(from & !area_number(0)) {
-            neighbour.came(gateway, stream);
+        if let Some(thread) = wished_thread(wish) {
+            gateway.came(from & !area_number(0), thread, stream);
         }
         return;
     }
+    gateway.places.wait().await;
+    let area = gateway.places.area(to);
+    match area.and_then(|area| gateway.choose(area, wish)) {
+        Some(thread) => gateway.hand_over(thread, stream, answered.ends, wish),
+        None => carry(gateway, stream, answered.ends, wish).await,
+    }
+}
+
+/// Carries a connection of a process of ours.
+pub(crate) async fn carry(gateway: &Rc<Gateway>, mut stream: TcpStream, Ends { from, to }: Ends, wish: u8) {
     match ask(gateway, from, to, wish).await {
         Ok((carrier, number)) if is_stream(wish) => {
             if stream.write_all(&[READY]).await.is_ok() {

@@ -7,7 +7,7 @@
 //!   process ── door ── stream ┼ carrier ═══════ carrier ┼ stream ── process
 //! ```
 //! A *carrier* carries a trunk (`isthmus_protocol::trunk`): a connection to the other gateway, or the coordinator's connections.
-//! Everything here runs on one thread.
+//! Everything here runs on one thread, and, where that is saturated, on further ones that carry beside it (`threads`).
 //!
 //! What passes is encrypted from process to process; a gateway holds no key that could read it or act for a rank. Connections of
 //! gateways prove that both ends know a secret of the job that was made for them alone.
@@ -18,12 +18,17 @@ mod dial;
 mod door;
 mod neighbour;
 mod places;
+mod saturation;
 mod stream;
+mod threads;
+mod traffic;
+mod usage;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use isthmus_net::{Listener, PortRange, Prover};
 use isthmus_wire::codec::Deframer;
@@ -33,9 +38,12 @@ use tokio::sync::mpsc;
 
 use neighbour::Neighbour;
 use places::Places;
+use threads::Threads;
 
-/// A gateway.
+/// A gateway, or what a further thread of it has.
 pub(crate) struct Gateway {
+    /// Of the thread.
+    number: u8,
     area: u32,
     streams: u8,
     prover: Prover,
@@ -43,6 +51,7 @@ pub(crate) struct Gateway {
     places: Places,
     /// To the coordinator. Bounded by what it gives credit for.
     control: mpsc::UnboundedSender<FromGateway>,
+    threads: Threads,
 }
 
 /// Serves until standard input ends.
@@ -119,14 +128,17 @@ fn begin(open: Open, control: mpsc::UnboundedSender<FromGateway>) -> Result<Rc<G
         addresses,
     });
     let gateway = Rc::new(Gateway {
+        number: 0,
         area: open.area,
         streams: open.streams.max(1),
         prover: Prover::new(&open.secret, &open.job),
         neighbours: RefCell::default(),
         places: Places::default(),
         control,
+        threads: Threads::new(open.threads),
     });
     door::open(listener, &gateway)?;
+    tokio::task::spawn_local(gateway.clone().look_after(None));
     Ok(gateway)
 }
 
@@ -135,7 +147,11 @@ impl Gateway {
         match message {
             ToGateway::Open(_) => {}
             ToGateway::Areas(areas) => areas.into_iter().for_each(|area| self.meet(area)),
-            ToGateway::Places(areas, table) => self.places.set(areas, table),
+            ToGateway::Places(areas, table) => {
+                let known = Arc::new((areas, table));
+                self.threads.places(&known);
+                self.places.set(known);
+            }
             ToGateway::Relay(relay) => {
                 if let Some(neighbour) = self.neighbour(relay.area) {
                     neighbour.relayed(self, relay.epoch, &relay.bytes);
@@ -160,7 +176,8 @@ impl Gateway {
         if number == self.area {
             return;
         }
-        let neighbour = Rc::new(Neighbour::new(self.area, area));
+        self.threads.meet(&area);
+        let neighbour = Rc::new(Neighbour::new(self.area, area, Arc::default()));
         if let Some(old) = self.neighbours.borrow_mut().insert(number, neighbour.clone()) {
             old.leave();
         }
@@ -171,6 +188,7 @@ impl Gateway {
         self.neighbours.borrow().get(&area).cloned()
     }
 
+    /// Tells the coordinator.
     fn tell(&self, message: FromGateway) {
         // Without an agent we are about to end.
         let _ = self.control.send(message);

@@ -4,16 +4,17 @@
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_net::{Carrying, Ends, Trunkline};
-use isthmus_wire::gateway::{self, Area, Carried, FromGateway, Settled, WISH_BULK, WISH_STREAM, Ways, area_number};
-use isthmus_wire::hello::USE;
+use isthmus_wire::gateway::{self, Area, Carried, FromGateway, Settled, WISH_BULK, WISH_STREAM, Ways, area_number, thread_wish};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::carrier::{Carrier, Passed};
+use crate::carrier::Carrier;
+use crate::traffic::Traffic;
 use crate::{Gateway, dial, stream};
 
 /// Without a connection after this time the coordinator's connections are used, until there is one. One lost packet is not enough.
@@ -34,14 +35,14 @@ pub(crate) struct Neighbour {
     relay: RefCell<Option<Rc<Carrier>>>,
     settled: RefCell<Settled>,
     changed: Notify,
-    passed: Rc<Passed>,
+    traffic: Arc<Traffic>,
     /// It has begun anew; we are the old one.
     left: Cell<bool>,
     leaving: Notify,
 }
 
 impl Neighbour {
-    pub(crate) fn new(own_area: u32, area: Area) -> Self {
+    pub(crate) fn new(own_area: u32, area: Area, traffic: Arc<Traffic>) -> Self {
         let settled = Settled {
             area: area.area,
             ..Settled::default()
@@ -53,7 +54,7 @@ impl Neighbour {
             relay: RefCell::default(),
             settled: RefCell::new(settled),
             changed: Notify::new(),
-            passed: Rc::default(),
+            traffic,
             left: Cell::new(false),
             leaving: Notify::new(),
         }
@@ -79,12 +80,67 @@ impl Neighbour {
         });
     }
 
+    /// As [`Neighbour::begin`], on another thread than the first: connections between gateways only, and it is not told what is settled.
+    pub(crate) fn begin_on_thread(self: &Rc<Self>, gateway: &Rc<Gateway>, dial: bool) {
+        let (own, us) = (self.clone(), gateway.clone());
+        tokio::task::spawn_local(async move {
+            let connected = async {
+                if dial {
+                    own.keep_connected(&us).await;
+                }
+            };
+            tokio::select! {
+                () = async { tokio::join!(connected, own.watch()); } => {}
+                () = own.leaving.notified() => {}
+            }
+        });
+    }
+
+    /// Where its gateway is.
+    pub(crate) fn place(&self) -> &Area {
+        &self.area
+    }
+
+    /// Whether this thread has connections to it.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.traffic.connections() > 0
+    }
+
+    /// Streams on this thread.
+    pub(crate) fn streams(&self) -> usize {
+        self.traffic.streams()
+    }
+
+    /// Whether a connection that we made has been proven to work.
+    pub(crate) fn dials(&self) -> bool {
+        !self.settled.borrow().outward.is_empty()
+    }
+
+    /// Whether some streams make way for others.
+    pub(crate) fn makes_way(&self) -> bool {
+        self.carriers.borrow().iter().any(|c| c.classes().0 > 0)
+    }
+
+    /// The other gateway shall connect this thread of ours.
+    pub(crate) fn want(&self, thread: u8) {
+        if let Some(carrier) = self.best(WISH_STREAM) {
+            carrier.want(thread);
+        }
+    }
+
+    /// Streams of processes between gateways, and their bytes since this was asked last.
+    pub(crate) fn moved(&self) -> Vec<(Rc<Carrier>, u32, u64)> {
+        let carriers = self.carriers.borrow();
+        let of = |c: &Rc<Carrier>| c.moved().into_iter().map(|(n, bytes)| (c.clone(), n, bytes)).collect::<Vec<_>>();
+        carriers.iter().flat_map(of).collect()
+    }
+
     /// Tells from time to time what has passed.
     async fn report(&self, gateway: &Gateway) {
         let mut last = Carried::default();
         loop {
             tokio::time::sleep(REPORT).await;
-            let now = self.carried();
+            let now = self.carried(gateway);
             let news = (now.sent, now.received) != (last.sent, last.received) && now.streams + last.streams > 0;
             if news {
                 last = now.clone();
@@ -97,7 +153,7 @@ impl Neighbour {
     async fn watch(&self) {
         let (began, mut line, mut last) = (Instant::now(), Trunkline::default(), 0);
         loop {
-            let sent = self.passed.sent.get();
+            let (sent, _) = self.traffic.bytes();
             // Pings alone are no reason to look often.
             let quiet = sent.saturating_sub(std::mem::replace(&mut last, sent)) < 1024;
             let again = self.look(began.elapsed(), &mut line);
@@ -139,17 +195,20 @@ impl Neighbour {
         looked.again
     }
 
-    fn carried(&self) -> Carried {
+    /// By all threads.
+    fn carried(&self, gateway: &Gateway) -> Carried {
         let carriers = self.carriers.borrow();
         let direct: Vec<_> = carriers.iter().filter(|c| !c.dead.get()).cloned().collect();
-        let connections = direct.len();
         let live: Vec<_> = direct.into_iter().chain(self.relay.borrow().clone()).collect();
-        let streams: usize = live.iter().map(|c| c.load()).sum();
         let trip = live.iter().map(|c| c.last_trip.get()).find(|t| !t.is_zero());
+        let mut all = gateway.threads.traffic(self.area.area);
+        all.push(self.traffic.clone());
+        let streams: usize = all.iter().map(|t| t.streams()).sum();
+        let connections: usize = all.iter().map(|t| t.connections()).sum();
         Carried {
             area: self.area.area,
-            sent: self.passed.sent.get(),
-            received: self.passed.received.get(),
+            sent: all.iter().map(|t| t.bytes().0).sum(),
+            received: all.iter().map(|t| t.bytes().1).sum(),
             streams: u32::try_from(streams).unwrap_or(u32::MAX),
             connections: u32::try_from(connections).unwrap_or(u32::MAX),
             round_trip: trip.unwrap_or_default().as_nanos().try_into().unwrap_or(u64::MAX),
@@ -219,7 +278,7 @@ impl Neighbour {
         let prove = move |mut stream: TcpStream| {
             let gateway = gateway.clone();
             async move {
-                dial::shake(&mut stream, &gateway.prover, ends, USE).await?;
+                dial::shake(&mut stream, &gateway.prover, ends, thread_wish(gateway.number)).await?;
                 Ok(stream)
             }
         };
@@ -235,12 +294,14 @@ impl Neighbour {
     }
 
     fn adopt(self: &Rc<Self>, gateway: &Rc<Gateway>, stream: TcpStream, dialled: bool) -> Rc<Carrier> {
-        let carrier = Carrier::new(self.area.area, true, dialled, self.passed.clone());
+        let carrier = Carrier::new(self.area.area, true, dialled, self.traffic.clone());
         self.carriers.borrow_mut().push(carrier.clone());
         self.changed.notify_waiters();
         let (own, us, c) = (self.clone(), gateway.clone(), carrier.clone());
         tokio::task::spawn_local(async move {
+            own.traffic.connects(true);
             c.carry(&us, stream).await;
+            own.traffic.connects(false);
             own.carriers.borrow_mut().retain(|other| !Rc::ptr_eq(other, &c));
             own.changed.notify_waiters();
             own.fall_back(&us);
@@ -264,7 +325,7 @@ impl Neighbour {
 
     /// The last connection is gone: until there is another one the coordinator's are used.
     fn fall_back(self: &Rc<Self>, gateway: &Rc<Gateway>) {
-        if self.left.get() || self.best(WISH_STREAM).is_some() {
+        if self.left.get() || self.best(WISH_STREAM).is_some() || gateway.number > 0 {
             return;
         }
         self.note(gateway, |s| (s.carrier, s.inward) = (gateway::Carrier::None, false));
@@ -281,7 +342,7 @@ impl Neighbour {
             self.area.area,
             false,
             gateway.area < self.area.area,
-            self.passed.clone(),
+            self.traffic.clone(),
         );
         *self.relay.borrow_mut() = Some(carrier.clone());
         self.changed.notify_waiters();
@@ -384,6 +445,9 @@ impl Neighbour {
     fn note(&self, gateway: &Gateway, change: impl FnOnce(&mut Settled)) {
         let mut settled = self.settled.borrow_mut();
         change(&mut settled);
-        gateway.tell(FromGateway::Settled(settled.clone()));
+        // What the first thread finds is enough to know.
+        if gateway.number == 0 {
+            gateway.tell(FromGateway::Settled(settled.clone()));
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! Where the processes of the job are.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -13,16 +14,24 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Most addresses of one process that are tried.
 const MAX_ADDRESSES: usize = 32;
 
+/// Area of each rank, and its place.
+pub(crate) type Known = (Vec<u32>, PlaceTable);
+
 #[derive(Default)]
 pub(crate) struct Places {
-    known: RefCell<Option<(Vec<u32>, PlaceTable)>>,
+    known: RefCell<Option<Arc<Known>>>,
     changed: Notify,
 }
 
 impl Places {
-    pub(crate) fn set(&self, areas: Vec<u32>, table: PlaceTable) {
-        *self.known.borrow_mut() = Some((areas, table));
+    pub(crate) fn set(&self, known: Arc<Known>) {
+        *self.known.borrow_mut() = Some(known);
         self.changed.notify_waiters();
+    }
+
+    /// All of them, when they are known.
+    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+        self.known.borrow().clone()
     }
 
     /// Waits until they are known.
@@ -41,7 +50,8 @@ impl Places {
     /// Where a rank listens.
     pub(crate) fn addresses(&self, rank: u32) -> Vec<SocketAddr> {
         let known = self.known.borrow();
-        let found = known.as_ref().and_then(|(_, table)| {
+        let found = known.as_ref().and_then(|known| {
+            let table = &known.1;
             let place = table.places.get(rank as usize)?;
             Some((place.port, table.nodes.get(place.node as usize)?))
         });

@@ -12,6 +12,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 type Nonce = [u8; 32];
 
 /// What both sides of every handshake of this process have in common.
+#[derive(Clone)]
 pub struct Prover {
     key: hmac::Key,
     job: String,
@@ -136,9 +137,14 @@ impl Answered {
     }
 
     /// The verdict in a good reply; `None` of a wrong one.
-    pub fn verdict(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
+    pub(crate) fn verdict(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
+        self.wish(prover, reply).filter(|verdict| *verdict <= USE)
+    }
+
+    /// The last byte of a good reply, which is a wish where a gateway was dialled; `None` of a wrong one.
+    pub fn wish(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
         let good = prover.check(REPLY, self.ends, &self.dialler, &self.acceptor, &reply[..32]);
-        (good && reply[32] <= USE).then_some(reply[32])
+        good.then_some(reply[32])
     }
 }
 

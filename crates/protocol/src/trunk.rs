@@ -41,6 +41,7 @@ const END: u8 = 6;
 const RESET: u8 = 7;
 const PING: u8 = 8;
 const PONG: u8 = 9;
+const WANT: u8 = 10;
 
 /// What the other end did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub enum Event {
     Room(u32),
     /// The answer to [`Trunk::ping`].
     Pong(u64),
+    /// It wants a connection for this thread of its gateway and cannot make it.
+    Wanted(u8),
 }
 
 /// The other end does not keep to the protocol; the connection is of no use any more.
@@ -270,6 +273,11 @@ impl Trunk {
         self.tell(PING, 0, &number.to_le_bytes());
     }
 
+    /// Asks for a connection for this thread of our gateway, which we cannot make.
+    pub fn want(&mut self, thread: u8) {
+        self.tell(WANT, 0, &[thread]);
+    }
+
     /// Whether [`Trunk::output`] would give anything.
     pub fn has_output(&self) -> bool {
         !self.control.is_empty() || self.pong.is_some() || !self.waiting.is_empty() || !self.yielding.is_empty()
@@ -369,6 +377,7 @@ impl Trunk {
             OPEN => return self.asked(stream, payload, events),
             PING => self.pong = Some(u64::from_le_bytes(fixed(payload)?)),
             PONG => events.push(Event::Pong(u64::from_le_bytes(fixed(payload)?))),
+            WANT => events.push(Event::Wanted(fixed::<1>(payload)?[0])),
             OPENED..=RESET => {
                 // What has been given up here may be heard of until the other end knows.
                 if let Some(s) = self.streams.get_mut(&stream) {

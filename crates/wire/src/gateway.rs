@@ -11,7 +11,7 @@
 //!
 //! | coordinator to gateway | kind | fields |
 //! |---|---|---|
-//! | `Open` | 1 | job text, area u32, secret 32, first port u16, last port u16, streams u8, \[address text\] |
+//! | `Open` | 1 | job text, area u32, secret 32, first port u16, last port u16, streams u8, threads u8, \[address text\] |
 //! | `Areas` | 2 | \[area u32, epoch u32, ways u8, port u16, \[address text\]\] |
 //! | `Places` | 3 | \[area u32\] (of each rank), places |
 //! | `Relay` | 4 | area u32, epoch u32, bytes |
@@ -27,7 +27,8 @@
 //! | `Failed` | 69 | reason text |
 //! | `Carried` | 70 | area u32, sent u64, received u64, streams u32, connections u32, round trip u64 (ns) |
 //!
-//! **On a trunk**, after the plain handshake of [`crate::hello`] with the numbers of the two areas ([`area_number`]) as ranks:
+//! **On a trunk**, after the plain handshake of [`crate::hello`] with the numbers of the two areas ([`area_number`]) as ranks and
+//! [`thread_wish`] as the last byte of the reply:
 //! ```text
 //!   0      1             5            8
 //!   +------+-------------+------------+----------
@@ -45,6 +46,7 @@
 //! | `Reset` | 7 | the stream is over |
 //! | `Ping` | 8 | number u64 |
 //! | `Pong` | 9 | number u64 |
+//! | `Want` | 10 | thread u8: the other end shall connect this thread |
 //!
 //! **A process and the gateway of its area**: the plain handshake with the ranks of the two processes and a secret of its own; the
 //! last byte of the reply is the wish. The gateway answers with one byte, [`READY`] or [`NO_WAY`]; after [`READY`] to
@@ -52,7 +54,9 @@
 
 mod wish;
 
-pub use wish::{NO_WAY, READY, WISH_BULK, WISH_DIAL, WISH_MEASURE, WISH_STREAM, is_stream};
+pub use wish::{
+    MAX_THREADS, NO_WAY, READY, WISH_BULK, WISH_DIAL, WISH_MEASURE, WISH_STREAM, is_stream, thread_wish, wished_thread,
+};
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::PlaceTable;
@@ -87,6 +91,8 @@ pub struct Open {
     pub ports: (u16, u16),
     /// Connections of a trunk.
     pub streams: u8,
+    /// Threads of a gateway that carry; 0: as many as are found to be needed.
+    pub threads: u8,
     /// Addresses to be told to others; none: all that the machine has.
     pub addresses: Vec<String>,
 }
@@ -259,7 +265,7 @@ impl ToGateway {
                 open.secret.iter().for_each(|b| {
                     w.u8(*b);
                 });
-                w.u16(open.ports.0).u16(open.ports.1).u8(open.streams);
+                w.u16(open.ports.0).u16(open.ports.1).u8(open.streams).u8(open.threads);
                 write_texts(&mut w, &open.addresses);
             }
             Self::Areas(areas) => {
@@ -293,6 +299,7 @@ impl ToGateway {
                 secret: r.fixed("secret")?,
                 ports: (r.u16("first port")?, r.u16("last port")?),
                 streams: r.u8("streams")?,
+                threads: r.u8("threads")?,
                 addresses: read_texts(&mut r)?,
             }),
             2 => Self::Areas(r.list("areas", Area::read)?),
@@ -537,6 +544,7 @@ mod tests {
             secret: [3; 32],
             ports: (1, 2),
             streams: 4,
+            threads: 2,
             addresses: vec![],
         };
         let (area_number, epoch, bytes) = (1, 2, 3);

@@ -334,6 +334,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "connections of a trunk between gateways that one side makes",
     },
     Setting {
+        name: "ISTHMUS_GATEWAY_THREADS",
+        unit: "auto or number",
+        default: "auto",
+        reason: "one more where one is saturated and processors are idle",
+        scope: "site",
+        help: "threads of a gateway that carry, 1 to 8",
+    },
+    Setting {
         name: "ISTHMUS_DOCTOR",
         unit: "flag",
         default: "1 at a terminal",

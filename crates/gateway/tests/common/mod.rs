@@ -26,6 +26,10 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) async fn start(area: u32) -> Self {
+        Self::with_threads(area, 1).await
+    }
+
+    pub(crate) async fn with_threads(area: u32, threads: u8) -> Self {
         let (to, input) = tokio::io::duplex(1 << 20);
         let (output, from) = tokio::io::duplex(1 << 20);
         tokio::task::spawn_local(isthmus_gateway::serve(input, output));
@@ -41,6 +45,7 @@ impl Gate {
             secret: SECRET,
             ports: (0, 0),
             streams: 1,
+            threads,
             addresses: vec!["127.0.0.1".into()],
         };
         gate.say(&ToGateway::Open(open)).await;

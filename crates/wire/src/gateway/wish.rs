@@ -10,6 +10,21 @@ pub const WISH_MEASURE: u8 = 2;
 /// Wish of a process: a stream to the other process that makes way for others ([`WISH_STREAM`]).
 pub const WISH_BULK: u8 = 3;
 
+/// Most threads of a gateway that carry.
+pub const MAX_THREADS: u8 = 8;
+/// Wish of a gateway that dials another, for its first thread.
+const WISH_THREAD: u8 = 16;
+
+/// Wish of a gateway: that the connection is carried by this thread of the other, as it is by its own.
+pub fn thread_wish(thread: u8) -> u8 {
+    WISH_THREAD + thread.min(MAX_THREADS - 1)
+}
+
+/// The thread that a gateway wishes to be carried by.
+pub fn wished_thread(wish: u8) -> Option<u8> {
+    wish.checked_sub(WISH_THREAD).filter(|thread| *thread < MAX_THREADS)
+}
+
 /// Whether bytes of a process are to be carried.
 pub fn is_stream(wish: u8) -> bool {
     matches!(wish, WISH_STREAM | WISH_BULK)
