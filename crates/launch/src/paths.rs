@@ -124,7 +124,7 @@ impl Crossings {
             let ports = setting(subjob, options, "ISTHMUS_PORTS")
                 .and_then(range)
                 .unwrap_or((0, 0));
-            let number = |name| setting(subjob, options, name).and_then(|t| t.parse().ok());
+            let count = |name| setting(subjob, options, name).and_then(|t| t.parse().ok());
             gateways.push(Gateway {
                 name: (*lan).to_owned(),
                 site: subjobs[0],
@@ -135,9 +135,9 @@ impl Crossings {
                     area: number,
                     secret,
                     ports,
-                    streams: number("ISTHMUS_TRUNK_STREAMS").unwrap_or(STREAMS),
+                    streams: count("ISTHMUS_TRUNK_STREAMS").unwrap_or(STREAMS),
                     // `auto` is no number.
-                    threads: number("ISTHMUS_GATEWAY_THREADS").unwrap_or(0),
+                    threads: count("ISTHMUS_GATEWAY_THREADS").unwrap_or(0),
                     addresses: addresses(subjob, options),
                 },
                 listening: None,
