@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Gateways are killed and started again at random moments, at one end and the other, during a byte-exact random exchange that goes through
-# them, and the link is cut too: nothing is lost, doubled or out of order.
+# them on two threads each, and the link is cut too: nothing is lost, doubled or out of order.
 # ISTHMUS_TEST_LONG=1: 10^5 messages, ten kills, cuts of 1, 5 and 30 s.
 . "$(dirname "$0")/common.sh"
 need_testbed
@@ -25,7 +25,7 @@ EOF
 cat >hurt.sh <<'EOF'
 messages=$1 spread=$2
 shift 2
-ISTHMUS_PATH=gateway ISTHMUS_AWAY=90 ISTHMUS_LOST_AFTER=120 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >out 2>err </dev/null &
+ISTHMUS_PATH=gateway ISTHMUS_GATEWAY_THREADS=2 ISTHMUS_AWAY=90 ISTHMUS_LOST_AFTER=120 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >out 2>err </dev/null &
 job=$!
 until grep -q begun out; do
     kill -0 $job 2>/dev/null || exit 1

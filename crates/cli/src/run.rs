@@ -378,6 +378,7 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
     let prepared = options(launch).and_then(|options| {
         crate::login::outlived(&job, options.limit);
         streams::check(launch.output_dir.as_deref(), &options, &job)?;
+        isthmus_launch::check_gateways(&job, &options)?;
         let job = crate::links::pinned(job, launch.links.as_deref())?;
         Ok((Options { described, ..options }, job))
     });

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_net::{Carrying, Ends, Trunkline};
-use isthmus_wire::gateway::{self, Area, Carried, FromGateway, Settled, WISH_BULK, WISH_STREAM, Ways, area_number, thread_wish};
+use isthmus_wire::gateway::{
+    self, Area, Carried, FromGateway, Settled, WISH_BULK, WISH_STREAM, Ways, area_number, thread_wish,
+};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -131,7 +133,12 @@ impl Neighbour {
     /// Streams of processes between gateways, and their bytes since this was asked last.
     pub(crate) fn moved(&self) -> Vec<(Rc<Carrier>, u32, u64)> {
         let carriers = self.carriers.borrow();
-        let of = |c: &Rc<Carrier>| c.moved().into_iter().map(|(n, bytes)| (c.clone(), n, bytes)).collect::<Vec<_>>();
+        let of = |c: &Rc<Carrier>| {
+            c.moved()
+                .into_iter()
+                .map(|(n, bytes)| (c.clone(), n, bytes))
+                .collect::<Vec<_>>()
+        };
         carriers.iter().flat_map(of).collect()
     }
 

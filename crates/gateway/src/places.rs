@@ -2,8 +2,8 @@
 //! Where the processes of the job are.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_wire::place::PlaceTable;

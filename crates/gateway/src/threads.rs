@@ -204,7 +204,9 @@ impl Gateway {
         }
         let others = self.threads.others.borrow();
         let load = |usage: &Usage, streams| ((usage.get().0 * 10.0) as u32, streams);
-        let own = neighbour.is_connected().then(|| load(&self.threads.own, neighbour.streams()));
+        let own = neighbour
+            .is_connected()
+            .then(|| load(&self.threads.own, neighbour.streams()));
         let ready = others.iter().enumerate().filter(|(_, t)| t.connections(area) > 0);
         let (best, index) = ready
             .map(|(i, t)| (load(&t.usage, t.met.borrow()[&area].streams()), i))
@@ -257,7 +259,9 @@ impl Gateway {
     /// One more thread, for all areas that have something to carry.
     fn another(&self, number: u8) {
         let busy: Vec<_> = self.neighbours.borrow().values().cloned().collect();
-        let connected = busy.iter().filter(|n| n.is_connected() && n.streams() > 0 && !n.makes_way());
+        let connected = busy
+            .iter()
+            .filter(|n| n.is_connected() && n.streams() > 0 && !n.makes_way());
         for neighbour in connected {
             let dial = neighbour.dials();
             if self.engage(number, neighbour.place(), dial) && !dial {
@@ -271,7 +275,11 @@ impl Gateway {
         let mut all = Vec::new();
         for neighbour in self.neighbours.borrow().values() {
             let (moved, movable) = (neighbour.moved(), !neighbour.makes_way());
-            all.extend(moved.into_iter().map(|(carrier, number, bytes)| (carrier, number, bytes, movable)));
+            all.extend(
+                moved
+                    .into_iter()
+                    .map(|(carrier, number, bytes)| (carrier, number, bytes, movable)),
+            );
         }
         let sum: u64 = all.iter().map(|(_, _, bytes, _)| bytes).sum();
         let enough = (sum as f64 * HEAVY) as u64;

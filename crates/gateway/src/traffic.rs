@@ -25,10 +25,7 @@ impl Traffic {
 
     /// Bytes out and in, since the beginning.
     pub(crate) fn bytes(&self) -> (u64, u64) {
-        (
-            self.sent.load(Ordering::Relaxed),
-            self.received.load(Ordering::Relaxed),
-        )
+        (self.sent.load(Ordering::Relaxed), self.received.load(Ordering::Relaxed))
     }
 
     /// One more stream.

@@ -109,7 +109,9 @@ mod tests {
     #[test]
     fn idle_processors_are_counted() {
         let mut spare = Spare::default();
-        let stat = |user: u64, idle: u64| format!("cpu  {user} 0 0 {idle} 0 0 0 0 7 0\ncpu0 1\ncpu1 1\ncpu2 1\ncpu3 1\nintr 1\n");
+        let stat = |user: u64, idle: u64| {
+            format!("cpu  {user} 0 0 {idle} 0 0 0 0 7 0\ncpu0 1\ncpu1 1\ncpu2 1\ncpu3 1\nintr 1\n")
+        };
         assert!(spare.update(&stat(100, 100)).is_some());
         assert_eq!(spare.update(&stat(400, 200)), Some(1.0));
         // No time has passed.

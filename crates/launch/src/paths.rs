@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ways between local areas: the gateways of a job, what they find out, and what processes are told.
 
+mod wishes;
+
 use crate::Options;
-use isthmus_job::{Job, Subjob};
+use isthmus_job::Job;
 use isthmus_wire::control::Trunk;
 use isthmus_wire::gateway::{Area, Carried, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
 use isthmus_wire::place::PlaceTable;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use wishes::{addresses, counted, policy, range, setting};
+
+pub use wishes::check_gateways;
 
 /// Longest wait for ways to be found out, once all gateways are there; then processes try everything.
 const SETTLING: Duration = Duration::from_secs(3);
@@ -124,7 +129,7 @@ impl Crossings {
             let ports = setting(subjob, options, "ISTHMUS_PORTS")
                 .and_then(range)
                 .unwrap_or((0, 0));
-            let count = |name| setting(subjob, options, name).and_then(|t| t.parse().ok());
+            let count = |name| setting(subjob, options, name).and_then(|text| counted(name, text).ok());
             gateways.push(Gateway {
                 name: (*lan).to_owned(),
                 site: subjobs[0],
@@ -520,33 +525,6 @@ fn number(area: usize) -> u32 {
 }
 
 /// What is set for the processes of a site.
-fn setting<'a>(subjob: &'a Subjob, options: &'a Options, name: &str) -> Option<&'a str> {
-    let all = subjob.environment.iter().rev().chain(options.environment.iter().rev());
-    let found = all.filter(|(n, _)| n == name).map(|(_, value)| value.as_str());
-    { found }.next()
-}
-
-fn policy(subjob: &Subjob, options: &Options) -> Policy {
-    setting(subjob, options, "ISTHMUS_PATH")
-        .and_then(Policy::parse)
-        .unwrap_or_default()
-}
-
-fn range(text: &str) -> Option<(u16, u16)> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
-}
-
-/// Addresses that the user gave in place of those of the machine.
-fn addresses(subjob: &Subjob, options: &Options) -> Vec<String> {
-    let text = setting(subjob, options, "ISTHMUS_ADDRESS").unwrap_or_default();
-    text.split(',')
-        .map(str::trim)
-        .filter(|t| !t.is_empty())
-        .map(str::to_owned)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -563,6 +541,7 @@ mod tests {
                 secret: [0; 32],
                 ports: (0, 0),
                 streams: STREAMS,
+                threads: 0,
                 addresses: Vec::new(),
             },
             listening: None,
