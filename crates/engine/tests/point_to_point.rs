@@ -63,6 +63,41 @@ fn one_message(options: Options, length: usize, mode: Mode, early: bool, to: u32
     w.close();
 }
 
+#[test]
+fn long_messages_that_can_be_pulled_or_streamed_come_both_ways() {
+    for (seed, queue) in [(0, 1024), (3, 4)] {
+        let mut w = world(
+            2,
+            Options {
+                frame: 4096,
+                eager: 1024,
+                pull: true,
+                streams: true,
+                seed,
+                queue,
+                ..Options::default()
+            },
+        );
+        for i in 0..100_usize {
+            let length = [5000, 300_000][i % 2];
+            let room = if i % 7 == 0 { length / 2 } else { length };
+            let source = memory(&pattern(i, length));
+            let target = OwnMemory::new(0, room as isize);
+            let got = w.engines[1].irecv(&channel(0, 1, 2), Some(0), None, receiving(&target, room as u64));
+            let buffer = sending(&source, length as u64);
+            let sent = w.engines[0].send(&channel(0, 0, 2), 1, 1, Mode::Standard, buffer);
+            let sent = sent.expect("a peer").expect("a long message waits");
+            let received = w.finish(1, got);
+            assert_eq!((received.bytes, received.error.is_some()), (room as u64, room < length));
+            assert_eq!(w.finish(0, sent).error, None);
+            assert!(content(&target, room) == pattern(i, length)[..room], "message {i}");
+        }
+        // Of each length four in a row go each way, whatever is quicker; some pulls fail on a network with a seed.
+        assert!((1..=92).contains(&w.switch.pulled()), "{}", w.switch.pulled());
+        w.close();
+    }
+}
+
 /// Every other double of `2 * count`.
 fn comb(count: i64) -> Datatype {
     Datatype::vector(count, 1, 2, &Datatype::of(Basic::Double)).expect("a vector")

@@ -23,6 +23,8 @@ pub struct Options {
     pub eager: usize,
     /// As [`Limits::pull`].
     pub pull: bool,
+    /// As [`Transport::streams`].
+    pub streams: bool,
     /// As [`Limits::bulk`].
     pub bulk: bool,
     /// Payloads of at least this many bytes are announced with [`Sink::place`], and expected memory is written directly.
@@ -40,6 +42,7 @@ impl Default for Options {
             frame: 65536,
             eager: 16384,
             pull: false,
+            streams: false,
             bulk: false,
             place: usize::MAX,
             queue: 1024,
@@ -65,6 +68,7 @@ struct Network {
     lost: Vec<Option<String>>,
     handles: HashMap<u64, (ReadMemory, u64)>,
     next_handle: u64,
+    pulled: u64,
 }
 
 struct Bulk {
@@ -107,6 +111,11 @@ impl Switch {
             ring(&self.1, other);
         }
     }
+
+    /// Messages that were pulled so far.
+    pub fn pulled(&self) -> u64 {
+        lock(&self.0).pulled
+    }
 }
 
 /// Endpoints for `count` peers.
@@ -121,6 +130,7 @@ pub fn network(count: u32, options: Options) -> std::io::Result<(Vec<Memory>, Sw
         lost: vec![None; count],
         handles: HashMap::new(),
         next_handle: 1,
+        pulled: 0,
     };
     let network = Arc::new(Mutex::new(network));
     let bells: Result<Vec<_>, _> = (0..count)
@@ -354,7 +364,12 @@ impl Transport for Memory {
         memory
             .slice(0, length as usize)
             .copy_from_slice(source.slice(offset as isize, length as usize));
+        network.pulled += 1;
         Ok(true)
+    }
+
+    fn streams(&self) -> bool {
+        self.options.streams
     }
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
