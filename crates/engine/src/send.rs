@@ -55,7 +55,8 @@ impl Engine {
         buffer: SendBuffer,
     ) -> Result<Option<Request>, EngineError> {
         let mut outbound = outbound(channel, to, tag, mode, buffer);
-        outbound.waits = true;
+        // A buffered one is complete at once.
+        outbound.waits = mode != Mode::Buffered;
         let peer = outbound.peer;
         self.count(Operation::POINT_TO_POINT, peer, outbound.buffer.length());
         if channel.native != 0 {
