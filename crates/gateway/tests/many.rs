@@ -7,13 +7,10 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Gate, JOB, PATIENCE, SECRET, run};
-use isthmus_net::{Ends, Knocked, Prover};
-use isthmus_wire::gateway::{FromGateway, READY, ToGateway, WISH_STREAM};
-use isthmus_wire::hello::ANSWER_BYTES;
-use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use common::{Gate, PATIENCE, ask, echo, places, run};
+use isthmus_wire::gateway::{FromGateway, ToGateway, WISH_STREAM};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -22,62 +19,17 @@ const RANKS: u32 = 512;
 /// What each says and hears.
 const BYTES: usize = 64 << 10;
 
-/// All processes of the second site listen at this port: the first words tell which of them is meant.
-fn places(port: u16) -> PlaceTable {
-    let subjob = |first_rank, name: &str| Subjob {
-        name: name.into(),
-        lan: name.into(),
-        first_rank,
-        count: RANKS,
-        appnum: 0,
-    };
-    let node = |subjob| Node {
-        host: "host".into(),
-        addresses: vec!["127.0.0.1".into()],
-        subjob,
-        processes: RANKS,
-        processors: 0,
-    };
-    let place = |rank: u32| Place {
-        subjob: rank / RANKS,
-        node: rank / RANKS,
-        port,
-        slot: rank % RANKS,
-        representation: Representation([1; 8]),
-        vendor: None,
-    };
-    PlaceTable {
-        subjobs: vec![subjob(0, "a"), subjob(RANKS, "b")],
-        nodes: vec![node(0), node(1)],
-        places: (0..2 * RANKS).map(place).collect(),
-    }
-}
-
 fn pattern(rank: u32) -> Vec<u8> {
     (0..BYTES)
         .map(|i| (rank as usize * 31 + i * 7 + i / 251) as u8)
         .collect()
 }
 
-/// A stream to a process of the second site; `None`: the gateway had no time for us.
-async fn ask(gate: u16, from: u32, to: u32) -> Option<TcpStream> {
-    let prover = Prover::new(&SECRET, JOB);
-    let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.ok()?;
-    let (knocked, knock) = Knocked::new(&prover, Ends { from, to })?;
-    stream.write_all(&knock).await.ok()?;
-    let mut answer = [0; ANSWER_BYTES];
-    stream.read_exact(&mut answer).await.ok()?;
-    let reply = knocked.reply(&prover, &answer, WISH_STREAM)?;
-    stream.write_all(&reply).await.ok()?;
-    assert_eq!(stream.read_u8().await.ok()?, READY, "rank {from}");
-    Some(stream)
-}
-
 /// A process of the first site: asks its gateway, again as processes do, and what it says comes back.
 async fn process(gate: u16, from: u32, to: u32) {
     let mut pause = Duration::from_millis(100);
     let mut stream = loop {
-        if let Some(stream) = ask(gate, from, to).await {
+        if let Some(stream) = ask(gate, from, to, WISH_STREAM).await {
             break stream;
         }
         tokio::time::sleep(pause).await;
@@ -93,24 +45,13 @@ async fn process(gate: u16, from: u32, to: u32) {
     assert!(heard[..4] == to.to_le_bytes() && heard[4..] == said, "rank {from}");
 }
 
-/// The processes of the second site: they say again what they hear.
-async fn others(listener: TcpListener) {
-    loop {
-        let (stream, _) = listener.accept().await.unwrap();
-        tokio::task::spawn_local(async move {
-            let (mut reader, mut writer) = stream.into_split();
-            tokio::io::copy(&mut reader, &mut writer).await
-        });
-    }
-}
-
 #[test]
 fn a_thousand_processes_share_one_trunk() {
     run(async {
         let (mut a, mut b) = (Gate::start(0).await, Gate::start(1).await);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let table = places(listener.local_addr().unwrap().port());
-        tokio::task::spawn_local(others(listener));
+        let table = places(RANKS, listener.local_addr().unwrap().port());
+        tokio::task::spawn_local(echo(listener));
         let areas: Vec<u32> = (0..2 * RANKS).map(|rank| rank / RANKS).collect();
         for gate in [&mut a, &mut b] {
             gate.say(&ToGateway::Places(areas.clone(), table.clone())).await;

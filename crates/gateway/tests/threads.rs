@@ -8,11 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use common::{Gate, JOB, PATIENCE, SECRET, run};
-use isthmus_net::{Ends, Knocked, Prover};
-use isthmus_wire::gateway::{READY, ToGateway, WISH_BULK, WISH_STREAM};
-use isthmus_wire::hello::ANSWER_BYTES;
-use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use common::{Gate, PATIENCE, ask, echo, places, run};
+use isthmus_wire::gateway::{ToGateway, WISH_BULK, WISH_STREAM};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -21,48 +18,6 @@ use tokio::time::{sleep, timeout};
 const RANKS: u32 = 4;
 /// Bytes on a connection that is used.
 const USED: usize = 8 << 20;
-
-/// All processes listen at this port.
-fn places(port: u16) -> PlaceTable {
-    let subjob = |first_rank| Subjob {
-        name: "site".into(),
-        lan: "site".into(),
-        first_rank,
-        count: RANKS,
-        appnum: 0,
-    };
-    let node = |subjob| Node {
-        host: "host".into(),
-        addresses: vec!["127.0.0.1".into()],
-        subjob,
-        processes: RANKS,
-        processors: 0,
-    };
-    let place = |rank: u32| Place {
-        subjob: rank / RANKS,
-        node: rank / RANKS,
-        port,
-        slot: rank % RANKS,
-        representation: Representation([1; 8]),
-        vendor: None,
-    };
-    PlaceTable {
-        subjobs: vec![subjob(0), subjob(RANKS)],
-        nodes: vec![node(0), node(1)],
-        places: (0..2 * RANKS).map(place).collect(),
-    }
-}
-
-/// Says again what is heard.
-async fn echo(listener: TcpListener) {
-    loop {
-        let (stream, _) = listener.accept().await.unwrap();
-        tokio::task::spawn_local(async move {
-            let (mut reader, mut writer) = stream.into_split();
-            tokio::io::copy(&mut reader, &mut writer).await
-        });
-    }
-}
 
 /// Passes connections on to a port and counts what the dialler says on each.
 async fn tap(port: u16) -> (u16, Rc<RefCell<Vec<usize>>>) {
@@ -92,18 +47,6 @@ async fn tap(port: u16) -> (u16, Rc<RefCell<Vec<usize>>>) {
         }
     });
     (own, counts)
-}
-
-async fn ask(gate: u16, from: u32, to: u32, wish: u8) -> Option<TcpStream> {
-    let prover = Prover::new(&SECRET, JOB);
-    let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.ok()?;
-    let (knocked, knock) = Knocked::new(&prover, Ends { from, to })?;
-    stream.write_all(&knock).await.ok()?;
-    let mut answer = [0; ANSWER_BYTES];
-    stream.read_exact(&mut answer).await.ok()?;
-    let reply = knocked.reply(&prover, &answer, wish)?;
-    stream.write_all(&reply).await.ok()?;
-    (stream.read_u8().await.ok()? == READY).then_some(stream)
 }
 
 /// A process that talks until it is told to stop: what it says comes back, and where its stream ends it begins another one, as channels do. How often that was.
@@ -137,7 +80,7 @@ async fn exchange(threads: (u8, u8), dials: bool, wish: u8, patience: Duration) 
     let mut a = Gate::with_threads(0, threads.0).await;
     let mut b = Gate::with_threads(1, threads.1).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let table = places(listener.local_addr().unwrap().port());
+    let table = places(RANKS, listener.local_addr().unwrap().port());
     tokio::task::spawn_local(echo(listener));
     let areas: Vec<u32> = (0..2 * RANKS).map(|rank| rank / RANKS).collect();
     for gate in [&mut a, &mut b] {

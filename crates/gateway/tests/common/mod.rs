@@ -4,9 +4,13 @@
 
 use std::time::Duration;
 
+use isthmus_net::{Ends, Knocked, Prover};
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::gateway::{Area, FromGateway, Open, Settled, ToGateway, Ways};
+use isthmus_wire::gateway::{Area, FromGateway, Open, READY, Settled, ToGateway, Ways};
+use isthmus_wire::hello::ANSWER_BYTES;
+use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
@@ -103,4 +107,59 @@ pub(crate) fn run<F: Future<Output = ()>>(test: F) {
         .build()
         .unwrap();
     LocalSet::new().block_on(&runtime, test);
+}
+
+/// Two sites with so many processes each, all of which listen at this port.
+pub(crate) fn places(ranks: u32, port: u16) -> PlaceTable {
+    let subjob = |first_rank, name: &str| Subjob {
+        name: name.into(),
+        lan: name.into(),
+        first_rank,
+        count: ranks,
+        appnum: 0,
+    };
+    let node = |subjob| Node {
+        host: "host".into(),
+        addresses: vec!["127.0.0.1".into()],
+        subjob,
+        processes: ranks,
+        processors: 0,
+    };
+    let place = |rank: u32| Place {
+        subjob: rank / ranks,
+        node: rank / ranks,
+        port,
+        slot: rank % ranks,
+        representation: Representation([1; 8]),
+        vendor: None,
+    };
+    PlaceTable {
+        subjobs: vec![subjob(0, "a"), subjob(ranks, "b")],
+        nodes: vec![node(0), node(1)],
+        places: (0..2 * ranks).map(place).collect(),
+    }
+}
+
+/// A stream between two processes; `None`: the gateway had no time for us, or no way.
+pub(crate) async fn ask(gate: u16, from: u32, to: u32, wish: u8) -> Option<TcpStream> {
+    let prover = Prover::new(&SECRET, JOB);
+    let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.ok()?;
+    let (knocked, knock) = Knocked::new(&prover, Ends { from, to })?;
+    stream.write_all(&knock).await.ok()?;
+    let mut answer = [0; ANSWER_BYTES];
+    stream.read_exact(&mut answer).await.ok()?;
+    let reply = knocked.reply(&prover, &answer, wish)?;
+    stream.write_all(&reply).await.ok()?;
+    (stream.read_u8().await.ok()? == READY).then_some(stream)
+}
+
+/// Processes that say again what they hear.
+pub(crate) async fn echo(listener: TcpListener) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        tokio::task::spawn_local(async move {
+            let (mut reader, mut writer) = stream.into_split();
+            tokio::io::copy(&mut reader, &mut writer).await
+        });
+    }
 }
