@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Some(Command::Bounds(options)) => papers::run(&Experiment::BOUNDS, options),
-        Some(Command::Predict(options)) => papers::run(&Experiment::PREDICT, options),
+        Some(Command::Predict(options)) => papers::run(Experiment::predict(), options),
         Some(Command::Papers(options)) => papers::run(&Experiment::ALL, options),
         None => measure(&arguments),
     };

@@ -25,6 +25,7 @@ mod network;
 mod order;
 mod overrides;
 mod parcels;
+mod parties;
 mod rooted;
 mod routes;
 mod row;

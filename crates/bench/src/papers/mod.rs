@@ -88,15 +88,6 @@ pub(crate) enum Experiment {
 impl Experiment {
     /// Against the bounds.
     pub(crate) const BOUNDS: [Self; 2] = [Self::Latency, Self::Bandwidth];
-    /// Simulated and measured.
-    pub(crate) const PREDICT: [Self; 6] = [
-        Self::PredictShort,
-        Self::PredictLong,
-        Self::PredictTable2,
-        Self::PredictTable3,
-        Self::PredictTable4,
-        Self::PredictFigure8,
-    ];
     /// Everything on the page.
     pub(crate) const ALL: [Self; 16] = [
         Self::Latency,
@@ -116,6 +107,11 @@ impl Experiment {
         Self::PredictTable4,
         Self::PredictFigure8,
     ];
+
+    /// Simulated and measured: the last of them.
+    pub(crate) const fn predict() -> &'static [Self] {
+        const { Self::ALL.split_at(Self::PredictShort as usize).1 }
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -312,6 +308,8 @@ mod tests {
             [Experiment::Latency, Experiment::Table2]
         );
         assert_eq!(choose(&[]).unwrap().len(), 16);
+        assert_eq!(Experiment::predict().len(), 6);
+        assert!(Experiment::predict().iter().all(|e| e.name().starts_with("simulated-")));
         assert!(choose(&["table9"]).unwrap_err().to_string().contains("figure8"));
     }
 }

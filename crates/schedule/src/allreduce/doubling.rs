@@ -10,6 +10,7 @@
 //! | paper | Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005 |
 
 use crate::fold::Sum;
+use crate::parties::{Parties, Role};
 use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::tree::Council;
@@ -26,39 +27,32 @@ pub(super) fn exchange(
     piece: &Piece,
     spare: impl Fn(usize) -> Slice,
 ) {
-    let (i, k) = (council.index, council.size);
     let (slot, back) = (piece.slot(Kind::Exchange), piece.slot(Kind::Share));
-    let active = 1 << k.ilog2();
-    let extra = k - active;
-    let paired = i < 2 * extra;
-    if paired && i % 2 == 0 {
-        script.send(council.rank(i + 1), sum.value, slot);
-        script.receive(council.rank(i + 1), sum.target, back);
-        sum.value = sum.target;
-        return;
+    let parties = Parties::of(council.size);
+    let (number, guest) = match parties.role(council.index) {
+        Role::Party { number, guest } => (number, guest.map(|guest| council.rank(guest))),
+        Role::Guest { host } => {
+            script.send(council.rank(host), sum.value, slot);
+            script.receive(council.rank(host), sum.target, back);
+            sum.value = sum.target;
+            return;
+        }
+    };
+    if let Some(guest) = guest {
+        sum.absorb(script, guest, slot, spare(parties.rounds() as usize), true);
     }
-    if paired {
-        sum.absorb(script, council.rank(i - 1), slot, spare(k.ilog2() as usize), true);
-    }
-    let number = if paired { i / 2 } else { i - extra };
-    for round in 0..k.ilog2() {
+    for round in 0..parties.rounds() {
         let partner = number ^ (1 << round);
-        let rank = council.rank(if partner < extra {
-            2 * partner + 1
-        } else {
-            partner + extra
-        });
+        let rank = council.rank(parties.host(partner));
         script.send(rank, sum.value, slot);
         sum.absorb(script, rank, slot, spare(round as usize), partner < number);
     }
-    if paired {
-        script.send(council.rank(i - 1), sum.value, back);
+    if let Some(guest) = guest {
+        script.send(guest, sum.value, back);
     }
 }
 
 /// Messages among so many members.
 pub(super) fn messages(members: u64) -> u64 {
-    let rounds = members.ilog2();
-    let active = 1 << rounds;
-    active * u64::from(rounds) + 2 * (members - active)
+    Parties::messages(members, |rounds| rounds)
 }

@@ -12,6 +12,7 @@
 //! | paper | Rabenseifner: Optimization of collective reduction operations, 2004; Thakur, Rabenseifner, Gropp 2005 |
 
 use crate::fold::Sum;
+use crate::parties::{Parties, Role};
 use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::tree::Council;
@@ -25,29 +26,28 @@ pub(super) fn spares(council: &Council, piece: u64) -> u64 {
 }
 
 pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, piece: &Piece, spare: Slice) {
-    let me = council.index;
     let (slot, back) = (piece.slot(Kind::Exchange), piece.slot(Kind::Share));
-    let active = 1 << council.size.ilog2();
-    let extra = council.size - active;
-    let paired = me < 2 * extra;
-    if paired && me % 2 == 0 {
-        script.send(council.rank(me + 1), sum.value, slot);
-        script.receive(council.rank(me + 1), sum.target, back);
-        sum.value = sum.target;
-        return;
-    }
+    let parties = Parties::of(council.size);
+    let (number, guest) = match parties.role(council.index) {
+        Role::Party { number, guest } => (number, guest.map(|guest| council.rank(guest))),
+        Role::Guest { host } => {
+            script.send(council.rank(host), sum.value, slot);
+            script.receive(council.rank(host), sum.target, back);
+            sum.value = sum.target;
+            return;
+        }
+    };
     let mut used = 0;
-    if paired {
+    if let Some(guest) = guest {
         let operand = Slice {
             length: sum.target.length,
             ..spare
         };
-        sum.absorb(script, council.rank(me - 1), slot, operand, true);
+        sum.absorb(script, guest, slot, operand, true);
         used = operand.length;
     }
-    let number = if paired { me / 2 } else { me - extra };
-    let leader = |party: u32| council.rank(if party < extra { 2 * party + 1 } else { party + extra });
-    let halves = halves(council.size.ilog2(), number, sum.target.length);
+    let leader = |party: u32| council.rank(parties.host(party));
+    let halves = halves(parties.rounds(), number, sum.target.length);
     for half in &halves {
         let partner = number ^ half.bit;
         script.send(leader(partner), half.given(sum.value), slot);
@@ -70,8 +70,8 @@ pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, pi
         script.send(partner, half.kept(sum.target), back);
         script.receive(partner, half.given(sum.target), back);
     }
-    if paired {
-        script.send(council.rank(me - 1), sum.target, back);
+    if let Some(guest) = guest {
+        script.send(guest, sum.target, back);
     }
 }
 
@@ -131,7 +131,5 @@ fn halves(rounds: u32, number: u32, units: u64) -> Vec<Half> {
 
 /// Messages among so many members.
 pub(super) fn messages(members: u64) -> u64 {
-    let rounds = members.ilog2();
-    let active = 1 << rounds;
-    2 * active * u64::from(rounds) + 2 * (members - active)
+    Parties::messages(members, |rounds| 2 * rounds)
 }

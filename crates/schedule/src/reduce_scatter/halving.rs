@@ -12,16 +12,12 @@
 
 use super::tree::{Meeting, memory};
 use crate::fold::Sum;
+use crate::parties::{Parties, Role};
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::{Call, Network};
 use std::ops::Range;
-
-/// Members that take part in the rounds, and how many of them act for a pair.
-fn parties(k: u32) -> (u32, u32) {
-    (1 << k.ilog2(), k - (1 << k.ilog2()))
-}
 
 /// Puts the combined blocks of the own members into `target`.
 pub(super) fn exchange(script: &mut Script, meeting: &Meeting<'_>, target: Slice) {
@@ -30,32 +26,32 @@ pub(super) fn exchange(script: &mut Script, meeting: &Meeting<'_>, target: Slice
 
 impl Meeting<'_> {
     fn halve(&self, script: &mut Script, target: Slice) {
-        let (council, me) = (self.council, self.council.index);
+        let council = self.council;
         let (slot, back) = (Piece::whole(0).slot(Kind::Exchange), Piece::whole(0).slot(Kind::Share));
-        let (_, extra) = parties(council.size);
-        let paired = me < 2 * extra;
-        if paired && me % 2 == 0 {
-            script.send(council.rank(me + 1), self.all, slot);
-            script.receive(council.rank(me + 1), target, back);
-            return;
-        }
+        let (number, guest) = match Parties::of(council.size).role(council.index) {
+            Role::Party { number, guest } => (number, guest.map(|guest| council.rank(guest))),
+            Role::Guest { host } => {
+                script.send(council.rank(host), self.all, slot);
+                script.receive(council.rank(host), target, back);
+                return;
+            }
+        };
         let mut sum = Sum {
             value: self.all,
             target: self.all,
         };
-        if paired {
+        if let Some(guest) = guest {
             sum.target = memory(script, self.all.length);
-            sum.absorb(script, council.rank(me - 1), slot, sum.target, true);
+            sum.absorb(script, guest, slot, sum.target, true);
         }
-        let number = if paired { me / 2 } else { me - extra };
         let kept = self.rounds(script, number, sum.value);
         let mut own = kept.offset;
-        if paired {
+        if let Some(guest) = guest {
             let left = Slice {
                 length: kept.length - target.length,
                 ..kept
             };
-            script.send(council.rank(me - 1), left, back);
+            script.send(guest, left, back);
             own += left.length;
         }
         let own = Slice {
@@ -68,7 +64,7 @@ impl Meeting<'_> {
 
     /// Halves the blocks until those of one party are left, and says where they are.
     fn rounds(&self, script: &mut Script, number: u32, value: Slice) -> Slice {
-        let (active, extra) = parties(self.council.size);
+        let parties = Parties::of(self.council.size);
         let sorted = memory(script, value.length);
         let begins = self.sort(script, value, sorted);
         let at = |places: &Range<u32>| {
@@ -79,12 +75,12 @@ impl Meeting<'_> {
                 ..sorted
             }
         };
-        let halves = halves(active, number);
+        let halves = halves(parties, number);
         let spares = memory(script, halves.iter().map(|(kept, _)| at(kept).length).sum());
         let mut used = 0;
         for (round, (kept, given)) in (0u32..).zip(&halves) {
             let partner = number ^ (1 << round);
-            let rank = self.council.rank(leader(partner, extra));
+            let rank = self.council.rank(parties.host(partner));
             let slot = Piece::numbered(u64::from(round) + 1).slot(Kind::Exchange);
             script.send(rank, at(given), slot);
             let value = at(kept);
@@ -97,18 +93,18 @@ impl Meeting<'_> {
             let mut sum = Sum { value, target: value };
             sum.absorb(script, rank, slot, operand, partner < number);
         }
-        at(&halves.last().map_or(0..active, |(kept, _)| kept.clone()))
+        at(&halves.last().map_or(0..parties.count, |(kept, _)| kept.clone()))
     }
 
     /// Puts the parties' blocks in an order in which every round halves an interval: that of their numbers read backwards, bit by bit. Gives
     /// where those at each place begin.
     fn sort(&self, script: &mut Script, value: Slice, sorted: Slice) -> Vec<u64> {
-        let (active, extra) = parties(self.council.size);
+        let parties = Parties::of(self.council.size);
         let mut begins = vec![0];
-        for place in 0..active {
-            let party = mirrored(place, active);
-            let first = self.council.span(leader(party, extra));
-            let start = match party < extra {
+        for place in 0..parties.count {
+            let party = mirrored(place, parties.count);
+            let first = self.council.span(parties.host(party));
+            let start = match party < parties.pairs {
                 true => self.council.span(2 * party).start,
                 false => first.start,
             };
@@ -127,8 +123,8 @@ impl Meeting<'_> {
 }
 
 /// The places that a party keeps in each round, and those that it gives away.
-fn halves(active: u32, number: u32) -> Vec<(Range<u32>, Range<u32>)> {
-    let mut places = 0..active;
+fn halves(parties: Parties, number: u32) -> Vec<(Range<u32>, Range<u32>)> {
+    let mut places = 0..parties.count;
     let halve = |round: u32| {
         let middle = places.start + (places.end - places.start) / 2;
         let (low, high) = (places.start..middle, middle..places.end);
@@ -140,15 +136,7 @@ fn halves(active: u32, number: u32) -> Vec<(Range<u32>, Range<u32>)> {
         places = kept.clone();
         (kept, given)
     };
-    (0..active.ilog2()).map(halve).collect()
-}
-
-/// The leader who acts for a party: the second of a pair.
-fn leader(party: u32, extra: u32) -> u32 {
-    match party < extra {
-        true => 2 * party + 1,
-        false => party + extra,
-    }
+    (0..parties.rounds()).map(halve).collect()
 }
 
 /// The bits of a number below a power of two, read backwards.
@@ -162,13 +150,11 @@ fn mirrored(number: u32, power: u32) -> u32 {
 /// Units among the leaders beside those of a straight exchange: blocks that go back to the first of a pair.
 pub(super) fn units_back(call: &Call, network: &Network) -> u64 {
     let row = Row::new(&call.blocks, network, 0);
-    let (_, extra) = parties(network.clusters(1));
-    (0..extra).map(|pair| row.length(network.span(1, 2 * pair))).sum()
+    let pairs = Parties::of(network.clusters(1)).pairs;
+    (0..pairs).map(|pair| row.length(network.span(1, 2 * pair))).sum()
 }
 
 /// Messages among so many members.
 pub(super) fn messages(members: u64) -> u64 {
-    let rounds = members.ilog2();
-    let active = 1 << rounds;
-    active * u64::from(rounds) + 2 * (members - active)
+    Parties::messages(members, |rounds| rounds)
 }
