@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Combining contributions without needless copies.
 
+use crate::pace::Pace;
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Rank, Slice};
+use crate::step::{Rank, Slice, StepId};
 use crate::tree::{Council, Family};
+use std::ops::Range;
 
 /// A growing result. It begins where the own contribution is and moves to where it may be written with the first operand.
 #[derive(Clone, Copy, Debug)]
@@ -15,11 +17,12 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Combines with what a process sends. `spare` is memory for the operand.
-    pub(crate) fn absorb(&mut self, script: &mut Script, from: Rank, slot: u16, spare: Slice, left: bool) {
+    /// Combines with what a process sends. `spare` is memory for the operand. Gives the step that receives it.
+    pub(crate) fn absorb(&mut self, script: &mut Script, from: Rank, slot: u16, spare: Slice, left: bool) -> StepId {
         let operand = if self.value == self.target { spare } else { self.target };
-        script.receive(from, operand, slot);
+        let received = script.receive(from, operand, slot);
         self.combine(script, operand, left);
+        received
     }
 
     /// Combines with an operand that is there; it may be in `target` already if the sum is not.
@@ -43,9 +46,42 @@ impl Sum {
         piece: &Piece,
         spare: impl Fn(usize) -> Slice,
     ) {
-        for (i, child) in family.children.iter().enumerate().rev() {
-            self.absorb(script, child.rank, piece.slot(Kind::Up), spare(i), child.left);
+        self.absorb_some(script, family, 0..family.children.len(), piece, spare);
+    }
+
+    /// The same where those at the quick tiers keep in step with those at the slow one. The step for that is the last receive there; who
+    /// has none names another one.
+    pub(crate) fn absorb_in_step(
+        &mut self,
+        script: &mut Script,
+        family: &Family,
+        piece: &Piece,
+        pace: Option<&Pace>,
+        spare: impl Fn(usize) -> Slice,
+    ) -> Option<StepId> {
+        let outer = family.outer.unwrap_or(0);
+        if let Some(pace) = pace {
+            pace.hold_back(script);
         }
+        self.absorb_some(script, family, outer..family.children.len(), piece, &spare);
+        script.hold_back(None);
+        self.absorb_some(script, family, 0..outer, piece, &spare)
+    }
+
+    /// Gives the last receive.
+    fn absorb_some(
+        &mut self,
+        script: &mut Script,
+        family: &Family,
+        children: Range<usize>,
+        piece: &Piece,
+        spare: impl Fn(usize) -> Slice,
+    ) -> Option<StepId> {
+        let absorb = |i: usize| {
+            let child = &family.children[i];
+            self.absorb(script, child.rank, piece.slot(Kind::Up), spare(i), child.left)
+        };
+        children.rev().map(absorb).last()
     }
 
     /// Makes sure that the result is in its target.

@@ -114,6 +114,8 @@ pub(crate) struct Strategy {
     pub(crate) lanes: u64,
     /// Steps of all pieces that should be under way at a process.
     pub(crate) window: usize,
+    /// Pieces that those inside the parts of a slow outermost tier may be ahead of it ([`pace`](crate::pace)).
+    pub(crate) ahead: Option<u64>,
     /// How pieces are dealt out to trees.
     pub(crate) sharing: Sharing,
     /// Processes that carry shares for each part of the outermost tier.
@@ -132,6 +134,7 @@ impl Strategy {
             segment: u64::MAX,
             lanes: 1,
             window: 0,
+            ahead: None,
             sharing: Sharing::Whole,
             leaders: 1,
             shares: 1,

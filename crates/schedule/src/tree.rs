@@ -43,6 +43,8 @@ pub(crate) struct Family {
     /// Children in the order in which a broadcast serves them: slow tiers first, large subtrees first. In the reverse order each
     /// subtree is adjacent to what has been combined before it.
     pub(crate) children: Vec<Child>,
+    /// How many of the children, the first ones, are at the outermost tier; none where the process has no neighbours there.
+    pub(crate) outer: Option<usize>,
 }
 
 impl Family {
@@ -62,6 +64,7 @@ impl Family {
             start: whole.start,
             end: whole.end,
             children: Vec::new(),
+            outer: None,
         };
         for tier in from..network.tiers() {
             let part = network.cluster_of(tier + 1, position);
@@ -71,6 +74,9 @@ impl Family {
             match share.via {
                 Some(via) if tier == 0 => family.join_relay(network, share, via),
                 _ => family.join_council(network, share, tier, part, forms.get(tier).unwrap_or(&Form::Flat)),
+            }
+            if tier == 0 && (family.parent.is_some() || !family.children.is_empty()) {
+                family.outer = Some(family.children.len());
             }
         }
         family

@@ -396,3 +396,22 @@ fn a_world_of_one_sends_nothing() {
         );
     }
 }
+
+/// Many pieces: those inside a site wait for the slow links, whoever is the root and however many leaders there are.
+#[test]
+fn a_long_reduction_keeps_in_step_inside_sites() {
+    for rules in [
+        "reduce=tree,seg=1K",
+        "reduce=shared,seg=1K",
+        "reduce=shared,leaders=2,seg=1K,lanes=40",
+    ] {
+        let rules = Arc::new(Overrides::parse(rules).expect("a rule"));
+        for network in [grid(3, 2, 4), dealt(3, 2, 4), grid(2, 1, 5)] {
+            let network = Network::of_shape(network.shape(), Arc::default(), Arc::clone(&rules));
+            for root in [0, 5, network.shape().size() - 1] {
+                let report = run(&network, Operation::Reduce, 1001, root);
+                assert!(report.data.messages[NODE] >= 100 * 4, "in pieces: {report:?}");
+            }
+        }
+    }
+}
