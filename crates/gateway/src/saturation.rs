@@ -6,7 +6,7 @@
 /// Share of the time that a thread works above which it is saturated: what it is given then waits.
 const SATURATED: f64 = 0.9;
 /// Below this share a thread has room for streams of others.
-const ROOM: f64 = 0.5;
+pub(crate) const ROOM: f64 = 0.5;
 /// Looks in a row at which a thread must be saturated: one may be the beginning of a short message train.
 const LOOKS: u32 = 2;
 /// Processors that must have been idle: another thread on a busy machine takes from the processes what it gives to the gateway.

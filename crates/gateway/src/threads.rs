@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use crate::carrier::Carrier;
 use crate::neighbour::Neighbour;
 use crate::places::Known;
-use crate::saturation::{Load, Saturation, Step};
+use crate::saturation::{Load, ROOM, Saturation, Step};
 use crate::traffic::Traffic;
 use crate::usage::{OwnTime, Spare, Usage};
 use crate::{Gateway, door};
@@ -230,12 +230,12 @@ impl Gateway {
             usage.unwrap_or(&self.threads.own).set(time.busy(), heavy.len());
             *self.threads.heavy.borrow_mut() = heavy;
             if self.number == 0 {
-                self.govern(spare.processors());
+                self.govern(&mut spare);
             }
         }
     }
 
-    fn govern(&self, spare: Option<f64>) {
+    fn govern(&self, spare: &mut Spare) {
         let others = self.threads.others.borrow();
         let load = |usage: &Usage, ready| {
             let (busy, heavy) = usage.get();
@@ -247,6 +247,9 @@ impl Gateway {
             load(&t.usage, ready)
         }));
         drop(others);
+        // On a machine with many processors the question takes the kernel a while.
+        let any_busy = loads.iter().any(|load| load.busy >= ROOM);
+        let spare = any_busy.then(|| spare.processors()).flatten();
         let step = self.threads.saturation.borrow_mut().look(&loads, spare);
         match step {
             Step::Stay => {}
