@@ -557,10 +557,11 @@ fn gateway_bodies() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What the other end would say: a stream of its own, data on it, its end, an answer.
+/// What the other end would say: a question, a wish for a thread, a stream of its own, data on it, its end, an answer.
 fn trunks() -> Vec<Vec<u8>> {
     let (mut trunk, mut events) = (isthmus_protocol::trunk::Trunk::new(false), Vec::new());
     trunk.ping(7);
+    trunk.want(1);
     let asked = trunk.open(1, 0, 1).map(|_| trunk.output(1 << 16, &mut events));
     let data = [
         4, 2, 0, 0, 0, 3, 0, 0, 1, 2, 3, 6, 2, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0,

@@ -524,7 +524,6 @@ fn number(area: usize) -> u32 {
     u32::try_from(area).unwrap_or(u32::MAX)
 }
 
-/// What is set for the processes of a site.
 #[cfg(test)]
 mod tests {
     use super::*;

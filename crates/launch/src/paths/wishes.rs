@@ -7,6 +7,7 @@ use isthmus_wire::gateway::MAX_THREADS;
 use super::Policy;
 use crate::Options;
 
+/// What is set for the processes of a site.
 pub(super) fn setting<'a>(subjob: &'a Subjob, options: &'a Options, name: &str) -> Option<&'a str> {
     let all = subjob.environment.iter().rev().chain(options.environment.iter().rev());
     let found = all.filter(|(n, _)| n == name).map(|(_, value)| value.as_str());
@@ -25,10 +26,15 @@ const COUNTS: [(&str, u8); 2] = [("ISTHMUS_TRUNK_STREAMS", 64), ("ISTHMUS_GATEWA
 /// A number of those in [`COUNTS`].
 pub(super) fn counted(name: &str, text: &str) -> Result<u8, JobError> {
     let most = COUNTS.iter().find(|(n, _)| *n == name).map_or(1, |(_, most)| *most);
+    let or_auto = if name == "ISTHMUS_GATEWAY_THREADS" {
+        "auto, or "
+    } else {
+        ""
+    };
     match text.parse() {
-        _ if text == "auto" && name == "ISTHMUS_GATEWAY_THREADS" => Ok(0),
+        _ if text == "auto" && !or_auto.is_empty() => Ok(0),
         Ok(n) if (1..=most).contains(&n) => Ok(n),
-        _ => Err(JobError::new(format!("{name} is '{text}'")).hint(format!("give a number from 1 to {most}"))),
+        _ => Err(JobError::new(format!("{name} is '{text}'")).hint(format!("give {or_auto}a number from 1 to {most}"))),
     }
 }
 
