@@ -393,7 +393,8 @@ impl Carrier {
         self.traffic.ends(usize::from(stream.is_some()));
     }
 
-    fn lose(&self, number: u32) {
+    /// Ends a stream; its channel begins a new one.
+    pub(crate) fn lose(&self, number: u32) {
         let stream = self.streams.borrow_mut().remove(&number);
         if let Some(stream) = stream {
             self.traffic.ends(1);
@@ -409,12 +410,7 @@ impl Carrier {
 
     /// Ends the streams of processes that are under way. Their channels begin new ones, which go over the best carrier that there is then.
     pub(crate) fn shed(&self) {
-        self.moved().into_iter().for_each(|(number, _)| self.give_up(number));
-    }
-
-    /// Ends a stream of a process; its channel begins a new one.
-    pub(crate) fn give_up(&self, number: u32) {
-        self.lose(number);
+        self.moved().into_iter().for_each(|(number, _)| self.lose(number));
     }
 
     /// The streams of processes that are under way, and their bytes since this was asked last.

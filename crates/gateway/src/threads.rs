@@ -48,12 +48,25 @@ pub(crate) enum Work {
 pub(crate) struct Thread {
     work: mpsc::UnboundedSender<Work>,
     usage: Arc<Usage>,
-    met: RefCell<BTreeMap<u32, Arc<Traffic>>>,
+    met: RefCell<BTreeMap<u32, Met>>,
+}
+
+/// An area that a thread has been told of.
+struct Met {
+    traffic: Arc<Traffic>,
+    /// It keeps itself connected; else the other end does.
+    dials: bool,
 }
 
 impl Thread {
     fn connections(&self, area: u32) -> usize {
-        self.met.borrow().get(&area).map_or(0, |t| t.connections())
+        self.met.borrow().get(&area).map_or(0, |met| met.traffic.connections())
+    }
+
+    fn meet(&self, met: &mut BTreeMap<u32, Met>, area: &Area, dials: bool) {
+        let traffic = Arc::<Traffic>::default();
+        self.tell(Work::Meet(area.clone(), traffic.clone(), dials));
+        met.insert(area.area, Met { traffic, dials });
     }
 
     fn tell(&self, work: Work) {
@@ -90,7 +103,9 @@ impl Threads {
     /// What the other threads carry to an area.
     pub(crate) fn traffic(&self, area: u32) -> Vec<Arc<Traffic>> {
         let others = self.others.borrow();
-        let of_area = others.iter().filter_map(|t| t.met.borrow().get(&area).cloned());
+        let of_area = others
+            .iter()
+            .filter_map(|t| Some(t.met.borrow().get(&area)?.traffic.clone()));
         of_area.collect()
     }
 
@@ -98,9 +113,8 @@ impl Threads {
     pub(crate) fn meet(&self, area: &Area) {
         for thread in self.others.borrow().iter() {
             let mut met = thread.met.borrow_mut();
-            if let Some(traffic) = met.get_mut(&area.area) {
-                *traffic = Arc::default();
-                thread.tell(Work::Meet(area.clone(), traffic.clone(), true));
+            if met.contains_key(&area.area) {
+                thread.meet(&mut met, area, true);
             }
         }
     }
@@ -167,10 +181,10 @@ impl Gateway {
         let others = self.threads.others.borrow();
         let thread = &others[number - 1];
         let mut met = thread.met.borrow_mut();
-        if !met.contains_key(&area.area) || dial && met[&area.area].connections() == 0 {
-            let traffic = Arc::<Traffic>::default();
-            met.insert(area.area, traffic.clone());
-            thread.tell(Work::Meet(area.clone(), traffic, dial));
+        // However often the other end asks, it begins anew once.
+        let is_enough = |met: &Met| met.dials || !dial || met.traffic.connections() > 0;
+        if !met.get(&area.area).is_some_and(is_enough) {
+            thread.meet(&mut met, area, dial);
         }
         true
     }
@@ -209,7 +223,7 @@ impl Gateway {
             .then(|| load(&self.threads.own, neighbour.streams()));
         let ready = others.iter().enumerate().filter(|(_, t)| t.connections(area) > 0);
         let (best, index) = ready
-            .map(|(i, t)| (load(&t.usage, t.met.borrow()[&area].streams()), i))
+            .map(|(i, t)| (load(&t.usage, t.met.borrow()[&area].traffic.streams()), i))
             .min()?;
         own.is_none_or(|own| best < own).then_some(index)
     }
@@ -243,7 +257,7 @@ impl Gateway {
         };
         let mut loads = vec![load(&self.threads.own, true)];
         loads.extend(others.iter().map(|t| {
-            let ready = t.met.borrow().values().any(|t| t.connections() > 0);
+            let ready = t.met.borrow().values().any(|met| met.traffic.connections() > 0);
             load(&t.usage, ready)
         }));
         drop(others);
@@ -296,7 +310,7 @@ impl Gateway {
     fn spread(&self) {
         let heavy = self.threads.heavy.take();
         for (carrier, number) in heavy.iter().skip(1).step_by(2) {
-            carrier.give_up(*number);
+            carrier.lose(*number);
         }
     }
 
