@@ -2,6 +2,7 @@
 //! Combining contributions without needless copies.
 
 use crate::pace::Pace;
+use crate::parties::{Parties, Role};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Rank, Slice, StepId};
 use crate::tree::{Council, Family};
@@ -82,6 +83,26 @@ impl Sum {
             self.absorb(script, child.rank, piece.slot(Kind::Up), spare(i), child.left)
         };
         children.rev().map(absorb).last()
+    }
+
+    /// The number of this member among those who take part in rounds, and who gives it his sum first. A guest gives his away on the first slot and gets the
+    /// result on the second.
+    pub(crate) fn take_part(
+        &mut self,
+        script: &mut Script,
+        council: &Council,
+        parties: Parties,
+        (slot, back): (u16, u16),
+    ) -> Option<(u32, Option<Rank>)> {
+        match parties.role(council.index) {
+            Role::Party { number, guest } => Some((number, guest.map(|guest| council.rank(guest)))),
+            Role::Guest { host } => {
+                script.send(council.rank(host), self.value, slot);
+                script.receive(council.rank(host), self.target, back);
+                self.value = self.target;
+                None
+            }
+        }
     }
 
     /// Makes sure that the result is in its target.

@@ -10,7 +10,7 @@
 //! | paper | Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005 |
 
 use crate::fold::Sum;
-use crate::parties::{Parties, Role};
+use crate::parties::Parties;
 use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::tree::Council;
@@ -29,14 +29,8 @@ pub(super) fn exchange(
 ) {
     let (slot, back) = (piece.slot(Kind::Exchange), piece.slot(Kind::Share));
     let parties = Parties::of(council.size);
-    let (number, guest) = match parties.role(council.index) {
-        Role::Party { number, guest } => (number, guest.map(|guest| council.rank(guest))),
-        Role::Guest { host } => {
-            script.send(council.rank(host), sum.value, slot);
-            script.receive(council.rank(host), sum.target, back);
-            sum.value = sum.target;
-            return;
-        }
+    let Some((number, guest)) = sum.take_part(script, council, parties, (slot, back)) else {
+        return;
     };
     if let Some(guest) = guest {
         sum.absorb(script, guest, slot, spare(parties.rounds() as usize), true);

@@ -12,7 +12,7 @@
 //! | paper | Rabenseifner: Optimization of collective reduction operations, 2004; Thakur, Rabenseifner, Gropp 2005 |
 
 use crate::fold::Sum;
-use crate::parties::{Parties, Role};
+use crate::parties::Parties;
 use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::tree::Council;
@@ -28,14 +28,8 @@ pub(super) fn spares(council: &Council, piece: u64) -> u64 {
 pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, piece: &Piece, spare: Slice) {
     let (slot, back) = (piece.slot(Kind::Exchange), piece.slot(Kind::Share));
     let parties = Parties::of(council.size);
-    let (number, guest) = match parties.role(council.index) {
-        Role::Party { number, guest } => (number, guest.map(|guest| council.rank(guest))),
-        Role::Guest { host } => {
-            script.send(council.rank(host), sum.value, slot);
-            script.receive(council.rank(host), sum.target, back);
-            sum.value = sum.target;
-            return;
-        }
+    let Some((number, guest)) = sum.take_part(script, council, parties, (slot, back)) else {
+        return;
     };
     let mut used = 0;
     if let Some(guest) = guest {
