@@ -7,10 +7,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Gate, PATIENCE, ask, echo, places, run};
-use isthmus_wire::gateway::{FromGateway, ToGateway, WISH_STREAM};
+use common::{Gate, PATIENCE, ask, run, settle_in};
+use isthmus_wire::gateway::{FromGateway, WISH_STREAM};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -49,13 +48,7 @@ async fn process(gate: u16, from: u32, to: u32) {
 fn a_thousand_processes_share_one_trunk() {
     run(async {
         let (mut a, mut b) = (Gate::start(0).await, Gate::start(1).await);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let table = places(RANKS, listener.local_addr().unwrap().port());
-        tokio::task::spawn_local(echo(listener));
-        let areas: Vec<u32> = (0..2 * RANKS).map(|rank| rank / RANKS).collect();
-        for gate in [&mut a, &mut b] {
-            gate.say(&ToGateway::Places(areas.clone(), table.clone())).await;
-        }
+        settle_in([&mut a, &mut b], RANKS).await;
         a.meet(1, b.port).await;
         b.meet(0, a.port).await;
         a.until_settled(|s| !s.outward.is_empty() && s.inward).await;

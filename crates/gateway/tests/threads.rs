@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use common::{Gate, PATIENCE, ask, echo, places, run};
-use isthmus_wire::gateway::{ToGateway, WISH_BULK, WISH_STREAM};
+use common::{Gate, PATIENCE, ask, run, settle_in};
+use isthmus_wire::gateway::{WISH_BULK, WISH_STREAM};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -79,13 +79,7 @@ async fn talk(gate: u16, from: u32, wish: u8, stop: Rc<Cell<bool>>) -> usize {
 async fn exchange(threads: (u8, u8), dials: bool, wish: u8, patience: Duration) -> (Vec<usize>, Vec<usize>) {
     let mut a = Gate::with_threads(0, threads.0).await;
     let mut b = Gate::with_threads(1, threads.1).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let table = places(RANKS, listener.local_addr().unwrap().port());
-    tokio::task::spawn_local(echo(listener));
-    let areas: Vec<u32> = (0..2 * RANKS).map(|rank| rank / RANKS).collect();
-    for gate in [&mut a, &mut b] {
-        gate.say(&ToGateway::Places(areas.clone(), table.clone())).await;
-    }
+    settle_in([&mut a, &mut b], RANKS).await;
     let (port, counts) = tap(if dials { b.port } else { a.port }).await;
     if dials {
         b.meet(0, 0).await;

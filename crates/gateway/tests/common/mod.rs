@@ -110,7 +110,7 @@ pub(crate) fn run<F: Future<Output = ()>>(test: F) {
 }
 
 /// Two sites with so many processes each, all of which listen at this port.
-pub(crate) fn places(ranks: u32, port: u16) -> PlaceTable {
+fn places(ranks: u32, port: u16) -> PlaceTable {
     let subjob = |first_rank, name: &str| Subjob {
         name: name.into(),
         lan: name.into(),
@@ -140,6 +140,17 @@ pub(crate) fn places(ranks: u32, port: u16) -> PlaceTable {
     }
 }
 
+/// Processes at a port that say again what they hear, of which both gateways know.
+pub(crate) async fn settle_in(gates: [&mut Gate; 2], ranks: u32) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let table = places(ranks, listener.local_addr().unwrap().port());
+    tokio::task::spawn_local(echo(listener));
+    let areas: Vec<u32> = (0..2 * ranks).map(|rank| rank / ranks).collect();
+    for gate in gates {
+        gate.say(&ToGateway::Places(areas.clone(), table.clone())).await;
+    }
+}
+
 /// A stream between two processes; `None`: the gateway had no time for us, or no way.
 pub(crate) async fn ask(gate: u16, from: u32, to: u32, wish: u8) -> Option<TcpStream> {
     let prover = Prover::new(&SECRET, JOB);
@@ -154,7 +165,7 @@ pub(crate) async fn ask(gate: u16, from: u32, to: u32, wish: u8) -> Option<TcpSt
 }
 
 /// Processes that say again what they hear.
-pub(crate) async fn echo(listener: TcpListener) {
+async fn echo(listener: TcpListener) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         tokio::task::spawn_local(async move {
