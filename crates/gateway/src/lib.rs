@@ -61,7 +61,6 @@ pub(crate) struct Gateway {
 pub fn run() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
-    isthmus_net::short_turns();
     let result = local.block_on(&runtime, async {
         let input = tokio::net::unix::pipe::Receiver::from_file_unchecked(owned(io::stdin())?)?;
         let output = tokio::net::unix::pipe::Sender::from_file_unchecked(owned(io::stdout())?)?;

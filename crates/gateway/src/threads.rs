@@ -345,7 +345,6 @@ impl Gateway {
 
 /// Works until the first thread ends.
 fn serve(seed: Seed, mut queue: mpsc::UnboundedReceiver<Work>, usage: &Usage) -> io::Result<()> {
-    isthmus_net::short_turns();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {

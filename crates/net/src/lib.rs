@@ -58,5 +58,4 @@ pub use receiver::fuzz_channel;
 pub use signals::spawn_quiet;
 pub use start::{Config, NetError, Reach, Transports, start};
 pub use tcp::TcpTransport;
-pub use turns::short_turns;
 pub use wide::WideTransport;

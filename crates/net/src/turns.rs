@@ -3,7 +3,9 @@
 //!
 //! A thread that moves bytes works for some microseconds and then waits for more, often beside processes that compute or all wake up at once. Linux
 //! (since 6.12) lets a thread say how long its turns are; one with short turns gets its next one sooner, and no more time in all. Nobody else is
-//! asked for anything: no privilege, no priority.
+//! asked for anything: no privilege, no priority. Gateways do not ask: they serve many processes, and would take the processor from those that are just
+//! sending (28 senders of 64 bytes: 0.034 to 0.038 ms in the call with short turns, 0.011 to 0.018 without, 0.010 to 0.013 without gateways), and pings
+//! through them are no quicker.
 
 use std::ffi::{c_long, c_uint};
 
@@ -53,7 +55,7 @@ fn attributes(get: c_long) -> Option<Attributes> {
 }
 
 /// Asks for short turns for the calling thread; false where there is no such thing, and nothing has changed.
-pub fn short_turns() -> bool {
+pub(crate) fn short_turns() -> bool {
     let Some((set, get)) = CALLS else { return false };
     // What somebody has chosen for this process stays.
     let Some(now) = attributes(get).filter(|now| now.policy == ORDINARY) else {
