@@ -1,121 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An adaptor: see vendor.h. Compile it with the machine's own mpicc:  mpicc -shared -fPIC -O2 -o adaptor.so vendor.c
  *
+ * objects.h: how the vendor's functions are called, and its objects by name; collective.h: collective operations; this file: the rest.
  * Calls go by PMPI_ names: a tool that the program carries watches our functions, not those underneath. MPI 3.1 is enough. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "vendor.h"
 
-#include <limits.h>
-#include <mpi.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* A library of the standard ABI has the file name of ours, which the loader takes for the same: it is opened by its path, and its functions
- * are looked up by name, each once. */
-#ifdef ISTHMUS_VENDOR_LIBRARY
-#include <dlfcn.h>
-#include <stdio.h>
-
-static void *by_name(const char *name)
-{
-    static void *library;
-    if (!library)
-        library = dlopen(ISTHMUS_VENDOR_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-    void *found = library ? dlsym(library, name) : NULL;
-    if (!found) {
-        fprintf(stderr, "isthmus: %s of %s: %s\n", name, ISTHMUS_VENDOR_LIBRARY, dlerror());
-        abort();
-    }
-    return found;
-}
-
-#define CALL(name)                                                                                                     \
-    __extension__({                                                                                                    \
-        static __typeof__(&PMPI_##name) at;                                                                            \
-        if (!at)                                                                                                       \
-            *(void **)&at = by_name("PMPI_" #name);                                                                    \
-        at;                                                                                                            \
-    })
-#else
-#define CALL(name) PMPI_##name
-#endif
-
-/* Objects by name: name n is in place n - 1; free places are linked. */
-#define TABLE(name, object, type)                                                                                      \
-    static struct { type *places; unsigned *next; unsigned room, free; } name;                                         \
-    static unsigned long long name##_put(type value)                                                                   \
-    {                                                                                                                  \
-        if (name.free == name.room) {                                                                                  \
-            unsigned room = name.room ? 2 * name.room : 16;                                                            \
-            type *places = realloc(name.places, room * sizeof *places);                                                \
-            if (places)                                                                                                \
-                name.places = places;                                                                                  \
-            unsigned *next = realloc(name.next, room * sizeof *next);                                                  \
-            if (next)                                                                                                  \
-                name.next = next;                                                                                      \
-            if (!places || !next)                                                                                      \
-                return 0;                                                                                              \
-            for (unsigned i = name.room; i < room; i++)                                                                \
-                next[i] = i + 1;                                                                                       \
-            name.room = room;                                                                                          \
-        }                                                                                                              \
-        unsigned at = name.free;                                                                                       \
-        name.free = name.next[at];                                                                                     \
-        name.places[at] = value;                                                                                       \
-        return at + 1ULL;                                                                                              \
-    }                                                                                                                  \
-    static type *name##_get(unsigned long long n) { return n > 0 && n <= name.room ? &name.places[n - 1] : NULL; }     \
-    static void name##_drop(unsigned long long n)                                                                      \
-    {                                                                                                                  \
-        name.next[n - 1] = name.free;                                                                                  \
-        name.free = (unsigned)(n - 1);                                                                                 \
-    }
-
-TABLE(comms, communicator, MPI_Comm)
-TABLE(requests, request, MPI_Request)
-TABLE(messages, message, MPI_Message)
-
-/* Lengths above what an int holds go as blocks of this many bytes and a rest, in one message. */
-#define BLOCK (1 << 20)
-
-static MPI_Comm comm_of(unsigned long long name)
-{
-    MPI_Comm *comm = comms_get(name);
-    return comm ? *comm : MPI_COMM_NULL;
-}
-
-/* Bytes as a count of a type: above INT_MAX of a type made for the length, which the caller frees. */
-static int as_type(long long bytes, int *count, MPI_Datatype *type)
-{
-    *type = MPI_BYTE;
-    if (bytes <= INT_MAX) {
-        *count = (int)bytes;
-        return MPI_SUCCESS;
-    }
-    *count = 1;
-    MPI_Datatype block, parts[2];
-    int code = CALL(Type_contiguous)(BLOCK, MPI_BYTE, &block);
-    if (code)
-        return code;
-    code = CALL(Type_contiguous)((int)(bytes / BLOCK), block, &parts[0]);
-    CALL(Type_free)(&block);
-    if (code)
-        return code;
-    parts[1] = MPI_BYTE;
-    int lengths[2] = { 1, (int)(bytes % BLOCK) };
-    MPI_Aint places[2] = { 0, (MPI_Aint)(bytes / BLOCK) * BLOCK };
-    code = CALL(Type_create_struct)(2, lengths, places, parts, type);
-    CALL(Type_free)(&parts[0]);
-    return code ? code : CALL(Type_commit)(type);
-}
-
-static void done_with(MPI_Datatype *type)
-{
-    if (*type != MPI_BYTE)
-        CALL(Type_free)(type);
-}
+#include "objects.h"
 
 static int copy_text(char *from, int length, char *text, int room)
 {
@@ -298,7 +191,7 @@ static int pending(int code, MPI_Request request, unsigned long long *name)
     *name = 0;
     if (code)
         return code;
-    *name = requests_put(request);
+    *name = requests_put((struct request){ request, NULL, 0 });
     return *name ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
@@ -364,8 +257,8 @@ static int receive_soon(unsigned long long comm, void *room, long long bytes, in
 
 static int cancel(unsigned long long name)
 {
-    MPI_Request *request = requests_get(name);
-    return request ? CALL(Cancel)(request) : MPI_ERR_REQUEST;
+    struct request *request = requests_get(name);
+    return request ? CALL(Cancel)(&request->request) : MPI_ERR_REQUEST;
 }
 
 static int peek(unsigned long long comm, int from, int tag, int *found, struct isthmus_vendor_arrival *arrival)
@@ -380,16 +273,17 @@ static int peek(unsigned long long comm, int from, int tag, int *found, struct i
 static int test(unsigned long long *name, int *complete, struct isthmus_vendor_arrival *arrival)
 {
     MPI_Status status;
-    MPI_Request *request = requests_get(*name);
+    struct request *request = requests_get(*name);
     *complete = 0;
     if (!request)
         return MPI_ERR_REQUEST;
-    int code = CALL(Test)(request, complete, &status);
+    int code = CALL(Test)(&request->request, complete, &status), collective = request->collective;
     if (code || *complete) {
+        free_kept(request->kept);
         requests_drop(*name);
         *name = 0;
     }
-    if (!code && !*complete)
+    if ((!code && !*complete) || collective)
         return code;
     code = ended(code, &status, arrival);
     if (!code && arrival->bytes >= 0)
@@ -443,117 +337,13 @@ static int start_take(unsigned long long name, void *room, long long bytes, unsi
     return pending(code, request, made);
 }
 
-static const void *own(const void *data) { return data ? data : MPI_IN_PLACE; }
-
-static MPI_Op op_of(int op)
-{
-    switch (op) {
-    case ISTHMUS_VENDOR_SUM: return MPI_SUM;
-    case ISTHMUS_VENDOR_PROD: return MPI_PROD;
-    case ISTHMUS_VENDOR_MIN: return MPI_MIN;
-    case ISTHMUS_VENDOR_MAX: return MPI_MAX;
-    case ISTHMUS_VENDOR_BAND: return MPI_BAND;
-    case ISTHMUS_VENDOR_BOR: return MPI_BOR;
-    case ISTHMUS_VENDOR_BXOR: return MPI_BXOR;
-    default: return MPI_OP_NULL;
-    }
-}
-
-static MPI_Datatype type_of(int type)
-{
-    switch (type) {
-    case ISTHMUS_VENDOR_INT8: return MPI_INT8_T;
-    case ISTHMUS_VENDOR_INT16: return MPI_INT16_T;
-    case ISTHMUS_VENDOR_INT32: return MPI_INT32_T;
-    case ISTHMUS_VENDOR_INT64: return MPI_INT64_T;
-    case ISTHMUS_VENDOR_UINT8: return MPI_UINT8_T;
-    case ISTHMUS_VENDOR_UINT16: return MPI_UINT16_T;
-    case ISTHMUS_VENDOR_UINT32: return MPI_UINT32_T;
-    case ISTHMUS_VENDOR_UINT64: return MPI_UINT64_T;
-    case ISTHMUS_VENDOR_FLOAT: return MPI_FLOAT;
-    case ISTHMUS_VENDOR_DOUBLE: return MPI_DOUBLE;
-    default: return MPI_DATATYPE_NULL;
-    }
-}
-
-static int barrier(unsigned long long comm) { return CALL(Barrier)(comm_of(comm)); }
-
-static int bcast(unsigned long long comm, void *data, long long bytes, int root)
-{
-    if (bytes <= INT_MAX)
-        return CALL(Bcast)(data, (int)bytes, MPI_BYTE, root, comm_of(comm));
-    int count;
-    MPI_Datatype type;
-    int code = as_type(bytes, &count, &type);
-    if (code)
-        return code;
-    code = CALL(Bcast)(data, count, type, root, comm_of(comm));
-    done_with(&type);
-    return code;
-}
-
-/* Elements above what an int holds go in several calls: the result is the same. */
-#define IN_PARTS(count, width, call)                                                                                   \
-    long long at_ = 0;                                                                                                 \
-    do {                                                                                                               \
-        int part = count - at_ > INT_MAX ? INT_MAX : (int)(count - at_);                                               \
-        const void *from = data ? (const char *)data + at_ * width : MPI_IN_PLACE;                                                           \
-        char *to = (char *)result + at_ * width;                                                                       \
-        int code = call;                                                                                               \
-        if (code)                                                                                                      \
-            return code;                                                                                               \
-        at_ += part;                                                                                                   \
-    } while (at_ < count);                                                                                             \
-    return MPI_SUCCESS;
-
-static long long width_of(int type)
-{
-    const char all[ISTHMUS_VENDOR_TYPES] = { 1, 2, 4, 8, 1, 2, 4, 8, sizeof(float), sizeof(double) };
-    return type >= 0 && type < ISTHMUS_VENDOR_TYPES ? all[type] : 0;
-}
-
-static int reduce(unsigned long long comm, const void *data, void *result, long long count, int type, int op, int root)
-{
-    IN_PARTS(count, width_of(type), CALL(Reduce)(from, to, part, type_of(type), op_of(op), root, comm_of(comm)))
-}
-
-static int allreduce(unsigned long long comm, const void *data, void *result, long long count, int type, int op)
-{
-    if (count <= INT_MAX)
-        return CALL(Allreduce)(own(data), result, (int)count, type_of(type), op_of(op), comm_of(comm));
-    IN_PARTS(count, width_of(type), CALL(Allreduce)(from, to, part, type_of(type), op_of(op), comm_of(comm)))
-}
-
-static int allgather(unsigned long long comm, const void *data, void *result, long long bytes)
-{
-    int count;
-    MPI_Datatype type;
-    int code = as_type(bytes, &count, &type);
-    if (code)
-        return code;
-    code = CALL(Allgather)(own(data), count, type, result, count, type, comm_of(comm));
-    done_with(&type);
-    return code;
-}
-
-static int alltoall(unsigned long long comm, const void *data, void *result, long long bytes)
-{
-    if (bytes <= INT_MAX)
-        return CALL(Alltoall)(own(data), (int)bytes, MPI_BYTE, result, (int)bytes, MPI_BYTE, comm_of(comm));
-    int count;
-    MPI_Datatype type;
-    int code = as_type(bytes, &count, &type);
-    if (code)
-        return code;
-    code = CALL(Alltoall)(own(data), count, type, result, count, type, comm_of(comm));
-    done_with(&type);
-    return code;
-}
+#include "collective.h"
 
 const struct isthmus_vendor *isthmus_vendor(void)
 {
     static const struct isthmus_vendor functions = { ISTHMUS_VENDOR_INTERFACE, sizeof(struct isthmus_vendor), version,
         explain, begin, end, abort_all, tags, duplicate, subset, among, release, send, receive, start_send, start_receive,
-        receive_soon, test, cancel, peek, find, take, start_take, barrier, bcast, reduce, allreduce, allgather, alltoall };
+        receive_soon, test, cancel, peek, find, take, start_take, barrier, bcast, reduce, allreduce, allgather, alltoall,
+        collective, start_collective };
     return &functions;
 }

@@ -9,7 +9,7 @@
 #ifndef ISTHMUS_VENDOR_H
 #define ISTHMUS_VENDOR_H
 
-#define ISTHMUS_VENDOR_INTERFACE 3
+#define ISTHMUS_VENDOR_INTERFACE 4
 
 /* Sources and tags that match any; the ends of a line of processes do not occur. */
 #define ISTHMUS_VENDOR_ANY (-1)
@@ -20,6 +20,37 @@ enum isthmus_vendor_operator { ISTHMUS_VENDOR_SUM, ISTHMUS_VENDOR_PROD, ISTHMUS_
 enum isthmus_vendor_type { ISTHMUS_VENDOR_INT8, ISTHMUS_VENDOR_INT16, ISTHMUS_VENDOR_INT32, ISTHMUS_VENDOR_INT64,
     ISTHMUS_VENDOR_UINT8, ISTHMUS_VENDOR_UINT16, ISTHMUS_VENDOR_UINT32, ISTHMUS_VENDOR_UINT64,
     ISTHMUS_VENDOR_FLOAT, ISTHMUS_VENDOR_DOUBLE, ISTHMUS_VENDOR_TYPES };
+
+/* Collective operations. */
+enum isthmus_vendor_kind { ISTHMUS_VENDOR_BARRIER, ISTHMUS_VENDOR_BCAST, ISTHMUS_VENDOR_GATHER, ISTHMUS_VENDOR_SCATTER,
+    ISTHMUS_VENDOR_ALLGATHER, ISTHMUS_VENDOR_ALLTOALL, ISTHMUS_VENDOR_REDUCE, ISTHMUS_VENDOR_ALLREDUCE, ISTHMUS_VENDOR_SCAN,
+    ISTHMUS_VENDOR_EXSCAN, ISTHMUS_VENDOR_REDUCE_SCATTER_BLOCK, ISTHMUS_VENDOR_REDUCE_SCATTER, ISTHMUS_VENDOR_GATHERV,
+    ISTHMUS_VENDOR_SCATTERV, ISTHMUS_VENDOR_ALLGATHERV, ISTHMUS_VENDOR_ALLTOALLV };
+
+/* A collective operation in full. What it names stays until it is over. */
+struct isthmus_vendor_operation {
+    int kind;
+    int root;
+    /* Of reductions. */
+    int type;
+    int op;
+    /* Of this process: MPI_IN_PLACE. */
+    int in_place;
+    /* Of the communicator: the own rank, and how many there are. */
+    int rank;
+    int members;
+    /* bcast has its data in result. */
+    const void *data;
+    void *result;
+    /* Bytes of a block; of gatherv, scatterv and allgatherv of the own one. Reductions: elements, at most INT_MAX. */
+    long long count;
+    /* Unequal blocks by rank, bytes and where they lie, of those that are sent and those that are received: scatterv and gatherv at the root
+     * only, allgatherv (whose numbers and their sum are ints), alltoallv both. reduce_scatter: elements for each in taken, the sum an int. */
+    const long long *given;
+    const long long *given_at;
+    const long long *taken;
+    const long long *taken_at;
+};
 
 /* A message that was received or found. */
 struct isthmus_vendor_arrival {
@@ -83,6 +114,9 @@ struct isthmus_vendor {
     int (*allreduce)(unsigned long long comm, const void *data, void *result, long long count, int type, int op);
     int (*allgather)(unsigned long long comm, const void *data, void *result, long long bytes);
     int (*alltoall)(unsigned long long comm, const void *data, void *result, long long bytes);
+    /* Any of them; start_collective begins it, and test() ends the request. All members start operations in the same order. */
+    int (*collective)(unsigned long long comm, const struct isthmus_vendor_operation *what);
+    int (*start_collective)(unsigned long long comm, const struct isthmus_vendor_operation *what, unsigned long long *request);
 };
 
 /* The one name that an adaptor exports. */

@@ -4,23 +4,23 @@
 //! Their messages never meet our matching: that MPI matches them, any source and any tag included, because nobody else can send to such a
 //! communicator. Requests, statuses and errors stay ours. Data that do not lie in one piece go through memory in between.
 //!
-//! A blocking collective operation goes straight to that MPI, and this process makes no other progress before it returns. So a process
-//! on which others may wait (it has sent or received something that is not over) stays outside until all members have come. Blocking
-//! sends and receives do the same where all processes of the job are that MPI's and all communicators are ([`Engine::mix`]): elsewhere a
-//! process that waits for a message has to move others meanwhile.
+//! Collective operations: [`crate::native_collective`]. Blocking sends and receives block in that MPI where all processes of the job are
+//! that MPI's and all communicators are ([`Engine::mix`]), and nobody waits for this process: elsewhere a process that waits for a message has
+//! to move others meanwhile.
 
 use std::sync::Arc;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_transport::native::{self, Collective, Native, Pattern};
+use isthmus_transport::native::{self, Native, Pattern};
 
 use crate::buffer::SendForm;
 use crate::direct::{Direct, Received};
+use crate::native_collective::Running;
 use crate::requests::Task;
 use crate::send::Outbound;
 use crate::{
-    Arrived, Channel, Completion, Engine, EngineError, Event, EventKind, MatchedMessage, Mode, Operation, PlanEvent,
-    ReceiveBuffer, Request, SendBuffer,
+    Arrived, Channel, Completion, Engine, EngineError, MatchedMessage, Mode, Operation, ReceiveBuffer, Request,
+    SendBuffer,
 };
 
 /// Marks messages of the other MPI among those that were taken out of the matching.
@@ -44,19 +44,20 @@ pub(crate) struct NativeTask {
 
 /// What lives as long as the request.
 #[derive(Debug)]
-enum Held {
+pub(crate) enum Held {
     #[expect(dead_code, reason = "held only, until the message has left")]
     Send(SendBuffer, OwnMemory),
     /// The message goes where it belongs.
     Placed,
     /// It goes to memory in between.
     Staged(ReceiveBuffer, OwnMemory),
+    Collective(Running),
 }
 
 /// What an engine has of the other MPI.
 #[derive(Default)]
 pub(crate) struct Underneath {
-    native: Option<Box<dyn Native>>,
+    pub(crate) native: Option<Box<dyn Native>>,
     /// All processes of the job are that MPI's, and so are all communicators so far.
     alone: bool,
     /// Requests that are not complete.
@@ -99,7 +100,7 @@ impl Underneath {
     }
 
     #[inline]
-    fn get(&mut self) -> Result<&mut dyn Native, EngineError> {
+    pub(crate) fn get(&mut self) -> Result<&mut dyn Native, EngineError> {
         match &mut self.native {
             Some(native) => Ok(&mut **native),
             None => Err(EngineError::Misuse {
@@ -137,11 +138,15 @@ impl Engine {
     /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
     pub fn create_native(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
         let freed = self.underneath.freed.clone();
+        let mut old = std::mem::take(&mut *freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let in_use: Vec<u64> = old.extract_if(.., |comm| self.is_used_by_collectives(*comm)).collect();
         let native = self.underneath.get()?;
-        let old = std::mem::take(&mut *freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         for comm in old {
             native.release(comm);
         }
+        let mut freed_later = freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        freed_later.extend(in_use);
+        drop(freed_later);
         let made = native.create(peers, tag).map_err(vendor_error)?;
         self.underneath.alone &= made.is_some();
         Ok(made.map(|name| NativeComm { name, freed }))
@@ -221,7 +226,16 @@ impl Engine {
         self.state.requests.name(index)
     }
 
-    fn wait_natively(&mut self, request: u64, room: u64, held: Held) -> u32 {
+    /// Whether collective operations that were started on a communicator are not over.
+    fn is_used_by_collectives(&self, comm: u64) -> bool {
+        let mut waiting = self.underneath.waiting.iter();
+        waiting.any(|&index| match &self.state.requests.slot(index).task {
+            Task::Native(task) => matches!(&task.held, Held::Collective(running) if running.comm == comm),
+            _ => false,
+        })
+    }
+
+    pub(crate) fn wait_natively(&mut self, request: u64, room: u64, held: Held) -> u32 {
         let task = NativeTask { request, room, held };
         let index = self.state.requests.insert(Task::Native(Box::new(task)));
         self.underneath.waiting.push(index);
@@ -408,6 +422,7 @@ impl Engine {
         };
         match task.held {
             Held::Send(..) => self.underneath.sends -= 1,
+            Held::Collective(running) => self.over_natively(running),
             held => {
                 let slot = self.state.requests.slot_mut(index);
                 slot.completion = completion(arrival, task.room);
@@ -422,78 +437,8 @@ impl Engine {
 
     /// Whether others may wait for something that this process has begun and not ended outside the other MPI.
     #[inline(always)]
-    fn is_waited_for(&self) -> bool {
+    pub(crate) fn is_waited_for(&self) -> bool {
         !self.state.outgoing.is_empty() || self.state.requests.any_of_ours(self.underneath.waiting.len())
-    }
-
-    /// Counts an operation of the other MPI, and tells those who watch.
-    #[inline]
-    pub(crate) fn begin_natively(&mut self, channel: &Channel, operation: Operation, sequence: u32) {
-        self.called(operation);
-        if self.observes_plans() {
-            let event = self.plan_event(channel, operation, sequence);
-            let observer = &mut self.state.observer;
-            observer.note(EventKind::PlanStarted, || Event::PlanStarted(event));
-            self.state.trace_plan(true, || event);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn end_natively(&mut self, channel: &Channel, operation: Operation, sequence: u32) {
-        if self.observes_plans() {
-            let event = self.plan_event(channel, operation, sequence);
-            let observer = &mut self.state.observer;
-            observer.note(EventKind::PlanEnded, || Event::PlanEnded(event));
-            self.state.trace_plan(false, || event);
-        }
-    }
-
-    fn plan_event(&self, channel: &Channel, operation: Operation, sequence: u32) -> PlanEvent {
-        PlanEvent {
-            operation: self.state.table.name(operation),
-            context: channel.context,
-            sequence,
-        }
-    }
-
-    /// A blocking collective operation that nobody watches, of a process that nobody waits for; `None`: nothing was done.
-    #[inline(always)]
-    pub(crate) fn collective_at_once(
-        &mut self,
-        channel: &Channel,
-        operation: Operation,
-        collective: &Collective,
-    ) -> Option<Result<(), EngineError>> {
-        if self.observes_plans() || self.is_waited_for() {
-            return None;
-        }
-        self.state.table.called(operation);
-        let native = self.underneath.native.as_mut()?;
-        Some(native.come_and_do(channel.native, collective).map_err(vendor_error))
-    }
-
-    /// A blocking collective operation has begun here. `None`: it must not be entered yet ([`Engine::may_enter`]).
-    #[inline]
-    pub(crate) fn come_natively(&mut self, comm: u64, operation: &Collective) -> Option<Result<(), EngineError>> {
-        let waited_for = self.is_waited_for();
-        let native = match self.underneath.get() {
-            Ok(native) => native,
-            Err(error) => return Some(Err(error)),
-        };
-        if waited_for {
-            native.come(comm);
-            return None;
-        }
-        Some(native.come_and_do(comm, operation).map_err(vendor_error))
-    }
-
-    pub(crate) fn may_enter(&self, comm: u64) -> bool {
-        !self.is_waited_for() || self.underneath.native.as_ref().is_none_or(|n| n.have_all_come(comm))
-    }
-
-    #[inline]
-    pub(crate) fn enter(&mut self, comm: u64, operation: &Collective) -> Result<(), EngineError> {
-        self.underneath.get()?.collective(comm, operation).map_err(vendor_error)
     }
 }
 
@@ -506,7 +451,7 @@ fn pattern(channel: &Channel, source: Option<u32>, tag: Option<i32>) -> Pattern 
 }
 
 #[cold]
-fn vendor_error(text: String) -> EngineError {
+pub(crate) fn vendor_error(text: String) -> EngineError {
     EngineError::Vendor { text: text.into() }
 }
 

@@ -366,7 +366,7 @@ impl Shared {
         &self,
         channel: &Channel,
         operation: Operation,
-        collective: &Collective,
+        collective: &Collective<'_>,
     ) -> Option<Result<(), EngineError>> {
         if self.policy.guests {
             return None;
@@ -386,18 +386,18 @@ impl Shared {
         channel: &Channel,
         operation: Operation,
         sequence: u32,
-        collective: &Collective,
+        collective: &Collective<'_>,
     ) -> Result<(), EngineError> {
         let mut guard = self.lock();
         let comm = channel.native;
         guard.begin_natively(channel, operation, sequence);
         if let Some(done) = guard.come_natively(comm, collective) {
-            guard.end_natively(channel, operation, sequence);
+            guard.end_natively(channel.context, operation, sequence);
             return done;
         }
         self.wait_on(guard, |engine| {
             let done = engine.may_enter(comm).then(|| engine.enter(comm, collective))?;
-            engine.end_natively(channel, operation, sequence);
+            engine.end_natively(channel.context, operation, sequence);
             Some(done)
         })
     }

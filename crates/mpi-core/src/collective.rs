@@ -6,7 +6,9 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, Collective, Next, Operation, Request, Short};
+use isthmus_engine::{
+    Binding, Block, BoundBuffer, Collective, Element, NativeOperation, Next, Operation, Operator, Request, Short,
+};
 use isthmus_schedule::step::{Plan, Together};
 use isthmus_schedule::{self as schedule, Call, CountsPhase, Neighbours, Network, Sides};
 
@@ -28,6 +30,8 @@ struct Planned {
     role: Role,
     /// Among whom, if that is decided before the start.
     among: Option<Among>,
+    /// What it computes, if a machine's own MPI can.
+    reduction: Option<(Element, Operator)>,
 }
 
 /// What this process does in an operation.
@@ -57,6 +61,15 @@ impl Prepared {
         Self::of(Call::new(operation, 0), Binding::nothing(), Role::Bystander)
     }
 
+    /// The same operation, which computes this; a machine's own MPI can, too.
+    #[must_use]
+    pub fn computing(mut self, reduction: Option<(Element, Operator)>) -> Self {
+        if let Some(planned) = &mut self.0 {
+            planned.reduction = reduction;
+        }
+        self
+    }
+
     /// An operation that the machine's own MPI has done ([`Comm::run_natively`]).
     #[inline]
     pub fn done() -> Self {
@@ -75,6 +88,7 @@ impl Prepared {
             binding,
             role,
             among: None,
+            reduction: None,
         })))
     }
 
@@ -86,6 +100,7 @@ impl Prepared {
                 binding: Binding::nothing(),
                 role: Role::Bystander,
                 among: None,
+                reduction: None,
             },
             |planned| *planned,
         )
@@ -116,13 +131,29 @@ impl Prepared {
 }
 
 impl Planned {
+    /// As an operation of the machine's own MPI, if the communicator is one of that.
+    fn natively(&self, comm: &Comm) -> Option<NativeOperation> {
+        if !comm.is_native() || comm.joint().is_some() {
+            return None;
+        }
+        NativeOperation::new(&self.call, &self.binding, self.reduction, (comm.rank(), comm.size()))
+    }
+
     fn start(mut self, world: &World, comm: &Comm) -> Result<Request> {
-        self.in_turn(comm);
         let operation = world.operation(self.call.operation);
+        if let Some(native) = self.natively(comm) {
+            let (sequence, mut engine) = (comm.next_sequence(), world.engine().lock());
+            return Ok(engine.start_natively(comm.channel(), operation, sequence, native));
+        }
+        self.in_turn(comm);
         self.start_as(world, comm, acting(comm).next_sequence(), operation, None)
     }
 
     fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
+        if let Some(native) = self.natively(comm) {
+            native.run(|collective| comm.run_natively(world, self.call.operation, collective))?;
+            return Ok(());
+        }
         self.in_turn(comm);
         if let Some(step) = self.step_together(world, acting(comm)) {
             let operation = world.operation(self.call.operation);
@@ -162,6 +193,7 @@ impl Planned {
             binding,
             role,
             among,
+            ..
         } = self;
         let among = among.map_or_else(|| Among::of(world, comm, call.operation), Ok)?;
         let (comm, me) = (acting(comm), acting(comm).rank());
@@ -208,7 +240,7 @@ impl Comm {
         &self,
         world: &World,
         operation: schedule::Operation,
-        collective: &Collective,
+        collective: &Collective<'_>,
     ) -> Option<Result<()>> {
         let operation = world.operation(operation);
         let done = world
@@ -220,7 +252,12 @@ impl Comm {
 
     /// A blocking operation on a communicator that is one of the machine's own MPI ([`Comm::is_native`]).
     #[inline]
-    pub fn run_natively(&self, world: &World, operation: schedule::Operation, collective: &Collective) -> Result<()> {
+    pub fn run_natively(
+        &self,
+        world: &World,
+        operation: schedule::Operation,
+        collective: &Collective<'_>,
+    ) -> Result<()> {
         let (operation, sequence) = (world.operation(operation), self.next_sequence());
         let done = world
             .engine()

@@ -48,6 +48,18 @@ pub enum Element {
     Double,
 }
 
+impl Element {
+    /// Bytes of one.
+    pub fn width(self) -> u64 {
+        match self {
+            Self::Int8 | Self::Uint8 => 1,
+            Self::Int16 | Self::Uint16 => 2,
+            Self::Int32 | Self::Uint32 | Self::Float => 4,
+            Self::Int64 | Self::Uint64 | Self::Double => 8,
+        }
+    }
+}
+
 /// Operators that the MPI has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -61,10 +73,70 @@ pub enum Operator {
     BitXor,
 }
 
+/// Collective operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in MPI")]
+pub enum Kind {
+    Barrier,
+    Bcast,
+    Gather,
+    Scatter,
+    Allgather,
+    Alltoall,
+    Reduce,
+    Allreduce,
+    Scan,
+    Exscan,
+    ReduceScatterBlock,
+    ReduceScatter,
+    Gatherv,
+    Scatterv,
+    Allgatherv,
+    Alltoallv,
+}
+
+/// Unequal blocks by rank: bytes (elements, for reduce_scatter), and bytes from the start of the buffer to where they lie.
+#[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "said above")]
+pub struct Row {
+    pub sizes: Box<[i64]>,
+    pub places: Box<[i64]>,
+}
+
+/// A collective operation with everything that one can have. Its memory is used until it is over.
+#[derive(Clone, Debug)]
+pub struct General {
+    /// Which.
+    pub kind: Kind,
+    /// The root, or 0.
+    pub root: u32,
+    /// Own rank in the communicator.
+    pub rank: u32,
+    /// Members of the communicator.
+    pub members: u32,
+    /// This process has given its data where the result comes, or the other way round at the root of a scatter.
+    pub in_place: bool,
+    /// Where data are read; bcast has them in `into`.
+    pub from: Option<ReadMemory>,
+    /// Where data are written.
+    pub into: Option<WriteMemory>,
+    /// Bytes of a block; of gatherv, scatterv and allgatherv of the own one. Reductions: elements, at most `i32::MAX`.
+    pub count: u64,
+    /// Reductions: of what, and how.
+    pub reduction: Option<(Element, Operator)>,
+    /// What is sent to each: scatterv at the root, alltoallv.
+    pub given: Row,
+    /// What is received from each: gatherv at the root, allgatherv (sum and places fit an `i32`), alltoallv. Reduce_scatter: elements for each,
+    /// whose sum fits an `i32`.
+    pub taken: Row,
+}
+
 /// A blocking collective operation. Its memory is used during the call only. Without data it is in place.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "as in MPI")]
-pub enum Collective {
+pub enum Collective<'a> {
+    /// One of those that are not called often with short data.
+    General(&'a General),
     Barrier,
     Bcast {
         memory: WriteMemory,
@@ -154,10 +226,14 @@ pub trait Native: Send {
     fn have_all_come(&self, comm: u64) -> bool;
 
     /// The operation; blocks.
-    fn collective(&mut self, comm: u64, operation: &Collective) -> Result<(), String>;
+    fn collective(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), String>;
+
+    /// Starts an operation; [`Native::test`] tells its end. All members start those of a communicator, these and the blocking ones, in the same
+    /// order.
+    fn start(&mut self, comm: u64, operation: &General) -> Result<u64, String>;
 
     /// Comes and does it: for a process that nobody waits for.
-    fn come_and_do(&mut self, comm: u64, operation: &Collective) -> Result<(), String> {
+    fn come_and_do(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), String> {
         self.come(comm);
         self.collective(comm, operation)
     }

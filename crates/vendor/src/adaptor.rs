@@ -8,8 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The adaptor's source, carried along: nothing of ours is installed at a site.
-const SOURCE: &str = include_str!("../../../adaptors/vendor.c");
-const HEADER: &str = include_str!("../../../adaptors/vendor.h");
+const SOURCES: [(&str, &str); 4] = [
+    ("vendor.c", include_str!("../../../adaptors/vendor.c")),
+    ("vendor.h", include_str!("../../../adaptors/vendor.h")),
+    ("objects.h", include_str!("../../../adaptors/objects.h")),
+    ("collective.h", include_str!("../../../adaptors/collective.h")),
+];
 /// Bytes of a compiler's output that are kept.
 const OUTPUT: usize = 4096;
 
@@ -97,8 +101,9 @@ const ABI: &str = "libmpi_abi.so.1";
 /// What an adaptor depends on: the source, and the wrapper's whole command, which names the vendor's directories, libraries and compiler.
 fn key(mpicc: &str, wrapper: &Wrapper) -> Result<String, VendorError> {
     let mut hash = Sha256::new();
-    hash.update(SOURCE);
-    hash.update(HEADER);
+    for (_, text) in SOURCES {
+        hash.update(text);
+    }
     hash.update(mpicc);
     hash.update(&wrapper.shown);
     hash.update(run(mpicc, Command::new(mpicc).arg("-dumpfullversion"))?.stdout);
@@ -119,7 +124,7 @@ fn compile(mpicc: &str, wrapper: &Wrapper, directory: &Path, path: &Path) -> Res
     let work = directory.join(format!("vendor-{}", std::process::id()));
     fs::create_dir_all(&work).map_err(|why| file(&work, why))?;
     let done = (|| {
-        for (name, text) in [("vendor.c", SOURCE), ("vendor.h", HEADER)] {
+        for (name, text) in SOURCES {
             let to = work.join(name);
             fs::write(&to, text).map_err(|why| file(&to, why))?;
         }

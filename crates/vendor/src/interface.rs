@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void};
 
 /// `ISTHMUS_VENDOR_INTERFACE`.
-pub(crate) const INTERFACE: u32 = 3;
+pub(crate) const INTERFACE: u32 = 4;
 /// `ISTHMUS_VENDOR_ANY`.
 pub(crate) const ANY: c_int = -1;
 
@@ -17,6 +17,26 @@ pub(crate) struct RawArrival {
     pub(crate) bytes: c_longlong,
     pub(crate) message: c_ulonglong,
     pub(crate) cancelled: c_int,
+}
+
+/// `struct isthmus_vendor_operation`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct RawOperation {
+    pub(crate) kind: c_int,
+    pub(crate) root: c_int,
+    pub(crate) element: c_int,
+    pub(crate) operator: c_int,
+    pub(crate) in_place: c_int,
+    pub(crate) rank: c_int,
+    pub(crate) members: c_int,
+    pub(crate) data: *const c_void,
+    pub(crate) result: *mut c_void,
+    pub(crate) count: c_longlong,
+    pub(crate) given: *const c_longlong,
+    pub(crate) given_at: *const c_longlong,
+    pub(crate) taken: *const c_longlong,
+    pub(crate) taken_at: *const c_longlong,
 }
 
 type Name = c_ulonglong;
@@ -55,4 +75,6 @@ pub(crate) struct Functions {
     pub(crate) allreduce: unsafe extern "C" fn(Name, *const c_void, *mut c_void, c_longlong, c_int, c_int) -> c_int,
     pub(crate) allgather: unsafe extern "C" fn(Name, *const c_void, *mut c_void, c_longlong) -> c_int,
     pub(crate) alltoall: unsafe extern "C" fn(Name, *const c_void, *mut c_void, c_longlong) -> c_int,
+    pub(crate) collective: unsafe extern "C" fn(Name, *const RawOperation) -> c_int,
+    pub(crate) start_collective: unsafe extern "C" fn(Name, *const RawOperation, *mut Name) -> c_int,
 }

@@ -5,7 +5,7 @@ use crate::attendance::Attendance;
 use crate::{Arrival, Comm, Request, Vendor, VendorError};
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::Peer;
-use isthmus_transport::native::{self, Collective, Native, Pattern};
+use isthmus_transport::native::{self, Collective, General, Native, Pattern};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -183,13 +183,18 @@ impl Native for VendorNative {
         made.is_none_or(|(row, ranks)| self.attendance.have_come(*row, ranks))
     }
 
-    fn come_and_do(&mut self, comm: u64, operation: &Collective) -> Result<(), String> {
+    fn come_and_do(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), String> {
         self.come(comm);
         self.vendor.collective(Comm(comm), operation).map_err(failed)
     }
 
+    fn start(&mut self, comm: u64, operation: &General) -> Result<u64, String> {
+        let started = self.vendor.start_collective(Comm(comm), operation);
+        started.map(|request| request.0).map_err(failed)
+    }
+
     #[inline]
-    fn collective(&mut self, comm: u64, operation: &Collective) -> Result<(), String> {
+    fn collective(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), String> {
         self.vendor.collective(Comm(comm), operation).map_err(failed)
     }
 }

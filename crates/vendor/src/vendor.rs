@@ -5,9 +5,9 @@
 //! in our library, which has the same ones and was there first. It is never closed: MPI libraries do not survive that.
 
 use crate::VendorError;
-use crate::interface::{ANY, Functions, INTERFACE, RawArrival};
+use crate::interface::{ANY, Functions, INTERFACE, RawArrival, RawOperation};
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_transport::native::{Collective, Element, Operator};
+use isthmus_transport::native::{Collective, Element, General, Kind, Operator};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::path::Path;
@@ -359,13 +359,13 @@ impl Vendor {
 
     /// A collective operation.
     #[inline(always)]
-    pub fn collective(&self, comm: Comm, operation: &Collective) -> Result<(), VendorError> {
+    pub fn collective(&self, comm: Comm, operation: &Collective<'_>) -> Result<(), VendorError> {
         let (name, code) = self.call(comm.0, operation);
         self.done(name, code)
     }
 
     #[inline(always)]
-    fn call(&self, comm: u64, operation: &Collective) -> (&'static str, c_int) {
+    fn call(&self, comm: u64, operation: &Collective<'_>) -> (&'static str, c_int) {
         let f = self.functions;
         let read = |memory: &Option<ReadMemory>, bytes: u64| match memory {
             Some(memory) => memory.part(0, bytes as usize).address() as *const c_void,
@@ -373,6 +373,11 @@ impl Vendor {
         };
         let write = |memory: &WriteMemory, bytes: u64| memory.part(0, bytes as usize).address() as *mut c_void;
         match operation {
+            Collective::General(general) => {
+                // SAFETY: the memory is as long as the description says, as its maker has promised, and stays during the call.
+                let code = unsafe { (f.collective)(comm, &raw_operation(general)) };
+                (name(general), code)
+            }
             // SAFETY: no conditions; unknown names are errors.
             Collective::Barrier => ("synchronize", unsafe { (f.barrier)(comm) }),
             Collective::Bcast { memory, bytes, root } => {
@@ -389,7 +394,7 @@ impl Vendor {
                 operator,
                 root,
             } => {
-                let bytes = count * width(*element);
+                let bytes = count * element.width();
                 let (from, into) = (
                     read(from, bytes),
                     into.as_ref().map_or(std::ptr::null_mut(), |m| write(m, bytes)),
@@ -406,7 +411,7 @@ impl Vendor {
                 element,
                 operator,
             } => {
-                let bytes = count * width(*element);
+                let bytes = count * element.width();
                 let (from, into) = (read(from, bytes), write(into, bytes));
                 let (ty, op) = (*element as c_int, *operator as c_int);
                 // SAFETY: as above.
@@ -431,6 +436,15 @@ impl Vendor {
         }
     }
 
+    /// Starts a collective operation, whose memory and description stay until [`Vendor::test`] says that it is over.
+    pub fn start_collective(&mut self, comm: Comm, operation: &General) -> Result<Request, VendorError> {
+        let mut request = 0;
+        // SAFETY: the memory is as long as the description says, and both live as the maker has promised.
+        let code = unsafe { (self.functions.start_collective)(comm.0, &raw_operation(operation), &raw mut request) };
+        self.done(name(operation), code)?;
+        Ok(Request(request))
+    }
+
     /// Whether a request is complete; then it is gone.
     pub fn test(&mut self, request: &mut Request) -> Result<Option<Arrival>, VendorError> {
         let (mut complete, mut arrival) = (0, RawArrival::default());
@@ -448,13 +462,43 @@ impl Vendor {
     }
 }
 
-/// Bytes of an element.
-fn width(element: Element) -> u64 {
-    match element {
-        Element::Int8 | Element::Uint8 => 1,
-        Element::Int16 | Element::Uint16 => 2,
-        Element::Int32 | Element::Uint32 | Element::Float => 4,
-        Element::Int64 | Element::Uint64 | Element::Double => 8,
+/// For the text of errors.
+fn name(operation: &General) -> &'static str {
+    match operation.kind {
+        Kind::Barrier => "synchronize",
+        Kind::Bcast => "broadcast",
+        Kind::Gather | Kind::Gatherv => "gather",
+        Kind::Scatter | Kind::Scatterv => "scatter",
+        Kind::Allgather | Kind::Allgatherv => "gather for all",
+        Kind::Alltoall | Kind::Alltoallv => "exchange",
+        Kind::Reduce => "reduce",
+        Kind::Allreduce => "reduce for all",
+        Kind::Scan | Kind::Exscan => "scan",
+        Kind::ReduceScatterBlock | Kind::ReduceScatter => "reduce and scatter",
+    }
+}
+
+fn raw_operation(operation: &General) -> RawOperation {
+    let row = |row: &[i64]| if row.is_empty() { std::ptr::null() } else { row.as_ptr() };
+    RawOperation {
+        kind: operation.kind as c_int,
+        root: operation.root as c_int,
+        element: operation.reduction.map_or(0, |(element, _)| element as c_int),
+        operator: operation.reduction.map_or(0, |(_, operator)| operator as c_int),
+        in_place: operation.in_place.into(),
+        rank: operation.rank as c_int,
+        members: operation.members as c_int,
+        data: operation
+            .from
+            .map_or(std::ptr::null(), |m| m.address() as *const c_void),
+        result: operation
+            .into
+            .map_or(std::ptr::null_mut(), |m| m.address() as *mut c_void),
+        count: operation.count as c_longlong,
+        given: row(&operation.given.sizes),
+        given_at: row(&operation.given.places),
+        taken: row(&operation.taken.sizes),
+        taken_at: row(&operation.taken.places),
     }
 }
 

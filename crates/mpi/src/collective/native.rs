@@ -33,13 +33,13 @@ impl Place {
     }
 
     #[inline(always)]
-    fn run_at_once(&self, operation: Operation, collective: &Collective) -> Option<Result<Prepared>> {
+    fn run_at_once(&self, operation: Operation, collective: &Collective<'_>) -> Option<Result<Prepared>> {
         let done = self.comm.run_at_once(self.world, operation, collective)?;
         Some(done.map(|()| Prepared::done()))
     }
 
     #[inline]
-    fn run(&self, operation: Operation, collective: &Collective) -> Result<Option<Prepared>> {
+    fn run(&self, operation: Operation, collective: &Collective<'_>) -> Result<Option<Prepared>> {
         self.comm.run_natively(self.world, operation, collective)?;
         Ok(Some(Prepared::done()))
     }
@@ -136,6 +136,9 @@ pub(super) fn bcast_at_once(place: &Place, data: &Elements<Target>, root: c_int)
 
 #[inline(always)]
 pub(super) fn allreduce_at_once(place: &Place, operands: &Operands, n: i64) -> Option<Result<Prepared>> {
+    if !place.is_native() {
+        return None;
+    }
     let (element, operator) = reduction(place, operands).ok()??;
     let (read, write) = (operands.from.address(), operands.into.address());
     let bytes = plain(read, n, operands.datatype)?;
@@ -323,8 +326,8 @@ fn times(count: i64, blocks: usize) -> i64 {
 
 /// What the other MPI calls elements and operator of a reduction that it may do.
 #[inline(always)]
-fn reduction(place: &Place, operands: &Operands) -> Result<Option<(Element, Operator)>> {
-    if !place.is_native() || place.is_fixed() {
+pub(super) fn reduction(place: &Place, operands: &Operands) -> Result<Option<(Element, Operator)>> {
+    if !place.comm.is_native() || place.is_fixed() {
         return Ok(None);
     }
     let (Some(element), Some(operator)) = (element(operands.datatype)?, operator(operands.op)) else {
@@ -338,6 +341,9 @@ fn reduction(place: &Place, operands: &Operands) -> Result<Option<(Element, Oper
 
 #[inline]
 pub(super) fn allreduce_there(place: &Place, operands: &Operands, n: i64) -> Result<Option<Prepared>> {
+    if !place.is_native() {
+        return Ok(None);
+    }
     let Some((element, operator)) = reduction(place, operands)? else {
         return Ok(None);
     };
@@ -356,6 +362,9 @@ pub(super) fn allreduce_there(place: &Place, operands: &Operands, n: i64) -> Res
 }
 
 pub(super) fn reduce_there(place: &Place, operands: &Operands, n: i64, root: u32) -> Result<Option<Prepared>> {
+    if !place.is_native() {
+        return Ok(None);
+    }
     match reduction(place, operands)? {
         Some(how) => reduce_pieces(place, operands, n, Some(root), how),
         None => Ok(None),

@@ -66,7 +66,7 @@ impl Operands {
         } else {
             binding.on_any_thread()
         };
-        Ok(Prepared::new(call, binding))
+        Ok(Prepared::new(call, binding).computing(native::reduction(place, self)?))
     }
 
     /// A contribution of `give` elements in a buffer of its own, or found where the result comes.
