@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collective operations that another MPI may do underneath, mixed with those that it does not, with buffers of which no two members have the same kind:
-   elements with gaps at some, one piece at others, blocks in another order than the ranks, before the buffer and in place; blocking and
+   elements with gaps at some, one piece at others, blocks in another order than the ranks, before the buffer and in place, far apart; blocking and
    nonblocking ones, operations of the program and messages in between; communicators that are freed while something is under way.
    ranks: 1 2 3 4 */
 #include "check.h"
+#include <sys/mman.h>
 
 enum { N = 50 };
 static int rank, size;
@@ -236,6 +237,35 @@ static void prefixes(int nonblocking)
     CHECK(y == -1.5);
 }
 
+/* Blocks further from each other than an int counts bytes. */
+static void far(int nonblocking)
+{
+    size_t apart = (size_t)700 << 20;
+    int counts[16], displs[16], mine[2] = {item(rank, 0, 0), item(rank, 0, 1)}, got[2] = {-1, -1};
+    int *all = mmap(NULL, (apart + 2) * sizeof(int) + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(all != MAP_FAILED);
+    for (int r = 0; r < size; r++) {
+        counts[r] = 2;
+        displs[r] = r == size - 1 ? (int)apart : 2 * r;
+    }
+    for (int root = 0; root < size; root++) {
+        RUN(Gatherv, Igatherv, mine, 2, MPI_INT, all, counts, displs, MPI_INT, root, comm);
+        for (int r = 0; rank == root && r < size; r++)
+            CHECK(all[displs[r]] == item(r, 0, 0) && all[displs[r] + 1] == item(r, 0, 1));
+        RUN(Scatterv, Iscatterv, all, counts, displs, MPI_INT, got, 2, MPI_INT, root, comm);
+        CHECK(got[0] == mine[0] && got[1] == mine[1]);
+    }
+    for (int r = 0; r < size; r++)
+        all[displs[r]] = all[displs[r] + 1] = -1;
+    RUN(Allgatherv, Iallgatherv, mine, 2, MPI_INT, all, counts, displs, MPI_INT, comm);
+    for (int r = 0; r < size; r++)
+        CHECK(all[displs[r]] == item(r, 0, 0) && all[displs[r] + 1] == item(r, 0, 1));
+    RUN(Alltoallv, Ialltoallv, MPI_IN_PLACE, NULL, NULL, MPI_INT, all, counts, displs, MPI_INT, comm);
+    for (int r = 0; r < size; r++)
+        CHECK(all[displs[r]] == item(rank, 0, 0) && all[displs[r] + 1] == item(rank, 0, 1));
+    munmap(all, (apart + 2) * sizeof(int) + 4096);
+}
+
 /* Many under way, some of ours among them, and blocking ones between, in the same order everywhere. */
 static void in_order(void)
 {
@@ -319,6 +349,7 @@ int main(int argc, char **argv)
             }
         }
         prefixes(nonblocking);
+        far(nonblocking);
     }
     in_order();
     freed();

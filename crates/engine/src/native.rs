@@ -138,15 +138,15 @@ impl Engine {
     /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
     pub fn create_native(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
         let freed = self.underneath.freed.clone();
-        let mut old = std::mem::take(&mut *freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        let in_use: Vec<u64> = old.extract_if(.., |comm| self.is_used_by_collectives(*comm)).collect();
+        let old = std::mem::take(&mut *freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let (in_use, old): (Vec<u64>, Vec<u64>) = old.into_iter().partition(|&comm| self.is_used_by_collectives(comm));
         let native = self.underneath.get()?;
         for comm in old {
             native.release(comm);
         }
-        let mut freed_later = freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        freed_later.extend(in_use);
-        drop(freed_later);
+        let mut later = freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        later.extend(in_use);
+        drop(later);
         let made = native.create(peers, tag).map_err(vendor_error)?;
         self.underneath.alone &= made.is_some();
         Ok(made.map(|name| NativeComm { name, freed }))

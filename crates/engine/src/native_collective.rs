@@ -210,8 +210,8 @@ impl NativeOperation {
     /// Puts the result where it belongs.
     fn finish(&self) {
         if let Some((outcome, length)) = &self.outcome {
-            let bytes = outcome.memory().slice(0, *length as usize).to_vec();
-            self.binding.receive.write(0, &bytes);
+            let mut memory = outcome.memory();
+            self.binding.receive.write(0, memory.slice(0, *length as usize));
         }
     }
 }
