@@ -152,6 +152,7 @@ fn main() {
         rank: 0,
         members: Members::Range { first: 0, count: 2 },
         frame: None,
+        node: None,
         native: 0,
     };
     let memory = OwnMemory::new(0, 64);

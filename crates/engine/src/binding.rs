@@ -90,8 +90,12 @@ impl Binding {
         self
     }
 
-    /// The user's buffers as a step together needs them.
-    pub(crate) fn sides(&self, step: &Together) -> Result<Sides, EngineError> {
+    /// Buffers as a step together needs them; `scratch` gives those of the plan.
+    pub(crate) fn sides<'a>(
+        &'a self,
+        step: &Together,
+        scratch: impl Fn(u8) -> Option<&'a BoundBuffer>,
+    ) -> Result<Sides, EngineError> {
         let (unit, reducer) = match &self.unit {
             Unit::Byte => (1, None),
             Unit::Element { datatype, reducer } => (datatype.size().max(1), Some(reducer.clone())),
@@ -103,7 +107,7 @@ impl Binding {
             let buffer = match slice.buffer {
                 Buffer::Send => Some(&self.send),
                 Buffer::Recv => Some(&self.receive),
-                Buffer::Scratch(_) => None,
+                Buffer::Scratch(i) => scratch(i),
             };
             let at = slice.offset.checked_mul(unit);
             let end = slice

@@ -63,6 +63,17 @@ impl Members {
     }
 }
 
+/// The members of a group over several nodes who are on this process's node.
+#[derive(Debug)]
+pub struct NodeMembers {
+    /// Their ranks in the group, in order.
+    pub ranks: Box<[u32]>,
+    /// Which of them this process is.
+    pub me: u32,
+    /// Frames of memory of theirs: for steps towards those who act for the node, and for steps away from them.
+    pub frames: [u32; 2],
+}
+
 /// A communicator as the engine sees it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Channel {
@@ -74,6 +85,8 @@ pub struct Channel {
     pub members: Members,
     /// Memory that all members share on their node, if they do: a frame of the transport's.
     pub frame: Option<u32>,
+    /// Those of them who share this process's node, and memory there, where plans may have steps that they take together.
+    pub node: Option<Arc<NodeMembers>>,
     /// The communicator of a machine's own MPI that it is underneath; 0: none.
     pub native: u64,
 }

@@ -355,7 +355,7 @@ impl Execution {
 
     /// The buffers of a step that all members take together.
     pub(crate) fn sides(&self, step: &Together) -> Result<Sides, EngineError> {
-        self.binding.sides(step)
+        self.binding.sides(step, |i| self.scratch.get(usize::from(i)))
     }
 
     pub(crate) fn sending(&mut self, slice: &Slice) -> Result<SendBuffer, EngineError> {

@@ -42,7 +42,7 @@ mod tuning;
 
 pub use binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
 pub use buffer::{Charge, ReceiveBuffer, SendBuffer};
-pub use channel::{Channel, Members};
+pub use channel::{Channel, Members, NodeMembers};
 pub use counters::Operation;
 pub use direct::{Direct, Received};
 pub use engine::{Engine, Gauges, Setup};

@@ -10,17 +10,17 @@
 //!  taken    pieces that it has taken                     waits for all
 //! ```
 
+use std::sync::Arc;
+
 use isthmus_datatype::raw::ReadMemory;
-use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
+use isthmus_schedule::{ALONE, Operation as What};
 use isthmus_transport::SendError;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::binding::{BoundBuffer, Reducer};
-use crate::{EngineError, Members};
+use crate::{EngineError, Members, NodeMembers};
 
-/// Longest block, bytes, of which every member computes the whole result itself: computing costs less than meeting once more.
-const ALONE: u64 = 8 << 10;
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
 const BROADCAST: u64 = 128 << 10;
 
@@ -87,7 +87,10 @@ pub(crate) struct Meet {
     what: What,
     root: u32,
     place: Place,
+    /// The whole group: whoever is lost of it, the step waits in vain.
     pub(crate) members: Members,
+    /// Those of the place, if they are only some of the group.
+    pub(crate) node: Option<Arc<NodeMembers>>,
     give: Option<Side>,
     take: Option<Side>,
     block: u64,
@@ -160,6 +163,7 @@ impl Meet {
             root,
             place,
             members,
+            node: None,
             give,
             take,
             block,
@@ -181,6 +185,14 @@ impl Meet {
     /// Where this member sleeps while it waits.
     pub(crate) fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// The rank in the group of a member at the place.
+    pub(crate) fn rank_of(&self, member: u32) -> u32 {
+        let ranks = self.node.as_ref().map(|node| &node.ranks);
+        ranks
+            .and_then(|ranks| ranks.get(member as usize))
+            .map_or(member, |&rank| rank)
     }
 
     /// What this member takes the step for.
@@ -427,6 +439,7 @@ impl Meet {
         if said == length {
             return Some(memory);
         }
+        let member = self.rank_of(member);
         self.mistake.get_or_insert_with(|| wrong_length(member, said, length));
         None
     }

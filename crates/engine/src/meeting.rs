@@ -2,7 +2,7 @@
 //! Groups that share memory: their frames, and steps that they take together.
 
 use isthmus_schedule::Operation as What;
-use isthmus_schedule::step::Together;
+use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::Peer;
 use isthmus_transport::meeting::{Claim, Disagreement, Meeting, Place};
 
@@ -115,7 +115,7 @@ impl Engine {
     ) -> Result<Option<Request>, EngineError> {
         self.called(operation);
         self.state.operation = operation;
-        let mut meet = self.meet(channel, step, binding.sides(step)?)?;
+        let mut meet = self.meet(channel, step, binding.sides(step, |_| None)?)?;
         if !self.try_meet(&mut meet, pause)? {
             let index = self.go_on_meeting(meet);
             return Ok(Some(self.state.requests.name(index)));
@@ -163,26 +163,20 @@ impl Engine {
                 return Err(self.state.lost_error(peer));
             }
         }
-        let Some(frame) = channel.frame else {
-            return Err(nowhere);
-        };
-        let place = Place {
-            frame,
-            members: members.count(),
-            me: channel.rank,
-        };
+        let place = place(channel, step.circle).ok_or_else(|| nowhere.clone())?;
         let Some(meeting) = self.transports[self.meeting.ok_or_else(|| nowhere.clone())?].meeting() else {
             return Err(nowhere);
         };
         let cut = Cut::new(meeting, step.what, place.members, step.block * sides.unit, sides.unit);
-        let Some(begun) = self.state.begun.get_mut(frame as usize) else {
+        let Some(begun) = self.state.begun.get_mut(place.frame as usize) else {
             return Err(nowhere);
         };
         if let Some(error) = &begun.broken {
             return Err(error.clone());
         }
         let first = begun.begin(&cut);
-        let meet = Meet::new(step, place, members, sides, cut, first);
+        let mut meet = Meet::new(step, place, members, sides, cut, first);
+        meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
         meeting.note(&place, meet.step, meet.claim());
         Ok(meet)
     }
@@ -194,7 +188,11 @@ impl Engine {
         };
         let (place, step, claim) = (*meet.place(), meet.step, meet.claim());
         let meeting = self.transports[self.meeting?].meeting()?;
-        let error = disagreement(&meeting.disagreement(&place, step, claim)?, place.me, claim);
+        let found = meeting.disagreement(&place, step, claim)?;
+        let Task::Meet(meet) = &self.state.requests.slot(index).task else {
+            return None;
+        };
+        let error = disagreement(&found, meet);
         Some(self.give_up(&place, error))
     }
 
@@ -206,6 +204,15 @@ impl Engine {
                 self.give_up(&place, error)
             }
             _ => error,
+        }
+    }
+
+    /// A plan has failed here: those of this node who take steps together with it are told.
+    pub(crate) fn leave_node(&mut self, execution: &Execution, error: &EngineError) {
+        for circle in [Circle::NodeUp, Circle::NodeDown] {
+            if let Some(place) = place(&execution.channel, circle) {
+                self.give_up(&place, error.clone());
+            }
         }
     }
 
@@ -287,30 +294,56 @@ impl Engine {
     }
 }
 
-/// In words, as `me` sees it.
-fn disagreement(found: &Disagreement, me: u32, claim: Claim) -> EngineError {
+/// Where those of a circle meet.
+fn place(channel: &Channel, circle: Circle) -> Option<Place> {
+    let direction = match circle {
+        Circle::All => {
+            return channel.frame.map(|frame| Place {
+                frame,
+                members: channel.members.count(),
+                me: channel.rank,
+            });
+        }
+        Circle::NodeUp => 0,
+        Circle::NodeDown => 1,
+    };
+    channel.node.as_ref().map(|node| Place {
+        frame: node.frames[direction],
+        members: node.ranks.len() as u32,
+        me: node.me,
+    })
+}
+
+/// In words, as this process sees it.
+fn disagreement(found: &Disagreement, meet: &Meet) -> EngineError {
+    let (claim, me) = (meet.claim(), meet.rank_of(meet.place().me));
     let told = |claim: &Claim| {
         let name = What::ALL
             .get(usize::from(claim.what))
             .map_or("another operation", |what| what.name());
         match claim {
             Claim { block: 0, .. } => name.to_owned(),
-            Claim { block, root, .. } => format!("{name} of {block} bytes (root {root})"),
+            Claim { block, root, .. } => {
+                let root = meet.rank_of(*root);
+                format!("{name} of {block} bytes (root {root})")
+            }
         }
     };
     let (what, lengths) = match found {
         Disagreement::Other { member, claim: theirs } => {
             let what = format!(
-                "rank {me} is in {}, rank {member} was in {}",
+                "rank {me} is in {}, rank {} was in {}",
                 told(&claim),
+                meet.rank_of(*member),
                 told(theirs)
             );
             (what, theirs.what == claim.what && theirs.root == claim.root)
         }
         Disagreement::GaveUp { member } => {
             let what = format!(
-                "rank {me} is in {}, rank {member} has given up (its own error says why)",
-                told(&claim)
+                "rank {me} is in {}, rank {} has given up (its own error says why)",
+                told(&claim),
+                meet.rank_of(*member)
             );
             (what, false)
         }

@@ -110,7 +110,7 @@ impl Engine {
     fn run(&mut self, index: u32, mut execution: Box<Execution>) {
         // A step that has failed must not set off those that waited for it.
         if self.hopeless_plan(index) && !execution.aborted {
-            self.abort(&mut execution);
+            self.abort(index, &mut execution);
         }
         if let Err(error) = self.run_steps(index, &mut execution) {
             self.state
@@ -121,7 +121,7 @@ impl Engine {
                 .get_or_insert(error);
         }
         if self.hopeless_plan(index) && !execution.aborted {
-            self.abort(&mut execution);
+            self.abort(index, &mut execution);
         }
         if !execution.over() {
             self.state.requests.slot_mut(index).task = Task::Plan(execution);
@@ -162,7 +162,13 @@ impl Engine {
     }
 
     /// Ends what can be ended of a plan that has failed; the rest completes by itself.
-    fn abort(&mut self, execution: &mut Execution) {
+    fn abort(&mut self, index: u32, execution: &mut Execution) {
+        if execution.channel.node.is_some() {
+            let error = self.state.requests.slot(index).completion.error.clone();
+            if let Some(error) = error {
+                self.leave_node(execution, &error);
+            }
+        }
         for (step, request) in execution.abort() {
             if self.abandon(request) {
                 execution.stopped(step);

@@ -163,7 +163,18 @@ impl Planned {
                 return done.map_err(|error| (&error).into());
             }
         }
+        self.call.nodes = self.takes_steps_on_nodes(world, comm) && comm.may_meet_on_nodes(world)?;
         world.wait(self.start(world, comm)?).map(drop)
+    }
+
+    /// Whether members on the same node would take steps of it together in memory that they share: the same at all of them, who start their
+    /// blocking operations in the same order.
+    fn takes_steps_on_nodes(&self, world: &World, comm: &Comm) -> bool {
+        comm.joint().is_none()
+            && matches!(self.role, Role::Member)
+            && self.binding.is_dense()
+            && comm.common_form(world).is_none()
+            && schedule::takes_steps_on_nodes(&self.call, &comm.network(world))
     }
 
     /// The one step of an operation in shared memory.
@@ -200,6 +211,7 @@ impl Planned {
         let form = comm.common_form(world);
         let (binding, together) = (binding.in_form(form), call.together && form.is_none());
         let call = Call { together, ..call };
+        let nodes = call.nodes;
         let phase = match &role {
             Role::Counted(_) => among.counts_phase(&call, me),
             Role::Member | Role::Bystander => None,
@@ -219,7 +231,9 @@ impl Planned {
         };
         let mut engine = world.engine().lock();
         engine.called(operation);
-        Ok(engine.start_plan(comm.channel(), operation, sequence, plan, binding, next))
+        let channel = comm.channel_on_nodes().filter(|_| nodes);
+        let channel = channel.unwrap_or_else(|| comm.channel());
+        Ok(engine.start_plan(channel, operation, sequence, plan, binding, next))
     }
 }
 

@@ -136,6 +136,7 @@ impl Side {
             rank: world.rank(),
             members,
             frame: None,
+            node: None,
             native: 0,
         };
         Self { channel, tag }

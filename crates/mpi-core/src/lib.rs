@@ -18,6 +18,7 @@ pub mod info;
 pub mod inter;
 mod internal;
 pub mod links;
+mod nodes;
 pub mod p2p;
 pub mod session;
 pub mod topology;

@@ -134,6 +134,9 @@ pub struct Call {
     /// Whether all members share memory in which they can do it together ([`Action::Together`](crate::step::Action::Together)): they start it in
     /// the same order as their other operations, and elements of reductions are alike and without gaps at all of them.
     pub together: bool,
+    /// In a group over several nodes: whether the members on each node share memory in which they can take steps together
+    /// ([`Circle::NodeUp`](crate::step::Circle::NodeUp)); the rest is as for `together`.
+    pub nodes: bool,
 }
 
 impl Call {
@@ -151,6 +154,7 @@ impl Call {
             unit_bytes: 1,
             granule: 1,
             together: false,
+            nodes: false,
         }
     }
 

@@ -8,8 +8,8 @@
 use crate::cost::Cost;
 use crate::strategy::{Algorithm, Strategy};
 use crate::{
-    Blocks, Call, Network, Operation, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter,
-    scan, scatter,
+    Blocks, Call, Network, Operation, allgather, allreduce, alltoall, barrier, bcast, gather, node, reduce,
+    reduce_scatter, scan, scatter,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -32,6 +32,8 @@ pub(crate) struct Question {
     /// Bytes that decide, representing all of their class: of the message; of one block (gather, scatter, alltoall); of all blocks (allgather,
     /// reduce_scatter). `None`: not known to all.
     pub(crate) bytes: Option<u64>,
+    /// Whether the members of each node may take steps together.
+    pub(crate) nodes: bool,
 }
 
 impl Question {
@@ -52,7 +54,10 @@ impl Question {
             (Blocks::Known(sums), _) => sums.last().copied(),
             (Blocks::Own(_) | Blocks::Subtree(_), _) => None,
         };
-        Self::new(call.operation, order, units.map(|units| call.bytes(units)))
+        Self {
+            nodes: call.nodes && order == Order::Any && node::takes_steps(call.operation, network),
+            ..Self::new(call.operation, order, units.map(|units| call.bytes(units)))
+        }
     }
 
     pub(crate) fn new(operation: Operation, order: Order, bytes: Option<u64>) -> Self {
@@ -60,6 +65,7 @@ impl Question {
             operation,
             order,
             bytes: bytes.map(|bytes| representative(class(bytes))),
+            nodes: false,
         }
     }
 
@@ -101,13 +107,16 @@ type Row = Box<[OnceLock<Arc<Strategy>>]>;
 
 /// Choices made for one network.
 pub(crate) struct Choices {
-    made: [OnceLock<Row>; Operation::ALL.len() * 3],
+    made: [OnceLock<Row>; ROWS],
 }
+
+/// For each operation, order, and whether nodes take steps together.
+const ROWS: usize = Operation::ALL.len() * 3 * 2;
 
 impl Default for Choices {
     fn default() -> Self {
         Self {
-            made: [const { OnceLock::new() }; Operation::ALL.len() * 3],
+            made: [const { OnceLock::new() }; ROWS],
         }
     }
 }
@@ -125,7 +134,7 @@ pub(crate) fn strategy(call: &Call, network: &Network) -> Arc<Strategy> {
 
 /// The answer to a question; kept.
 pub(crate) fn answer(question: &Question, network: &Network) -> Arc<Strategy> {
-    let row = question.operation as usize * 3 + question.order as usize;
+    let row = (question.operation as usize * 3 + question.order as usize) * 2 + usize::from(question.nodes);
     let row = network.choices().made[row].get_or_init(|| (0..=CLASSES).map(|_| OnceLock::new()).collect());
     let place = question.bytes.map_or(CLASSES, class);
     Arc::clone(row[place].get_or_init(|| Arc::new(best(question, network))))

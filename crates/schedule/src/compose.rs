@@ -181,7 +181,7 @@ impl Running {
                 from: data(from),
                 to: data(to),
             },
-            // Parts are planned for some of the processes, who have no memory of their own.
+            // Parts are planned for some of the processes, who have no memory of their own, or are the whole.
             Action::Together(together) => Action::Together(together),
         };
         Step { action, after }

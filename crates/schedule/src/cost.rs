@@ -5,6 +5,7 @@
 //! one, the *interval*. The whole takes depth + (pieces − 1) × interval.
 
 mod load;
+mod together;
 
 use crate::Network;
 use crate::form::{Form, Part};
@@ -307,6 +308,9 @@ impl<'a> Council<'a> {
 
     /// Trees for pieces that have so many members at the top in turn: each of them is busiest only for its own.
     pub(crate) fn dealt(&self, form: &Form, way: Way, bytes: &dyn Fn(u32) -> u64, tops: u32) -> Phase {
+        if matches!(form, Form::Together) {
+            return self.together(way, bytes(self.members));
+        }
         if tops < 2 {
             return self.tree(form, way, bytes);
         }

@@ -6,7 +6,7 @@ use crate::choose::{self, Question};
 use crate::cost::{Cost, Factor};
 use crate::shares::Sharing;
 use crate::strategy::Strategy;
-use crate::{Blocks, Call, Network, in_order, together};
+use crate::{Blocks, Call, Network, in_order, node, together};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
@@ -102,6 +102,7 @@ fn choice(strategy: &Strategy, network: &Network, tier: usize) -> Choice {
             (true, ..) => format!("{} meeting of the leaders", strategy.algorithm.name()),
             (_, 0, Sharing::Relayed) => format!("{} shares through each other", strategy.shares),
             (_, 0, Sharing::Tops) => format!("{} shares, each with a top of its own", strategy.shares),
+            _ if node::is_last(&strategy.forms, tier) => together::NAME.to_owned(),
             _ => format!("{} tree", strategy.forms[tier].name()),
         },
     }

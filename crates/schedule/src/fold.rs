@@ -47,7 +47,16 @@ impl Sum {
         piece: &Piece,
         spare: impl Fn(usize) -> Slice,
     ) {
+        self.absorb_node(script, family);
         self.absorb_some(script, family, 0..family.children.len(), piece, spare);
+    }
+
+    /// Combines with what the other processes of the node give, if they take steps together.
+    fn absorb_node(&mut self, script: &mut Script, family: &Family) {
+        if family.seat.is_some() {
+            family.combine(script, self.value, self.target);
+            self.value = self.target;
+        }
     }
 
     /// The same where those at the quick tiers keep in step with those at the slow one. The step for that is the last receive there; who
@@ -64,6 +73,7 @@ impl Sum {
         if let Some(pace) = pace {
             pace.hold_back(script);
         }
+        self.absorb_node(script, family);
         self.absorb_some(script, family, outer..family.children.len(), piece, &spare);
         script.hold_back(None);
         self.absorb_some(script, family, 0..outer, piece, &spare)

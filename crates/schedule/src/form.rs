@@ -9,6 +9,7 @@
 //! - Fibonacci: parts as large as can be reached while the sender goes on sending: the optimal tree of the postal model, in which
 //!   a message arrives λ sends after it began. (Bar-Noy and Kipnis: Designing broadcasting algorithms in the postal model, 1994.)
 //! - chain: one part on either side. Each member sends a long message to one other only.
+//! - together: no messages but one step in the memory of a node ([`node`](crate::node)).
 //! - routed: as [`Routes`](crate::routes::Routes) says, by the latencies of the links.
 
 use crate::routes::Routes;
@@ -25,6 +26,7 @@ pub(crate) enum Form {
     Fibonacci(u32),
     Chain,
     Routed(Arc<Routes>),
+    Together,
 }
 
 /// A part of an interval and the member it is handed to.
@@ -53,10 +55,11 @@ impl Form {
             Self::Fibonacci(latency) => format!("fibonacci({latency})"),
             Self::Chain => "chain".to_owned(),
             Self::Routed(_) => "routed".to_owned(),
+            Self::Together => crate::together::NAME.to_owned(),
         }
     }
 
-    /// The form of a name in an override. `latency` is that of the link in sends; `known` has the routes if there are any.
+    /// The form of a name in an override. `latency` is that of the link in sends; `known` has the routes if there are any, and the memory of nodes.
     pub(crate) fn named(name: &str, latency: u32, known: &[Self]) -> Option<Self> {
         let (stem, number) = match name.split_once('(') {
             Some((stem, number)) => (stem, number.trim_end_matches(')').parse::<u32>().ok()),
@@ -68,6 +71,7 @@ impl Form {
             "knomial" => Some(Self::Knomial(number.unwrap_or(4).max(2))),
             "fibonacci" => Some(Self::Fibonacci(number.unwrap_or(latency).max(1))),
             "chain" => Some(Self::Chain),
+            crate::together::NAME => known.iter().find(|f| matches!(f, Self::Together)).cloned(),
             "routed" => known.iter().find(|f| matches!(f, Self::Routed(_))).cloned(),
             _ => None,
         }
@@ -78,7 +82,8 @@ impl Form {
     pub(crate) fn split(&self, interval: &Range<u32>, root: u32, parts: &mut Vec<Part>) -> Range<u32> {
         let alone = root..root + 1;
         match self {
-            Self::Flat => {
+            // Together: everybody meets the one who acts for them, as if he served each.
+            Self::Flat | Self::Together => {
                 let right = (root + 1..interval.end).rev();
                 parts.extend(right.chain(interval.start..root).map(|i| Part::of(i..i + 1)));
                 alone

@@ -22,6 +22,7 @@ mod fold;
 mod form;
 mod meeting;
 mod network;
+mod node;
 mod order;
 mod overrides;
 mod pace;
@@ -63,10 +64,11 @@ pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
 pub use network::Network;
+pub use node::takes_steps_on_nodes;
 pub use overrides::{OverrideError, Overrides};
 use std::sync::Arc;
 use step::{Plan, Rank};
-pub use together::together;
+pub use together::{ALONE, together};
 
 /// The part of process `me` (its rank in the group) in a collective operation.
 ///
@@ -87,7 +89,7 @@ pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     }
     let network = in_order(call, network);
     match call.operation {
-        Operation::Barrier => barrier::plan(network, me),
+        Operation::Barrier => barrier::plan(call, network, me),
         Operation::Bcast => bcast::plan(call, network, me),
         Operation::Reduce => reduce::plan(call, network, me),
         Operation::Allreduce => allreduce::plan(call, network, me),
@@ -114,7 +116,7 @@ pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
     }
     let network = in_order(call, network);
     match call.operation {
-        O::Barrier => barrier::messages(network),
+        O::Barrier => barrier::messages(call, network),
         O::Bcast => bcast::messages(call, network),
         O::Reduce => reduce::messages(call, network),
         O::Allreduce => allreduce::messages(call, network),

@@ -180,6 +180,22 @@ impl Network {
         self.size() > 1 && (0..self.tiers()).all(|tier| self.level(tier) == Level::Node)
     }
 
+    /// Whether there are several nodes, and on some of them several processes: the innermost tier is that of nodes.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.tiers() > 1 && self.level(self.tiers() - 1) == Level::Node
+    }
+
+    /// The ranks of the processes on a process's node, itself among them, in order: those who share memory with it in a group over several
+    /// nodes. One alone where they are on several machines of which nothing more is known.
+    pub fn node(&self, me: Rank) -> Vec<Rank> {
+        if !self.has_nodes() {
+            return vec![me];
+        }
+        let tier = self.tiers() - 1;
+        let span = self.span(tier, self.cluster_of(tier, self.position_of(me)));
+        span.map(|position| self.rank_at(position)).collect()
+    }
+
     /// Whether pairs of parts of the outermost tier have parameters of their own.
     pub(crate) fn has_pairs(&self) -> bool {
         self.areas.iter().enumerate().any(|(i, &a)| {

@@ -9,7 +9,7 @@
 //! ```
 //! For example `bcast@wide=flat,seg=64K; allreduce:64K..=split`. Operations are those of MPI in lower case without `MPI_`, or `*`; levels are
 //! `wide`, `local`, `machine`, `vendor`, `node`. With a level the name is that of a tree among the members of a council at that level,
-//! without one that of an algorithm or meeting. `seg` is the length of a piece of a long message; in gatherv and scatterv, that from which on
+//! (`together`, at `node`: the memory of each node) without one that of an algorithm or meeting. `seg` is the length of a piece of a long message; in gatherv and scatterv, that from which on
 //! a block goes by itself. Where several rules fit, the last one wins. Sizes are bytes, with K, M, G for powers of 1024.
 
 use crate::Operation;
@@ -201,7 +201,15 @@ const LEVELS: [(&str, Level); 5] = [
 ];
 
 /// Names of trees, without their numbers.
-const FORMS: [&str; 6] = ["flat", "binomial", "knomial", "fibonacci", "chain", "routed"];
+const FORMS: [&str; 7] = [
+    "flat",
+    "binomial",
+    "knomial",
+    "fibonacci",
+    "chain",
+    "routed",
+    crate::together::NAME,
+];
 
 fn range(text: &str, at: usize) -> Result<Range<u64>, OverrideError> {
     let Some((low, high)) = text.split_once("..") else {

@@ -181,6 +181,8 @@ pub(crate) struct Script {
     awaited: After,
     /// What they wait for besides until another one is named.
     held: Option<StepId>,
+    /// The last steps on the way up and down that this process has taken together with those of its node ([`node`](crate::node)).
+    pub(crate) met: [Option<StepId>; 2],
     filler: Option<Filler>,
 }
 
@@ -253,8 +255,13 @@ impl Script {
 
     /// Appends a step that waits for those it conflicts with.
     fn add(&mut self, action: Action) -> StepId {
+        self.add_after(action, None)
+    }
+
+    /// The same, and for one more.
+    pub(crate) fn add_after(&mut self, action: Action, before: Option<StepId>) -> StepId {
         let mut after = self.conflicts(&action);
-        after.extend(self.awaited.iter().copied().chain(self.held));
+        after.extend(self.awaited.iter().copied().chain(self.held).chain(before));
         self.push(action, after)
     }
 

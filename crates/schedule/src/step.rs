@@ -115,11 +115,23 @@ pub enum Action {
         /// Target.
         to: Slice,
     },
-    /// All processes of the group do something together in memory that they share, without messages.
+    /// All processes of a circle do something together in memory that they share, without messages.
     Together(Together),
 }
 
-/// Something that all processes of a group do together, each with a step of its own. The steps of a process meet those of the others in the
+/// Who takes a step together. The steps of each circle meet those of the other members in the order in which they begin there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Circle {
+    /// All processes of the group.
+    All,
+    /// Those of this process's node ([`Network::node`](crate::Network::node)), under their places there as ranks: steps towards the one who
+    /// acts for the node.
+    NodeUp,
+    /// The same members, steps away from him. Two circles, so that neither direction waits for the other.
+    NodeDown,
+}
+
+/// Something that all processes of a circle do together, each with a step of its own. The steps of a process meet those of the others in the
 /// order in which they begin; they need no particular order among steps of other kinds. Equal on all members but for `give` and `take`.
 ///
 /// | what | `give` | `take` |
@@ -135,9 +147,11 @@ pub enum Action {
 /// MPI_IN_PLACE; own blocks then travel with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Together {
+    /// Who.
+    pub circle: Circle,
     /// What: one of the operations of the table.
     pub what: crate::Operation,
-    /// Root, where there is one.
+    /// Root, where there is one: its rank in the circle.
     pub root: Rank,
     /// Units of one block.
     pub block: u64,

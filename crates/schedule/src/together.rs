@@ -11,9 +11,9 @@
 //! Reductions combine in order of rank from the left, whatever their length; the fixed order of association is another one.
 
 use crate::cost::{Cost, SWITCH};
-use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, Together};
+use crate::step::{Action, After, Buffer, Circle, Plan, Rank, Slice, Step, Together};
 use crate::{Blocks, Call, Network, Operation, Overrides};
-use isthmus_topology::Level;
+use isthmus_topology::{Level, Links};
 
 /// Name in overrides. Any other name that is said about an operation means messages.
 pub(crate) const NAME: &str = "together";
@@ -65,6 +65,7 @@ pub fn together(call: &Call, overrides: &Overrides, size: u32, me: Rank) -> Opti
     }
     let (give, take) = sides(call, block, size, me)?;
     Some(Together {
+        circle: Circle::All,
         what: call.operation,
         root: call.root,
         block,
@@ -103,10 +104,20 @@ pub(crate) fn work(step: &Together, call: &Call, network: &Network) -> (u64, u64
     let most = step.give.length.max(step.take.length);
     let combines = matches!(step.what, Operation::Reduce | Operation::Allreduce);
     let reduce = match combines {
-        true => links.reduce.at(call.bytes(step.block)).saturating_mul(all - 1),
+        true => combining(links, call.bytes(step.block), all),
         false => 0,
     };
     (links.copy.at(call.bytes(most)), reduce)
+}
+
+/// Longest block, bytes, of which whoever needs the result of a reduction computes all of it, which costs less than meeting once more. Of longer
+/// ones everybody computes a part.
+pub const ALONE: u64 = 8 << 10;
+
+/// Nanoseconds that a process combines which needs the result of a reduction of so many bytes among so many.
+pub(crate) fn combining(links: &Links, bytes: u64, members: u64) -> u64 {
+    let all = links.reduce.at(bytes).saturating_mul(members.saturating_sub(1));
+    if bytes <= ALONE { all } else { all / members.max(1) }
 }
 
 /// What the process gives and takes. `None`: nothing to be done together.

@@ -8,6 +8,7 @@
 
 use crate::Network;
 use crate::form::Form;
+use crate::node::{self, Seat};
 use crate::routes::Ways;
 use crate::script::Piece;
 use crate::shares::Share;
@@ -45,6 +46,9 @@ pub(crate) struct Family {
     pub(crate) children: Vec<Child>,
     /// How many of the children, the first ones, are at the outermost tier; none where the process has no neighbours there.
     pub(crate) outer: Option<usize>,
+    /// Its place among the processes of its node, where these take steps together instead of sending messages: then `parent` and
+    /// `children` are on other nodes, or the parent is the one who acts for the node.
+    pub(crate) seat: Option<Seat>,
 }
 
 impl Family {
@@ -65,6 +69,7 @@ impl Family {
             end: whole.end,
             children: Vec::new(),
             outer: None,
+            seat: None,
         };
         for tier in from..network.tiers() {
             let part = network.cluster_of(tier + 1, position);
@@ -72,6 +77,10 @@ impl Family {
                 continue;
             }
             match share.via {
+                _ if node::is_last(forms, tier) => {
+                    let leader = share.leader(network, tier, network.cluster_of(tier, position));
+                    family.take_seat(network, tier, leader);
+                }
                 Some(via) if tier == 0 => family.join_relay(network, share, via),
                 _ => family.join_council(network, share, tier, part, forms.get(tier).unwrap_or(&Form::Flat)),
             }
@@ -143,9 +152,9 @@ impl Family {
         }
     }
 
-    /// True for a process without children.
+    /// True for a process that acts for no other.
     pub(crate) fn is_leaf(&self) -> bool {
-        self.children.is_empty()
+        self.children.is_empty() && !self.seat.is_some_and(|seat| seat.leads)
     }
 }
 

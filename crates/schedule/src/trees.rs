@@ -200,6 +200,9 @@ impl Trees<'_> {
             .filter(|_| tier == 0 && self.any_root)
             .map(|r| Form::Routed(Arc::clone(r)));
         let mut forms = vec![Form::Flat];
+        if self.question.nodes && tier + 1 == self.network.tiers() {
+            forms.insert(0, Form::Together);
+        }
         forms.extend(routed);
         forms.extend([2, 3, 4, 8, 16].map(Form::Knomial));
         forms.push(Form::Fibonacci(latency));

@@ -57,6 +57,9 @@ const RULES: &[&str] = &[
     "*=halving; *@machine=chain",
     "*=ring; *@node=knomial(3)",
     "*=tree,seg=2K; *@wide=routed",
+    "*@node=together",
+    "*=tree,seg=2K,lanes=3; *@node=together; *@wide=chain",
+    "*=shared,seg=1K,leaders=2,lanes=2; *@node=together",
 ];
 
 /// A call of one of these operations.
@@ -64,7 +67,7 @@ fn calls(operations: &'static [Operation]) -> impl Strategy<Value = Call> {
     let units = prop_oneof![2 => 0u64..4, 5 => 1u64..20];
     // The same few units, as short, medium or long messages, in whole or in pieces.
     let unit_bytes = prop_oneof![Just(1u64), Just(700), Just(9_000), Just(70_000), Just(600_000)];
-    let flags = (any::<bool>(), any::<bool>(), 1u64..4);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), 1u64..4);
     (
         proptest::sample::select(operations),
         any::<u32>(),
@@ -73,12 +76,13 @@ fn calls(operations: &'static [Operation]) -> impl Strategy<Value = Call> {
         flags,
     )
         .prop_map(
-            |(operation, root, units, unit_bytes, (commutative, in_place, granule))| Call {
+            |(operation, root, units, unit_bytes, (commutative, in_place, nodes, granule))| Call {
                 root,
                 commutative,
                 in_place,
                 unit_bytes,
                 granule,
+                nodes,
                 ..Call::new(operation, units)
             },
         )
@@ -189,7 +193,7 @@ proptest! {
         units in proptest::collection::vec(0u64..5, 24), seed in any::<u64>()) {
         prop_assume!(network.size() > 1);
         let low = 1 + low % (network.size() - 1);
-        let call = Call { root: call.root % network.size(), in_place: false, ..call };
+        let call = Call { root: call.root % network.size(), in_place: false, nodes: false, ..call };
         let case = Groups { network, low, call, units };
         case.check(seed).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
     }
@@ -203,7 +207,7 @@ proptest! {
             0 => u32::from(rank >= low),
             _ => machines[rank as usize],
         }));
-        let call = Call { root: 0, in_place: false, ..call };
+        let call = Call { root: 0, in_place: false, nodes: false, ..call };
         let case = Groups { network, low, call, units };
         case.check(seed).map_err(|fault| TestCaseError::fail(format!("{case:#?}\n{fault}")))?;
     }

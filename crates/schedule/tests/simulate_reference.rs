@@ -4,7 +4,7 @@
 mod seeded;
 
 use isthmus_schedule::simulate::{Kind, Limits, Outcome, simulate};
-use isthmus_schedule::step::{Action, Plan, Step};
+use isthmus_schedule::step::{Action, Circle, Plan, Step, Together};
 use isthmus_schedule::{Call, Network, Operation, plan};
 use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use proptest::prelude::*;
@@ -44,6 +44,7 @@ struct Reference<'a> {
     free_links: HashMap<(Level, u32, u32), (u64, Option<usize>)>,
     arrived: HashMap<(u32, u32, u16), u32>,
     posted: Vec<(u32, u32, u16, usize)>,
+    met: HashMap<(Circle, u32), Vec<(u32, usize)>>,
     records: Vec<Record>,
     finished: Vec<(u64, Option<usize>)>,
 }
@@ -61,6 +62,7 @@ impl<'a> Reference<'a> {
             free_links: HashMap::new(),
             arrived: HashMap::new(),
             posted: Vec::new(),
+            met: HashMap::new(),
             records: Vec::new(),
             finished: vec![(0, None); topology.size() as usize],
         };
@@ -130,20 +132,55 @@ impl<'a> Reference<'a> {
                 _ => self.posted.push((from, rank, slot, step)),
             },
             Action::Forward { .. } => panic!("no operation here hands on what it does not know"),
-            Action::Together(_) => unreachable!("what is simulated has no shared memory"),
+            Action::Together(_) => self.meet(rank, step, now, cause),
             Action::Copy { to: slice, .. } | Action::Reduce { target: slice, .. } => {
                 let copies = matches!(self.processes[rank as usize].steps[step].action, Action::Copy { .. });
                 let curve = if copies { &self.links.copy } else { &self.links.reduce };
                 let cost = curve.at(slice.length);
-                if cost == 0 {
-                    self.count += 1;
-                    let when = (now, true, 0, 0, self.count);
-                    self.queue.insert(when, (What::Done(rank, step), cause));
-                } else {
-                    let (end, record) = self.occupy(Kind::Compute, rank, rank, cost, now, cause);
-                    self.at(end, What::Done(rank, step), record);
-                }
+                self.compute(rank, step, cost, now, cause);
             }
+        }
+    }
+
+    fn compute(&mut self, rank: u32, step: usize, cost: u64, now: u64, cause: Option<usize>) {
+        if cost == 0 {
+            self.count += 1;
+            let when = (now, true, 0, 0, self.count);
+            self.queue.insert(when, (What::Done(rank, step), cause));
+        } else {
+            let (end, record) = self.occupy(Kind::Compute, rank, rank, cost, now, cause);
+            self.at(end, What::Done(rank, step), record);
+        }
+    }
+
+    /// All of a node begin when the last one has come.
+    fn meet(&mut self, rank: u32, step: usize, now: u64, cause: Option<usize>) {
+        let Action::Together(together) = self.processes[rank as usize].steps[step].action else {
+            panic!("only steps together meet")
+        };
+        let node = |rank| self.topology.clusters_of(rank)[2];
+        let members = (0..self.topology.size())
+            .filter(|&other| node(other) == node(rank))
+            .count();
+        let met = self.met.entry((together.circle, node(rank))).or_default();
+        met.push((rank, step));
+        if met.len() < members {
+            return;
+        }
+        let begin = now + self.links.level(Level::Node).latency;
+        for (rank, step) in std::mem::take(met) {
+            let Action::Together(Together { what, give, take, .. }) = self.processes[rank as usize].steps[step].action
+            else {
+                panic!("only steps together meet")
+            };
+            let bytes = give.length.max(take.length);
+            let all = self.links.reduce.at(bytes) * (members as u64 - 1);
+            let combining = match (what == Operation::Reduce && take.length > 0, bytes > 8 << 10) {
+                (false, _) => 0,
+                (true, false) => all,
+                (true, true) => all / members as u64,
+            };
+            self.compute(rank, step, self.links.copy.at(bytes) + combining, begin, cause);
         }
     }
 
@@ -252,12 +289,13 @@ proptest! {
         root in 0u32..90,
         wide in prop::sample::select(&[0u64, 1, 1000, 100_000][..]),
         overhead in 0u64..3,
+        nodes in any::<bool>(),
         records in prop::sample::select(&[1usize << 20, 400, 3000][..]),
     ) {
         let topology = Topology::from_clusters(places.into_iter().map(|(s, m, n)| [s, 3 * s + m, 6 * s + 2 * m + n]));
         let rooted = matches!(operation, Operation::Bcast | Operation::Reduce | Operation::Gather | Operation::Scatter);
         let root = if rooted { root % topology.size() } else { 0 };
-        let call = Call { root, ..Call::new(operation, units) };
+        let call = Call { root, nodes, ..Call::new(operation, units) };
         let network = Network::of_world(&topology, Arc::new(links(wide, overhead)), Arc::default());
         let reference = Reference::run(&call, &topology, &network);
         let outcome = simulate(&call, &topology, &network, Limits { records, ..Limits::default() }).unwrap();

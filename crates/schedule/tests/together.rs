@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations in shared memory: right for every root and size, without a message, and only where they are allowed.
+//! Operations in shared memory: right for every root and size, without a message, and only where they are allowed; on each of several nodes too.
 
 use isthmus_schedule::check::Case;
-use isthmus_schedule::{Call, Network, Operation, Overrides, together};
+use isthmus_schedule::{Call, Network, Operation, Overrides, takes_steps_on_nodes, together};
 use isthmus_topology::{Level, Shape};
+use std::sync::Arc;
 
 const OPERATIONS: [Operation; 8] = [
     Operation::Barrier,
@@ -66,4 +67,40 @@ fn only_where_it_is_allowed() {
         ),
         None
     );
+}
+
+#[test]
+fn nodes_do_it_together_in_operations_over_several() {
+    let levels = [Level::WideArea, Level::LocalArea, Level::Node];
+    let shape = Arc::new(Shape::from_colours(&levels, 24, |rank, depth| rank % [2, 4][depth]));
+    let network = |rules: &str| {
+        let rules = Overrides::parse(rules).unwrap_or_else(|error| panic!("{rules}: {error}"));
+        Network::of_shape(&shape, Arc::default(), Arc::new(rules))
+    };
+    assert_eq!(network("").node(5), [1, 5, 9, 13, 17, 21]);
+    for operation in [
+        Operation::Barrier,
+        Operation::Bcast,
+        Operation::Reduce,
+        Operation::Allreduce,
+    ] {
+        for (units, root) in [(1, 0), (700, 6), (90_000, 11)] {
+            let inside = |rules: &str, nodes| {
+                let mut case = Case::new(&network(rules), operation, units);
+                case.call.nodes = nodes;
+                case.call.root = if operation == Operation::Allreduce { 0 } else { root };
+                let told = takes_steps_on_nodes(&case.call, &case.network);
+                let report = case.check(units + u64::from(root));
+                let report = report.unwrap_or_else(|fault| panic!("{}, {units}: {fault}", operation.name()));
+                (told, report.data.messages[Level::Node.index()])
+            };
+            assert_eq!(inside("*@node=together", true), (true, 0));
+            assert_eq!(inside("*=tree,seg=5K; *@node=together", true), (true, 0));
+            assert_ne!(inside("*@node=together", false).1, 0, "only where the library can");
+            let (told, messages) = inside("*@node=binomial", true);
+            assert!(!told && messages > 0);
+        }
+        let call = Call::new(operation, 1);
+        assert!(takes_steps_on_nodes(&call, &network("")), "short ones cost less so");
+    }
 }

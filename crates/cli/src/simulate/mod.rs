@@ -129,8 +129,9 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
     let mut asked = Asked::new(what, grid.topology.size())?;
     let (links, overrides) = (Arc::new(grid.links.clone()), Arc::new(crate::run::overrides()?));
     let network = Network::of_world(&grid.topology, links, overrides);
-    // As the library does on one node.
+    // As the library does on one node, and, in blocking operations, on each of several.
     asked.call.together = matches!(asked.form, Form::Whole) && network.shares_memory();
+    asked.call.nodes = matches!(asked.form, Form::Whole);
     let (simulated, coarse) = budget::affordable(&asked, &grid.topology, &network, what.exact)?;
     let ranks = 0..grid.topology.size();
     let all: Box<dyn Iterator<Item = Box<dyn Plan>>> = match asked.form {

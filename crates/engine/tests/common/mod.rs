@@ -61,6 +61,7 @@ pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
         rank,
         members: Members::Range { first: 0, count },
         frame: None,
+        node: None,
         native: 0,
     }
 }

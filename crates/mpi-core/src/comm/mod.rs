@@ -20,6 +20,7 @@ use crate::group::Group;
 use crate::info::Info;
 use crate::inter::{Inter, Joint};
 use crate::internal;
+use crate::nodes::Nodes;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
@@ -58,6 +59,7 @@ pub struct Comm {
     inter: Option<Inter>,
     topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
+    pub(crate) nodes: Nodes,
     /// Frees the context in the end.
     _lease: Option<Lease>,
     /// Gives the frame back in the end.
@@ -204,6 +206,7 @@ impl Comm {
                 rank,
                 members,
                 frame: None,
+                node: None,
                 native: 0,
             },
             native: None,
@@ -222,6 +225,7 @@ impl Comm {
             inter: None,
             topology: None,
             neighbours: None,
+            nodes: Nodes::default(),
             _lease: None,
             _frame: None,
         }

@@ -18,7 +18,7 @@ use crate::Network;
 use crate::fold::Sum;
 use crate::places::Places;
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Buffer, Plan, Rank};
+use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::Council;
 use std::sync::Arc;
@@ -40,6 +40,10 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, st
     script.pieces(cut, move |script, piece| {
         let family = families.of_piece(piece.number);
         let result = piece.of(Buffer::Recv);
+        if family.follows() {
+            family.combine(script, piece.of(own), Slice::NOTHING);
+            return family.spread(script, result);
+        }
         let mut sum = Sum {
             value: piece.of(own),
             target: result,
@@ -57,6 +61,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, st
             sum.settle(script);
         }
         script.send_all(family.children.iter().map(|c| c.rank), result, piece.slot(Kind::Down));
+        family.spread(script, result);
     })
 }
 
@@ -95,7 +100,7 @@ pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> M
 
 /// Messages of one piece.
 pub(super) fn once(network: &Network, strategy: &Strategy) -> Messages {
-    match strategy.algorithm {
+    let messages = match strategy.algorithm {
         Algorithm::Flat | Algorithm::Routed | Algorithm::FixedFlat | Algorithm::FixedRouted => {
             Messages::of_meeting(network, Messages::each_to_each)
         }
@@ -103,5 +108,6 @@ pub(super) fn once(network: &Network, strategy: &Strategy) -> Messages {
         Algorithm::Halving => Messages::of_meeting(network, halving::messages),
         Algorithm::Split => Messages::of_meeting(network, |k| 2 * Messages::each_to_each(k)),
         _ => Messages::of_trees(network, 0).times(2),
-    }
+    };
+    strategy.crossing(messages)
 }

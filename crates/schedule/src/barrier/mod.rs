@@ -12,21 +12,23 @@ use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::strategy::{Algorithm, Strategy};
 use crate::trees::{Load, Trees};
-use crate::{Messages, Network, Operation};
+use crate::{Call, Messages, Network, Operation, node};
 use std::sync::Arc;
 
-pub(crate) fn plan(network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
+pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
-    tree::write(&mut script, network, me, &strategy(network));
+    tree::write(&mut script, network, me, &strategy(call, network));
     Box::new(script)
 }
 
-fn strategy(network: &Network) -> Arc<Strategy> {
-    choose::answer(&Question::new(Operation::Barrier, Order::Any, Some(0)), network)
+fn strategy(call: &Call, network: &Network) -> Arc<Strategy> {
+    let question = Question::new(Operation::Barrier, Order::Any, Some(0));
+    let nodes = call.nodes && node::takes_steps(Operation::Barrier, network);
+    choose::answer(&Question { nodes, ..question }, network)
 }
 
-pub(crate) fn messages(network: &Network) -> Option<Messages> {
-    Some(tree::messages(network, &strategy(network)))
+pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
+    Some(tree::messages(network, &strategy(call, network)))
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {

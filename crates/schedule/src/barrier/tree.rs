@@ -13,19 +13,25 @@ use super::dissemination;
 use crate::Messages;
 use crate::Network;
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Action, After, Rank, Slice, StepId};
+use crate::step::{Action, After, Circle, Rank, Slice, StepId};
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family, Move};
 use std::sync::Arc;
 
 pub(super) fn write(script: &mut Script, network: &Arc<Network>, me: Rank, strategy: &Strategy) {
     let family = Family::of(strategy, network, 0, me);
+    let come = family.seat.map(|_| script.barrier_on_node(Circle::NodeUp, After::NONE));
+    if family.follows() {
+        // Nobody leaves this one before the one who acts for the node has come to it, which he does when all may go.
+        script.barrier_on_node(Circle::NodeDown, After::NONE);
+        return;
+    }
     let receives = family
         .children
         .iter()
         .rev()
         .map(|c| receive(script, c.rank, Kind::Up, After::NONE));
-    let below: After = receives.collect();
+    let below: After = receives.chain(come).collect();
     let below = script.join(below);
     let released = match family.parent {
         Some(parent) => {
@@ -40,6 +46,9 @@ pub(super) fn write(script: &mut Script, network: &Arc<Network>, me: Rank, strat
     };
     for child in &family.children {
         send(script, child.rank, Kind::Down, released.clone());
+    }
+    if family.seat.is_some() {
+        script.barrier_on_node(Circle::NodeDown, released);
     }
 }
 
@@ -92,9 +101,9 @@ pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After)
 }
 
 pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
-    match strategy.algorithm {
+    strategy.crossing(match strategy.algorithm {
         Algorithm::Tree => Messages::of_trees(network, 0).times(2),
         Algorithm::Doubling => Messages::of_meeting(network, dissemination::messages),
         _ => Messages::of_meeting(network, Messages::each_to_each),
-    }
+    })
 }

@@ -48,5 +48,6 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
 /// Whole messages in all, in however many pieces.
 pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     let each = call.bytes(call.blocks.size(0));
-    Some(Bytes::of(Messages::of_trees(network, 0), each))
+    let strategy = choose::strategy(call, network);
+    Some(Bytes::of(strategy.crossing(Messages::of_trees(network, 0)), each))
 }

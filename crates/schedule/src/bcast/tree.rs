@@ -23,15 +23,16 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
     Script::default().pieces(cut, move |script, piece| {
         let family = families.of_piece(piece.number);
         let data = piece.of(Buffer::Recv);
-        if let Some(parent) = family.parent {
+        if let Some(parent) = family.parent.filter(|_| !family.follows()) {
             script.receive(parent, data, piece.slot(Kind::Down));
         }
         script.send_all(family.children.iter().map(|c| c.rank), data, piece.slot(Kind::Down));
+        family.spread(script, data);
     })
 }
 
 pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
-    Messages::of_trees(network, 0).times(
+    strategy.crossing(Messages::of_trees(network, 0)).times(
         strategy
             .cut_in_shares(call, network, call.blocks.size(0), false)
             .pieces(),

@@ -5,7 +5,7 @@ use super::process::{Cause, Memory, Process};
 use super::token::{Value, mix};
 use super::{Crossings, Fault};
 use crate::Operation;
-use crate::step::{Action, Plan, Rank, StepId, Together};
+use crate::step::{Action, Circle, Plan, Rank, StepId, Together};
 use isthmus_topology::Shape;
 use std::collections::{HashMap, VecDeque};
 
@@ -40,8 +40,8 @@ pub(crate) struct World<'a, V> {
     manner: Manner,
     processes: Vec<Process<V>>,
     waiting: HashMap<(Rank, Rank, u16), Waiting>,
-    /// Per process its steps with all others that have begun.
-    together: Vec<VecDeque<StepId>>,
+    /// Per process and circle its steps with the others there that have begun.
+    together: HashMap<(Rank, Circle), VecDeque<StepId>>,
     ready: Vec<(Rank, StepId)>,
     crossings: Crossings,
 }
@@ -53,9 +53,8 @@ impl<'a, V: Value> World<'a, V> {
             .map(|(plan, memory)| Process::new(plan, memory, manner.window))
             .collect();
         let (waiting, ready) = (HashMap::new(), Vec::new());
-        let together = vec![VecDeque::new(); shape.size() as usize];
         Self {
-            together,
+            together: HashMap::new(),
             shape,
             manner,
             processes,
@@ -135,9 +134,9 @@ impl<'a, V: Value> World<'a, V> {
                 process.complete(id);
                 return self.refresh(rank);
             }
-            Action::Together(_) => {
-                self.together[rank as usize].push_back(id);
-                return self.meet();
+            Action::Together(step) => {
+                self.together.entry((rank, step.circle)).or_default().push_back(id);
+                return self.meet(rank, step.circle);
             }
         };
         let waiting = self.waiting.entry(key).or_default();
@@ -148,42 +147,51 @@ impl<'a, V: Value> World<'a, V> {
         self.deliver(key)
     }
 
-    /// Carries out what all have begun together.
-    fn meet(&mut self) -> Result<(), Fault> {
-        let Some(ids) = self
-            .together
-            .iter()
-            .map(|begun| begun.front().copied())
-            .collect::<Option<Vec<_>>>()
-        else {
+    /// Who takes steps with a process in a circle, in order of their places there.
+    fn circle(&self, rank: Rank, circle: Circle) -> Vec<Rank> {
+        match (circle, self.shape.tiers().checked_sub(1)) {
+            (Circle::All, _) | (_, None) => (0..self.processes.len() as Rank).collect(),
+            (Circle::NodeUp | Circle::NodeDown, Some(tier)) => {
+                let node = self.shape.cluster_of(tier, self.shape.position_of(rank));
+                let span = self.shape.span(tier, node);
+                span.map(|position| self.shape.rank_at(position)).collect()
+            }
+        }
+    }
+
+    /// Carries out what all of a process's circle have begun together.
+    fn meet(&mut self, rank: Rank, circle: Circle) -> Result<(), Fault> {
+        let members = self.circle(rank, circle);
+        let begun = |&rank: &Rank| self.together.get(&(rank, circle))?.front().copied();
+        let Some(ids) = members.iter().map(begun).collect::<Option<Vec<_>>>() else {
             return Ok(());
         };
-        let steps = self.together_steps(&ids)?;
+        let steps = self.together_steps(&members, &ids)?;
         let mut given = Vec::new();
-        for (process, step) in self.processes.iter().zip(&steps) {
-            given.push(process.read(step.give)?);
+        for (&rank, step) in members.iter().zip(&steps) {
+            given.push(self.processes[rank as usize].read(step.give)?);
         }
         let mut all = Cause::default();
-        for ((process, &id), rank) in self.processes.iter().zip(&ids).zip(0..) {
-            all = all.and(process.causes(id, rank));
+        for (&rank, &id) in members.iter().zip(&ids) {
+            all = all.and(self.processes[rank as usize].causes(id, rank));
         }
-        for (rank, (&id, step)) in ids.iter().zip(&steps).enumerate() {
-            let values = taken(step, rank, &given, self.manner.commutative)?;
-            let process = &mut self.processes[rank];
+        for (place, (&id, step)) in ids.iter().zip(&steps).enumerate() {
+            let values = taken(step, place, &given, self.manner.commutative)?;
+            let process = &mut self.processes[members[place] as usize];
             process.write(step.take, values)?;
             process.set_causes(id, all);
             process.complete(id);
-            self.together[rank].pop_front();
+            self.together.entry((members[place], circle)).or_default().pop_front();
         }
-        (0..ids.len() as Rank).try_for_each(|rank| self.refresh(rank))
+        members.into_iter().try_for_each(|rank| self.refresh(rank))
     }
 
-    fn together_steps(&self, ids: &[StepId]) -> Result<Vec<Together>, Fault> {
-        let of = |(process, &id): (&Process<V>, &StepId)| match process.action(id) {
+    fn together_steps(&self, members: &[Rank], ids: &[StepId]) -> Result<Vec<Together>, Fault> {
+        let of = |(&rank, &id): (&Rank, &StepId)| match self.processes[rank as usize].action(id) {
             Action::Together(step) => step,
             _ => unreachable!("a step with all others"),
         };
-        let steps: Vec<Together> = self.processes.iter().zip(ids).map(of).collect();
+        let steps: Vec<Together> = members.iter().zip(ids).map(of).collect();
         let same = |step: &Together| (step.what, step.root, step.block);
         match steps.iter().find(|step| same(step) != same(&steps[0])) {
             Some(other) => Err(Fault::new(format!("{other:?} meets {:?}", steps[0]))),

@@ -32,8 +32,9 @@ pub struct Sides {
 /// # Panics
 /// As [`plan`](crate::plan), and for operations that are not defined between groups: scan, exscan, neighbourhoods.
 pub fn inter_plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
+    debug_assert!(!call.nodes && !call.together, "no memory is both groups' own");
     match call.operation {
-        Operation::Barrier => barrier::plan(network, me),
+        Operation::Barrier => barrier::plan(call, network, me),
         Operation::Bcast | Operation::Gather | Operation::Gatherv | Operation::Scatter | Operation::Scatterv => {
             rooted::one_part(call, network, sides, me)
         }

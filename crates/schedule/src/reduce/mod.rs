@@ -68,9 +68,10 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
 /// Whole messages in all, in however many pieces.
 pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     let each = call.bytes(call.blocks.size(0));
-    match choose::strategy(call, network).algorithm {
+    let strategy = choose::strategy(call, network);
+    match strategy.algorithm {
         Algorithm::Tree | Algorithm::Shared if call.commutative || network.in_rank_order() => {
-            Some(Bytes::of(Messages::of_trees(network, 0), each))
+            Some(Bytes::of(strategy.crossing(Messages::of_trees(network, 0)), each))
         }
         _ => None,
     }

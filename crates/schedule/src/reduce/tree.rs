@@ -14,7 +14,7 @@ use crate::Network;
 use crate::fold::Sum;
 use crate::pace::Pace;
 use crate::script::{Kind, Script};
-use crate::step::{Buffer, Plan, Rank};
+use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::Strategy;
 use crate::tree::Family;
 use crate::{Call, Messages, choose};
@@ -33,6 +33,9 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
     script.pieces(cut, move |script, piece| {
         let family = families.of_piece(piece.number);
         let own = piece.of(own);
+        if family.follows() {
+            return family.combine(script, own, Slice::NOTHING);
+        }
         let target = match family.parent {
             None => piece.of(Buffer::Recv),
             Some(_) if family.is_leaf() => own,
@@ -55,5 +58,5 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
 
 pub(crate) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
     let cut = strategy.cut_in_shares(call, network, call.blocks.size(0), !call.commutative);
-    Messages::of_trees(network, 0).times(cut.pieces())
+    strategy.crossing(Messages::of_trees(network, 0)).times(cut.pieces())
 }

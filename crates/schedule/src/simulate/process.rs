@@ -19,7 +19,7 @@ pub(super) enum Task {
     Forward,
     Reduce,
     Copy,
-    /// Something that all do together: as many units as the one gives or takes.
+    /// Something that all of a circle (as `peer` says) do together: as many units as the one gives or takes.
     Together,
     /// The same, and the units are combined with those of all others.
     Combine,
@@ -53,7 +53,8 @@ impl Work {
                 let combines = matches!(together.what, Operation::Reduce | Operation::Allreduce);
                 let takes = combines && together.take.length > 0;
                 let task = if takes { Task::Combine } else { Task::Together };
-                work(task, together.give.length.max(together.take.length), 0, 0)
+                let circle = together.circle as Rank;
+                work(task, together.give.length.max(together.take.length), circle, 0)
             }
         }
     }

@@ -9,7 +9,8 @@ use super::queue::{Delivery, Event, Key, What};
 use super::wires::{Cost, Wires};
 use super::{Limits, Stopped};
 use crate::check::Crossings;
-use crate::step::{Plan, Rank, StepId};
+use crate::step::{Circle, Plan, Rank, StepId};
+use crate::together;
 use isthmus_topology::{Level, Links, Topology};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -24,9 +25,11 @@ pub(super) struct World<'a> {
     /// The area whose events are handled.
     here: u32,
     handled: u64,
-    /// Who has come to something that all do together, and how many do.
-    met: Vec<(Rank, StepId)>,
-    expected: usize,
+    topology: &'a Topology,
+    /// Who has come to something that all of a circle do together, by circle and node.
+    met: FxHashMap<(Rank, u32), Vec<(Rank, StepId)>>,
+    /// Processes of each node, once asked for.
+    nodes: Vec<u32>,
     wires: Wires<'a>,
     crossings: Crossings,
     /// Units of the messages under way, if some are handed on by processes that do not know it.
@@ -47,8 +50,9 @@ impl<'a> World<'a> {
             areas: Areas::new(topology, links),
             here: 0,
             handled: 0,
-            met: Vec::new(),
-            expected: topology.size() as usize,
+            topology,
+            met: FxHashMap::default(),
+            nodes: Vec::new(),
             wires: Wires::new(topology, links, limits.window),
             crossings: Crossings::default(),
             lengths: None,
@@ -173,24 +177,44 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A process has come to something that all do together. When the last one is there they begin, with what each has to copy and combine.
+    /// A process has come to something that all of a circle do together. When the last one is there they begin, with what each has to copy and
+    /// combine.
     fn meet(&mut self, rank: Rank, step: StepId, (now, cause): (u64, u32)) {
-        self.met.push((rank, step));
-        if self.met.len() < self.expected {
+        let circle = self.processes[rank as usize].work(step).peer;
+        let (node, expected) = match circle == Circle::All as Rank {
+            true => (NONE, self.topology.size()),
+            false => self.node(rank),
+        };
+        let met = self.met.entry((circle, node)).or_default();
+        met.push((rank, step));
+        if met.len() < expected as usize {
             return;
         }
         let begin = now.saturating_add(self.links.level(Level::Node).latency);
-        for (rank, step) in std::mem::take(&mut self.met) {
+        for (rank, step) in std::mem::take(met) {
             let work = self.processes[rank as usize].work(step);
             let bytes = self.bytes(work.units);
-            let others = self.expected as u64 - 1;
             let combine = match work.task {
-                Task::Combine => self.links.reduce.at(bytes).saturating_mul(others),
+                Task::Combine => together::combining(self.links, bytes, u64::from(expected)),
                 _ => 0,
             };
             let cost = self.links.copy.at(bytes).saturating_add(combine);
             self.compute(rank, step, cost, (begin, cause));
         }
+    }
+
+    /// The node of a process, and how many processes it has.
+    fn node(&mut self, rank: Rank) -> (u32, u32) {
+        if self.nodes.is_empty() {
+            for other in 0..self.topology.size() {
+                let [.., node] = self.topology.clusters_of(other);
+                let node = node as usize;
+                self.nodes.resize(self.nodes.len().max(node + 1), 0);
+                self.nodes[node] += 1;
+            }
+        }
+        let [.., node] = self.topology.clusters_of(rank);
+        (node, self.nodes[node as usize])
     }
 
     fn compute(&mut self, rank: Rank, step: StepId, cost: u64, (now, cause): (u64, u32)) {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the processes of each node do together in its memory, in operations over several nodes.
+//!
+//! Where the innermost tier is that of nodes, [`Form::Together`] takes the place of its trees: one step of all processes of a node instead
+//! of messages. On the way up they combine their contributions, and one of them, who acts for the node ([`Seat`]), has the result and goes on
+//! with the outer tiers; on the way down he gives, and the others take. Everything else of a plan is as with messages.
+//!
+//! The steps of a direction begin in the same order at all processes of a node, since each waits for the one before it. Those of the other
+//! direction do not: the pieces of a long message go up while earlier ones are on their way through the wide area.
+
+use crate::choose;
+use crate::form::Form;
+use crate::script::Script;
+use crate::step::{Action, After, Circle, Rank, Slice, StepId, Together};
+use crate::strategy::Strategy;
+use crate::tree::Family;
+use crate::{Blocks, Call, Messages, Network, Operation, in_order};
+use isthmus_topology::Level;
+use std::sync::Arc;
+
+/// The place of a process among those of its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    /// Place of the one who acts for the node.
+    pub(crate) leader: Rank,
+    /// Whether that is this process.
+    pub(crate) leads: bool,
+}
+
+/// Whether there are nodes whose processes can take steps together in such an operation.
+pub(crate) fn takes_steps(operation: Operation, network: &Network) -> bool {
+    use Operation as O;
+    matches!(operation, O::Barrier | O::Bcast | O::Reduce | O::Allreduce) && network.has_nodes()
+}
+
+/// Whether members take steps together on their nodes in a call, if they may ([`Call::nodes`]): the same on all members.
+pub fn takes_steps_on_nodes(call: &Call, network: &Arc<Network>) -> bool {
+    let has_data = call.operation == Operation::Barrier || !matches!(call.blocks, Blocks::Equal(0));
+    if !has_data || call.fixed || !takes_steps(call.operation, network) {
+        return false;
+    }
+    let call = Call {
+        nodes: true,
+        ..call.clone()
+    };
+    choose::strategy(&call, in_order(&call, network)).meets_on_nodes()
+}
+
+impl Strategy {
+    /// Whether processes of a node take steps together.
+    pub(crate) fn meets_on_nodes(&self) -> bool {
+        matches!(self.forms.last(), Some(Form::Together))
+    }
+
+    /// What crosses the levels, of all that would with trees everywhere: nothing inside nodes whose processes take steps together.
+    pub(crate) fn crossing(&self, mut messages: Messages) -> Messages {
+        if self.meets_on_nodes() {
+            messages.by_level[Level::Node.index()] = 0;
+        }
+        messages
+    }
+}
+
+/// Whether trees of these forms end in steps together.
+pub(crate) fn is_last(forms: &[Form], tier: usize) -> bool {
+    tier + 1 == forms.len() && matches!(forms.last(), Some(Form::Together))
+}
+
+impl Family {
+    /// The innermost tier as one step together: of a node with several processes, `leader` (a position) is at the top.
+    pub(crate) fn take_seat(&mut self, network: &Network, tier: usize, leader: u32) {
+        let span = network.span(tier, network.cluster_of(tier, self.position));
+        if span.len() < 2 {
+            return;
+        }
+        let leads = leader == self.position;
+        self.seat = Some(Seat {
+            leader: leader - span.start,
+            leads,
+        });
+        if !leads {
+            self.parent = Some(network.rank_at(leader));
+            (self.start, self.end) = (self.position, self.position + 1);
+        }
+    }
+
+    /// Whether another process of the node acts for this one: then it has a part in the steps of the node and in nothing else.
+    pub(crate) fn follows(&self) -> bool {
+        self.seat.is_some_and(|seat| !seat.leads)
+    }
+
+    /// The step of the node, if it takes one, in which `give` of all processes is combined in `take` of the one who acts for them.
+    pub(crate) fn combine(&self, script: &mut Script, give: Slice, take: Slice) {
+        if let Some(seat) = self.seat {
+            let take = if seat.leads { take } else { Slice::NOTHING };
+            script.on_node(Circle::NodeUp, Operation::Reduce, seat.leader, (give, take));
+        }
+    }
+
+    /// The step of the node, if it takes one, in which the others get what the one who acts for them has.
+    pub(crate) fn spread(&self, script: &mut Script, data: Slice) {
+        if let Some(seat) = self.seat {
+            let sides = match seat.leads {
+                true => (data, Slice::NOTHING),
+                false => (Slice::NOTHING, data),
+            };
+            script.on_node(Circle::NodeDown, Operation::Bcast, seat.leader, sides);
+        }
+    }
+}
+
+impl Script {
+    /// A step of the processes of this node, after those of the same direction.
+    fn on_node(&mut self, circle: Circle, what: Operation, root: Rank, (give, take): (Slice, Slice)) {
+        let step = Together {
+            circle,
+            what,
+            root,
+            block: give.length.max(take.length),
+            give: give.or_nothing(),
+            take: take.or_nothing(),
+        };
+        let direction = usize::from(circle == Circle::NodeDown);
+        let step = self.add_after(Action::Together(step), self.met[direction]);
+        self.met[direction] = Some(step);
+    }
+
+    /// A barrier of the processes of this node, after these steps.
+    pub(crate) fn barrier_on_node(&mut self, circle: Circle, after: After) -> StepId {
+        let step = Together {
+            circle,
+            what: Operation::Barrier,
+            root: 0,
+            block: 0,
+            give: Slice::NOTHING,
+            take: Slice::NOTHING,
+        };
+        self.push(Action::Together(step), after)
+    }
+}
