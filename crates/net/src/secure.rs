@@ -96,6 +96,8 @@ pub(crate) struct Secure {
     measuring: u64,
     /// Bytes per second to which it is held.
     limit: Option<f64>,
+    /// Packets leave at a pace.
+    paced: bool,
     /// Its congestion control goes by the rate, not by losses.
     pub(crate) by_rate: bool,
     pub(crate) open: bool,
@@ -127,18 +129,28 @@ impl Secure {
             sent: 0,
             measuring: pacing::MEASURING,
             limit: None,
+            paced: false,
             by_rate: false,
             open: false,
             ended: false,
         }
     }
 
-    /// Holds what is sent to so many bytes per second, or to none in particular.
-    pub(crate) fn hold(&mut self, limit: Option<f64>) {
+    /// Holds what is sent to so many bytes per second, or to none in particular: `at_once`, or from the first time on that there is more to send
+    /// than the socket takes.
+    pub(crate) fn hold(&mut self, limit: Option<f64>, at_once: bool) {
         if self.limit != limit {
             self.limit = limit;
-            let _ = pacing::pace(&self.socket, limit);
+            if at_once || self.paced {
+                self.pace();
+            }
         }
+    }
+
+    /// For good: a socket that has been paced once remains so.
+    fn pace(&mut self) {
+        self.paced = true;
+        let _ = pacing::pace(&self.socket, self.limit);
     }
 
     /// Lets congestion control begin anew to look for the rate of the link.
@@ -323,6 +335,9 @@ impl Secure {
             n = socket::send(&self.socket, bytes, &[])?.unwrap_or(0);
         }
         self.pending.extend_from_slice(&bytes[n..]);
+        if !self.paced && self.limit.is_some() && !self.pending.is_empty() {
+            self.pace();
+        }
         if self.measuring > 0 {
             self.measuring = self.measuring.saturating_sub(bytes.len() as u64);
             if self.measuring == 0 {
@@ -335,7 +350,7 @@ impl Secure {
     /// From now on it is paced, and the rate that it finds is what it goes by. Where that is not to be had, rates are lower.
     pub(crate) fn smooth(&mut self) {
         self.measuring = 0;
-        let _ = pacing::pace(&self.socket, self.limit);
+        self.pace();
         self.by_rate = pacing::control(&self.socket);
     }
 }

@@ -146,14 +146,13 @@ fn best(question: &Question, network: &Network) -> Strategy {
 }
 
 /// The first candidate that costs hardly more than the cheapest: no measurement of links is better than that, and those that load slow
-/// links least are declared first.
+/// links least are declared first. It is one that does not have to wait for windows to open, if there is one. (Where all have to, few
+/// connections are better: they carry more, so they open sooner, and remain so.)
 pub(crate) fn cheapest(candidates: &[Strategy]) -> usize {
     let least = candidates.iter().map(|s| s.cost.total()).min().unwrap_or(0);
-    let good_enough = least.saturating_add(least / 16);
-    candidates
-        .iter()
-        .position(|s| s.cost.total() <= good_enough)
-        .unwrap_or(0)
+    let good_enough = |s: &Strategy| s.cost.total() <= least.saturating_add(least / 16);
+    let at_once = candidates.iter().position(|s| good_enough(s) && s.opening == 0);
+    at_once.or_else(|| candidates.iter().position(good_enough)).unwrap_or(0)
 }
 
 /// All ways that are possible, or those that the user asked for if there are any, in declared order. At least one.

@@ -5,7 +5,10 @@
 //! one, the *interval*. The whole takes depth + (pieces − 1) × interval.
 
 mod load;
+mod opening;
 mod together;
+
+pub(crate) use opening::OPEN;
 
 use crate::Network;
 use crate::form::{Form, Part};
@@ -96,6 +99,8 @@ pub(crate) struct Phase {
     tier: usize,
     /// Steps of the process that has most of them.
     pub(crate) steps: u64,
+    /// Bytes of a piece on one connection of the wide area, and how often one after the other on different ones.
+    carried: (u64, u64),
 }
 
 impl Phase {
@@ -302,6 +307,7 @@ impl<'a> Council<'a> {
                 self.members
             ),
             tier: self.tier,
+            carried: self.carried(bytes(1), 1),
             ..walk.phase
         }
     }
@@ -342,6 +348,7 @@ impl<'a> Council<'a> {
                 self.members
             ),
             tier: self.tier,
+            carried: self.carried(bytes(1), 1),
             ..walk.phase
         }
     }
@@ -359,6 +366,7 @@ impl<'a> Council<'a> {
             name: format!("{}: shares {} through each of {turns}", self.level().name(), way.name()),
             tier: self.tier,
             steps: 2 * others + 1,
+            carried: self.carried(bytes, 1),
             ..Phase::default()
         };
         let mut longest = 0;
@@ -402,6 +410,7 @@ impl<'a> Council<'a> {
             name: format!("{}: exchange among {}", self.level().name(), self.members),
             tier: self.tier,
             steps: if combine { 3 } else { 2 } * others,
+            carried: self.carried(bytes, 1),
             ..Phase::default()
         };
         let work = if combine {
@@ -452,6 +461,7 @@ impl<'a> Council<'a> {
             link: [link; 2],
             tier: self.tier,
             steps: if combine { 3 } else { 2 } * others,
+            carried: self.carried(bytes, 1),
         }
     }
 
@@ -466,6 +476,7 @@ impl<'a> Council<'a> {
             name: format!("{}: {rounds} rounds among {}", self.level().name(), self.members),
             tier: self.tier,
             steps: 3 * rounds,
+            carried: self.carried(bytes, rounds),
             ..Phase::default()
         };
         for (a, b) in self.some_pairs() {

@@ -38,6 +38,8 @@ pub struct Candidate {
     pub factors: Vec<Factor>,
     /// Nanoseconds in all.
     pub total: u64,
+    /// Nanoseconds more over connections of the wide area that are new or have been idle.
+    pub opening: u64,
     /// Whether it is the one that is taken.
     pub chosen: bool,
 }
@@ -70,6 +72,7 @@ fn in_memory(cost: &Cost, block: u64) -> Candidate {
         pieces: (1, block),
         factors: cost.factors().to_vec(),
         total: cost.total(),
+        opening: 0,
         chosen: true,
     }
 }
@@ -88,6 +91,7 @@ fn candidate(strategy: &Strategy, call: &Call, network: &Network, chosen: bool) 
         pieces: (cut.pieces(), call.bytes(cut.piece.min(units))),
         factors: strategy.cost.factors().to_vec(),
         total: strategy.cost.total(),
+        opening: strategy.opening,
         chosen,
     }
 }
@@ -100,6 +104,11 @@ fn choice(strategy: &Strategy, network: &Network, tier: usize) -> Choice {
         members,
         algorithm: match (tier < strategy.first_tier(), tier, strategy.sharing) {
             (true, ..) => format!("{} meeting of the leaders", strategy.algorithm.name()),
+            (_, 0, Sharing::Dealt) => format!(
+                "{} tree, {} shares through leaders of their own",
+                strategy.forms[tier].name(),
+                strategy.shares
+            ),
             (_, 0, Sharing::Relayed) => format!("{} shares through each other", strategy.shares),
             (_, 0, Sharing::Tops) => format!("{} shares, each with a top of its own", strategy.shares),
             _ if node::is_last(&strategy.forms, tier) => together::NAME.to_owned(),

@@ -31,6 +31,8 @@ pub(crate) enum Sharing {
     Whole,
     /// The top is given: each share goes through another part of the outermost tier.
     Relayed,
+    /// The top is given, and serves all parts of the outermost tier: each share through another leader of each.
+    Dealt,
     /// The parts of the outermost tier are at the top in turn.
     Tops,
 }
@@ -42,6 +44,13 @@ const MOST: u32 = 256;
 /// Leaders that are tried.
 const LEADERS: [u32; 4] = [1, 2, 4, 8];
 
+/// [`candidates`] for operations with a root.
+pub(crate) fn given_top(trees: &Trees<'_>) -> Vec<Strategy> {
+    let mut all = candidates(trees, Sharing::Dealt);
+    all.extend(candidates(trees, Sharing::Relayed));
+    all
+}
+
 /// The ways to share the pieces of long messages, with few leaders first. `trees` says what they are for.
 pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
     let (network, bytes) = (trees.network, trees.question.bytes());
@@ -51,11 +60,15 @@ pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
     let parts = network.clusters(1);
     let leaders = leaders(trees.question, network, MOST / parts);
     // Inside a node all processes use the same memory.
-    if sharing == Sharing::Relayed && network.level(0) == Level::Node {
+    if sharing != Sharing::Tops && network.level(0) == Level::Node {
         return Vec::new();
     }
-    // With two parts and one leader there is only one tree.
-    let several = |leaders: &u32| sharing == Sharing::Tops || parts > 2 || *leaders > 1;
+    // With one leader there may be only one tree; two parts have none between them.
+    let several = |leaders: &u32| match sharing {
+        Sharing::Whole | Sharing::Tops => true,
+        Sharing::Dealt => parts > 2 && *leaders > 1,
+        Sharing::Relayed => parts > 2 || *leaders > 1,
+    };
     let strategy = |leaders| {
         let trees = Trees {
             algorithm: Algorithm::Shared,
@@ -201,6 +214,7 @@ pub(crate) fn count(network: &Network, (sharing, leaders): (Sharing, u32)) -> u3
     let parts = if network.tiers() == 0 { 1 } else { network.clusters(1) };
     match sharing {
         Sharing::Whole => 1,
+        Sharing::Dealt => leaders,
         Sharing::Relayed => parts.saturating_sub(1).max(1) * leaders,
         Sharing::Tops => parts * leaders,
     }
@@ -212,6 +226,10 @@ impl Strategy {
         let parts = if network.tiers() == 0 { 1 } else { network.clusters(1) };
         match self.sharing {
             Sharing::Whole => Share::whole(root),
+            Sharing::Dealt => Share {
+                turn: number,
+                ..Share::whole(root)
+            },
             Sharing::Relayed => {
                 let own = network.cluster_of(1, network.position_of(root));
                 let others = parts.saturating_sub(1).max(1);

@@ -123,6 +123,8 @@ pub(crate) struct Strategy {
     /// Number of shares.
     pub(crate) shares: u32,
     pub(crate) cost: Cost,
+    /// Nanoseconds more if connections of the wide area are new or have been idle.
+    pub(crate) opening: u64,
 }
 
 impl Strategy {
@@ -139,6 +141,7 @@ impl Strategy {
             leaders: 1,
             shares: 1,
             cost,
+            opening: 0,
         }
     }
 

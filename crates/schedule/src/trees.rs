@@ -4,7 +4,7 @@
 
 use crate::Network;
 use crate::choose::Question;
-use crate::cost::{Cost, Council, Phase, Way};
+use crate::cost::{self, Cost, Council, Phase, Way};
 use crate::form::Form;
 use crate::overrides::Said;
 use crate::pace;
@@ -121,6 +121,9 @@ impl Trees<'_> {
         strategy.window = (under_way * steps) as usize;
         strategy.lanes = if memory { under_way } else { 1 };
         strategy.cost = Cost::pipeline(&phases, pieces, under_way);
+        if self.network.tiers() > 0 && bytes < cost::OPEN {
+            strategy.opening = Council::largest(self.network, 0).opening(&phases, pieces / shares);
+        }
         if self.sharing.0 == Sharing::Relayed {
             // Where the root is, nobody takes turns at the top: its neighbours have all of it only when it has served them.
             let inner: Vec<Phase> = (1..self.network.tiers())
@@ -161,9 +164,9 @@ impl Trees<'_> {
                 ((Sharing::Relayed, _), 0) if council.members > 2 => {
                     return self.flows.iter().map(|flow| council.relay(flow.0, piece)).collect();
                 }
-                ((Sharing::Whole, _), _) | ((Sharing::Relayed, _), 0) => 1,
+                ((Sharing::Whole, _), _) | ((Sharing::Relayed | Sharing::Dealt, _), 0) => 1,
                 ((Sharing::Tops, _), 0) => council.members,
-                ((Sharing::Tops | Sharing::Relayed, leaders), _) => leaders.min(council.members),
+                ((Sharing::Tops | Sharing::Relayed | Sharing::Dealt, leaders), _) => leaders.min(council.members),
             };
             self.trees(tier, form, piece, tops)
         };

@@ -5,7 +5,7 @@ mod seeded;
 
 use isthmus_schedule::check::{Case, Counts};
 use isthmus_schedule::simulate::{Kind, Limits, Outcome, Stopped, simulate};
-use isthmus_schedule::{Blocks, Call, Network, Operation};
+use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides};
 use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -80,17 +80,50 @@ fn a_new_connection_by_hand() {
     assert_eq!(time(1000, cold), 2010 + 600 + 1000 + 20);
     assert_eq!(time(1000, Limits::default()), 2030);
     assert_eq!(time(400, cold), time(400, Limits::default()));
-    // Packets leave at a pace: all of a window but its first one in half a round trip of 2 ms.
-    let paced = Limits {
-        window: Some(14_480),
-        ..Limits::default()
-    };
-    let slow = latencies(MS, 0);
-    let call = Call::new(Operation::Bcast, 14_480);
-    let outcome = simulate(&call, &topology, &network_of(&topology, &slow), paced).expect("an outcome");
-    assert_eq!(outcome.time(), MS + MS * 9 / 10);
     // Two more rounds of 800 and 1600 bytes, acknowledged at 4010.
     assert_eq!(time(2000, cold), 4010 + 800 + 1000 + 20);
+}
+
+/// What a first window of TCP does not hold goes through several leaders, who have one each; that costs nothing where windows are open.
+#[test]
+fn idle_connections_share_a_message() {
+    let wide = Link::simple(20 * MS, 12_500_000, 10_000);
+    let near = Link::simple(500, 5_000_000_000, 300);
+    let local = Link::simple(MS / 2, 125_000_000, 5_000);
+    let links = Links::alike([wide, local, near.clone(), near.clone(), near]);
+    let idle = Limits {
+        window: Some(10 * 1448),
+        ..Limits::default()
+    };
+    let two_sites = Topology::from_clusters((0..48).map(|r| [u32::from(r >= 16), r / 16, r / 16]));
+    for topology in [two_sites, grid(3, 2, 4)] {
+        let time = |operation, kib: u64, said: &str, limits| {
+            let overrides = Overrides::parse(said).expect("an override");
+            let network = Network::of_world(&topology, Arc::new(links.clone()), Arc::new(overrides));
+            let call = Call::new(operation, kib << 10);
+            simulate(&call, &topology, &network, limits).expect("an outcome").time()
+        };
+        for operation in [Operation::Bcast, Operation::Reduce] {
+            for kib in [16, 24, 64] {
+                let tree = format!("{}=tree", operation.name());
+                let (open, first) = (
+                    time(operation, kib, "", Limits::default()),
+                    time(operation, kib, "", idle),
+                );
+                assert!(
+                    first <= open + open / 20,
+                    "{operation:?} of {kib} KiB: {first} and {open}"
+                );
+                assert!(open <= time(operation, kib, &tree, Limits::default()) * 17 / 16);
+                assert!(time(operation, kib, &tree, idle) > 2 * first);
+            }
+            // More than they hold: few connections open sooner.
+            assert_eq!(
+                time(operation, 256, "", idle),
+                time(operation, 256, &format!("{}=tree", operation.name()), idle)
+            );
+        }
+    }
 }
 
 #[test]

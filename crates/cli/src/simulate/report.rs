@@ -71,6 +71,7 @@ pub(super) fn explained_json(all: &Simulated, candidates: &[Candidate]) -> Value
         json!({
             "algorithm": c.algorithm,
             "cost": c.total,
+            "opening": c.opening,
             "leaders": c.leaders,
             "pieces": c.pieces.0,
             "piece_bytes": c.pieces.1,
@@ -164,6 +165,13 @@ fn choices(candidates: &[Candidate]) -> String {
         ));
         for other in factors {
             text.push_str(&format!("{:<52}{}\n", "", factor(other)));
+        }
+        if candidate.opening > 0 {
+            let more = time(candidate.opening);
+            text.push_str(&format!(
+                "{:<52}({more} more over idle connections, whose windows open)\n",
+                ""
+            ));
         }
     }
     for choice in candidates.iter().filter(|c| c.chosen).flat_map(|c| &c.tiers) {

@@ -126,14 +126,21 @@ impl Channel {
             .into_iter()
             .flatten()
             .map(|r| r.max(least));
-        let rate = rates.chain(self.pipe.share_of_known()).min_by(f64::total_cmp);
+        // What is known of the link is for those who have much to send: short messages leave at once, which on a connection that is paced
+        // takes half a round trip as long as its window is the first one.
+        let slower = rates.min_by(f64::total_cmp);
+        let at_once = slower.is_some();
+        let rate = slower
+            .into_iter()
+            .chain(self.pipe.share_of_known())
+            .min_by(f64::total_cmp);
         // Not those that are kept free.
         let held = |takes: &Takes| takes.normal && (takes.bulk || !bands.bulk);
         let shares = self.shares();
         let count = shares.iter().filter(|s| held(s)).count().max(1);
         for (connection, share) in self.connections.values_mut().zip(&shares) {
             let rate = rate.filter(|_| held(share));
-            connection.secure.hold(rate.map(|rate| rate / count as f64));
+            connection.secure.hold(rate.map(|rate| rate / count as f64), at_once);
         }
     }
 

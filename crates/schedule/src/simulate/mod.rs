@@ -8,8 +8,7 @@
 //! its machine one, out of a process into its node one.
 //!
 //! Connections between local areas are warm unless [`Limits::window`] says what a new or idle one carries before its first acknowledgement: a message
-//! that is longer arrives by as many round trips later as TCP's slow start takes for it, and its packets leave at TCP's pace, a window in half a
-//! round trip.
+//! that is longer arrives by as many round trips later as TCP's slow start takes for it.
 //!
 //! What all processes of a node do together in its memory begins when the last of them has come to it, and takes each as long as its own
 //! copying and combining.

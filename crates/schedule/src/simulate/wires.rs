@@ -28,9 +28,6 @@ impl Cost {
     }
 }
 
-/// Bytes of a message in one packet.
-const PACKET: u64 = 1448;
-
 /// A connection between two processes of different local areas while it learns what its way carries.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
@@ -68,9 +65,7 @@ impl Connection {
         }
         self.used += left;
         let share = u128::from(end - begin) * u128::from(left) / u128::from(bytes.max(1));
-        // All packets but the first wait for the pace: a window in half a round trip.
-        let paced = u128::from(latency) * u128::from(left.saturating_sub(PACKET)) / u128::from(self.window);
-        let rest = u64::try_from(share.max(paced)).unwrap_or(u64::MAX);
+        let rest = u64::try_from(share).unwrap_or(u64::MAX);
         let last = end.max(at.saturating_add(rest));
         self.arrives = self.arrives.max(last.saturating_add(latency));
         self.arrives

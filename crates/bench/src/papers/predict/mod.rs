@@ -124,7 +124,7 @@ pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
         "The mean over the roots. Before it is measured every size passes once. All acknowledge to rank 0, whose connections are never idle: \
          what passes on them before an acknowledgement has grown by one message. The others of rank 0's site use theirs once in each round of \
          roots: TCP lets ten packets pass on a connection that was idle before the first of them is acknowledged, and twice as many in each \
-         round trip after it, at a pace of two windows in a round trip. The simulator does the same."
+         round trip after it. The simulator does the same."
             .to_owned(),
     );
     fill(&mut section, &rows, "Mean over roots");
