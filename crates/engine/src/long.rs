@@ -7,11 +7,12 @@
 
 use std::time::Instant;
 
+use isthmus_datatype::raw::{OwnMemory, ReadMemory};
 use isthmus_protocol::ways::{Turn, Way};
 use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::requests::ReceiveStage;
+use crate::requests::{ReceiveStage, SendTask};
 use crate::state::State;
 use crate::{Engine, Request};
 
@@ -56,11 +57,12 @@ impl Engine {
             }
         }
         let whole = self.state.requests.receive(index).filter(|task| task.parts.is_none());
+        let mut clear = Header::control(Kind::Cts, token, request, wanted);
         if let Some(task) = whole {
             task.since = since;
-            self.expect(index, peer, request, wanted);
+            clear.flags = u8::from(self.expect(index, peer, request, wanted));
         }
-        self.control(peer, Header::control(Kind::Cts, token, request, wanted));
+        self.control(peer, clear);
         if wanted == 0 {
             self.state.finish(index);
         }
@@ -81,16 +83,15 @@ impl Engine {
         }
     }
 
-    /// Lets the transport write data frames straight to the buffer, if both can.
-    fn expect(&mut self, index: u32, peer: Peer, request: u64, wanted: u64) {
-        let Some(task) = self.state.requests.receive(index) else {
-            return;
+    /// Lets the transport write data frames straight to the buffer, if both can: then they may come in bulk. Otherwise data frames come to `place`
+    /// or `frame`.
+    fn expect(&mut self, index: u32, peer: Peer, request: u64, wanted: u64) -> bool {
+        let task = self.state.requests.receive(index);
+        let Some(memory) = task.and_then(|task| task.buffer.memory()).filter(|_| wanted > 0) else {
+            return false;
         };
-        if let Some(memory) = task.buffer.memory().filter(|_| wanted > 0) {
-            let route = self.state.peers[peer as usize].route;
-            // When it does not, data frames come to `place` or `frame`.
-            self.transports[route as usize].expect(peer, request, memory, wanted);
-        }
+        let route = self.state.peers[peer as usize].route;
+        self.transports[route as usize].expect(peer, request, memory, wanted)
     }
 
     /// Copies the message out of the sender's memory.
@@ -104,6 +105,18 @@ impl Engine {
             // A buffer in pieces takes data frames: chunks pulled one by one would cost a system call each all the same.
             None => Ok(false),
         }
+    }
+}
+
+impl SendTask {
+    /// What the receiver wants, in one piece of memory.
+    pub(crate) fn in_one_piece(&mut self) -> ReadMemory {
+        if let Some(memory) = self.buffer.memory() {
+            return memory;
+        }
+        let packed = OwnMemory::new(0, self.wanted as isize);
+        self.buffer.read(0, packed.memory().slice(0, self.wanted as usize));
+        self.packed.insert(packed).memory().reading()
     }
 }
 

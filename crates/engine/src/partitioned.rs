@@ -268,6 +268,8 @@ impl Engine {
             buffer,
             receiver: 0,
             wanted: 0,
+            bulk: false,
+            packed: None,
             sent: 0,
         };
         if task.is_empty_until_ready() {

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_datatype::raw::{OwnMemory, WriteMemory};
 use isthmus_protocol::matching::Posted;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::Header;
@@ -80,6 +80,10 @@ pub(crate) struct SendTask {
     pub(crate) receiver: u64,
     /// Bytes that the receiver wants.
     pub(crate) wanted: u64,
+    /// Its transport expects them in bulk, and nothing else.
+    pub(crate) bulk: bool,
+    /// For these: data that do not lie in one piece.
+    pub(crate) packed: Option<OwnMemory>,
     /// Bytes sent as data frames.
     pub(crate) sent: u64,
 }

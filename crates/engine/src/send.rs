@@ -235,6 +235,8 @@ impl Engine {
             buffer,
             receiver: 0,
             wanted: 0,
+            bulk: false,
+            packed: None,
             sent: 0,
         };
         self.begin(index, task);
@@ -380,7 +382,8 @@ impl Engine {
             parts.cleared = true;
             return self.go_on(index);
         }
-        if let Some(memory) = task.buffer.memory().filter(|_| transport.limits(peer).bulk) {
+        if task.bulk && transport.limits(peer).bulk {
+            let memory = task.in_one_piece();
             match transport.send_bulk(peer, task.receiver, memory, task.wanted, token) {
                 Ok(()) => {
                     task.stage = SendStage::Bulk;

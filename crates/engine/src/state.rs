@@ -399,6 +399,7 @@ impl State {
         }
         task.receiver = header.auxiliary();
         task.wanted = header.length;
+        task.bulk = header.flags != 0;
         if header.length == 0 && task.parts.is_none() {
             self.finish(index)
         } else {

@@ -71,6 +71,9 @@ struct Network {
     pulled: u64,
 }
 
+/// Marks data that were sent in bulk: other transports have no frames for them.
+const IN_BULK: u8 = 1;
+
 struct Bulk {
     peer: Peer,
     token: u64,
@@ -210,7 +213,8 @@ impl Memory {
         for _ in 0..self.bulks.len() {
             let Some(mut bulk) = self.bulks.pop_front() else { break };
             let length = (bulk.length - bulk.sent).min(self.options.frame as u64);
-            let header = Header::control(Kind::Data, bulk.token, bulk.sent, length);
+            let mut header = Header::control(Kind::Data, bulk.token, bulk.sent, length);
+            header.flags = IN_BULK;
             let sent = self.push(
                 bulk.peer,
                 &header,
@@ -235,6 +239,10 @@ impl Memory {
     fn deliver(&mut self, peer: Peer, (header, payload): Frame, sink: &mut dyn Sink) {
         if header.kind == Kind::Data {
             if let Some(expected) = self.expected.get_mut(&(peer, header.token)) {
+                assert!(
+                    !self.options.bulk || header.flags == IN_BULK,
+                    "frames where bulk is expected"
+                );
                 expected
                     .memory
                     .slice(header.auxiliary() as isize, payload.len())
@@ -246,6 +254,7 @@ impl Memory {
                 }
                 return;
             }
+            assert!(header.flags != IN_BULK, "data in bulk that nobody expects");
         }
         if payload.len() >= self.options.place {
             if let Placement::Into(mut memory) = sink.place(peer, &header) {

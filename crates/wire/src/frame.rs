@@ -14,7 +14,7 @@
 //!      +--------------------------------------------------------------+
 //! ```
 //! `form`: 1 if the message is packed data in the common form, else 0 (the representation of the sender). Little-endian. `Cts` and `Data` do not need context, source and tag; the eight bytes of `context`
-//! and `source` carry [`Header::auxiliary`] there (receiver's token, offset of the fragment).
+//! and `source` carry [`Header::auxiliary`] there (receiver's token, offset of the fragment). `flags` of `Cts`: 1 if the data may come in bulk.
 
 /// Size of an encoded [`Header`] in bytes.
 pub const HEADER_BYTES: usize = 32;
