@@ -139,7 +139,8 @@ impl Secure {
     /// Holds what is sent to so many bytes per second, or to none in particular: `at_once`, or from the first time on that there is more to send
     /// than the socket takes.
     pub(crate) fn hold(&mut self, limit: Option<f64>, at_once: bool) {
-        if self.limit != limit {
+        let begins = at_once && limit.is_some() && !self.paced;
+        if self.limit != limit || begins {
             self.limit = limit;
             if at_once || self.paced {
                 self.pace();

@@ -8,9 +8,9 @@
 //! choice = name | name "(" number ")" | "seg" "=" size | "lanes" "=" number | "leaders" "=" number
 //! ```
 //! For example `bcast@wide=flat,seg=64K; allreduce:64K..=split`. Operations are those of MPI in lower case without `MPI_`, or `*`; levels are
-//! `wide`, `local`, `machine`, `vendor`, `node`. With a level the name is that of a tree among the members of a council at that level,
-//! (`together`, at `node`: the memory of each node) without one that of an algorithm or meeting. `seg` is the length of a piece of a long message; in gatherv and scatterv, that from which on
-//! a block goes by itself. Where several rules fit, the last one wins. Sizes are bytes, with K, M, G for powers of 1024.
+//! `wide`, `local`, `machine`, `vendor`, `node`. With a level the name is that of a tree among the members of a council at that level
+//! (`together`, of `node` only: the memory of each node), without one that of an algorithm or meeting. `seg` is the length of a piece of a long
+//! message; in gatherv and scatterv, that from which on a block goes by itself. Where several rules fit, the last one wins. Sizes are bytes, with K, M, G for powers of 1024.
 
 use crate::Operation;
 use isthmus_topology::Level;
@@ -282,7 +282,11 @@ fn name(text: &str, at: usize, level: Option<Level>) -> Result<String, OverrideE
     let name = text.trim();
     let stem = name.split('(').next().unwrap_or_default();
     let known: Vec<&str> = match level {
-        Some(_) => FORMS.to_vec(),
+        Some(Level::Node) => FORMS.to_vec(),
+        Some(_) => FORMS
+            .into_iter()
+            .filter(|&form| form != crate::together::NAME)
+            .collect(),
         None => crate::strategy::names(),
     };
     if !known.contains(&stem) {
@@ -331,6 +335,7 @@ mod tests {
             ("bcast:-1..=tree", 6, "no size"),
             ("bcast=flt", 6, "no algorithm"),
             ("bcast@node=split", 11, "no tree"),
+            ("bcast@wide=together", 11, "no tree"),
             ("bcast=tree,seg=0", 15, "must not be 0"),
             ("bcast=tree,sge=4", 11, "`sge` is not known"),
             ("*=tree; bcast=tree,seg=", 23, "no size"),
