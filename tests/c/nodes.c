@@ -3,29 +3,7 @@
    or not, types with gaps, operators of the program, between nonblocking and persistent ones, on many communicators one after the other and
    at once, whose members are in any order. tests/system/nodes.sh runs it on two machines.
    ranks: 1 4 */
-#include "check.h"
-
-static int rank, size;
-static MPI_Comm comm;
-
-static int value(int from, long i, int salt)
-{
-    return (int)((unsigned)from * 1000003u + (unsigned)i * 7u + (unsigned)salt * 31u);
-}
-
-static int total(long i, int salt)
-{
-    unsigned sum = 0;
-    for (int r = 0; r < size; r++)
-        sum += (unsigned)value(r, i, salt);
-    return (int)sum;
-}
-
-static void fill(int *a, long n, int from, int salt)
-{
-    for (long i = 0; i < n; i++)
-        a[i] = value(from, i, salt);
-}
+#include "values.h"
 
 static void once(int n, int root, int salt, int *a, int *b)
 {

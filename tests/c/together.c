@@ -2,29 +2,7 @@
 /* Collective operations in memory that the processes of a node share: blocks of all lengths from one element to many rounds, all
    roots, in place or not, data with gaps, many operations at once, many communicators one after the other and at once.
    ranks: 1 2 3 8 */
-#include "check.h"
-
-static int rank, size;
-static MPI_Comm comm;
-
-static int value(int from, long i, int salt)
-{
-    return (int)((unsigned)from * 1000003u + (unsigned)i * 7u + (unsigned)salt * 31u);
-}
-
-static int total(long i, int salt)
-{
-    unsigned sum = 0;
-    for (int r = 0; r < size; r++)
-        sum += (unsigned)value(r, i, salt);
-    return (int)sum;
-}
-
-static void fill(int *a, long n, int from, int salt)
-{
-    for (long i = 0; i < n; i++)
-        a[i] = value(from, i, salt);
-}
+#include "values.h"
 
 static void rooted(int n, int root, int salt, int *a, int *b)
 {
