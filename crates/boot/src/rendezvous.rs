@@ -2,6 +2,7 @@
 //! The conversation with the agent of this machine: hello, world, abort, finished, dismissed.
 
 use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -157,9 +158,11 @@ impl Agent {
         Ok(())
     }
 
-    /// Says finished and waits until every process of the job has said so.
-    pub fn finish(&mut self, counters: Counters) -> Result<(), BootError> {
+    /// Says finished and waits until every process of the job has said so. `wait`: returns when there is something to read; meanwhile others
+    /// may need this process.
+    pub fn finish(&mut self, counters: Counters, wait: impl FnOnce(BorrowedFd<'_>)) -> Result<(), BootError> {
         self.say(&Message::Finished(counters))?;
+        wait(self.stream.as_fd());
         match self.hear()? {
             Message::Dismissed => Ok(()),
             Message::Abort { reason, .. } => Err(BootError::Aborted(reason)),

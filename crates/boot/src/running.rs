@@ -289,7 +289,11 @@ impl Running {
         counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();
         drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());
         match &self.agent {
-            Some(agent) => agent.lock().unwrap_or_else(PoisonError::into_inner).finish(counters)?,
+            Some(agent) => {
+                let mut agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
+                // Others are not there yet. What they have sent may need an answer of the machine's own MPI here, or of ours.
+                agent.finish(counters, |answer| engine.wait_beside(answer))?;
+            }
             None => print_counters(&counters),
         }
         engine.wait(|engine| engine.close().then_some(()));

@@ -24,11 +24,12 @@ use std::time::Duration;
 use isthmus_transport::wait as sleep_on;
 
 use crate::Shared;
-use crate::shared::{Bell, Inner};
+use crate::bell::Bell;
+use crate::shared::Inner;
 
 /// Shortest time between two looks at a program that might compute: short against anything worth computing meanwhile, and
 /// a look costs some microseconds.
-const LOOK: Duration = Duration::from_millis(1);
+pub(crate) const LOOK: Duration = Duration::from_millis(1);
 
 /// Longest time between two looks at a program that keeps calling MPI, and so needs no keeper.
 const LONGEST_LOOK: Duration = Duration::from_millis(8);

@@ -7,6 +7,7 @@
 //! ([`SendBuffer`], [`ReceiveBuffer`]) that stay valid until the request is complete.
 #![forbid(unsafe_code)]
 
+mod bell;
 mod binding;
 mod buffer;
 mod cancel;

@@ -27,10 +27,10 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
-use isthmus_transport::wait as sleep_on;
-use rustix::event::{EventfdFlags, eventfd};
+use isthmus_transport::{is_readable, wait as sleep_on};
 
-use crate::keeper::Keeper;
+use crate::bell::Bell;
+use crate::keeper::{Keeper, LOOK};
 use crate::{
     Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
     SendBuffer, Short, Tuning,
@@ -209,6 +209,17 @@ impl Shared {
     #[inline]
     pub fn wait<T>(&self, check: impl FnMut(&mut Engine) -> Option<T>) -> T {
         self.wait_on(self.lock(), check)
+    }
+
+    /// Makes progress until this descriptor is readable. For whoever waits for something outside of MPI that comes only when others are done: what
+    /// they have to do may need this process, although it wants nothing any more.
+    pub fn wait_beside(&self, other: BorrowedFd<'_>) {
+        let mut guard = self.lock();
+        while !is_readable(other) {
+            if !self.poll(&mut guard) {
+                guard = self.sleep(guard, Some(other));
+            }
+        }
     }
 
     /// A blocking send: [`Engine::send`] and the wait that may follow, under one lock.
@@ -456,11 +467,11 @@ impl Shared {
             }
             return self.lock();
         }
-        self.sleep(guard)
+        self.sleep(guard, None)
     }
 
-    /// Sleeps until something may have happened. The lock has been held since the last look at everything.
-    fn sleep<'a>(&'a self, mut guard: Guard<'a>) -> Guard<'a> {
+    /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look at everything.
+    fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>) -> Guard<'a> {
         let descriptors = self.descriptors(&mut guard.inner);
         if !guard.inner.engine.arm() {
             guard.inner.engine.disarm();
@@ -468,14 +479,17 @@ impl Shared {
                 return guard;
             }
             drop(guard);
-            std::thread::yield_now();
+            match other {
+                None => std::thread::yield_now(),
+                Some(other) => sleep_on(&[other], Some(LOOK)),
+            }
             return self.lock();
         }
         guard.inner.sleepers += 1;
         drop(guard);
         let since = Instant::now();
         match &descriptors {
-            Ok(all) => sleep_on(&all.iter().map(AsFd::as_fd).collect::<Vec<_>>(), Some(NAP)),
+            Ok(all) => sleep_on(&all.iter().map(AsFd::as_fd).chain(other).collect::<Vec<_>>(), Some(NAP)),
             // No descriptors left in this process: naps keep things going.
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
@@ -568,33 +582,5 @@ impl Patience {
         let now = Instant::now();
         let spin = Duration::from_micros(tuning.get(Knob::Spin));
         now.duration_since(*self.since.get_or_insert(now)) > spin
-    }
-}
-
-/// Wakes threads of this process that sleep.
-#[derive(Default)]
-pub(crate) struct Bell(std::sync::OnceLock<OwnedFd>);
-
-impl Bell {
-    pub(crate) fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
-        if self.0.get().is_none() {
-            // One thread at a time gets here: under the engine's lock, or the only one that sleeps on it.
-            let _ = self.0.set(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        }
-        self.0.get().map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::Other.into())
-    }
-
-    /// Fails only when it rings already.
-    pub(crate) fn ring(&self) {
-        if let Some(descriptor) = self.0.get() {
-            let _ = rustix::io::write(descriptor, &1_u64.to_ne_bytes());
-        }
-    }
-
-    /// Fails only when it is silent already.
-    pub(crate) fn silence(&self) {
-        if let Some(descriptor) = self.0.get() {
-            let _ = rustix::io::read(descriptor, &mut [0; 8]);
-        }
     }
 }

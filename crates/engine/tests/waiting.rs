@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -188,4 +191,37 @@ fn a_transports_thread_makes_progress() {
         end.store(true, Ordering::Relaxed);
     });
     assert!(content(&target, 300_000) == pattern(1, 300_000));
+}
+
+/// A process that waits for something else (in MPI_Finalize: for its agent) does for others what they cannot do without it: here one takes what another
+/// one sends, frame by frame, and nothing else ends its wait.
+#[test]
+fn others_are_served_beside_another_wait() {
+    for policy in policies() {
+        for rings in [true, false] {
+            let options = Options {
+                queue: 1,
+                rings,
+                ..Options::default()
+            };
+            let both = processes(2, options, policy);
+            let target = OwnMemory::new(0, 300_000);
+            let posted = both[1]
+                .lock()
+                .irecv(&channel(0, 1, 2), Some(0), Some(0), receiving(&target, 300_000));
+            let (other, mut done) = UnixStream::pair().expect("two sockets");
+            std::thread::scope(|scope| {
+                let (sender, receiver) = (&both[0], &both[1]);
+                scope.spawn(move || receiver.wait_beside(other.as_fd()));
+                send(sender, 0, 1, 0, &pattern(1, 300_000));
+                sender.wait(|engine| engine.close().then_some(()));
+                // The last frame has left and may not be there yet.
+                while receiver.lock().test(posted).is_none() {
+                    std::thread::yield_now();
+                }
+                done.write_all(&[1]).expect("somebody reads");
+            });
+            assert!(content(&target, 300_000) == pattern(1, 300_000));
+        }
+    }
 }

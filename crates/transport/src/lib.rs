@@ -241,3 +241,14 @@ pub fn wait(descriptors: &[BorrowedFd<'_>], timeout: Option<Duration>) {
     // An error here is EINTR or ENOMEM: the caller polls again either way.
     let _ = rustix::event::poll(&mut polled, timeout.as_ref());
 }
+
+/// Whether a descriptor is readable now, or its other end is gone.
+pub fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
+    let mut polled = [rustix::event::PollFd::from_borrowed_fd(
+        descriptor,
+        rustix::event::PollFlags::IN,
+    )];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    // After an error the caller looks again.
+    rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+}

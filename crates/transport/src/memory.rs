@@ -27,6 +27,8 @@ pub struct Options {
     pub streams: bool,
     /// As [`Limits::bulk`].
     pub bulk: bool,
+    /// As [`Transport::rings`].
+    pub rings: bool,
     /// Payloads of at least this many bytes are announced with [`Sink::place`], and expected memory is written directly.
     /// `usize::MAX`: never.
     pub place: usize,
@@ -44,6 +46,7 @@ impl Default for Options {
             pull: false,
             streams: false,
             bulk: false,
+            rings: true,
             place: usize::MAX,
             queue: 1024,
             seed: 0,
@@ -393,7 +396,14 @@ impl Transport for Memory {
         self.report(sink) | any
     }
 
+    fn rings(&self) -> bool {
+        self.options.rings
+    }
+
     fn arm(&mut self) -> bool {
+        if !self.options.rings {
+            return false;
+        }
         let mut network = lock(&self.network);
         let (me, count) = (self.me as usize, network.count);
         let arrived = (0..count).any(|peer| !network.links[peer * count + me].frames.is_empty());
