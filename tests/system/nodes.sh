@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Collective operations over several nodes of several processes each: right with steps together in the memory of each node and with messages
-# there, in whole and in small pieces; no message inside a node where such steps are taken; and an end for all when one process is killed.
+# there, in whole and in small pieces; no message inside a node where such steps are taken; an error for members that do not call the same;
+# and an end for all when one process is killed.
 . "$(dirname "$0")/common.sh"
 need_testbed
 for program in nodes together; do
@@ -30,6 +31,43 @@ int main(void)
 }
 C
 mpicc -O2 some.c -o some || fail "mpicc some.c"
+# On each node the last process calls with another length than the others, after some operations alike.
+cat >apart.c <<'C'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    static double data[64], sums[64];
+    int rank, code, length;
+    char text[MPI_MAX_ERROR_STRING];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 8; i++) {
+        MPI_Allreduce(data, sums, 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Bcast(data, 8, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    }
+    int count = rank % 2 ? 16 : 8;
+    if (argv[1][0] == 'a')
+        code = MPI_Allreduce(data, sums, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    else
+        code = MPI_Bcast(data, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    if (code) {
+        MPI_Error_string(code, text, &length);
+        printf("%s\n", text);
+        fflush(stdout);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    MPI_Finalize();
+    return 0;
+}
+C
+mpicc -O2 apart.c -o apart || fail "mpicc apart.c"
+for operation in allreduce bcast; do
+    ISTHMUS_COLL='*@node=together' timeout -k 5 30 isthmus run --site one=home:2 --site two=home:2 ./apart $operation >out 2>&1
+    status=$?
+    [ $status = 3 ] && grep -q 'do not call the same: rank' out || { cat out; fail "$operation with unlike lengths on a node: exit status $status"; }
+done
 
 cat >run.sh <<'S'
 set -eu
