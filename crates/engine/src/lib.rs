@@ -28,6 +28,7 @@ mod native;
 mod native_collective;
 mod observe;
 mod partitioned;
+mod patience;
 mod plan;
 mod receive;
 mod request;

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  spare cores     poll, poll ... Polls times, then poll, yield, poll, yield ... for Spin, then sleep
-//!  oversubscribed  poll, yield, poll, yield ... Yields times, then sleep
+//!  oversubscribed  poll, yield, poll, yield ... Yields times or less ([`Experience`]), then sleep
 //! ```
 //! with the numbers of [`Tuning`].
 //! Even with spare cores a thread yields soon: if somebody else's work keeps the cores busy, the process that is waited for may
@@ -31,6 +31,7 @@ use isthmus_transport::{is_readable, wait as sleep_on};
 
 use crate::bell::Bell;
 use crate::keeper::{Keeper, LOOK};
+use crate::patience::{Experience, Patience};
 use crate::{
     Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
     SendBuffer, Short, Tuning,
@@ -70,6 +71,7 @@ pub struct Shared {
     pub(crate) inner: Lock<Inner>,
     policy: Policy,
     tuning: Arc<Tuning>,
+    experience: Experience,
     /// Nanoseconds that threads have slept, and how often.
     slept: AtomicU64,
     sleeps: AtomicU64,
@@ -158,6 +160,7 @@ impl Shared {
             inner: lock(inner),
             policy,
             tuning,
+            experience: Experience::default(),
             slept: AtomicU64::new(0),
             sleeps: AtomicU64::new(0),
             due: AtomicBool::new(false),
@@ -291,7 +294,7 @@ impl Shared {
         } = self.policy;
         let mut looks = match (threads, spare_cores) {
             (false, true) => self.tuning.get(Knob::Polls),
-            (false, false) if !guests && engine.is_idle() => self.tuning.get(Knob::Yields),
+            (false, false) if !guests && engine.is_idle() => self.experience.yields(&self.tuning),
             _ => 1,
         };
         move || {
@@ -453,8 +456,8 @@ impl Shared {
 
     /// After a round in which nothing happened: spins, yields or sleeps.
     fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience) -> Guard<'a> {
-        if !patience.over(self.policy.spare_cores, &self.tuning) {
-            let spin = self.policy.spare_cores && patience.rounds <= self.tuning.get(Knob::Polls);
+        if !patience.over(self.policy.spare_cores, &self.tuning, &self.experience) {
+            let spin = self.policy.spare_cores && patience.polls(&self.tuning);
             if spin && !self.policy.threads {
                 // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's latency.
                 return guard;
@@ -493,7 +496,9 @@ impl Shared {
             // No descriptors left in this process: naps keep things going.
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
-        let nanoseconds = since.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
+        let time = since.elapsed();
+        self.experience.slept(time);
+        let nanoseconds = time.as_nanos().try_into().unwrap_or(u64::MAX);
         self.slept.fetch_add(nanoseconds, Ordering::Relaxed);
         self.sleeps.fetch_add(1, Ordering::Relaxed);
         let mut guard = self.lock();
@@ -558,29 +563,5 @@ impl Inner {
             }
         }
         Ok(all)
-    }
-}
-
-/// How long a thread has waited in vain.
-#[derive(Default)]
-struct Patience {
-    rounds: u64,
-    since: Option<Instant>,
-}
-
-impl Patience {
-    /// Counts a round; true when it is time to sleep.
-    #[inline]
-    fn over(&mut self, spare_cores: bool, tuning: &Tuning) -> bool {
-        self.rounds += 1;
-        if !spare_cores {
-            return self.rounds > tuning.get(Knob::Yields);
-        }
-        if self.rounds <= tuning.get(Knob::Polls) {
-            return false;
-        }
-        let now = Instant::now();
-        let spin = Duration::from_micros(tuning.get(Knob::Spin));
-        now.duration_since(*self.since.get_or_insert(now)) > spin
     }
 }
