@@ -5,6 +5,9 @@
  *
  *   roots -p PLACES SHAPE:BYTES...
  *
+ * Shapes of one size that follow each other are measured in turns, each of them first for as many roots: connections have carried as much for
+ * all of them. One after the other, the later ones find what the earlier ones have opened.
+ *
  * SHAPE is `library` for MPI_Bcast or a tree of trees.h; PLACES says where ranks are: "16/16,16". Rank 0 prints
  *   LOOP SHAPE BYTES MICROSECONDS       for one root, with the acknowledgement, as the paper has it
  *   BCAST SHAPE BYTES US,US,...         for each root from its call until the last rank is done, by the hosts' common clock
@@ -149,37 +152,74 @@ static void report(const char *shape, int bytes, double seconds, const struct se
     free(all);
 }
 
-static void run(char *shape)
+/* A shape under way. */
+struct test {
+    const char *shape;
+    /* For each root. */
+    struct tree *trees;
+    struct seen *seen;
+    double seconds;
+};
+
+static void prepare(struct test *test, const char *shape)
 {
-    char *colon = strchr(shape, ':');
-    int bytes = colon ? atoi(colon + 1) : -1;
-    if (bytes < 0)
-        fail("not SHAPE:BYTES", shape);
-    *colon = 0;
-    struct tree *trees = calloc((size_t)size, sizeof *trees);
-    struct seen *mine = calloc((size_t)size, sizeof *mine);
-    char *data = calloc((size_t)bytes + 1, 1);
-    if (!trees || !mine || !data)
+    test->shape = shape;
+    test->trees = calloc((size_t)size, sizeof *test->trees);
+    test->seen = calloc((size_t)size, sizeof *test->seen);
+    if (!test->trees || !test->seen)
         fail("no memory", shape);
     for (int root = 0; root < size; root++)
-        if (strcmp(shape, "library") && !tree_make(&trees[root], shape, root, rank, size))
+        if (strcmp(shape, "library") && !tree_make(&test->trees[root], shape, root, rank, size))
             fail("no such shape", shape);
+}
+
+/* All shapes for one root. */
+static void in_turns(struct test *tests, int count, int root, char *data, int bytes)
+{
+    for (int turn = 0; turn < count; turn++) {
+        struct test *test = &tests[(root + turn) % count];
+        double start = now();
+        broadcast(test->shape, root, data, bytes, &test->trees[root], &test->seen[root]);
+        ack_barrier();
+        test->seconds += now() - start;
+    }
+}
+
+static void run(const char *const *shapes, int count, int bytes)
+{
+    struct test *tests = calloc((size_t)count, sizeof *tests);
+    char *data = calloc((size_t)bytes + 1, 1);
+    if (!tests || !data)
+        fail("no memory", shapes[0]);
+    for (int i = 0; i < count; i++)
+        prepare(&tests[i], shapes[i]);
     fill(data, (size_t)bytes, rank);
     /* Once without being measured: connections are made, and none has carried less than others just before. */
-    for (int root = 0; root < size; root++) {
-        broadcast(shape, root, data, bytes, &trees[root], &mine[root]);
-        ack_barrier();
-    }
+    for (int root = 0; root < size; root++)
+        in_turns(tests, count, root, data, bytes);
     MPI_Barrier(MPI_COMM_WORLD);
-    double start = now();
-    for (int root = 0; root < size; root++) {
-        broadcast(shape, root, data, bytes, &trees[root], &mine[root]);
-        ack_barrier();
+    for (int i = 0; i < count; i++)
+        tests[i].seconds = 0;
+    for (int root = 0; root < size; root++)
+        in_turns(tests, count, root, data, bytes);
+    for (int i = 0; i < count; i++) {
+        report(tests[i].shape, bytes, tests[i].seconds, tests[i].seen);
+        free(tests[i].trees);
+        free(tests[i].seen);
     }
-    report(shape, bytes, now() - start, mine);
+    free(tests);
     free(data);
-    free(mine);
-    free(trees);
+}
+
+/* Cuts off BYTES. */
+static int bytes_of(char *test)
+{
+    char *colon = strchr(test, ':');
+    int bytes = colon ? atoi(colon + 1) : -1;
+    if (bytes < 0)
+        fail("not SHAPE:BYTES", test);
+    *colon = 0;
+    return bytes;
 }
 
 int main(int argc, char **argv)
@@ -191,16 +231,21 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     wide_counter = counter_open("bcast", "wide");
     local_counter = counter_open("bcast", "local");
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "-p") && i + 1 < argc) {
-            if (tree_place(argv[++i]) != size)
-                fail("-p does not fit the number of ranks", argv[i]);
-        } else if (tree_ranks == size) {
-            run(argv[i]);
-        } else {
-            fail("-p must come first", argv[i]);
-        }
+    if (argc < 4 || strcmp(argv[1], "-p"))
+        fail("-p PLACES must come first", argc > 1 ? argv[1] : "nothing");
+    if (tree_place(argv[2]) != size)
+        fail("-p does not fit the number of ranks", argv[2]);
+    int *bytes = calloc((size_t)argc, sizeof *bytes);
+    if (!bytes)
+        fail("no memory", argv[3]);
+    for (int i = 3; i < argc; i++)
+        bytes[i] = bytes_of(argv[i]);
+    for (int first = 3, end; first < argc; first = end) {
+        for (end = first + 1; end < argc && bytes[end] == bytes[first];)
+            end++;
+        run((const char *const *)&argv[first], end - first, bytes[first]);
     }
+    free(bytes);
     MPI_T_finalize();
     MPI_Finalize();
     return 0;

@@ -61,7 +61,8 @@ pub(super) fn figure8(lab: &Lab) -> Result<Section, Error> {
     section.texts.push(format!(
         "{}. For each size every rank is root once; after each broadcast all acknowledge to rank 0 and wait for its word (the \
          paper's figure 7). The paper gives curves only: multilevel lowest, binomial highest. The trees are made of \
-         MPI_Send and MPI_Recv of the same library (bench/trees.h), so they differ from MPI_Bcast in their shape alone.",
+         MPI_Send and MPI_Recv of the same library (bench/trees.h), so they differ from MPI_Bcast in their shape alone; for each root they \
+         and MPI_Bcast are measured in turns.",
         grid.describe()
     ));
     let curves = measure(lab, &grid, &SIZES, &mut section)?;
