@@ -291,7 +291,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "30",
         reason: "one round through the processes that share a core",
         scope: "tunable",
-        help: "how often a waiting thread lets others run before it sleeps when there are no spare cores",
+        help: "how often at most a waiting thread lets others run before it sleeps when there are no spare cores; fewer times after long sleeps",
     },
     Setting {
         name: "ISTHMUS_COLL",
