@@ -27,6 +27,8 @@ const AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs
 const LASTING: Duration = Duration::from_secs(1);
 /// How often it is told what has passed, while something does.
 const REPORT: Duration = Duration::from_secs(1);
+/// Bytes of which pings between two looks are less.
+const PINGS: u64 = 1024;
 /// How long a stream waits for a carrier.
 const PATIENCE: Duration = Duration::from_secs(8);
 
@@ -142,15 +144,17 @@ impl Neighbour {
         carriers.iter().flat_map(of).collect()
     }
 
-    /// Tells from time to time what has passed.
+    /// Tells from time to time what has passed. Pings alone are no news; what streams that were over before the next look have carried is.
     async fn report(&self, gateway: &Gateway) {
-        let mut last = Carried::default();
+        let (mut told, mut looked) = (Carried::default(), 0);
         loop {
             tokio::time::sleep(REPORT).await;
             let now = self.carried(gateway);
-            let news = (now.sent, now.received) != (last.sent, last.received) && now.streams + last.streams > 0;
-            if news {
-                last = now.clone();
+            let sum = now.sent.saturating_add(now.received);
+            let passed = sum.saturating_sub(std::mem::replace(&mut looked, sum));
+            let streams = now.streams > 0 || told.streams > 0;
+            if passed >= PINGS || (streams && (now.sent, now.received) != (told.sent, told.received)) {
+                told = now.clone();
                 gateway.tell(FromGateway::Carried(now));
             }
         }
@@ -162,7 +166,7 @@ impl Neighbour {
         loop {
             let (sent, _) = self.traffic.bytes();
             // Pings alone are no reason to look often.
-            let quiet = sent.saturating_sub(std::mem::replace(&mut last, sent)) < 1024;
+            let quiet = sent.saturating_sub(std::mem::replace(&mut last, sent)) < PINGS;
             let again = self.look(began.elapsed(), &mut line);
             let until = Instant::now() + if quiet { REPORT } else { again };
             while !quiet && Instant::now() < until {

@@ -44,6 +44,34 @@ async fn process(gate: u16, from: u32, to: u32) {
     assert!(heard[..4] == to.to_le_bytes() && heard[4..] == said, "rank {from}");
 }
 
+/// Until what has been sent is told: so many bytes at least, over so few connections.
+async fn until_told(gate: &mut Gate, bytes: u64) {
+    loop {
+        if let FromGateway::Carried(carried) = gate.hear().await {
+            assert!(carried.connections <= 2, "{carried:?}");
+            if carried.sent >= bytes {
+                return;
+            }
+        }
+    }
+}
+
+/// A stream that begins and ends between two looks is told about too.
+#[test]
+fn what_a_short_stream_carries_is_told() {
+    run(async {
+        let (mut a, mut b) = (Gate::start(0).await, Gate::start(1).await);
+        settle_in([&mut a, &mut b], 1).await;
+        a.meet(1, b.port).await;
+        b.meet(0, a.port).await;
+        a.until_settled(|s| !s.outward.is_empty() && s.inward).await;
+        for _ in 0..2 {
+            process(a.port, 0, 1).await;
+        }
+        until_told(&mut a, 2 * BYTES as u64).await;
+    });
+}
+
 #[test]
 fn a_thousand_processes_share_one_trunk() {
     run(async {
@@ -59,13 +87,6 @@ fn a_thousand_processes_share_one_trunk() {
         while let Some(done) = timeout(PATIENCE, all.join_next()).await.unwrap() {
             done.unwrap();
         }
-        loop {
-            if let FromGateway::Carried(carried) = a.hear().await {
-                assert!(carried.connections <= 2, "{carried:?}");
-                if carried.sent >= u64::from(RANKS) * BYTES as u64 {
-                    return;
-                }
-            }
-        }
+        until_told(&mut a, u64::from(RANKS) * BYTES as u64).await;
     });
 }
