@@ -26,3 +26,9 @@ for size in 16 64 256 1024 2048 65536; do
     esac
 done
 [ $status -eq 0 ] || fail "64 MiB must be enough for 4 processes"
+# Whoever ends the job, its error says what to do.
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/lacking.c" -o lacking || fail "mpicc lacking.c"
+ISTHMUS_SHM_DIRECTORY=$work/small timeout -k 5 60 unshare -rm sh -c "mount -t tmpfs -o size=600k none small && exec mpiexec -n 4 ./lacking" </dev/null >out 2>&1
+for rank in 0 1 2 3; do
+    grep "^rank $rank: class MPI_ERR_NO_MEM: .*enlarge the memory file system" out >/dev/null || { cat out; fail "rank $rank is not told what to do"; }
+done

@@ -339,7 +339,20 @@ fn disagreement(found: &Disagreement, meet: &Meet) -> EngineError {
             );
             (what, theirs.what == claim.what && theirs.root == claim.root)
         }
-        Disagreement::GaveUp { member } => {
+        // Whoever is heard of first ends the job, so what the user can do about it is in the errors of all.
+        Disagreement::GaveUp {
+            member,
+            no_memory: true,
+        } => {
+            let reason = format!(
+                "rank {} has found no memory for what the processes of this node share (its own error says where); enlarge the memory file \
+                 system (mount -o remount,size=..., or --shm-size of the container); no further collective operation is possible on this \
+                 communicator",
+                meet.rank_of(*member)
+            );
+            return EngineError::Memory { reason: reason.into() };
+        }
+        Disagreement::GaveUp { member, .. } => {
             let what = format!(
                 "rank {me} is in {}, rank {} has given up (its own error says why)",
                 told(&claim),

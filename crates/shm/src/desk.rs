@@ -91,14 +91,18 @@ impl Left {
         self.long.iter().for_each(Arrived::reset);
     }
 
-    /// The member takes part no longer.
-    pub(crate) fn give_up(&self) {
-        self.gave_up.swap(1, Ordering::AcqRel);
+    /// The member takes part no longer; `no_memory`: because there was none for what it shares.
+    pub(crate) fn give_up(&self, no_memory: bool) {
+        self.gave_up.swap(1 + u64::from(no_memory), Ordering::AcqRel);
         after_update();
     }
 
-    pub(crate) fn has_given_up(&self) -> bool {
-        self.gave_up.load(Ordering::Acquire) != 0
+    /// Whether it takes part no longer, and if so, whether for want of memory.
+    pub(crate) fn has_given_up(&self) -> Option<bool> {
+        match self.gave_up.load(Ordering::Acquire) {
+            0 => None,
+            why => Some(why > 1),
+        }
     }
 
     #[inline]

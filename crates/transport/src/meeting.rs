@@ -81,6 +81,8 @@ pub enum Disagreement {
     GaveUp {
         /// Which member.
         member: u32,
+        /// It has found no memory for what the group shares.
+        no_memory: bool,
     },
 }
 
