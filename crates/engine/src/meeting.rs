@@ -4,7 +4,7 @@
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::Peer;
-use isthmus_transport::meeting::{Claim, Disagreement, Meeting, Place};
+use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Meeting, Place};
 
 use crate::execution::Execution;
 use crate::meet::{Cut, Meet, Sides};
@@ -218,7 +218,7 @@ impl Engine {
 
     pub(crate) fn give_up(&mut self, place: &Place, error: EngineError) -> EngineError {
         if let Some(meeting) = self.meeting() {
-            meeting.give_up(place);
+            meeting.give_up(place, matches!(error, EngineError::Memory { .. }));
         }
         if let Some(begun) = self.state.begun.get_mut(place.frame as usize) {
             begun.broken = Some(error.clone());
@@ -345,9 +345,8 @@ fn disagreement(found: &Disagreement, meet: &Meet) -> EngineError {
             no_memory: true,
         } => {
             let reason = format!(
-                "rank {} has found no memory for what the processes of this node share (its own error says where); enlarge the memory file \
-                 system (mount -o remount,size=..., or --shm-size of the container); no further collective operation is possible on this \
-                 communicator",
+                "rank {} has given up: there is no memory for what the processes of this node share (one of them says where){ENLARGE}; no further \
+                 collective operation is possible on this communicator",
                 meet.rank_of(*member)
             );
             return EngineError::Memory { reason: reason.into() };

@@ -91,7 +91,7 @@ impl Left {
         self.long.iter().for_each(Arrived::reset);
     }
 
-    /// The member takes part no longer; `no_memory`: because there was none for what it shares.
+    /// The member takes part no longer; `no_memory`: because there was none for what all share.
     pub(crate) fn give_up(&self, no_memory: bool) {
         self.gave_up.swap(1 + u64::from(no_memory), Ordering::AcqRel);
         after_update();

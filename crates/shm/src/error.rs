@@ -69,9 +69,7 @@ impl std::error::Error for ShmError {
 fn hint(error: &io::Error) -> &'static str {
     use rustix::io::Errno;
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOSPC) => {
-            "; enlarge the memory file system (mount -o remount,size=..., or --shm-size of the container)"
-        }
+        Some(Errno::NOSPC) => isthmus_transport::meeting::ENLARGE,
         Some(Errno::NOMEM) => "; the limit on virtual memory (ulimit -v) may be too low for the processes on this node",
         Some(Errno::ACCESS | Errno::PERM) => "; the directory must be writable by the user who runs the job",
         _ => "",

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rounds in shared memory: the transport's side of [`Meeting`].
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::SendError;
-use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Place, Round};
 use rustix::io::Errno;
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, Turns};
@@ -24,8 +23,6 @@ pub(crate) struct Frames {
     turns: Vec<[Turns; 2]>,
     /// Bytes from the start of a long cell that are known to have memory: frame, round, cell; only some of them, the last used.
     backed: Vec<((u32, usize, u32), usize)>,
-    /// There was no memory for one.
-    lacked: Cell<bool>,
 }
 
 /// Long cells whose memory is remembered.
@@ -153,10 +150,8 @@ impl ShmTransport {
 
     #[cold]
     fn no_memory(&self, error: Errno) -> SendError {
-        self.frames.lacked.set(true);
         SendError::Lost(format!(
-            "no memory for collective operations among the processes of this node in {}: {error}; enlarge the memory file system (mount -o \
-             remount,size=..., or --shm-size of the container)",
+            "no memory for collective operations among the processes of this node in {}: {error}{ENLARGE}",
             self.segment.path().display()
         ))
     }
@@ -269,15 +264,15 @@ impl Meeting for ShmTransport {
                 let claim = read_note(theirs);
                 return Some(Disagreement::Other { member, claim });
             }
-            let others = Some(&left[member as usize]).filter(|_| member != place.me);
-            let no_memory = others.and_then(Left::has_given_up)?;
+            let other = Some(&left[member as usize]).filter(|_| member != place.me);
+            let no_memory = other.and_then(Left::has_given_up)?;
             Some(Disagreement::GaveUp { member, no_memory })
         })
     }
 
-    fn give_up(&mut self, place: &Place) {
+    fn give_up(&mut self, place: &Place, no_memory: bool) {
         let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
-        left[place.me as usize].give_up(self.frames.lacked.get());
+        left[place.me as usize].give_up(no_memory);
         self.announce(place.frame);
     }
 

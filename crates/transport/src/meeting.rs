@@ -67,6 +67,10 @@ pub struct Claim {
     pub block: u64,
 }
 
+/// What a user can do where there is no memory for what processes of a node share: the end of an error.
+pub const ENLARGE: &str =
+    "; enlarge the memory file system (mount -o remount,size=..., or --shm-size of the container)";
+
 /// How a member is at odds with this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disagreement {
@@ -81,7 +85,7 @@ pub enum Disagreement {
     GaveUp {
         /// Which member.
         member: u32,
-        /// It has found no memory for what the group shares.
+        /// There was no memory for what the group shares, there or at a member that had given up before.
         no_memory: bool,
     },
 }
@@ -111,8 +115,9 @@ pub trait Meeting {
     /// still to come, are believed.
     fn disagreement(&self, place: &Place, step: u64, claim: Claim) -> Option<Disagreement>;
 
-    /// This member takes no further step at a place: the others will wait in vain, and are woken to see that.
-    fn give_up(&mut self, place: &Place);
+    /// This member takes no further step at a place: the others will wait in vain, and are woken to see that. `no_memory`: because there was none
+    /// for what the group shares, here or at another member.
+    fn give_up(&mut self, place: &Place, no_memory: bool);
 
     /// Whether a member may give in this round.
     fn is_free(&mut self, place: &Place, round: Round) -> bool;
