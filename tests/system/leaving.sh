@@ -10,7 +10,10 @@ timeout -k 5 30 isthmus run -n 2 ./leaving many >out 2>&1 || { cat out; fail "ma
 UCX_MM_FIFO_SIZE=8 UCX_POSIX_FIFO_SIZE=8 UCX_SYSV_FIFO_SIZE=8
 export UCX_MM_FIFO_SIZE UCX_POSIX_FIFO_SIZE UCX_SYSV_FIFO_SIZE
 for vendor in mpich openmpi; do
-    command -v "mpiexec.$vendor" >/dev/null 2>&1 && command -v "mpicc.$vendor" >/dev/null 2>&1 || continue
+    if ! command -v "mpiexec.$vendor" >/dev/null 2>&1 || ! command -v "mpicc.$vendor" >/dev/null 2>&1; then
+        echo "not over $vendor: no mpiexec.$vendor or mpicc.$vendor in PATH"
+        continue
+    fi
     for comms in 0 1; do
         for round in 1 2 3 4; do
             ISTHMUS_VENDOR_COMMS=$comms timeout -k 5 30 isthmus run --site "home:2,mpi=mpiexec.$vendor" ./leaving many >out 2>&1 ||
