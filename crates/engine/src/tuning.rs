@@ -22,7 +22,7 @@ pub enum Knob {
     /// How many microseconds a thread polls before it sleeps, if there are spare cores: longer than a message of 2 MiB inside a
     /// machine takes, short enough that waiting for anything slower costs little.
     Spin,
-    /// How often a thread yields before it sleeps, if there are no spare cores. The message it waits for is often there after
+    /// How often a thread yields at most before it sleeps, if there are no spare cores. The message it waits for is often there after
     /// one round through the processes of the core. (Measured: a barrier of 8 processes on 2 cores takes up to twice as long
     /// with 1, a third longer with 3; with other work on the machine 3 to 100 are alike.)
     Yields,
