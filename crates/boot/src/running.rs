@@ -273,7 +273,8 @@ impl Running {
         std::process::exit(code)
     }
 
-    /// Ends communication: everything that was sent has left, every process of the job has come here.
+    /// Ends communication: everything that was sent has left, every process of the job has come here. Until then this one serves the others, so
+    /// connections are closed only after the agent's word, and by then nobody needs them.
     pub fn finish(&self) -> Result<(), BootError> {
         let engine = self.world.engine();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -282,7 +283,7 @@ impl Running {
             // It ends without an error or with the process.
             let _ = keeper.join();
         }
-        engine.wait(|engine| engine.close().then_some(()));
+        engine.wait(|engine| engine.settle().then_some(()));
         let mut counters = engine.lock().counters();
         counters.links = self.world.measured_in_all();
         let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world.places(), self.world.rank());

@@ -304,17 +304,29 @@ impl Engine {
             && self.transports.iter().all(|transport| transport.is_flushed())
     }
 
-    /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends pushed out, transports closed.
+    /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends are over and have arrived as far as transports know.
+    /// This process wants nothing any more; others still may, so it goes on making progress until all have come here.
     /// A message that nobody receives keeps this from ending, as MPI_Finalize demands.
+    pub fn settle(&mut self) -> bool {
+        self.sends_are_over() && self.each_transport(|transport, state| transport.settle(state))
+    }
+
+    /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true, when all processes have settled: transports closed.
     pub fn close(&mut self) -> bool {
+        self.sends_are_over() && self.each_transport(|transport, state| transport.close(state))
+    }
+
+    fn sends_are_over(&mut self) -> bool {
         self.work();
         self.progress_natively();
-        if self.state.requests.sends > 0 || !self.state.outgoing.is_empty() || !self.underneath.is_flushed() {
-            return false;
-        }
+        self.state.requests.sends == 0 && self.state.outgoing.is_empty() && self.underneath.is_flushed()
+    }
+
+    /// Whether all transports say yes; all are asked.
+    fn each_transport(&mut self, mut ask: impl FnMut(&mut dyn Transport, &mut State) -> bool) -> bool {
         let mut all = true;
         for transport in &mut self.transports {
-            all &= transport.close(&mut self.state);
+            all &= ask(&mut **transport, &mut self.state);
         }
         all
     }

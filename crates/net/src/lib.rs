@@ -16,8 +16,8 @@
 //! * Strangers: connections that have not proven to belong to the job are bounded in number
 //!   ([`MAX_HANDSHAKES`]), bytes and time ([`HANDSHAKE_TIME`]); a plain one is told nothing at all.
 //!
-//! Order at the end of a job: `close` both transports until they return true, tell the agent, wait for its
-//! dismissal (by then everybody has closed), drop.
+//! Order at the end of a job: `settle` both transports until they return true, tell the agent, serve the others until its
+//! dismissal (by then everybody has settled), `close` until true, drop.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

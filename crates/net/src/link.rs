@@ -53,6 +53,8 @@ pub(crate) enum Command {
     },
     /// Make wide-area connections and measure rates.
     Probe { dial: Vec<Peer>, rounds: Vec<Round> },
+    /// Say when everything was acknowledged that is there to send.
+    Settle,
     /// Send everything, then say farewell on every wide-area channel.
     Close,
 }
@@ -258,6 +260,8 @@ pub(crate) struct Link {
     pub(crate) wide_bell: Bell,
     /// The I/O thread has stopped reading because the inbox was full.
     full: AtomicBool,
+    /// Everything that was there to send was acknowledged.
+    pub(crate) settled: AtomicBool,
     /// Everything was sent and the farewells said.
     pub(crate) closed: AtomicBool,
     plain: Mutex<VecDeque<PlainEvent>>,
@@ -297,6 +301,7 @@ impl Link {
             armed: AtomicBool::new(false),
             wide_bell: Bell::new()?,
             full: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             plain: Mutex::default(),
             plain_waiting: AtomicBool::new(false),

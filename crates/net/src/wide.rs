@@ -40,6 +40,7 @@ pub struct WideTransport {
     /// Queues of messages that were announced, by the sender's request.
     announced: FxHashMap<u64, u8>,
     spare: VecDeque<Arrival>,
+    settling: bool,
     closing: bool,
 }
 
@@ -60,6 +61,7 @@ impl WideTransport {
             last_queue: COMMON,
             announced: FxHashMap::default(),
             spare: VecDeque::new(),
+            settling: false,
             closing: false,
         }
     }
@@ -237,6 +239,15 @@ impl Transport for WideTransport {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.handle.link.wide_bell.as_fd())
+    }
+
+    fn settle(&mut self, sink: &mut dyn Sink) -> bool {
+        if !self.settling {
+            self.settling = true;
+            self.handle.link.command(Command::Settle);
+        }
+        self.poll(sink);
+        self.handle.link.settled.load(Ordering::SeqCst)
     }
 
     fn close(&mut self, sink: &mut dyn Sink) -> bool {

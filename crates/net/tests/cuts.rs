@@ -160,6 +160,24 @@ fn silence_is_noticed_and_survived() {
 }
 
 #[test]
+fn when_all_have_settled_nobody_waits_for_who_has_left() {
+    let (mut all, middle) = pair(Config::AWAY_TIME);
+    exchange(&mut all, 1, |_| {});
+    until(&mut all, "settling", |all| {
+        let settled = all.iter_mut().map(|p| p.transport.settle(&mut p.sink));
+        settled.filter(|done| !done).count() == 0
+    });
+    // An answer that nobody waits for any more; the other end leaves before it comes.
+    middle.silent.store(true, Ordering::SeqCst);
+    all[0].send(1, b"too late", 0);
+    let first = &mut all[0];
+    first.transport.close(&mut first.sink);
+    all.truncate(1);
+    middle.reset();
+    close(all);
+}
+
+#[test]
 fn who_stays_away_is_lost_and_named() {
     let (mut all, middle) = pair(Duration::from_secs(2));
     exchange(&mut all, 1, |_| {});

@@ -27,6 +27,7 @@ pub fn check(mut make: impl FnMut() -> Pair) {
     bulk_data_arrive(make());
     data_can_be_pulled(make());
     sleepers_are_woken(make());
+    settling_is_no_end(make());
     closing_pushes_everything_out(make());
 }
 
@@ -409,6 +410,24 @@ fn sleepers_are_woken(mut ends: Pair) {
         });
     }
     assert!(seen.frames.iter().enumerate().all(|(i, frame)| frame.1 == eager(i, 5)));
+}
+
+fn settling_is_no_end(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    for round in 0..3 {
+        for i in 0..20 {
+            bench.send(i % 2, &eager(i, 1000), &pattern(round + i, 1000));
+        }
+        bench.until("both ends to settle", |bench| {
+            let Bench { ends, seen } = bench;
+            let settled = ends.iter_mut().zip(seen).map(|(end, seen)| end.settle(seen));
+            settled.filter(|done| !done).count() == 0
+        });
+        for i in 0..20 {
+            let frame = bench.next(1 - i % 2);
+            assert_eq!(frame, (eager(i, 1000), pattern(round + i, 1000)), "round {round}");
+        }
+    }
 }
 
 fn closing_pushes_everything_out(ends: Pair) {

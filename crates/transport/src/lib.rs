@@ -221,7 +221,14 @@ pub trait Transport: Send {
         None
     }
 
-    /// Orderly end: pushes out everything taken. Called repeatedly until it returns true.
+    /// Before the end: pushes out everything taken so far, to the peers as far as that can be known here. Called repeatedly until it returns true;
+    /// more may be sent afterwards.
+    fn settle(&mut self, sink: &mut dyn Sink) -> bool {
+        self.poll(sink);
+        self.is_flushed()
+    }
+
+    /// Orderly end: pushes out everything taken, unless a peer is gone. Called repeatedly until it returns true.
     fn close(&mut self, sink: &mut dyn Sink) -> bool;
 
     /// Called once and last, when no process of the job will send any more: gives back what only an orderly end gives back.

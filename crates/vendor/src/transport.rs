@@ -382,9 +382,13 @@ impl Transport for VendorTransport {
         self.sending.is_empty() && self.leaving.is_empty()
     }
 
-    fn close(&mut self, sink: &mut dyn Sink) -> bool {
+    fn settle(&mut self, sink: &mut dyn Sink) -> bool {
         self.poll(sink);
         self.broken.is_some() || self.is_flushed()
+    }
+
+    fn close(&mut self, sink: &mut dyn Sink) -> bool {
+        self.settle(sink)
     }
 
     fn finish(&mut self) {

@@ -27,11 +27,11 @@ impl Channel {
 impl Reactor {
     /// Looks for a better way from time to time, as long as the channel is used.
     pub(super) fn want_better(&mut self, peer: Peer) {
-        let (now, closing) = (self.now(), self.closing);
+        let (now, settling) = (self.now(), self.settling);
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;
         };
-        if closing || channel.state != State::Open || !channel.is_relayed() {
+        if settling || channel.state != State::Open || !channel.is_relayed() {
             channel.better_at = None;
             return;
         }

@@ -315,14 +315,33 @@ impl Reactor {
         }
     }
 
-    pub(super) fn close(&mut self) {
-        self.closing = true;
+    /// Acknowledgements leave at once from now on, for others wait for them to settle.
+    pub(super) fn settle(&mut self) {
+        self.settling = true;
         let peers: Vec<Peer> = self.channels.keys().copied().collect();
         for peer in peers {
             self.channel(peer).gauge.stop();
             self.send(peer);
         }
         self.deliver();
+    }
+
+    /// Everything that was there to send has arrived.
+    pub(super) fn all_settled(&self) -> bool {
+        self.channels.values().all(|c| match c.state {
+            State::Dialling => c.queues.is_empty(),
+            State::Idle | State::Open => c.is_idle(),
+            State::Farewell | State::Ended => true,
+        })
+    }
+
+    /// All processes have settled, so that nobody will miss what a connection that breaks now still carries.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+        let away = self.channels.iter().filter(|(_, c)| c.away.is_some());
+        let away: Vec<Peer> = away.map(|(peer, _)| *peer).collect();
+        away.into_iter().for_each(|peer| self.end(peer));
+        self.settle();
     }
 
     /// All channels have nothing left to say.

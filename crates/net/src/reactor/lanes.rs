@@ -315,9 +315,8 @@ impl Reactor {
         if !channel.connections.is_empty() {
             return self.want_to_send(peer);
         }
-        let over = channel.is_idle() && (channel.receiver.farewell || closing);
-        if over {
-            // The peer went first, having heard all there was to hear.
+        if channel.receiver.farewell || closing {
+            // Who says farewell, and who is about to, knows that all processes have settled: nobody needs what has not arrived.
             self.end(peer);
             return;
         }
@@ -441,6 +440,12 @@ impl Reactor {
         if next < Duration::MAX {
             self.alarm_at(next.max(now + Duration::from_millis(1)));
         }
+    }
+
+    /// Lets the main thread see what has passed on all channels.
+    pub(super) fn note_all_traffic(&mut self) {
+        let peers: Vec<Peer> = self.channels.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.note_traffic(peer));
     }
 
     /// Lets the main thread see what has passed.

@@ -16,7 +16,7 @@ mod sharing;
 mod slots;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isthmus_identity::Identity;
@@ -109,6 +109,8 @@ pub(crate) struct Reactor {
     arrivals: Vec<Arrival>,
     /// Reading has stopped because the main thread does not take what has arrived.
     paused: bool,
+    /// The program has nothing more to say, and wants to know when it was heard.
+    settling: bool,
     closing: bool,
     /// When to look at deadlines next.
     timer: Option<Instant>,
@@ -147,6 +149,7 @@ impl Reactor {
             scratch: Scratch::new(),
             arrivals: Vec::new(),
             paused: false,
+            settling: false,
             closing: false,
             timer: None,
             report_at: None,
@@ -218,6 +221,7 @@ impl Reactor {
                     length,
                 } => self.expect(peer, token, memory, length),
                 Command::Probe { dial, rounds } => self.probe(&dial, &rounds),
+                Command::Settle => self.settle(),
                 Command::Close => self.close(),
             }
         }
@@ -247,11 +251,20 @@ impl Reactor {
             self.paused = false;
             self.watch_all();
         }
-        if self.closing && !self.link.closed.load(Ordering::Relaxed) && self.all_closed() {
-            self.link.closed.store(true, Ordering::SeqCst);
-            self.link.deliver(&mut Vec::new());
-            self.link.announce();
+        if self.settling && !self.link.settled.load(Ordering::Relaxed) && self.all_settled() {
+            self.note_all_traffic();
+            self.confirm(|link| &link.settled);
         }
+        if self.closing && !self.link.closed.load(Ordering::Relaxed) && self.all_closed() {
+            self.confirm(|link| &link.closed);
+        }
+    }
+
+    /// Lets the main thread see that this is so.
+    fn confirm(&self, word: impl FnOnce(&Link) -> &AtomicBool) {
+        word(&self.link).store(true, Ordering::SeqCst);
+        self.link.deliver(&mut Vec::new());
+        self.link.announce();
     }
 
     fn timers(&mut self) {
@@ -284,8 +297,7 @@ impl Reactor {
             return self.alarm(at);
         }
         self.report_at = None;
-        let peers: Vec<Peer> = self.channels.keys().copied().collect();
-        peers.into_iter().for_each(|peer| self.note_traffic(peer));
+        self.note_all_traffic();
         self.link.report();
     }
 

@@ -122,7 +122,7 @@ impl Reactor {
         };
         let receipts = &connection.reading.receipts;
         let due = receipts.due_at();
-        if receipts.is_due(now) || self.closing {
+        if receipts.is_due(now) || self.settling {
             self.send(peer);
         } else if let Some(at) = due {
             self.alarm_at(at);

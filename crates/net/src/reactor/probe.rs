@@ -165,7 +165,7 @@ impl Reactor {
     /// The channel is used: from time to time a round trip.
     pub(super) fn measure_used(&mut self, peer: Peer, now: Instant) {
         let idle = |c: &Channel| c.state == State::Open && c.queues.is_empty() && c.gauge.is_due(now);
-        if self.channels.get(&peer).is_some_and(idle) && !self.closing {
+        if self.channels.get(&peer).is_some_and(idle) && !self.settling {
             self.ask(peer);
         }
     }
@@ -231,7 +231,7 @@ impl Reactor {
         let gauge = &mut self.channel(peer).gauge;
         let refuse = gauge.served == MAX_ASKED;
         gauge.served += u8::from(!refuse);
-        if bytes == 0 || refuse || self.closing {
+        if bytes == 0 || refuse || self.settling {
             return self.end_round();
         }
         let gauge = &mut self.channel(peer).gauge;
