@@ -349,6 +349,9 @@ fn bulk_data_arrive(ends: Pair) {
         if !bench.ends[1].expect(0, token, target.memory(), LONG as u64) {
             return;
         }
+        // As in a rendezvous: what comes before its receiver has been heard may be frames as well.
+        bench.send(1, &Header::control(Kind::Cts, token, 0, 0), &[]);
+        bench.next(0);
         bench.until("bulk to be taken", |bench| {
             bench.ends[0]
                 .send_bulk(1, token, source.memory().reading(), LONG as u64, 1000 + token)
