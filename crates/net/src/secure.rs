@@ -100,6 +100,8 @@ pub(crate) struct Secure {
     paced: bool,
     /// Its congestion control goes by the rate, not by losses.
     pub(crate) by_rate: bool,
+    /// Round trips are so short that it does without both.
+    pub(crate) near: bool,
     pub(crate) open: bool,
     /// The peer will send no more.
     pub(crate) ended: bool,
@@ -131,6 +133,7 @@ impl Secure {
             limit: None,
             paced: false,
             by_rate: false,
+            near: false,
             open: false,
             ended: false,
         }
@@ -351,6 +354,10 @@ impl Secure {
     /// From now on it is paced, and the rate that it finds is what it goes by. Where that is not to be had, rates are lower.
     pub(crate) fn smooth(&mut self) {
         self.measuring = 0;
+        self.near = pacing::spare_the_near(&self.socket);
+        if self.near {
+            return;
+        }
         self.pace();
         self.by_rate = pacing::control(&self.socket);
     }
@@ -519,10 +526,7 @@ mod tests {
 
     #[test]
     fn plain_bytes_survive_and_the_end_is_seen() {
-        let (mut a, mut b, mut scratch) = {
-            let (a, b) = pair();
-            (a, b, Scratch::new())
-        };
+        let ((mut a, mut b), mut scratch) = (pair(), Scratch::new());
         shake(&mut a, &mut b, &mut scratch).unwrap();
         assert!(a.open && b.open);
         for n in [1, 31, 300] {

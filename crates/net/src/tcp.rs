@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::inbound::{Deliver, Inbound};
 use crate::link::{Command, Early, Handle, PlainEvent, TookEarly};
 use crate::outbox::{self, Bulk, Outbox};
+use crate::pacing;
 use crate::places::Places;
 use crate::socket::{self, Interest, Poller, Ready};
 
@@ -340,6 +341,8 @@ impl TcpTransport {
             State::Open(_) | State::Ended | State::Lost(_) => return,
         };
         self.channels[at].outbox.push_first(early);
+        // Inside a site most are.
+        pacing::spare_the_near(&socket);
         // Without the poller the connection still works while it is one of a few, and says so when it fails.
         let _ = self.poller.add(&socket, at as u64, Interest::READ);
         self.channels[at].state = State::Open(socket);

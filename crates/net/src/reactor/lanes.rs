@@ -241,7 +241,7 @@ impl Reactor {
             busy: infos.iter().map(|i| i.busy).sum(),
             buffered: infos.iter().map(|i| i.buffered).sum(),
             // Those that have not carried much yet will, where others do.
-            by_rate: channel.connections.values().any(|c| c.secure.by_rate),
+            by_rate: channel.connections.values().any(|c| c.secure.by_rate || c.secure.near),
             window: socket::window(),
             streams: channel.common() + channel.coming,
             most: MAX_STREAMS,
