@@ -2,7 +2,7 @@
 //! What algorithms cost: sums of named factors over piecewise-linear link parameters ([`Links`](isthmus_topology::Links)).
 //!
 //! A long message passes in pieces. The first piece takes the *depth*; each further one what the busiest process or link needs for
-//! one, the *interval*. The whole takes depth + (pieces − 1) × interval.
+//! one, the *interval*. The whole takes depth + (pieces − 1) × interval, less what several pieces that begin side by side gain.
 
 mod load;
 mod opening;
@@ -72,8 +72,8 @@ impl Cost {
             let depth = cost.total();
             // Pieces that have passed one phase on a link wait for none in another one there while that is on its way elsewhere.
             let waiting = depth.saturating_mul(pieces.div_ceil(lanes.max(1)) - 1);
-            let apart = Phase::interval_apart(phases).saturating_mul(pieces - 1).max(waiting);
-            let together = Phase::interval(phases).saturating_mul(pieces - 1);
+            let apart = Phase::further_apart(phases, pieces - 1).max(waiting);
+            let together = Phase::further(phases, pieces - 1);
             let longest = phases.iter().map(|p| p.depth).max().unwrap_or(0);
             cost = cost.and(
                 format!("{} further pieces", pieces - 1),
@@ -276,7 +276,12 @@ impl<'a> Council<'a> {
         }
         let most = |all: &[u64]| all.iter().max().map_or(0, |&most| most.div_ceil(u64::from(tops)));
         walk.phase.process = most(&walk.busy);
-        walk.phase.link = [most(&walk.links); 2];
+        let link = most(&walk.links);
+        walk.phase.link = [link; 2];
+        // Each top begins with a piece of its own. On the way up all contribute to one piece after the other.
+        if way == Way::Down {
+            walk.phase.lead = self.gap(bytes(1)).saturating_sub(link);
+        }
         walk.phase.share(self, walk.work / u64::from(tops));
         Phase {
             name: format!(
@@ -295,6 +300,12 @@ impl<'a> Council<'a> {
     /// The largest latency between two members, nanoseconds.
     pub(crate) fn longest(&self) -> u64 {
         let pairs = self.some_pairs().map(|(a, b)| self.link(a, b).latency);
+        pairs.max().unwrap_or(0)
+    }
+
+    /// The longest time for which a message keeps a link, nanoseconds.
+    fn gap(&self, bytes: u64) -> u64 {
+        let pairs = self.some_pairs().map(|(a, b)| self.link(a, b).gap.at(bytes));
         pairs.max().unwrap_or(0)
     }
 
@@ -327,6 +338,8 @@ impl<'a> Council<'a> {
             });
             phase.link = [link; 2];
         }
+        // The root begins with a piece for each of the others.
+        phase.lead = self.gap(bytes).saturating_sub(phase.link[0]);
         phase.depth += longest;
         phase.share_all(self, 1);
         phase
@@ -398,6 +411,7 @@ impl<'a> Council<'a> {
                 .saturating_add(link.saturating_sub(load.gap)),
             process,
             link: [link; 2],
+            lead: 0,
             tier: self.tier,
             steps: if combine { 3 } else { 2 } * others,
             carried: self.carried(bytes, 1),

@@ -5,8 +5,8 @@
 use crate::choose::{self, Question};
 use crate::cost::{Cost, Factor};
 use crate::shares::Sharing;
-use crate::strategy::Strategy;
-use crate::{Blocks, Call, Network, in_order, node, together};
+use crate::strategy::{Algorithm, Strategy};
+use crate::{Blocks, Call, Network, Operation, in_order, node, together};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
@@ -82,7 +82,12 @@ fn candidate(strategy: &Strategy, call: &Call, network: &Network, chosen: bool) 
         Blocks::Equal(units) => units,
         _ => 0,
     };
-    let cut = strategy.cut_in_shares(call, network, units, !call.commutative);
+    // Where each block has trees of its own, each is cut by itself.
+    let of_blocks = matches!(call.operation, Operation::Allgather | Operation::ReduceScatterBlock);
+    let cut = match of_blocks && strategy.algorithm == Algorithm::Shared {
+        true => strategy.cut_of_blocks(call, units),
+        false => strategy.cut_in_shares(call, network, units, !call.commutative),
+    };
     let tiers = 0..strategy.forms.len();
     Candidate {
         algorithm: strategy.algorithm.name(),
