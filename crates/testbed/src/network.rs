@@ -22,7 +22,7 @@ use crate::access::Kind;
 use crate::error::Error;
 use crate::host::Holder;
 use crate::sys::{Namespaces, open_tun};
-use crate::topology::{HostPlan, Topology, address6, gateway_address, tunnel_address};
+use crate::topology::{HostPlan, Topology, address, address6, gateway_address, tunnel_address};
 
 /// Name of the device that leads to the wide area.
 const WIDE: &str = "wide";
@@ -118,7 +118,7 @@ pub(crate) fn configure_host(
     );
     namespaces.in_network(|| {
         quieten(six);
-        // Where the setting is refused the route attribute below still holds for the wide area.
+        // Namespaces may be refused it; the attribute of the routes below holds all the same.
         let _ = set("net/ipv4/tcp_congestion_control", congestion);
     })?;
     let gateway = gateway_address(plan.site);
@@ -127,7 +127,7 @@ pub(crate) fn configure_host(
     if six {
         let _ = write!(
             script,
-            "addr add {}/64 dev eth0 nodad\nroute add fd00::/16 via {}\n",
+            "addr add {}/64 dev eth0 nodad\nroute add fd00::/16 via {} congctl {congestion}\n",
             plan.address6,
             address6(plan.site, GATEWAY)
         );
@@ -144,13 +144,19 @@ pub(crate) fn configure_host(
             tunnel_address(plan.site, number)
         );
     }
-    let _ = write!(script, "addr add {}/24 dev eth0", plan.address);
+    let _ = writeln!(script, "addr add {}/24 dev eth0 noprefixroute", plan.address);
     match neighbours {
-        None => script.push('\n'),
+        None => {
+            let _ = writeln!(
+                script,
+                "route add {}/24 dev eth0 congctl {congestion}",
+                address(plan.site, 0)
+            );
+        }
         Some(neighbours) => {
-            let _ = write!(script, " noprefixroute\nroute add {gateway} dev eth0\n");
+            let _ = writeln!(script, "route add {gateway} dev eth0");
             for neighbour in neighbours {
-                let _ = writeln!(script, "route add {} dev eth0", neighbour.address);
+                let _ = writeln!(script, "route add {} dev eth0 congctl {congestion}", neighbour.address);
             }
         }
     }

@@ -285,3 +285,36 @@ fn links_change_while_things_run() {
     assert_eq!(lost(), 1);
     assert!(bed.change("a", "x", |_| {}).is_err());
 }
+
+#[test]
+fn connections_have_the_congestion_control_that_was_asked_for() {
+    for (shape, local) in [("2x2", None), ("2x2", Some("1ms"))] {
+        for control in ["reno", "cubic"] {
+            let mut topology = Topology::grid(shape).unwrap();
+            if let Some(local) = local {
+                topology = topology.local_round_trip(local).unwrap();
+            }
+            topology.congestion = control.to_owned();
+            let bed = match Testbed::start(&topology) {
+                Ok(bed) => bed,
+                Err(error @ Error::NotPermitted { .. }) => {
+                    eprintln!("SKIPPED: {error}");
+                    return;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            let a1 = bed.host("a1").unwrap();
+            for peer in ["a2", "b1"] {
+                let peer = bed.host(peer).unwrap();
+                let listener = peer.in_network(|| TcpListener::bind("0.0.0.0:0")).unwrap().unwrap();
+                let to: SocketAddr = (peer.reached(), listener.local_addr().unwrap().port()).into();
+                let socket = a1.in_network(|| TcpStream::connect(to)).unwrap().unwrap();
+                let accepted = listener.accept().unwrap().0;
+                for end in [socket, accepted] {
+                    let has = rustix::net::sockopt::tcp_congestion(&end).unwrap();
+                    assert_eq!(has, control, "{shape} {local:?} {to}");
+                }
+            }
+        }
+    }
+}
