@@ -11,7 +11,8 @@
  *
  * TEST: barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv alltoallw scan
  * exscan reduce_scatter reduce_scatter_block; with an i in front the nonblocking form and MPI_Wait; incast: every other rank
- * sends to the root with MPI_Send; bcast/SHAPE and reduce/SHAPE: a tree of trees.h, for which -p says where ranks are.
+ * sends to the root with MPI_Send; bcast/SHAPE and reduce/SHAPE: a tree of trees.h, for which -p says where ranks are. It is checked
+ * that they are there.
  *
  * BYTES: of the vector for bcast, reduce, allreduce, scan, exscan; of what one rank contributes (gather, allgather), gets
  * (scatter), keeps (reduce_scatter) or sends to each (alltoall). The v-forms take one, two and three times as much by rank.
@@ -333,8 +334,12 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-r") && i + 1 < argc)
             repetitions = atoi(argv[++i]);
-        else if (!strcmp(argv[i], "-p") && i + 1 < argc)
-            tree_place(argv[++i]);
+        else if (!strcmp(argv[i], "-p") && i + 1 < argc) {
+            if (tree_place(argv[++i]) != size)
+                fail("-p does not fit the number of ranks", argv[i]);
+            if (!tree_in_place(rank))
+                fail("ranks are not on the hosts that -p tells", argv[i]);
+        }
         else
             run(argv[i]);
     }

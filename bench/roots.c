@@ -235,6 +235,8 @@ int main(int argc, char **argv)
         fail("-p PLACES must come first", argc > 1 ? argv[1] : "nothing");
     if (tree_place(argv[2]) != size)
         fail("-p does not fit the number of ranks", argv[2]);
+    if (!tree_in_place(rank))
+        fail("ranks are not on the hosts that -p tells", argv[2]);
     int *bytes = calloc((size_t)argc, sizeof *bytes);
     if (!bytes)
         fail("no memory", argv[3]);

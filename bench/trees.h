@@ -49,6 +49,23 @@ static int tree_place(const char *text)
     }
 }
 
+/* Whether ranks are where tree_place was told: those of a machine on one host, and those of two machines on two. A launcher that puts all of them on
+ * one host would make every operation look quick. Collective. */
+static int tree_in_place(int rank)
+{
+    char own[MPI_MAX_PROCESSOR_NAME] = "", *all = calloc((size_t)tree_ranks, sizeof own);
+    int length, right = all != NULL, everywhere = 0;
+    MPI_Get_processor_name(own, &length);
+    if (!all)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Allgather(own, sizeof own, MPI_CHAR, all, sizeof own, MPI_CHAR, MPI_COMM_WORLD);
+    for (int i = 0; i < tree_ranks; i++)
+        right = right && !strcmp(own, all + (size_t)i * sizeof own) == (tree_machine[i] == tree_machine[rank]);
+    free(all);
+    MPI_Allreduce(&right, &everywhere, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return everywhere;
+}
+
 static void tree_add(struct tree *t, int me, int from, int to)
 {
     if (from == me && t->count < TREE_CHILDREN)

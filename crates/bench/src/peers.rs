@@ -367,7 +367,11 @@ impl Peer {
             command
                 .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
                 .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-            command.arg("--oversubscribe");
+            // With --oversubscribe alone Open MPI 5 starts all ranks on the first host.
+            match self.family {
+                Family::OpenMpi5 => command.args(["--map-by", "slot:OVERSUBSCRIBE"]),
+                _ => command.arg("--oversubscribe"),
+            };
         }
         command
     }
@@ -437,7 +441,9 @@ mod tests {
         assert!(over(Family::OpenMpi4).contains("--mca btl tcp,vader,self --host a1:4,b1:4 -n 8 here/mpibench"));
         let one_each = hosts.clone().map(|host| Placed { ranks: 1, ..host });
         let over = |family| words(&peer(family).over(&one_each, Program::Messages, &["barrier"]).unwrap());
-        assert!(over(Family::OpenMpi5).contains("--mca btl tcp,self --host a1:1,b1:1 -n 2 here/mpibench"));
+        let five = over(Family::OpenMpi5);
+        assert!(five.contains("--mca btl tcp,self --host a1:1,b1:1 -n 2 here/mpibench"));
+        assert!(five.contains("--map-by slot:OVERSUBSCRIBE") && !five.contains("--oversubscribe"));
         assert!(words(&peer(Family::OpenMpi4).local(&run(8, &[]))).starts_with("--oversubscribe"));
     }
 

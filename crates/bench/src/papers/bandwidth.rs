@@ -66,14 +66,8 @@ pub(super) fn run(lab: &Lab) -> Result<Section, Error> {
     let tests = tests(&grid);
     let mut field = Field::default();
     let mut all: Vec<(&Peer, Times)> = Vec::new();
-    let lab_once = Lab {
-        peers: Vec::new(),
-        repetitions: lab.repetitions.min(3),
-        ranks_per_machine: lab.ranks_per_machine,
-        patience: lab.patience,
-    };
     for peer in &lab.peers {
-        all.push((peer, field.collectives(&lab_once, &grid, peer, &tests)?));
+        all.push((peer, field.collectives(lab, &grid, peer, &tests)?));
     }
     section.notes = field.end();
     let row = |test: &Test| {

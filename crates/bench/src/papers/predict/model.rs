@@ -217,6 +217,8 @@ fn call(test: &Test, ranks: u32) -> Result<Call, Error> {
     let mut call = Call {
         root: u32::try_from(test.root).unwrap_or(u32::MAX),
         unit_bytes,
+        // As the library does in blocking operations.
+        nodes: true,
         ..Call::new(operation, units)
     };
     if operation == O::ReduceScatter {
