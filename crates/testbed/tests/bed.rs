@@ -18,7 +18,12 @@ use isthmus_testbed::{Error, Options, Testbed, Topology};
 /// A testbed of two sites, or a visible note that this machine does not let us.
 fn pair(options: &Options) -> Option<Testbed> {
     let topology = Topology::grid("2x1").and_then(|t| t.round_trip("4ms")).unwrap();
-    match Testbed::start_with(&topology, options) {
+    started(&topology, options)
+}
+
+/// A testbed, or a visible note.
+fn started(topology: &Topology, options: &Options) -> Option<Testbed> {
+    match Testbed::start_with(topology, options) {
         Ok(bed) => Some(bed),
         Err(error @ Error::NotPermitted { .. }) => {
             eprintln!("SKIPPED: {error}");
@@ -226,13 +231,8 @@ fn machines_of_a_site_are_apart_and_nodes_of_a_machine_are_not() {
         .and_then(|t| t.round_trip("4ms"))
         .and_then(|t| t.local_round_trip("20ms"))
         .unwrap();
-    let bed = match Testbed::start(&topology) {
-        Ok(bed) => bed,
-        Err(error @ Error::NotPermitted { .. }) => {
-            eprintln!("SKIPPED: {error}");
-            return;
-        }
-        Err(error) => panic!("{error}"),
+    let Some(bed) = started(&topology, &Options::default()) else {
+        return;
     };
     // Counters say which lines were used; no times.
     let reached = |to: &str| {
@@ -295,13 +295,8 @@ fn connections_have_the_congestion_control_that_was_asked_for() {
                 topology = topology.local_round_trip(local).unwrap();
             }
             topology.congestion = control.to_owned();
-            let bed = match Testbed::start(&topology) {
-                Ok(bed) => bed,
-                Err(error @ Error::NotPermitted { .. }) => {
-                    eprintln!("SKIPPED: {error}");
-                    return;
-                }
-                Err(error) => panic!("{error}"),
+            let Some(bed) = started(&topology, &Options::default()) else {
+                return;
             };
             let a1 = bed.host("a1").unwrap();
             for peer in ["a2", "b1"] {
