@@ -127,8 +127,10 @@ pub(crate) fn configure_host(
     if six {
         let _ = write!(
             script,
-            "addr add {}/64 dev eth0 nodad\nroute add fd00::/16 via {} congctl {congestion}\n",
+            "addr add {}/64 dev eth0 nodad noprefixroute\nroute add {}/64 dev eth0 congctl {congestion}\n\
+             route add fd00::/16 via {} congctl {congestion}\n",
             plan.address6,
+            address6(plan.site, 0),
             address6(plan.site, GATEWAY)
         );
     }
