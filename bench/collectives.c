@@ -339,8 +339,7 @@ int main(int argc, char **argv)
                 fail("-p does not fit the number of ranks", argv[i]);
             if (!tree_in_place(rank))
                 fail("ranks are not on the hosts that -p tells", argv[i]);
-        }
-        else
+        } else
             run(argv[i]);
     }
     MPI_Finalize();

@@ -54,10 +54,10 @@ static int tree_place(const char *text)
 static int tree_in_place(int rank)
 {
     char own[MPI_MAX_PROCESSOR_NAME] = "", *all = calloc((size_t)tree_ranks, sizeof own);
-    int length, right = all != NULL, everywhere = 0;
-    MPI_Get_processor_name(own, &length);
+    int length, right = 1, everywhere = 0;
     if (!all)
         MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Get_processor_name(own, &length);
     MPI_Allgather(own, sizeof own, MPI_CHAR, all, sizeof own, MPI_CHAR, MPI_COMM_WORLD);
     for (int i = 0; i < tree_ranks; i++)
         right = right && !strcmp(own, all + (size_t)i * sizeof own) == (tree_machine[i] == tree_machine[rank]);
