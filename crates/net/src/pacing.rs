@@ -81,6 +81,16 @@ pub(crate) fn control(socket: &OwnedFd) -> bool {
     sockopt::set_tcp_congestion(socket, "bbr").is_ok()
 }
 
+/// After so long BBR may begin anew at a moment without traffic. It does not look for the shortest round trip by itself before ten seconds have passed.
+const REST: Duration = Duration::from_secs(4);
+
+/// Whether BBR, which began so long ago, should begin anew, now that nothing is under way. Every ten seconds it lets next to nothing be under way for 200 ms
+/// and a round trip, to see the shortest one: in the middle of a message if one happens to be sent then (measured with reductions of 16 MiB, 100 Mbit/s,
+/// 75 ms, one a second: one of six took 1030 to 1110 ms and not 815). Who is paced at a rate that is known loses nothing by beginning anew.
+pub(crate) fn is_stale(since: Duration) -> bool {
+    since >= REST
+}
+
 /// Makes BBR look for the rate as at the begin of a connection: doubling it each round trip. Afterwards it tries no more than a quarter more, every eight
 /// of them, so a connection that was paced too slowly at its begin would need seconds. Another control for a moment makes Linux begin anew.
 pub(crate) fn look_anew(socket: &OwnedFd) {

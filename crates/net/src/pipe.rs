@@ -106,8 +106,8 @@ const MUCH: (f64, Duration) = (0.25, Duration::from_millis(1));
 /// So much faster than known: what was known is wrong.
 const WRONG: f64 = 1.3;
 /// The pace holds the data back where so much of it arrives; of this a look is so large a part.
-const BINDING: f64 = 0.8;
-const OF_LATE: f64 = 0.3;
+const BINDING: f64 = 0.9;
+const OF_LATE: f64 = 0.5;
 
 /// Buffers that hold the data back for this share of the time are worth another connection.
 const BUFFERED: f64 = 0.1;
@@ -288,7 +288,8 @@ impl Pipe {
         self.restrain(look, look.acknowledged.saturating_sub(bytes));
         let by_buffers = self.is_buffered(look);
         self.times = (look.busy, look.buffered);
-        let by_losses = !look.by_rate && !look.is_queueing();
+        // Nor is it losses where it is the pace.
+        let by_losses = !look.by_rate && !look.is_queueing() && !self.is_binding();
         self.grow(now, look, (last, rate), by_buffers || by_losses)
     }
 

@@ -6,6 +6,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustls::client::UnbufferedClientConnection;
@@ -14,6 +15,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus};
 use rustls::{ClientConfig, ServerConfig};
 
+use crate::tcpinfo::TcpInfo;
 use crate::{pacing, socket};
 
 /// Plain bytes that are encrypted for one write.
@@ -100,6 +102,8 @@ pub(crate) struct Secure {
     paced: bool,
     /// Its congestion control goes by the rate, not by losses.
     pub(crate) by_rate: bool,
+    /// When that began; as far as anybody looked.
+    begun: Option<Duration>,
     /// Round trips are so short that it does without both.
     pub(crate) near: bool,
     pub(crate) open: bool,
@@ -133,6 +137,7 @@ impl Secure {
             limit: None,
             paced: false,
             by_rate: false,
+            begun: None,
             near: false,
             open: false,
             ended: false,
@@ -161,6 +166,19 @@ impl Secure {
     pub(crate) fn look_anew(&self) {
         if self.by_rate {
             pacing::look_anew(&self.socket);
+        }
+    }
+
+    /// The same from time to time, at a moment without traffic, where it costs nothing: the rate is known.
+    pub(crate) fn rest(&mut self, now: Duration, info: &TcpInfo) {
+        if !self.by_rate {
+            return;
+        }
+        let since = now.saturating_sub(*self.begun.get_or_insert(now));
+        let quiet = info.under_way == 0 && info.unsent == 0 && !self.full();
+        if quiet && self.limit.is_some() && pacing::is_stale(since) {
+            self.begun = Some(now);
+            self.look_anew();
         }
     }
 

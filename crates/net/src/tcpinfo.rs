@@ -21,6 +21,8 @@ pub(crate) struct TcpInfo {
     pub(crate) round_trip: Duration,
     /// Shortest one of late.
     pub(crate) shortest: Duration,
+    /// Packets that were sent and not acknowledged yet.
+    pub(crate) under_way: u32,
     /// Bytes that were given to TCP and not sent yet.
     pub(crate) unsent: u64,
     /// Bytes that TCP sent again.
@@ -69,6 +71,7 @@ pub(crate) fn tcp_info(socket: &OwnedFd) -> Option<TcpInfo> {
     Some(TcpInfo {
         round_trip: Duration::from_micros(u64::from(u32_at(68))),
         shortest: Duration::from_micros(u64::from(u32_at(148))),
+        under_way: u32_at(24),
         unsent: u64::from(u32_at(144)),
         resent: u64_at(208),
         acknowledged: u64_at(120),

@@ -147,6 +147,45 @@ fn the_pace_is_that_of_the_link_or_a_share_of_it() {
     assert_eq!(fast.share_of_known(), None, "too fast to be known");
 }
 
+/// Two seconds with always more to send on a link that is known to carry `known`: of what the pace lets leave so much arrives, behind a short queue.
+fn hardly_queued(known: u64, queue: Duration, arrives: impl Fn(f64) -> f64) -> (Pipe, usize) {
+    let (mut pipe, mut streams, mut bytes) = (Pipe::default(), 1, 0.0);
+    pipe.know(Some(known));
+    for i in 0..27u32 {
+        bytes += arrives(pipe.share_of_known().unwrap()) * 0.075;
+        let look = Look {
+            acknowledged: bytes as u64,
+            backlog: true,
+            round_trip: Duration::from_millis(75) + queue,
+            shortest: Duration::from_millis(75),
+            streams,
+            most: 64,
+            ..Look::default()
+        };
+        streams = pipe.look(Duration::from_millis(75) * (i + 1), &look).unwrap_or(streams);
+    }
+    (pipe, streams)
+}
+
+#[test]
+fn more_connections_are_no_help_against_the_pace() {
+    // Too long for more of everything, too short for a full link.
+    let queue = Duration::from_millis(12);
+    let (_, streams) = hardly_queued(11_550_000, queue, |pace| pace);
+    assert_eq!(streams, 1);
+    // What else but losses makes it so slow?
+    let (_, streams) = hardly_queued(11_550_000, queue, |pace| pace / 2.0);
+    assert!(streams > 1);
+}
+
+#[test]
+fn congestion_control_that_leaves_no_queue_does_not_make_a_link_seem_faster() {
+    let (mut pipe, _) = hardly_queued(11_550_000, Duration::ZERO, |pace| pace.min(11_770_000.0));
+    assert!(!pipe.was_wrong());
+    let pace = pipe.share_of_known().unwrap();
+    assert!((11.7e6..13.7e6).contains(&pace), "{pace}");
+}
+
 #[test]
 fn what_brings_nothing_is_not_repeated() {
     let mut pipe = Pipe::default();

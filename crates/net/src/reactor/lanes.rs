@@ -223,6 +223,7 @@ impl Reactor {
         let looked_at = channel.connections.values_mut().filter(|c| !c.apart || alone);
         let each = |c: &mut Connection| {
             let info = tcp_info(&c.secure.socket)?;
+            c.secure.rest(now, &info);
             Some((info, std::mem::replace(&mut c.acknowledged, info.acknowledged)))
         };
         let found: Vec<(TcpInfo, u64)> = looked_at.filter_map(each).collect();

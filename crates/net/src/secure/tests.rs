@@ -115,3 +115,23 @@ fn pass(from: &OwnedFd, to: &OwnedFd, seen: &mut usize, position: Option<usize>)
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn bbr_begins_anew_where_the_rate_is_known_and_nothing_is_under_way() {
+    let (mut a, _b) = pair();
+    // What counts is what the connection is said to be; sockets without BBR stay as they are.
+    a.by_rate = true;
+    let (second, quiet) = (Duration::from_secs(1), TcpInfo::default());
+    let busy = TcpInfo { under_way: 1, ..quiet };
+    let begun = |a: &mut Secure, at: u32, info: &TcpInfo| {
+        a.rest(second * at, info);
+        a.begun.unwrap().as_secs()
+    };
+    a.limit = Some(1e6);
+    assert_eq!(begun(&mut a, 1, &quiet), 1, "first seen");
+    assert_eq!(begun(&mut a, 4, &quiet), 1, "not yet");
+    assert_eq!(begun(&mut a, 9, &busy), 1, "at work");
+    assert_eq!(begun(&mut a, 10, &quiet), 10);
+    a.limit = None;
+    assert_eq!(begun(&mut a, 20, &quiet), 10, "it would have to look for the rate");
+}
