@@ -4,7 +4,7 @@
 use crate::pace::Pace;
 use crate::parties::{Parties, Role};
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Rank, Slice, StepId};
+use crate::step::{Rank, Slice};
 use crate::tree::{Council, Family};
 use std::ops::Range;
 
@@ -18,12 +18,11 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Combines with what a process sends. `spare` is memory for the operand. Gives the step that receives it.
-    pub(crate) fn absorb(&mut self, script: &mut Script, from: Rank, slot: u16, spare: Slice, left: bool) -> StepId {
+    /// Combines with what a process sends. `spare` is memory for the operand.
+    pub(crate) fn absorb(&mut self, script: &mut Script, from: Rank, slot: u16, spare: Slice, left: bool) {
         let operand = if self.value == self.target { spare } else { self.target };
-        let received = script.receive(from, operand, slot);
+        script.receive(from, operand, slot);
         self.combine(script, operand, left);
-        received
     }
 
     /// Combines with an operand that is there; it may be in `target` already if the sum is not.
@@ -59,27 +58,31 @@ impl Sum {
         }
     }
 
-    /// The same where those at the quick tiers keep in step with those at the slow one. The step for that is the last receive there; who
-    /// has none names another one.
+    /// The same where pieces keep in step. For whoever is at the outermost tier the piece passes with what is inside his part; the others have to send it
+    /// first ([`Pace::sent`]).
     pub(crate) fn absorb_in_step(
         &mut self,
         script: &mut Script,
         family: &Family,
         piece: &Piece,
-        pace: Option<&Pace>,
+        pace: Option<&mut Pace>,
         spare: impl Fn(usize) -> Slice,
-    ) -> Option<StepId> {
+    ) {
         let outer = family.outer.unwrap_or(0);
-        if let Some(pace) = pace {
-            pace.hold_back(script);
-        }
+        let inside = outer..family.children.len();
+        let Some(pace) = pace else {
+            return self.absorb_children(script, family, piece, spare);
+        };
+        pace.hold_back(script);
         self.absorb_node(script, family);
-        self.absorb_some(script, family, outer..family.children.len(), piece, &spare);
+        self.absorb_some(script, family, inside, piece, &spare);
         script.hold_back(None);
-        self.absorb_some(script, family, 0..outer, piece, &spare)
+        if family.outer.is_some() {
+            pace.pass(script);
+        }
+        self.absorb_some(script, family, 0..outer, piece, &spare);
     }
 
-    /// Gives the last receive.
     fn absorb_some(
         &mut self,
         script: &mut Script,
@@ -87,12 +90,11 @@ impl Sum {
         children: Range<usize>,
         piece: &Piece,
         spare: impl Fn(usize) -> Slice,
-    ) -> Option<StepId> {
-        let absorb = |i: usize| {
+    ) {
+        for i in children.rev() {
             let child = &family.children[i];
-            self.absorb(script, child.rank, piece.slot(Kind::Up), spare(i), child.left)
-        };
-        children.rev().map(absorb).last()
+            self.absorb(script, child.rank, piece.slot(Kind::Up), spare(i), child.left);
+        }
     }
 
     /// The number of this member among those who take part in rounds, and who gives it his sum first. A guest gives his away on the first slot and gets the

@@ -270,6 +270,11 @@ impl Script {
         self.held = step;
     }
 
+    /// The last step that was written.
+    pub(crate) fn latest(&self) -> Option<StepId> {
+        self.end().checked_sub(1)
+    }
+
     /// Sends.
     pub(crate) fn send(&mut self, to: Rank, data: Slice, slot: u16) -> StepId {
         self.add(Action::Send {

@@ -114,7 +114,7 @@ pub(crate) struct Strategy {
     pub(crate) lanes: u64,
     /// Steps of all pieces that should be under way at a process.
     pub(crate) window: usize,
-    /// Pieces that those inside the parts of a slow outermost tier may be ahead of it ([`pace`](crate::pace)).
+    /// Pieces with which a process may begin before it has passed the first of them on; any number where nothing is slow ([`pace`](crate::pace)).
     pub(crate) ahead: Option<u64>,
     /// How pieces are dealt out to trees.
     pub(crate) sharing: Sharing,

@@ -7,7 +7,6 @@ use crate::choose::Question;
 use crate::cost::{self, Cost, Council, Phase, Way};
 use crate::form::Form;
 use crate::overrides::Said;
-use crate::pace;
 use crate::shares::{self, Sharing};
 use crate::strategy::{Algorithm, Strategy};
 use isthmus_topology::Level;
@@ -109,7 +108,7 @@ impl Trees<'_> {
         let under_way = |depth: u64, tier| (depth + self.replies(tier)) * 3 / 2 / interval + 2;
         let wanted = under_way(depth, 0);
         if self.network.tiers() > 1 && self.network.level(0) == Level::WideArea {
-            strategy.ahead = Some(under_way(inside, 1).max(pace::LEAST));
+            strategy.ahead = Some(under_way(inside, 1));
         }
         let memory = self.flows.iter().any(|flow| flow.0 == Way::Combine);
         let steps = phases.iter().map(|p| p.steps).sum::<u64>().max(1);

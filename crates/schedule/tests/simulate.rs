@@ -242,6 +242,36 @@ fn long_messages_fill_the_link() {
 }
 
 #[test]
+fn pieces_that_keep_in_step_do_not_wait_for_latencies() {
+    // 16 MiB at 1 Gbit/s. Half of it on each link, combined on the way: two trips. Or a third to and a third from each other site on each link, in
+    // both directions: links are busy from the first moment on, and the last piece needs one trip.
+    let mut links = latencies(20 * MS, 0);
+    let wide = Link {
+        latency: 20 * MS,
+        gap: Curve::rate(125_000_000),
+        ..Link::default()
+    };
+    links.set_level(Level::WideArea, wide);
+    for (operation, bytes, trips) in [
+        (Operation::Reduce, 8 << 20, 2),
+        (Operation::Allreduce, (16 << 20) * 2 / 3, 1),
+    ] {
+        // Steps of a node are in the order of pieces, whatever their shares.
+        let call = Call {
+            nodes: true,
+            ..Call::new(operation, 16 << 20)
+        };
+        let time = run(&call, &grid(3, 2, 4), &links).time();
+        let bound = bytes * 8 + trips * 20 * MS;
+        // Pieces are rounded down to whole nanoseconds.
+        assert!(
+            time + 1024 >= bound && time <= bound + bound / 8,
+            "{operation:?}: {time}, {bound}"
+        );
+    }
+}
+
+#[test]
 fn limits_end_a_simulation_or_its_records() {
     let (call, topology, links) = (Call::new(Operation::Allreduce, 8), grid(3, 2, 4), small_links());
     let all = run(&call, &topology, &links);

@@ -42,16 +42,15 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
             Some(_) => pool.place(&piece, family.children.len()),
         };
         let mut sum = Sum { value: own, target };
-        let mut slow = sum.absorb_in_step(script, family, &piece, pace.as_ref(), |i| pool.place(&piece, i));
+        sum.absorb_in_step(script, family, &piece, pace.as_mut(), |i| pool.place(&piece, i));
         match family.parent {
             Some(parent) => {
-                let sent = script.send(parent, sum.value, piece.slot(Kind::Up));
-                slow = slow.or_else(|| family.outer.map(|_| sent));
+                script.send(parent, sum.value, piece.slot(Kind::Up));
+                if let Some(pace) = &mut pace {
+                    pace.sent(script, family);
+                }
             }
             None => sum.settle(script),
-        }
-        if let (Some(pace), Some(slow)) = (&mut pace, slow) {
-            pace.pass(slow);
         }
     })
 }
