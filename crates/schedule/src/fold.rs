@@ -59,7 +59,7 @@ impl Sum {
     }
 
     /// The same where pieces keep in step. For whoever is at the outermost tier the piece passes with what is inside his part; the others have to send it
-    /// first ([`Pace::sent`]).
+    /// first ([`Pace::sent`]). Leaders who meet hold nothing back: those below them do.
     pub(crate) fn absorb_in_step(
         &mut self,
         script: &mut Script,

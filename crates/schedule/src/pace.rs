@@ -4,8 +4,8 @@
 //!
 //! All processes of a site could hand on everything in the first moments, one process after the other, and then wait for the slow links. On the
 //! processors that they share with those who serve these links the first piece would come late, and links stay idle which nothing makes up for
-//! later. (24 processes at three sites on two processors, 16 MiB at 100 Mbit/s: the first pieces left after 60 to 150 of 1100 ms. Two pieces
-//! ahead, and not four, sixteen or all: reductions take 803, 819, 836 and 900 ms, allreduces 1041, 1073 and 1100 ms.)
+//! later. (24 processes at three sites on two processors, 16 MiB at 100 Mbit/s: the first pieces of an allreduce, which did not keep in step then, left
+//! after 20 to 150 of 1100 ms. Two pieces ahead, four, sixteen: reductions with root 13 take 803, 819 and 845 ms, allreduces 1041, 1073 and 1111 ms.)
 //!
 //! Nobody waits for a slow link: then each piece would take a share of its latency.
 
