@@ -99,16 +99,10 @@ impl<'a> Apart<'a> {
         message(script, self.call.root, data, buffer == Buffer::Send);
     }
 
-    /// What the root does about the blocks of others, which stand in `buffer` in order of rank: sites in turn, so that all links are busy.
+    /// What the root does about the blocks of others, which stand in `buffer` in order of rank: sites in turn.
     pub(crate) fn others(&self, script: &mut Script, row: &Row, buffer: Buffer) {
-        let spans = || (0..self.network.clusters(1)).map(|site| self.network.span(1, site));
-        let longest = spans().map(|span| span.len() as u32).max().unwrap_or(0);
-        for index in 0..longest {
-            let there = spans().map(|span| span.start + index..span.end);
-            let positions = there.filter_map(|mut rest| rest.next());
-            for position in positions.filter(|&position| self.goes(row, position)) {
-                self.other(script, row, position, buffer);
-            }
+        for position in star::in_turn(self.network).filter(|&position| self.goes(row, position)) {
+            self.other(script, row, position, buffer);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::row::Row;
 use crate::strategy::Algorithm;
 use crate::tree::{Council, Move};
 use isthmus_topology::{Level, Rank};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Messages of all members together, by level.
@@ -19,10 +20,15 @@ impl Messages {
     /// One message between each part of a cluster and its leader, from a tier inwards: of all trees over these tiers, in one direction. No
     /// algorithm reaches all members with fewer, nor is reached by all.
     pub(crate) fn of_trees(network: &Network, from: usize) -> Self {
+        Self::of_trees_of(network, from, 0..network.size())
+    }
+
+    /// The same among some positions, which are whole clusters of the first tier.
+    pub(crate) fn of_trees_of(network: &Network, from: usize, positions: Range<u32>) -> Self {
         let mut messages = Self::default();
         for tier in from..network.tiers() {
-            let count = u64::from(network.clusters(tier + 1) - network.clusters(tier));
-            messages = messages.and(network.level(tier), count);
+            let count = clusters(network, tier + 1, &positions).len() - clusters(network, tier, &positions).len();
+            messages = messages.and(network.level(tier), count as u64);
         }
         messages
     }
@@ -91,10 +97,21 @@ impl Bytes {
 
     /// Blocks along flat trees from a tier inwards, in one direction: those of a part cross where it is not that of the leader. `row` has
     /// their sizes, in units of so many bytes.
-    pub(crate) fn of_blocks(network: &Network, from: usize, root: Rank, (row, unit): (&Row, u64)) -> Self {
+    pub(crate) fn of_blocks(network: &Network, from: usize, root: Rank, row: (&Row, u64)) -> Self {
+        Self::of_blocks_of(network, from, root, row, 0..network.size())
+    }
+
+    /// The same among some positions, which are whole clusters of the first tier.
+    pub(crate) fn of_blocks_of(
+        network: &Network,
+        from: usize,
+        root: Rank,
+        (row, unit): (&Row, u64),
+        positions: Range<u32>,
+    ) -> Self {
         let mut bytes = Self::default();
         for tier in from..network.tiers() {
-            for cluster in 0..network.clusters(tier) {
+            for cluster in clusters(network, tier, &positions) {
                 let leader = network.leader(tier, cluster, network.position_of(root));
                 let own = network.span(tier + 1, network.cluster_of(tier + 1, leader));
                 let crossing = row.length(network.span(tier, cluster)) - row.length(own);
@@ -115,6 +132,11 @@ impl Bytes {
         self.by_level.iter_mut().zip(other.by_level).for_each(|(a, b)| *a += b);
         self
     }
+}
+
+/// The clusters of a depth that hold some positions, which are not none.
+fn clusters(network: &Network, depth: usize, positions: &Range<u32>) -> Range<u32> {
+    network.cluster_of(depth, positions.start)..network.cluster_of(depth, positions.end - 1) + 1
 }
 
 /// Messages among leaders in a scan: for each item one to each leader to whom or through whom it goes.

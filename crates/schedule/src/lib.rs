@@ -17,6 +17,7 @@ mod choose;
 mod compose;
 mod cost;
 mod crossings;
+mod direct;
 mod explain;
 mod fold;
 mod form;

@@ -8,7 +8,7 @@ use crate::row::Row;
 use crate::shares::Sharing;
 use crate::strategy::{Algorithm, Strategy};
 use crate::trees::{Load, Trees};
-use crate::{Blocks, Bytes, Call, Messages, Network, apart, choose, star};
+use crate::{Blocks, Bytes, Call, Messages, Network, apart, choose, direct, star};
 use std::sync::Arc;
 
 /// The way of gather and scatter: a tree whose messages hold the blocks of subtrees.
@@ -31,8 +31,13 @@ pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strate
 /// One message for each subtree, and one for each block that goes apart. Long unequal blocks are not handed on, and not all know which are.
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     let strategy = choose::strategy(call, network);
-    if strategy.algorithm == Algorithm::Shared {
-        return star::messages(call, network, &strategy);
+    match strategy.algorithm {
+        Algorithm::Shared => return star::messages(call, network, &strategy),
+        Algorithm::Direct if call.blocks != Blocks::Equal(0) => {
+            let apart = apart::Apart::of(call, network, &strategy).map_or(Some(0), |apart| apart.messages());
+            return Some(direct::messages(call, network, &strategy).and(network.level(0), apart?));
+        }
+        _ => {}
     }
     let straight = |strategy: &Strategy| matches!(strategy.forms.first(), None | Some(Form::Flat));
     match call.blocks {
@@ -52,8 +57,10 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
 /// Every block once per tier that it crosses, where nobody hands it on within a tier.
 pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     let strategy = choose::strategy(call, network);
-    if strategy.algorithm == Algorithm::Shared {
-        return star::bytes(call, network, &strategy);
+    match strategy.algorithm {
+        Algorithm::Shared => return star::bytes(call, network, &strategy),
+        Algorithm::Direct => return direct::bytes(call, network, &strategy),
+        _ => {}
     }
     let flat = strategy.is_flat(0);
     let row = Row::new(&call.blocks, network, 0);

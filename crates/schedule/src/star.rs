@@ -15,8 +15,8 @@ use isthmus_topology::Level;
 
 /// Most processes: everybody knows the order in which the root serves them.
 const MOST: u32 = 256;
-/// Bytes of a block from which on it goes its own way.
-const LONG: u64 = 16 << 10;
+/// Bytes of a block from which on it goes its own way in pieces.
+pub(crate) const LONG: u64 = 16 << 10;
 /// Bytes of a piece: much more than a message costs, and little beside what slow links hold.
 const SEGMENT: u64 = 256 << 10;
 /// Pieces that a carrier has memory for.
@@ -86,6 +86,14 @@ pub(crate) fn cost_of_streams(network: &Network, way: Way, block: u64) -> Cost {
     cost(network, way, slower(block), 1)
 }
 
+/// All positions, sites in turn, so that all links are busy.
+pub(crate) fn in_turn(network: &Network) -> impl Iterator<Item = u32> {
+    let spans = || (0..network.clusters(1)).map(|site| network.span(1, site));
+    let longest = spans().map(|span| span.len() as u32).max().unwrap_or(0);
+    let turn = move |index: u32| spans().map(move |span| span.start + index..span.end);
+    (0..longest).flat_map(move |index| turn(index).filter_map(|mut rest| rest.next()))
+}
+
 /// Which way every block goes.
 struct Star<'a> {
     network: &'a Network,
@@ -102,13 +110,11 @@ impl<'a> Star<'a> {
         }
     }
 
-    /// The positions of all others in the order in which the root serves them: sites in turn, so that all links are busy.
+    /// The positions of all others in the order in which the root serves them.
     fn order(&self) -> Vec<u32> {
-        let spans = || (0..self.network.clusters(1)).map(|site| self.network.span(1, site));
-        let longest = spans().map(|span| span.len() as u32).max().unwrap_or(0);
-        let turn = |index: u32| spans().map(move |span| span.start + index..span.end);
-        let all = (0..longest).flat_map(|index| turn(index).filter_map(|mut rest| rest.next()));
-        all.filter(|&position| position != self.root).collect()
+        in_turn(self.network)
+            .filter(|&position| position != self.root)
+            .collect()
     }
 
     /// Who sends or receives in the root's place what is for a process of another site.

@@ -7,7 +7,7 @@
 
 use crate::form::Form;
 use crate::row::Row;
-use crate::strategy::Strategy;
+use crate::strategy::{Algorithm, Strategy};
 use crate::tree::Family;
 use crate::{Call, Network};
 use std::ops::Range;
@@ -27,7 +27,8 @@ pub(crate) struct Straight {
 impl Straight {
     /// `None` where all go along the tree. `row` has the sizes of the subtree's blocks.
     pub(crate) fn of(call: &Call, network: &Network, strategy: &Strategy, family: &Family, row: &Row) -> Option<Self> {
-        if matches!(strategy.forms.first(), None | Some(Form::Flat)) {
+        // Where sites have no leaders each long block goes apart.
+        if strategy.algorithm == Algorithm::Direct || matches!(strategy.forms.first(), None | Some(Form::Flat)) {
             return None;
         }
         let site = |position: u32| network.cluster_of(1, position);

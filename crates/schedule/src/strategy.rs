@@ -30,6 +30,8 @@ pub(crate) enum Algorithm {
     Split,
     /// Pieces are dealt out to several trees ([`shares`](crate::shares)).
     Shared,
+    /// Trees without leaders for sites that act for no other.
+    Direct,
     /// All contributions are brought where the result is needed, whole.
     Whole,
     /// Each process sends to each.
@@ -51,7 +53,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Tree,
         Self::Flat,
         Self::Routed,
@@ -61,6 +63,7 @@ impl Algorithm {
         Self::Halving,
         Self::Split,
         Self::Shared,
+        Self::Direct,
         Self::Whole,
         Self::Pairwise,
         Self::Partners,
@@ -84,6 +87,7 @@ impl Algorithm {
             Self::Halving => "halving",
             Self::Split => "split",
             Self::Shared => "shared",
+            Self::Direct => "direct",
             Self::Whole => "whole",
             Self::Pairwise => "pairwise",
             Self::Partners => "partners",

@@ -93,7 +93,10 @@ impl Family {
 
     /// The trees of a strategy.
     pub(crate) fn of(strategy: &Strategy, network: &Network, root: Rank, me: Rank) -> Self {
-        Self::new(network, root, me, strategy.first_tier(), &strategy.forms)
+        match strategy.algorithm {
+            Algorithm::Direct => Self::direct(network, root, me, &strategy.forms),
+            _ => Self::new(network, root, me, strategy.first_tier(), &strategy.forms),
+        }
     }
 
     /// The outermost tier where one part serves the others. Their positions do not count: neither blocks nor order go this way.

@@ -202,3 +202,52 @@ fn long_unequal_blocks_go_apart_where_that_is_cheaper() {
         }
     }
 }
+
+/// One process on each of two machines of a site: its leader would save one message over the slow link, and take the way inside the site
+/// for it. Site 1 acts for one of the others where that way is quickest.
+#[test]
+fn short_blocks_of_small_sites_need_no_leader() {
+    let (topology, mut links) = (grid(3, 2, 1), wide(12_500_000));
+    for ((a, b), ms) in [((0, 1), 10), ((1, 2), 20), ((0, 2), 37)] {
+        links.set_pair(a, b, Link::simple(ms * 1_000_000, 12_500_000, 10_000));
+    }
+    let time = |call: &Call, rules: &str| {
+        let rules = Overrides::parse(rules).expect("rules");
+        let network = Network::of_world(&topology, Arc::new(links.clone()), Arc::new(rules));
+        let outcome = simulate(call, &topology, &network, Limits::default()).expect("an outcome");
+        (outcome.time(), outcome.crossings.messages[Level::WideArea.index()])
+    };
+    for operation in [
+        Operation::Gather,
+        Operation::Gatherv,
+        Operation::Scatter,
+        Operation::Scatterv,
+    ] {
+        // One way, and messages: site 1 acts for the farther one.
+        for (root, latency, messages) in [(0, 30, 3), (3, 20, 4), (5, 30, 3)] {
+            let mut call = Call::new(operation, 8);
+            call.root = root;
+            if matches!(operation, Operation::Gatherv | Operation::Scatterv) {
+                call.blocks = Blocks::known((0..6).map(|rank| 8 + rank));
+            }
+            let (chosen, sent) = time(&call, "");
+            let (tree, least) = time(&call, "*=tree");
+            assert!(least <= sent, "{operation:?}, root {root}");
+            // Site 1 is told how much it hands on, by those that have it or by the root.
+            let counts = match operation {
+                Operation::Gatherv if latency == 30 => 2,
+                Operation::Scatterv if latency == 30 => 1,
+                _ => 0,
+            };
+            assert_eq!(sent, messages + counts, "{operation:?}, root {root}");
+            assert!(
+                chosen < latency * 1_000_000 + 200_000 && chosen + 300_000 < tree,
+                "{operation:?}, root {root}: {chosen}, as a tree {tree}"
+            );
+        }
+    }
+    // Larger sites save more messages with a leader.
+    let network = Network::of_world(&grid(3, 2, 2), Arc::new(links.clone()), Arc::default());
+    let all = explain(&Call::new(Operation::Gather, 8), &network);
+    assert!(all.iter().all(|c| c.algorithm != "direct"));
+}

@@ -3,7 +3,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | inside remote sites and other machines only: none to the root; over the wide area one from each site whose blocks another site hands on |
+//! | messages | inside remote sites and other machines only: none to the root; over the wide area one from each site, or each process, whose blocks another site hands on |
 //! | trips | one per inner tier |
 //! | bytes | 8 per member of a subtree and tier |
 //! | restrictions | the root knows all counts |

@@ -2,11 +2,12 @@
 //! Gather and gatherv.
 
 mod counts;
+mod direct;
 mod shared;
 mod tree;
 
 pub(crate) use counts::plan as counts;
-pub(crate) use tree::bring;
+pub(crate) use tree::{bring, brought};
 
 use crate::choose::{self, Question};
 use crate::cost::Way;
@@ -49,7 +50,9 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let mut all = vec![rooted::blocks(question, network, Way::Up)];
+    let tree = rooted::blocks(question, network, Way::Up);
+    let mut all = direct::candidates(question, network, &tree);
+    all.push(tree);
     all.extend(shared::candidates(question, network));
     all
 }

@@ -16,8 +16,9 @@ use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
+use crate::strategy::Algorithm;
 use crate::tree::Family;
-use crate::{Blocks, Call, Network, Operation};
+use crate::{Blocks, Call, Messages, Network, Operation, direct};
 use std::ops::Range;
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
@@ -62,10 +63,23 @@ pub(crate) fn bring(
     all: Buffer,
     bytes: u64,
 ) {
-    let question = Question::new(Operation::Gather, Order::Any, Some(bytes));
-    let family = family(network, root, me, &question);
+    let family = family(network, root, me, &brings(bytes));
     let all = family.parent.is_none().then_some(all);
     collect(script, &family, row, own, all);
+}
+
+/// What [`bring`] asks about equal blocks of so many bytes.
+fn brings(bytes: u64) -> Question {
+    Question::new(Operation::Gather, Order::Any, Some(bytes))
+}
+
+/// Messages of [`bring`] to the root of a call.
+pub(crate) fn brought(call: &Call, network: &Network, bytes: u64) -> Messages {
+    let strategy = choose::answer(&brings(bytes), network);
+    match strategy.algorithm {
+        Algorithm::Direct => direct::messages(call, network, &strategy),
+        _ => Messages::of_trees(network, 0),
+    }
 }
 
 /// The tree: by the size of a block where all know it.

@@ -13,7 +13,7 @@ use crate::shares::Sharing;
 use crate::step::{Plan, Rank};
 use crate::strategy::{Algorithm, Strategy};
 use crate::trees::{Load, Trees};
-use crate::{Bytes, Call, Messages, Network};
+use crate::{Bytes, Call, Messages, Network, gather};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -56,7 +56,7 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     let strategy = choose::strategy(call, network);
     match strategy.algorithm {
         _ if call.blocks.size(0) == 0 => Some(Messages::default()),
-        Algorithm::Whole => Some(Messages::of_trees(network, 0)),
+        Algorithm::Whole => Some(gather::brought(call, network, call.bytes(call.blocks.size(0)))),
         Algorithm::Fixed => Some(tree::messages(call, network, &strategy)),
         Algorithm::Tree | Algorithm::Shared if call.commutative || network.in_rank_order() => {
             Some(tree::messages(call, network, &strategy))

@@ -3,7 +3,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | messages | those of gather: one per remote site and machine |
+//! | messages | those of gather: one per remote site and machine, or one per process of a remote site |
 //! | trips | those of gather: one per tier |
 //! | bytes | p n in all; a site of m processes sends m n |
 //! | restrictions | for operators that are not commutative over clusters that do not hold consecutive ranks, and small data |

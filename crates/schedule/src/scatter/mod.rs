@@ -2,6 +2,7 @@
 //! Scatter and scatterv.
 
 mod counts;
+mod direct;
 mod shared;
 mod tree;
 
@@ -30,7 +31,9 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let mut all = vec![rooted::blocks(question, network, Way::Down)];
+    let tree = rooted::blocks(question, network, Way::Down);
+    let mut all = direct::candidates(question, network, &tree);
+    all.push(tree);
     all.extend(shared::candidates(question, network));
     all
 }

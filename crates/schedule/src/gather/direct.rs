@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//! **Gather of short blocks without leaders for sites that act for no other.**
+//!
+//! | | |
+//! |---|---|
+//! | messages | over the wide area one per process of a site that acts for no other, and one per other site; in the root's site and in those that act for others those of the tree |
+//! | trips | wide area 1 (flat; routed: those of the quickest ways), and none inside a site before or after it |
+//! | bytes | every block crosses a slow level once (flat): the minimum |
+//! | restrictions | equal blocks below 16 KiB, and unequal ones, of which those of 16 KiB and more go apart; at most 64 processes, no more than 2 at a site; where it costs less than the tree |
+//! | paper | – |
+
+use crate::Network;
+use crate::choose::Question;
+use crate::cost::Way;
+use crate::direct;
+use crate::strategy::Strategy;
+
+pub(super) fn candidates(question: &Question, network: &Network, tree: &Strategy) -> Vec<Strategy> {
+    direct::candidate(question, network, Way::Up, tree)
+        .into_iter()
+        .collect()
+}
