@@ -319,7 +319,7 @@ static void run(char *text)
     }
     if (t.root < 0 || t.root >= size || t.bytes < 0)
         fail("no such rank or size", text);
-    if (t.tree && (tree_ranks != size || !tree_make(&t.shape, t.tree, t.root, rank, size)))
+    if (t.tree && (place_ranks != size || !tree_make(&t.shape, t.tree, t.root, rank, size)))
         fail("no such tree, or -p does not fit", text);
     prepare(&t);
     measure(&t);
@@ -335,9 +335,9 @@ int main(int argc, char **argv)
         if (!strcmp(argv[i], "-r") && i + 1 < argc)
             repetitions = atoi(argv[++i]);
         else if (!strcmp(argv[i], "-p") && i + 1 < argc) {
-            if (tree_place(argv[++i]) != size)
+            if (places_read(argv[++i]) != size)
                 fail("-p does not fit the number of ranks", argv[i]);
-            if (!tree_in_place(rank))
+            if (!places_are_right(rank))
                 fail("ranks are not on the hosts that -p tells", argv[i]);
         } else
             run(argv[i]);

@@ -3,7 +3,7 @@
  * Measurements of an MPI library with nothing but MPI: compiled with each library's own mpicc and driven by
  * isthmus-bench, which interleaves libraries and compares.
  *
- *   mpibench [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
+ *   mpibench [-p PLACES] [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
  *
  * Tests: latency (half a ping-pong of the first and the last rank), bandwidth (a message from the first to the last
  * rank and an empty answer), rate (64 messages under way from the first to the last rank, then an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
@@ -12,12 +12,16 @@
  * rss and pss (resident memory of a rank, mean over all, pages that ranks share counted for each or in parts; after an exchange with two neighbours).
  * Rank 0 prints a line for each: RESULT TEST BYTES VALUE UNIT.
  *
+ * -p: ranks of each machine, as "4,4", with sites divided by slashes; it is checked that they are there: ranks that a launcher has put on one
+ * host would measure its memory.
+ *
  * A collective is timed as the mean of a loop that lasts about SECONDS. With -a (across an emulated wide area, whose hosts
  * share a clock; wrong across real machines) bandwidth counts until the last rank has the message, without the answer,
  * and each collective starts on all ranks at one moment and lasts until the last rank is done; the median of
  * ITERATIONS is given.
  */
 #include "fill.h"
+#include "places.h"
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,6 +345,20 @@ static void run(char *spec)
     free(in);
 }
 
+static void check_places(const char *places)
+{
+    const char *wrong = NULL;
+    if (places_read(places) != size)
+        wrong = "are not as many as said by";
+    else if (!places_are_right(rank))
+        wrong = "are not on the machines said by";
+    if (!wrong)
+        return;
+    if (rank == 0)
+        fprintf(stderr, "mpibench: the ranks %s -p %s\n", wrong, places);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -351,6 +369,8 @@ int main(int argc, char **argv)
             seconds = atof(argv[++i]);
         else if (!strcmp(argv[i], "-a") && i + 1 < argc)
             aligned = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "-p") && i + 1 < argc)
+            check_places(argv[++i]);
         else
             run(argv[i]);
     }

@@ -51,9 +51,9 @@ static void tree_crossings(const char *shape, int root, int ranks, int *wide, in
         tree_make(&t, shape, root, rank, ranks);
         if (t.parent < 0)
             continue;
-        if (tree_site[t.parent] != tree_site[rank])
+        if (place_site[t.parent] != place_site[rank])
             ++*wide;
-        else if (tree_machine[t.parent] != tree_machine[rank])
+        else if (place_machine[t.parent] != place_machine[rank])
             ++*local;
     }
 }
@@ -233,9 +233,9 @@ int main(int argc, char **argv)
     local_counter = counter_open("bcast", "local");
     if (argc < 4 || strcmp(argv[1], "-p"))
         fail("-p PLACES must come first", argc > 1 ? argv[1] : "nothing");
-    if (tree_place(argv[2]) != size)
+    if (places_read(argv[2]) != size)
         fail("-p does not fit the number of ranks", argv[2]);
-    if (!tree_in_place(rank))
+    if (!places_are_right(rank))
         fail("ranks are not on the hosts that -p tells", argv[2]);
     int *bytes = calloc((size_t)argc, sizeof *bytes);
     if (!bytes)

@@ -71,22 +71,10 @@ impl Field {
                 finish(child, &peer.name, PATIENCE).complete()?
             }
             Self::Near(bed, areas) => {
-                let host = |(host, lan): (&str, &str)| Placed {
-                    host: host.to_owned(),
-                    lan: lan.to_owned(),
-                    ranks: run.ranks / 2,
-                };
-                let hosts = [("a1", areas[0]), ("a2", areas[1])].map(host);
-                over(bed, peer, &hosts, run.program, run.arguments, PATIENCE)?.complete()?
+                let hosts = [("a1", areas[0]), ("a2", areas[1])];
+                halves(bed, peer, run, hosts)?.complete()?
             }
-            Self::Wide(bed) => {
-                let hosts = ["a", "b"].map(|site| Placed {
-                    host: format!("{site}1"),
-                    lan: site.to_owned(),
-                    ranks: run.ranks / 2,
-                });
-                over(bed, peer, &hosts, run.program, run.arguments, PATIENCE)?.complete()?
-            }
+            Self::Wide(bed) => halves(bed, peer, run, [("a1", "a"), ("b1", "b")])?.complete()?,
         };
         if run.arguments.is_empty() {
             return Ok(vec![Sample {
@@ -120,6 +108,21 @@ fn quiet(command: &mut Command) -> &mut Command {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+}
+
+/// Runs a job with one half of its ranks on each of two hosts, given with the names of their local areas.
+fn halves(bed: &Testbed, peer: &Peer, run: &Run, hosts: [(&str, &str); 2]) -> Result<Outcome, Error> {
+    let ranks = run.ranks / 2;
+    let hosts = hosts.map(|(host, lan)| Placed {
+        host: host.to_owned(),
+        lan: lan.to_owned(),
+        ranks,
+    });
+    // The program checks that they are there.
+    let places = format!("{ranks},{ranks}");
+    let mut arguments = vec!["-p", &places];
+    arguments.extend_from_slice(run.arguments);
+    over(bed, peer, &hosts, run.program, &arguments, PATIENCE)
 }
 
 /// What a job printed, also when it failed.

@@ -22,9 +22,10 @@ pub(crate) enum Program {
 }
 
 /// What the programs include.
-const HEADERS: [(&str, &str); 3] = [
+const HEADERS: [(&str, &str); 4] = [
     ("fill.h", include_str!("../../../bench/fill.h")),
     ("trees.h", include_str!("../../../bench/trees.h")),
+    ("places.h", include_str!("../../../bench/places.h")),
     ("counters.h", include_str!("../../../bench/counters.h")),
 ];
 
