@@ -11,6 +11,7 @@ use crate::form::Form;
 use crate::row::Row;
 use crate::star;
 use crate::step::Rank;
+use crate::straight;
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Child, Family};
 use crate::{Bytes, Call, Messages, Network};
@@ -34,8 +35,8 @@ pub(crate) fn candidate(question: &Question, network: &Network, way: Way, tree: 
     }
     let mut strategy = Strategy::without_trees(Algorithm::Direct, cost(question, network, way, tree));
     strategy.forms.clone_from(&tree.forms);
-    // Long ones of which the length is known to their owner, root and all between.
-    strategy.segment = star::LONG;
+    // Unequal ones of a site that are not handed on in a tree either go apart.
+    strategy.segment = straight::SHORT / u64::from(OF_SITE) + 1;
     (strategy.cost.total() < tree.cost.total()).then_some(strategy)
 }
 

@@ -13,7 +13,7 @@ use crate::{Call, Network};
 use std::ops::Range;
 
 /// Bytes of a site's blocks up to which they are handed on.
-const SHORT: u64 = 32 << 10;
+pub(crate) const SHORT: u64 = 32 << 10;
 
 /// The sites of a process's subtree whose blocks go straight.
 pub(crate) struct Straight {
