@@ -231,10 +231,11 @@ fn times_row(row: &Row) -> Vec<String> {
 /// Ours beside the peers'.
 fn compare(section: &mut Section, rows: &[Row], peers: &[Peer]) {
     for (number, peer) in peers.iter().enumerate().skip(1) {
-        let both = rows
+        let both: Vec<(&Row, Spread, Spread)> = rows
             .iter()
-            .filter_map(|row| Some((row.fair[0]?.median, row.fair[number]?.median)));
-        let ratios: Vec<f64> = both.map(|(ours, theirs)| theirs / ours).collect();
+            .filter_map(|row| Some((row, row.fair[0]?, row.fair[number]?)))
+            .collect();
+        let ratios: Vec<f64> = both.iter().map(|(_, ours, its)| its.median / ours.median).collect();
         let Some(spread) = Spread::of(&ratios) else { continue };
         section.promise(
             format!("never slower than {}", peer.name),
@@ -246,6 +247,18 @@ fn compare(section: &mut Section, rows: &[Row], peers: &[Peer]) {
                 ratios.len()
             ),
             spread.min >= 1.0,
+        );
+        // Where both are at the limit of the links the medians are in this order or in that, by chance.
+        let behind = both.iter().filter(|(_, ours, its)| ours.min > its.max);
+        let behind: Vec<String> = behind.map(|(row, ..)| row.test.label()).collect();
+        let told = match behind.is_empty() {
+            true => "in no operation is its slowest repetition before our quickest".to_owned(),
+            false => format!("its slowest repetition is before our quickest in {}", behind.join("; ")),
+        };
+        section.promise(
+            format!("not slower than {} within the spread of the repetitions", peer.name),
+            told,
+            behind.is_empty(),
         );
     }
     if peers.len() < 2 {
