@@ -4,8 +4,9 @@
 //! The receiver *pulls* the message alone out of the sender's memory (one copy, by the system), or the message *streams* through
 //! a ring (two copies, side by side). Which is quicker depends on what caches the two cores share, and changes when one of
 //! the processes moves: it is tried out. Of messages of about one length the first [`BLOCK`] go one way, the next ones the other; the median of
-//! the times of each way counts, the first of a row not at all (it finds the caches as the other way left them). The quicker way
-//! is kept for the next [`FIRST_PAUSE`] messages and then for up to [`LONGEST_PAUSE`], as long as the trials give the same answer.
+//! the times of each way counts, the first of a row not at all (it finds the caches as the other way left them). One that takes twice as long as the
+//! way it is compared with ends the trial: cores that share no cache move a message through a ring in four times the time, and more. The quicker way
+//! is kept until trials have cost no more than one part in [`AT_MOST`] of the time of all messages, for [`FIRST_PAUSE`] to [`LONGEST_PAUSE`] messages.
 //! Either way is right for any message, so nothing but time depends on the choice, and only the receiver makes it.
 
 /// How a long message comes to its receiver.
@@ -39,16 +40,18 @@ pub struct Turn {
 pub const BLOCK: u32 = 4;
 /// How many of them count.
 const SAMPLES: usize = BLOCK as usize - 1;
-/// Messages between a trial that changed the way, or the first one, and the next: one that was disturbed does not count for long.
+/// Messages between a trial that changed the way and the next: one that was disturbed does not count for long. The fewest after any other.
 pub const FIRST_PAUSE: u32 = 32;
+/// Trials of the slower way take this part of the time of all messages: one in so many.
+pub const AT_MOST: u64 = 64;
 /// Most messages between two trials: the slower way has 4 of 1,024.
 pub const LONGEST_PAUSE: u32 = 1024;
 /// A way replaces the other one if it takes less than this share of its time, in percent: the rest is noise.
 const CLEARLY: u64 = 95;
 /// Messages up to this many bytes, and up to 2, 4, 8 … times as many, are tried out apart.
-const SHORTEST: u64 = 128 << 10;
+const SHORTEST: u64 = 16 << 10;
 /// The last class has no end.
-const CLASSES: usize = 7;
+const CLASSES: usize = 10;
 
 /// Which way is quicker to one process from another one, by the length of messages.
 #[derive(Clone, Debug, Default)]
@@ -136,7 +139,17 @@ impl Trial {
         self.times[way as usize][*known] = time;
         *known += 1;
         if self.known == [SAMPLES; 2] {
-            self.decide();
+            return self.decide();
+        }
+        let first = self.quicker;
+        if way == first || self.known[first as usize] < SAMPLES {
+            return;
+        }
+        let usual = self.median(first);
+        if time > usual.saturating_mul(2) && self.tried > BLOCK {
+            let cost = time.saturating_mul(u64::from(self.tried - BLOCK));
+            self.tried = 0;
+            self.keep(usual, cost);
         }
     }
 
@@ -147,7 +160,17 @@ impl Trial {
             self.quicker = old.other();
             self.pause = FIRST_PAUSE;
             self.rest = FIRST_PAUSE;
+        } else {
+            self.keep(now, other.saturating_mul(u64::from(BLOCK)));
         }
+    }
+
+    /// The way stays the same, whose messages take so long, until what the trial of the other one has taken is a small part.
+    fn keep(&mut self, usual: u64, cost: u64) {
+        let messages = cost.saturating_mul(AT_MOST) / usual.max(1);
+        let fewest = FIRST_PAUSE.max(self.pause);
+        self.pause = messages.try_into().unwrap_or(u32::MAX).clamp(fewest, LONGEST_PAUSE);
+        self.rest = self.pause;
     }
 
     fn median(&self, way: Way) -> u64 {
@@ -202,7 +225,8 @@ mod tests {
         let mut ways = Ways::default();
         send(&mut ways, 100_000, 100_000, 200_000);
         send(&mut ways, LONGEST_PAUSE + 2 * BLOCK, 300_000, 200_000);
-        assert_eq!(send(&mut ways, FIRST_PAUSE, 300_000, 200_000), 0);
+        let streamed = send(&mut ways, LONGEST_PAUSE, 300_000, 200_000);
+        assert!(streamed <= 3 * BLOCK, "{streamed}");
     }
 
     #[test]
@@ -217,8 +241,20 @@ mod tests {
             }
         }
         assert_eq!(ways.next(LENGTH).way, Way::Stream);
-        // Trials before message 0, 40, 112, 248 and 512.
-        assert_eq!(send(&mut Ways::default(), 1000, 100_000, 97_000), 1000 - 5 * BLOCK);
+        // Trials before message 0, 256 and 760.
+        assert_eq!(send(&mut Ways::default(), 1000, 100_000, 97_000), 1000 - 3 * BLOCK);
+    }
+
+    #[test]
+    fn a_way_that_takes_much_longer_is_given_up_at_its_second_message() {
+        let mut ways = Ways::default();
+        send(&mut ways, 2 * BLOCK + FIRST_PAUSE, 500_000, 100_000);
+        // Pull is the quicker one now; the first message of a row does not count.
+        let pause = 5 * 2 * u32::try_from(AT_MOST).unwrap();
+        assert_eq!(send(&mut ways, BLOCK, 500_000, 100_000), 0);
+        assert_eq!(send(&mut ways, 2 + pause, 500_000, 100_000), 2);
+        assert_eq!(send(&mut ways, BLOCK, 500_000, 100_000), 0);
+        assert_eq!(send(&mut ways, 1, 500_000, 100_000), 1);
     }
 
     #[test]
@@ -240,7 +276,7 @@ mod tests {
         assert_eq!([0, 1, SHORTEST, SHORTEST + 1].map(class), [0, 0, 0, 1]);
         assert_eq!(
             [1 << 20, (1 << 20) + 1, 1 << 30, u64::MAX >> 1].map(class),
-            [3, 4, 6, 6]
+            [6, 7, 9, 9]
         );
         let mut ways = Ways::default();
         send(&mut ways, 2 * BLOCK, 200, 100);
