@@ -5,7 +5,7 @@
 //! gives its core to others between two polls, depends on [`Policy::spare_cores`]:
 //!
 //! ```text
-//!  spare cores     poll, poll ... Polls times, then poll, yield, poll, yield ... for Spin, then sleep
+//!  spare cores     poll, poll ... Polls times, then poll ... yield, poll ... yield for Spin or more ([`Experience`]), then sleep
 //!  oversubscribed  poll, yield, poll, yield ... Yields times or less ([`Experience`]), then sleep
 //! ```
 //! with the numbers of [`Tuning`].
