@@ -11,6 +11,10 @@ const LEAST: u64 = 2;
 /// Polls from one yield to the next, with spare cores: what arrives while a thread is yielding waits for the end of the call, which takes as long as
 /// many polls. (Half a ping-pong of 64 KiB in shared memory took 0.5 us longer with a yield after every poll.)
 const BETWEEN: u64 = 8;
+/// Polls without pause from one look at the clock to the next.
+const LOOK: u64 = 32;
+/// Longest time to poll without pause. Polls of sockets take as long as a message: whoever shares the core with the process that it waits for would get nothing for 0.2 ms.
+const ENOUGH: Duration = Duration::from_micros(10);
 /// A sleep this short would have been saved by waiting a little longer: a round through many processes of a core.
 const SHORT: Duration = Duration::from_micros(300);
 
@@ -68,6 +72,8 @@ impl Experience {
 pub(crate) struct Patience {
     rounds: u64,
     since: Option<Instant>,
+    /// It has polled without pause for [`ENOUGH`].
+    is_tired: bool,
 }
 
 impl Patience {
@@ -79,6 +85,9 @@ impl Patience {
             return self.rounds > experience.yields(tuning);
         }
         if self.polls(tuning) {
+            if self.rounds % LOOK == 0 {
+                self.is_tired |= self.since.get_or_insert_with(Instant::now).elapsed() > ENOUGH;
+            }
             return false;
         }
         let now = Instant::now();
@@ -88,7 +97,7 @@ impl Patience {
     /// Whether it polls again without pause, where cores are spare.
     #[inline]
     pub(crate) fn polls(&self, tuning: &Tuning) -> bool {
-        self.rounds <= tuning.get(Knob::Polls) || self.rounds % BETWEEN != 0
+        (self.rounds <= tuning.get(Knob::Polls) && !self.is_tired) || self.rounds % BETWEEN != 0
     }
 }
 
@@ -130,6 +139,21 @@ mod tests {
         assert_eq!(seen, [200, 400, 800, 800, 200, 200, 400]);
         tuning.set(Knob::Spin, u64::MAX);
         assert!(experience.spin(&tuning) > LONG);
+    }
+
+    #[test]
+    fn polls_that_take_long_are_soon_parted_by_yields() {
+        let (tuning, experience) = (Tuning::default(), Experience::default());
+        let rounds = |pause: Duration| {
+            let mut patience = Patience::default();
+            let mut in_a_row = 0;
+            while !patience.over(true, &tuning, &experience) && patience.polls(&tuning) {
+                in_a_row += 1;
+                std::thread::sleep(pause);
+            }
+            in_a_row
+        };
+        assert!(rounds(Duration::from_micros(1)) <= 2 * LOOK + BETWEEN);
     }
 
     #[test]
