@@ -283,7 +283,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "200",
         reason: "longer than a message of 2 MiB takes on a node",
         scope: "tunable",
-        help: "how long a waiting thread polls before it sleeps when there are spare cores",
+        help: "how long a waiting thread polls before it sleeps when there are spare cores; up to four times as long where its sleeps turn out short",
     },
     Setting {
         name: "ISTHMUS_YIELDS",
