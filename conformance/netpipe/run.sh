@@ -55,7 +55,7 @@ run() {
     if [ -n "$tcp" ]; then
         arguments=$(for word in "$@"; do printf '"%s", ' "$word"; done)
         { echo "arguments = [$arguments]"; cat "$work/job.head"; } >"$work/job.toml"
-        (cd "$work" && timeout -k 5 300 "$bin/isthmus-testbed" run --grid 1x2 -- "$bin/isthmus" run job.toml) >"$work/$name-$mpi.out" 2>&1
+        (cd "$work" && timeout -k 5 300 "$bin/isthmus-testbed" run --sites 1x2 -- "$bin/isthmus" run job.toml) >"$work/$name-$mpi.out" 2>&1
     else
         # shellcheck disable=SC2086 # a command with its words
         (cd "$work" && timeout -k 5 300 $launch "$build/NPmpi" "$@") >"$work/$name-$mpi.out" 2>&1
