@@ -208,6 +208,15 @@ impl Blocks {
         }
     }
 
+    /// Size of the largest block that is known here.
+    pub fn largest(&self) -> u64 {
+        match self {
+            Self::Equal(n) | Self::Own(n) => *n,
+            Self::Known(sums) => sums.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0),
+            Self::Subtree(sizes) => sizes.iter().copied().max().unwrap_or(0),
+        }
+    }
+
     /// Offset of the block of a rank (or, at p, the total), in the row of all blocks in order of rank.
     ///
     /// # Panics

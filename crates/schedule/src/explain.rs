@@ -6,7 +6,7 @@ use crate::choose::{self, Question};
 use crate::cost::{Cost, Factor};
 use crate::shares::Sharing;
 use crate::strategy::{Algorithm, Strategy};
-use crate::{Blocks, Call, Network, Operation, in_order, node, together};
+use crate::{Call, Network, Operation, in_order, node, together};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct Candidate {
     pub leaders: u32,
     /// Per tier, slowest level first; empty for algorithms without trees.
     pub tiers: Vec<Choice>,
-    /// Pieces that the message is handed on in, and bytes of one.
+    /// Pieces that the message is handed on in, and bytes of one; of unequal blocks those of the largest.
     pub pieces: (u64, u64),
     /// What makes up the cost.
     pub factors: Vec<Factor>,
@@ -49,11 +49,7 @@ pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
     if call.operation.is_neighborhood() {
         return Vec::new();
     }
-    let block = match call.blocks {
-        Blocks::Equal(units) => call.bytes(units),
-        _ => 0,
-    };
-    let met = together::cost(call, network).map(|cost| in_memory(&cost, block));
+    let met = together::cost(call, network).map(|cost| in_memory(&cost, call.bytes(call.blocks.largest())));
     let network = in_order(call, network);
     let question = Question::of(call, network);
     let candidates = choose::candidates(&question, network);
@@ -78,12 +74,12 @@ fn in_memory(cost: &Cost, block: u64) -> Candidate {
 }
 
 fn candidate(strategy: &Strategy, call: &Call, network: &Network, chosen: bool) -> Candidate {
-    let units = match call.blocks {
-        Blocks::Equal(units) => units,
-        _ => 0,
-    };
+    let units = call.blocks.largest();
     // Where each block has trees of its own, each is cut by itself.
-    let of_blocks = matches!(call.operation, Operation::Allgather | Operation::ReduceScatterBlock);
+    let of_blocks = matches!(
+        call.operation,
+        Operation::Allgather | Operation::Allgatherv | Operation::ReduceScatterBlock | Operation::ReduceScatter
+    );
     let cut = match of_blocks && strategy.algorithm == Algorithm::Shared {
         true => strategy.cut_of_blocks(call, units),
         false => strategy.cut_in_shares(call, network, units, !call.commutative),

@@ -251,3 +251,31 @@ fn short_blocks_of_small_sites_need_no_leader() {
     let all = explain(&Call::new(Operation::Gather, 8), &network);
     assert!(all.iter().all(|c| c.algorithm != "direct"));
 }
+
+#[test]
+fn unequal_blocks_are_explained_as_cut_like_the_largest() {
+    let links = Arc::new(wide(12_500_000));
+    let network = Network::of_world(&grid(3, 2, 4), links, Arc::default());
+    let pieces = |operation, blocks| {
+        let call = Call {
+            blocks,
+            ..Call::new(operation, 0)
+        };
+        let all = explain(&call, &network);
+        all.into_iter().map(|c| (c.algorithm, c.pieces)).collect::<Vec<_>>()
+    };
+    let sizes = || Blocks::known((0..24).map(|rank| if rank == 7 { 1 << 20 } else { 1 << 19 }));
+    for (equal, unequal) in [
+        (Operation::ReduceScatterBlock, Operation::ReduceScatter),
+        (Operation::Allgather, Operation::Allgatherv),
+    ] {
+        let like = pieces(equal, Blocks::Equal(1 << 20));
+        assert_eq!(pieces(unequal, Blocks::known([1 << 20; 24])), like, "{unequal:?}");
+        let all = pieces(unequal, sizes());
+        assert!(all.iter().any(|(name, _)| *name == "shared"), "{unequal:?}: {all:?}");
+        for (name, (pieces, bytes)) in all {
+            let covered = pieces * bytes >= 1 << 20 && (pieces - 1) * bytes < 1 << 20;
+            assert!(covered, "{unequal:?}, {name}: {pieces} pieces of {bytes} bytes");
+        }
+    }
+}

@@ -26,8 +26,7 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy
     let p = u64::from(network.size());
     let families = strategy.families_of_all(network, me, false);
     let blocks = call.blocks.clone();
-    let largest = (0..network.size()).map(|rank| blocks.size(rank)).max().unwrap_or(0);
-    let cut = strategy.cut_of_blocks(call, largest);
+    let cut = strategy.cut_of_blocks(call, blocks.largest());
     // As many numbers for each block as the largest one has pieces.
     let numbers = Cut {
         total: cut.pieces() * p,

@@ -24,16 +24,10 @@ pub(super) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     shares::of_blocks(question, network, Way::Combine)
 }
 
-/// How blocks are cut: like the largest.
-fn cut_of(call: &Call, network: &Network, strategy: &Strategy) -> Cut {
-    let largest = (0..network.size()).map(|rank| call.blocks.size(rank)).max();
-    strategy.cut_of_blocks(call, largest.unwrap_or(0))
-}
-
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
     let p = u64::from(network.size());
     let families = strategy.families_of_all(network, me, !call.commutative);
-    let (blocks, cut) = (call.blocks.clone(), cut_of(call, network, strategy));
+    let (blocks, cut) = (call.blocks.clone(), strategy.cut_of_blocks(call, call.blocks.largest()));
     // As many numbers for each block as the largest one has pieces, and a lane for each block at least.
     let numbers = Cut {
         total: cut.pieces() * p,
@@ -98,7 +92,7 @@ fn given(script: &mut Script, call: &Call, network: &Network) -> Buffer {
 
 /// One tree for every piece of every block.
 pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
-    let piece = cut_of(call, network, strategy).piece;
+    let piece = strategy.cut_of_blocks(call, call.blocks.largest()).piece;
     let pieces = |rank| call.blocks.size(rank).div_ceil(piece);
     Messages::of_trees(network, 0).times((0..network.size()).map(pieces).sum())
 }
