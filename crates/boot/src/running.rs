@@ -368,9 +368,12 @@ fn transports(
 ) -> Result<(Transports, Option<Wide>), BootError> {
     let mut all: Transports = Vec::new();
     let peers = node_peers(places, world.rank);
+    let meets = vendor.is_none() || vendor::is_on();
     if let Some(vendor) = vendor {
         all.push((Way::Vendor, Box::new(vendor)));
-    } else if peers.len() > 1 {
+    }
+    // Over a machine's own MPI no message goes this way, but short collective operations do.
+    if peers.len() > 1 && meets {
         let slot = places.places[world.rank as usize].slot as usize;
         let (path, bells) = (Path::new(&world.shared_memory), Path::new(&world.node_directory));
         let shm = ShmTransport::join(path, bells, &world.job, slot, peers.len(), peers)

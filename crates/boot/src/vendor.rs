@@ -54,7 +54,7 @@ pub(crate) fn underneath(
     let one_node = places.nodes[place.node as usize].processes as usize == peers.len();
     let tags = vendor.largest_tag().map_err(failed)? >= LARGEST_VENDOR_TAG;
     let own = place.vendor.unwrap_or(0);
-    let native = (one_node && tags && !threads && !is_off())
+    let native = (one_node && tags && !threads && is_on())
         .then(|| VendorNative::new(vendor.share(), &peers, own, directory).ok())
         .flatten();
     let everybody = peers.len() == places.places.len();
@@ -67,9 +67,9 @@ pub(crate) fn underneath(
     })
 }
 
-/// `ISTHMUS_VENDOR_COMMS=0`: the machine's own MPI moves frames only.
-fn is_off() -> bool {
-    std::env::var("ISTHMUS_VENDOR_COMMS").is_ok_and(|value| value == "0")
+/// `ISTHMUS_VENDOR_COMMS=0`: the machine's own MPI moves frames, and everything is done by them.
+pub(crate) fn is_on() -> bool {
+    !std::env::var("ISTHMUS_VENDOR_COMMS").is_ok_and(|value| value == "0")
 }
 
 /// Ranks in MPI_COMM_WORLD of the processes of a process's vendor job, in the order of their ranks there.

@@ -10,7 +10,7 @@ use crate::execution::Execution;
 use crate::meet::{Cut, Meet, Sides};
 use crate::plan::Outcome;
 use crate::requests::Task;
-use crate::{Binding, Channel, Engine, EngineError, Operation, Request};
+use crate::{Binding, Channel, Engine, EngineError, Members, Operation, Request};
 
 /// What this process has begun at a place.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +23,8 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    pub(crate) fn is_good(&self) -> bool {
-        self.broken.is_none()
+    pub(crate) fn broken(&self) -> Option<&EngineError> {
+        self.broken.as_ref()
     }
 
     /// Numbers of the next step and of its first round.
@@ -42,10 +42,9 @@ impl Engine {
     }
 
     /// Whether this process and these others share memory in which groups meet.
-    pub fn shares_memory_with(&self, peers: impl IntoIterator<Item = Peer>) -> bool {
-        let mut others = peers.into_iter().filter(|&peer| peer != self.state.me);
-        self.meeting
-            .is_some_and(|transport| others.all(|peer| self.state.peers[peer as usize].route as usize == transport))
+    pub fn shares_memory_with(&mut self, peers: impl IntoIterator<Item = Peer>) -> bool {
+        self.meeting()
+            .is_some_and(|meeting| peers.into_iter().all(|peer| meeting.is_near(peer)))
     }
 
     /// Whether steps together go on in a frame.
@@ -149,19 +148,24 @@ impl Engine {
         index
     }
 
+    /// Why nothing that waits for all of these members can go well.
+    #[inline]
+    pub(crate) fn lost_of(&self, members: &Members) -> Option<EngineError> {
+        if self.state.reasons.is_empty() {
+            return None;
+        }
+        let mut peers = (0..members.count()).map(|rank| members.peer(rank));
+        let lost = peers.find(|&peer| peer != self.state.me && self.state.peers[peer as usize].lost)?;
+        Some(self.state.lost_error(lost))
+    }
+
     fn meet(&mut self, channel: &Channel, step: &Together, sides: Sides) -> Result<Meet, EngineError> {
         let nowhere = EngineError::Plan {
             what: "a step together in a group that shares no memory",
         };
         let members = channel.members.clone();
-        if !self.state.reasons.is_empty() {
-            let lost = (0..members.count()).map(|rank| members.peer(rank));
-            let lost = lost
-                .into_iter()
-                .find(|&peer| peer != self.state.me && self.state.peers[peer as usize].lost);
-            if let Some(peer) = lost {
-                return Err(self.state.lost_error(peer));
-            }
+        if let Some(error) = self.lost_of(&members) {
+            return Err(error);
         }
         let place = place(channel, step.circle).ok_or_else(|| nowhere.clone())?;
         let Some(meeting) = self.transports[self.meeting.ok_or_else(|| nowhere.clone())?].meeting() else {

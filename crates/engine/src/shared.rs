@@ -271,16 +271,28 @@ impl Shared {
         })
     }
 
-    /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way; nothing was done.
+    /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way; nothing was done. On a
+    /// communicator of a machine's own MPI that depends only on what all members know.
     #[inline]
-    pub fn short(&self, channel: &Channel, operation: Operation, short: Short) -> Option<Result<(), EngineError>> {
+    pub fn short(
+        &self,
+        channel: &Channel,
+        (operation, sequence): (Operation, u32),
+        short: Short,
+    ) -> Option<Result<(), EngineError>> {
         let mut guard = self.lock();
         let pause = self.pause_together(&guard);
-        Some(match guard.short(channel, operation, short, pause)? {
+        let done = match guard.short(channel, (operation, sequence), short, pause)? {
+            Ok(Some(request)) => {
+                let done = self.completion(guard, request).error.map_or(Ok(()), Err);
+                guard = self.lock();
+                done
+            }
             Ok(None) => Ok(()),
-            Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
             Err(error) => Err(error),
-        })
+        };
+        guard.end_natively(channel.context, operation, sequence);
+        Some(done)
     }
 
     /// What to do between two looks for the others, and whether to look again. With spare cores they are about to come; without, they come when

@@ -119,15 +119,17 @@ impl Short {
 
 impl Engine {
     /// Does it, looking for the others as often as `pause` allows, which is called between two looks; what is not over then has a request. `None`:
-    /// it is not one for this way, and nothing was done.
+    /// it is not one for this way, and nothing was done. On a communicator of a machine's own MPI the other way is that MPI's, and all members must
+    /// go the same: there nothing decides that only this process knows, and those who watch are told here ([`Engine::end_natively`] is the caller's).
     pub(crate) fn short(
         &mut self,
         channel: &Channel,
-        operation: Operation,
+        (operation, sequence): (Operation, u32),
         short: Short,
         mut pause: impl FnMut() -> bool,
     ) -> Option<Result<Option<Request>, EngineError>> {
-        if self.observes_plans() || !self.state.reasons.is_empty() {
+        let native = channel.native != 0;
+        if !native && (self.observes_plans() || !self.state.reasons.is_empty()) {
             return None;
         }
         let frame = channel.frame?;
@@ -136,15 +138,14 @@ impl Engine {
             members: channel.members.count(),
             me: channel.rank,
         };
-        let begun = self
-            .state
-            .begun
-            .get_mut(frame as usize)
-            .filter(|begun| begun.is_good())?;
+        let begun = self.state.begun.get_mut(frame as usize)?;
         let meeting = self.transports[self.meeting?].meeting()?;
         let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit());
         if cut.lane != Lane::Short {
             return None;
+        }
+        if let Some(error) = begun.broken() {
+            return native.then(|| Err(error.clone()));
         }
         let (step, number) = begun.begin(&cut);
         let round = Round {
@@ -152,8 +153,12 @@ impl Engine {
             number,
         };
         meeting.note(&place, step, short.claim());
-        self.state.table.called(operation);
+        self.begin_natively(channel, operation, sequence);
         self.state.operation = operation;
+        if let Some(error) = self.lost_of(&channel.members) {
+            return Some(Err(self.give_up(&place, error)));
+        }
+        let meeting = self.transports[self.meeting?].meeting()?;
         let gives = short.gives(&place);
         let mut given = false;
         let (_, _, cells) = short.given(&place);

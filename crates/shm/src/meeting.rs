@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::SendError;
+use isthmus_transport::{Peer, SendError};
 use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Place, Round};
 use rustix::io::Errno;
 
@@ -192,6 +192,10 @@ fn read_note(note: u64) -> Claim {
 }
 
 impl Meeting for ShmTransport {
+    fn is_near(&self, peer: Peer) -> bool {
+        self.slots.get(peer).is_some()
+    }
+
     fn take_frame(&mut self, members: u32) -> Option<u32> {
         let frame = (1..FRAMES).find(|&frame| {
             // A frame that was never used has no memory behind it yet.

@@ -42,7 +42,7 @@ const EAGER: usize = 8 << 10;
 pub struct ShmTransport {
     pub(crate) slot: usize,
     pub(crate) links: Vec<Link>,
-    slots: SlotOf,
+    pub(crate) slots: SlotOf,
     /// Slots whose rings are to be looked at.
     active: Vec<Active>,
     /// Slots that refused a frame.

@@ -25,7 +25,7 @@ use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 
-use crate::SendError;
+use crate::{Peer, SendError};
 
 /// The memory of a group, as one of its members sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +92,9 @@ pub enum Disagreement {
 
 /// Shared memory of groups. See the module.
 pub trait Meeting {
+    /// Whether this process meets this one there: messages between them may go another way. Everybody is near to itself.
+    fn is_near(&self, peer: Peer) -> bool;
+
     /// Memory for a group all of whose members use this transport with each other, and nobody's until it was given back by so many
     /// members. `None`: there is none left. One member takes it and tells the others.
     fn take_frame(&mut self, members: u32) -> Option<u32>;

@@ -406,6 +406,12 @@ impl Comm {
         number & 0x7fff
     }
 
+    /// The number that the next one will have.
+    #[inline]
+    pub(crate) fn sequence(&self) -> u32 {
+        self.sequence.load(Ordering::Relaxed) & 0x7fff
+    }
+
     /// Number of a persistent collective operation: 2^15 and above, so that it is never that of another kind.
     pub(crate) fn next_persistent(&self) -> u32 {
         self.persistent.fetch_add(1, Ordering::Relaxed) & 0x7fff | 0x8000

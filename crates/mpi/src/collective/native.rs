@@ -17,7 +17,7 @@ use isthmus_datatype::{Basic, Datatype, Kind};
 use isthmus_engine::{Collective, Element, Operator, ReceiveBuffer, SendBuffer};
 use isthmus_schedule::Operation;
 
-use super::Place;
+use super::{Place, short};
 use super::arguments::Elements;
 use super::reduction::Operands;
 use crate::buffer::{piece, receiving, room, sending};
@@ -34,14 +34,30 @@ impl Place {
     }
 
     #[inline(always)]
-    fn run_at_once(&self, operation: Operation, collective: &Collective<'_>) -> Option<Result<Prepared>> {
-        let done = self.comm.run_at_once(self.world, operation, collective)?;
+    fn run_at_once(
+        &self,
+        operation: Operation,
+        collective: &Collective<'_>,
+        operands: Option<&Operands>,
+    ) -> Option<Result<Prepared>> {
+        let done = match short::in_its_place(self, operation, collective, operands) {
+            Some(done) => done,
+            None => self.comm.run_at_once(self.world, operation, collective)?,
+        };
         Some(done.map(|()| Prepared::done()))
     }
 
     #[inline]
-    fn run(&self, operation: Operation, collective: &Collective<'_>) -> Result<Option<Prepared>> {
-        self.comm.run_natively(self.world, operation, collective)?;
+    fn run(
+        &self,
+        operation: Operation,
+        collective: &Collective<'_>,
+        operands: Option<&Operands>,
+    ) -> Result<Option<Prepared>> {
+        match short::in_its_place(self, operation, collective, operands) {
+            Some(done) => done?,
+            None => self.comm.run_natively(self.world, operation, collective)?,
+        }
         Ok(Some(Prepared::done()))
     }
 }
@@ -132,7 +148,7 @@ pub(super) fn bcast_at_once(place: &Place, data: &Elements<Target>, root: c_int)
     }
     let bytes = plain(data.buffer.address(), data.count, data.datatype)?;
     let memory = data.buffer.memory(0, bytes as i64);
-    place.run_at_once(Operation::Bcast, &Collective::Bcast { memory, bytes, root })
+    place.run_at_once(Operation::Bcast, &Collective::Bcast { memory, bytes, root }, None)
 }
 
 #[inline(always)]
@@ -153,7 +169,7 @@ pub(super) fn allreduce_at_once(place: &Place, operands: &Operands, n: i64) -> O
         element,
         operator,
     };
-    place.run_at_once(Operation::Allreduce, &collective)
+    place.run_at_once(Operation::Allreduce, &collective, Some(operands))
 }
 
 #[inline(always)]
@@ -177,7 +193,7 @@ pub(super) fn alltoall_at_once(
         into: into.buffer.memory(0, take as i64),
         bytes: take / blocks as u64,
     };
-    place.run_at_once(Operation::Alltoall, &collective)
+    place.run_at_once(Operation::Alltoall, &collective, None)
 }
 
 #[inline]
@@ -185,7 +201,7 @@ pub(super) fn barrier_there(place: &Place) -> Result<Option<Prepared>> {
     if !place.is_native() {
         return Ok(None);
     }
-    place.run(Operation::Barrier, &Collective::Barrier)
+    place.run(Operation::Barrier, &Collective::Barrier, None)
 }
 
 #[inline]
@@ -198,7 +214,7 @@ pub(super) fn bcast_there(place: &Place, data: &Elements<Target>, root: u32) -> 
             if bytes == 0 {
                 return Ok(Some(Prepared::done()));
             }
-            return place.run(Operation::Bcast, &Collective::Bcast { memory, bytes, root });
+            return place.run(Operation::Bcast, &Collective::Bcast { memory, bytes, root }, None);
         }
     }
     bcast_pieces(place, data, root)
@@ -217,7 +233,7 @@ fn bcast_pieces(place: &Place, data: &Elements<Target>, root: u32) -> Result<Opt
         bytes,
         root,
     };
-    let done = place.run(Operation::Bcast, &collective)?;
+    let done = place.run(Operation::Bcast, &collective, None)?;
     if !sends {
         result.finish();
     }
@@ -268,7 +284,7 @@ fn exchange(
         Operation::Allgather => Collective::Allgather { from, into, bytes },
         _ => Collective::Alltoall { from, into, bytes },
     };
-    place.run(operation, &collective)
+    place.run(operation, &collective, None)
 }
 
 #[cold]
@@ -298,7 +314,7 @@ fn exchange_pieces(
         Operation::Allgather => Collective::Allgather { from, into, bytes },
         _ => Collective::Alltoall { from, into, bytes },
     };
-    let done = place.run(operation, &collective)?;
+    let done = place.run(operation, &collective, None)?;
     result.finish();
     Ok(done)
 }
@@ -359,7 +375,7 @@ pub(super) fn allreduce_there(place: &Place, operands: &Operands, n: i64) -> Res
         element,
         operator,
     };
-    place.run(Operation::Allreduce, &collective)
+    place.run(Operation::Allreduce, &collective, Some(operands))
 }
 
 pub(super) fn reduce_there(place: &Place, operands: &Operands, n: i64, root: u32) -> Result<Option<Prepared>> {
@@ -423,7 +439,7 @@ fn reduce_pieces(
             root: root.unwrap_or(0),
         },
     };
-    place.run(operation, &collective)
+    place.run(operation, &collective, Some(operands))
 }
 
 /// What the other MPI calls a datatype, if it is one that all have.

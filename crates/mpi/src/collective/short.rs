@@ -5,8 +5,8 @@
 
 use isthmus_core::collective::Prepared;
 use isthmus_core::error::Result;
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_engine::{Reducer, Short};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_engine::{Collective, Reducer, Short};
 use isthmus_schedule::Operation;
 
 use super::Place;
@@ -131,6 +131,70 @@ pub(super) fn allreduce(place: &Place, operands: &Operands, n: i64) -> Result<Op
         take: Some(take),
         reducer: Some(reducer),
     })
+}
+
+/// An operation that a machine's own MPI could do on a communicator of it. All members are on one node and share memory beside that MPI, where
+/// short blocks are exchanged in one round, which no way through it is cheaper than. All must do it the same way, so what decides is only what
+/// all know: the operation, the size of blocks and what is computed. `None`: the other MPI is to do it, nothing was done.
+#[inline]
+pub(super) fn in_its_place(
+    place: &Place,
+    operation: Operation,
+    collective: &Collective<'_>,
+    operands: Option<&Operands>,
+) -> Option<Result<()>> {
+    place.comm.channel().frame?;
+    if !place.world.overrides().is_empty() {
+        return None;
+    }
+    let mut own = None;
+    let (root, block, give, take) = match *collective {
+        Collective::General(_) => return None,
+        Collective::Barrier => (0, 0, None, None),
+        Collective::Bcast { memory, bytes, root } => {
+            let gives = place.rank() == root as usize;
+            let give = gives.then(|| memory.reading());
+            (root, bytes, give, (!gives).then_some(memory))
+        }
+        Collective::Reduce {
+            from, into, count, root, ..
+        } => (root, count, from, into),
+        Collective::Allreduce { from, into, count, .. } => (0, count, from, Some(into)),
+        Collective::Allgather { from, into, bytes } | Collective::Alltoall { from, into, bytes } => {
+            (0, bytes, from, Some(into))
+        }
+    };
+    let reducer = match operands {
+        Some(operands) => Some(reducer(place, operands)?),
+        None => None,
+    };
+    let unit = reducer.as_ref().map_or(1, |(_, unit)| *unit);
+    let block = block.checked_mul(unit).filter(|&block| block <= LONGEST)?;
+    let give = match (give, take) {
+        (None, Some(take)) if operation != Operation::Bcast => {
+            // In place. What comes from others must not meet what is still to be given.
+            let (at, blocks) = match operation {
+                Operation::Allgather => (place.rank(), 1),
+                Operation::Alltoall => (0, place.size()),
+                _ => (0, 1),
+            };
+            let (at, length) = (at * block as usize, blocks * block as usize);
+            let copy = OwnMemory::with(take.reading().slice(at as isize, length));
+            Some(own.insert(copy).reading())
+        }
+        (give, _) => give,
+    };
+    place.comm.run_short(
+        place.world,
+        Short {
+            what: operation,
+            root,
+            block,
+            give,
+            take,
+            reducer,
+        },
+    )
 }
 
 /// The operation, if the library computes it and elements lie one behind the other; and their size.
