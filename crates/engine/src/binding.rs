@@ -384,6 +384,15 @@ impl BoundBuffer {
         }
     }
 
+    /// The same to be read.
+    pub(crate) fn readable(&self, at: u64, length: u64) -> Option<ReadMemory> {
+        let (block, at) = self.block(at, length)?;
+        match &block.datatype {
+            None => Some(block.read.part(isize::try_from(at).ok()?, usize::try_from(length).ok()?)),
+            Some(_) => None,
+        }
+    }
+
     /// The one contiguous or typed block that holds the range and where in it the range begins.
     fn block(&self, at: u64, length: u64) -> Option<(&Block, u64)> {
         match &self.blocks {

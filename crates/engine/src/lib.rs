@@ -30,6 +30,7 @@ mod observe;
 mod partitioned;
 mod patience;
 mod plan;
+mod pulling;
 mod receive;
 mod request;
 mod requests;

@@ -13,12 +13,14 @@
 use std::sync::Arc;
 
 use isthmus_datatype::raw::ReadMemory;
+use isthmus_protocol::ways::Turn;
 use isthmus_schedule::step::Together;
 use isthmus_schedule::{ALONE, Operation as What};
 use isthmus_transport::SendError;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::binding::{BoundBuffer, Reducer};
+use crate::pulling::{self, Phase, Pulling, Timed};
 use crate::{EngineError, Members, NodeMembers};
 
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
@@ -42,10 +44,13 @@ pub(crate) struct Cut {
     pieces: u64,
     /// Long reduction: two rounds for each piece.
     twice: bool,
+    /// Members copy the blocks from each other, and need the rounds only if they cannot.
+    pub(crate) pulls: bool,
 }
 
 impl Cut {
-    pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64) -> Self {
+    /// `all`: the members of the place are those of the group.
+    pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64, all: bool) -> Self {
         let room = |lane| {
             let cell = meeting.cell_bytes(members, lane) as u64;
             match what {
@@ -62,6 +67,7 @@ impl Cut {
                 piece: block.max(1),
                 pieces: 1,
                 twice,
+                pulls: false,
             };
         }
         // Whole elements, or whole cache lines.
@@ -73,34 +79,48 @@ impl Cut {
             piece,
             pieces: block.div_ceil(piece),
             twice,
+            pulls: all && pulling::shortest(what).is_some_and(|shortest| block >= shortest),
         }
     }
 
-    /// Rounds of all pieces.
-    pub(crate) fn rounds(&self) -> u64 {
-        self.pieces * if self.twice { 2 } else { 1 }
+    /// Rounds in each lane.
+    pub(crate) fn rounds(&self) -> [u64; 2] {
+        let mut rounds = [if self.pulls { Pulling::ROUNDS } else { 0 }, 0];
+        rounds[self.lane as usize] += self.pieces * if self.twice { 2 } else { 1 };
+        rounds
     }
+}
+
+/// How a step begins here.
+pub(crate) struct Begin {
+    /// Its first piece has been given.
+    pub(crate) given: bool,
+    /// What this member wants, if it decides how the step goes.
+    pub(crate) turn: Option<Turn>,
 }
 
 /// What a member does in a step together.
 pub(crate) struct Meet {
-    what: What,
-    root: u32,
+    pub(crate) what: What,
+    pub(crate) root: u32,
     place: Place,
     /// The whole group: whoever is lost of it, the step waits in vain.
     pub(crate) members: Members,
     /// Those of the place, if they are only some of the group.
     pub(crate) node: Option<Arc<NodeMembers>>,
-    give: Option<Side>,
-    take: Option<Side>,
-    block: u64,
+    pub(crate) give: Option<Side>,
+    pub(crate) take: Option<Side>,
+    pub(crate) block: u64,
     /// Bytes of an element, and the reduction.
     unit: u64,
     reducer: Option<Reducer>,
     cut: Cut,
-    /// Number of the step at its place, and of the first round.
+    pub(crate) phase: Phase,
+    /// How long it took, if that was to be found out here.
+    pub(crate) timed: Option<Timed>,
+    /// Number of the step at its place, and of the first round in each lane.
     pub(crate) step: u64,
-    first: u64,
+    first: [u64; 2],
     /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
     vain: u32,
     disagrees: bool,
@@ -136,21 +156,22 @@ impl Meet {
         members: Members,
         sides: Sides,
         cut: Cut,
-        first: (u64, u64),
+        first: (u64, [u64; 2]),
+        turn: Option<Turn>,
     ) -> Self {
         let block = step.block * sides.unit;
-        Self::under_way((step.what, step.root, block), place, members, sides, cut, first, false)
+        Self::under_way((step.what, step.root, block), place, members, sides, cut, first, Begin { given: false, turn })
     }
 
-    /// A step that has begun, `given`: with its first piece. Operation, root, bytes of a block; number of the step and of its first round.
+    /// A step that has begun. Operation, root, bytes of a block; number of the step and of its first rounds.
     pub(crate) fn under_way(
         (what, root, block): (What, u32, u64),
         place: Place,
         members: Members,
         sides: Sides,
         cut: Cut,
-        (number, first): (u64, u64),
-        given: bool,
+        (number, first): (u64, [u64; 2]),
+        Begin { given, turn }: Begin,
     ) -> Self {
         let Sides {
             give,
@@ -158,6 +179,10 @@ impl Meet {
             unit,
             reducer,
         } = sides;
+        let phase = match cut.pulls {
+            true => Phase::Deciding(Pulling::new(what, &place, root, first[Lane::Short as usize], turn)),
+            false => Phase::Cells,
+        };
         Self {
             what,
             root,
@@ -170,6 +195,8 @@ impl Meet {
             unit,
             reducer,
             cut,
+            phase,
+            timed: None,
             step: number,
             first,
             vain: 0,
@@ -217,17 +244,52 @@ impl Meet {
     }
 
     pub(crate) fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Cells => self.is_through_cells(),
+            Phase::Deciding(_) => false,
+            Phase::Leaving(left) => left == self.cut.pieces,
+        }
+    }
+
+    pub(crate) fn is_through_cells(&self) -> bool {
         let done = |count| count == self.cut.pieces;
         (done(self.given) || !self.gives()) && done(self.taken)
     }
 
     /// Whether anything can be done now.
     pub(crate) fn can_advance(&mut self, meeting: &mut dyn Meeting) -> bool {
+        match &self.phase {
+            Phase::Cells => self.can_use_cells(meeting),
+            Phase::Deciding(_) => self.can_decide(meeting),
+            // What keeps it is an earlier step of this process.
+            Phase::Leaving(_) => false,
+        }
+    }
+
+    pub(crate) fn can_use_cells(&mut self, meeting: &mut dyn Meeting) -> bool {
         self.may_give(meeting) || self.may_combine(meeting) || self.may_take(meeting)
     }
 
     /// Does what can be done without waiting; true if anything was.
     pub(crate) fn advance(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+        let mut any = false;
+        if matches!(self.phase, Phase::Deciding(_)) {
+            if let Phase::Deciding(pulling) = std::mem::replace(&mut self.phase, Phase::Cells) {
+                (self.phase, any) = self.decide(pulling, meeting)?;
+            }
+        }
+        Ok(match self.phase {
+            Phase::Cells => self.through_cells(meeting)? || any,
+            Phase::Deciding(_) => any,
+            Phase::Leaving(before) => {
+                let left = self.leave_rest(meeting, before);
+                self.phase = Phase::Leaving(left);
+                any || left > before
+            }
+        })
+    }
+
+    pub(crate) fn through_cells(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
         let mut any = false;
         loop {
             let mut moved = false;
@@ -290,8 +352,17 @@ impl Meet {
         };
         Round {
             lane: self.cut.lane,
-            number: self.first + number,
+            number: self.first[self.cut.lane as usize] + number,
         }
+    }
+
+    /// Rounds of long cells that a step takes which does without them, and the one of a piece.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.cut.pieces
+    }
+
+    pub(crate) fn long_round(&self, piece: u64) -> Round {
+        self.round(piece, false)
     }
 
     /// Where a piece begins in its block, and its length.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups that share memory: their frames, and steps that they take together.
 
+use isthmus_protocol::ways::Ways;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::Peer;
@@ -9,6 +10,7 @@ use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Meeting, Place};
 use crate::execution::Execution;
 use crate::meet::{Cut, Meet, Sides};
 use crate::plan::Outcome;
+use crate::pulling::{self, Timed};
 use crate::requests::Task;
 use crate::{Binding, Channel, Engine, EngineError, Members, Operation, Request};
 
@@ -20,6 +22,8 @@ pub(crate) struct Begun {
     steps: u64,
     /// The members do not agree: nothing is possible there any more.
     broken: Option<EngineError>,
+    /// Where this process decides how long blocks go: what it knows, by operation.
+    ways: Vec<(What, Ways)>,
 }
 
 impl Begun {
@@ -27,11 +31,23 @@ impl Begun {
         self.broken.as_ref()
     }
 
-    /// Numbers of the next step and of its first round.
-    pub(crate) fn begin(&mut self, cut: &Cut) -> (u64, u64) {
-        let first = (self.steps, self.rounds[cut.lane as usize]);
+    /// What is known of ways for an operation.
+    fn ways(&mut self, what: What) -> &mut Ways {
+        let at = self.ways.iter().position(|(known, _)| *known == what);
+        let at = at.unwrap_or_else(|| {
+            self.ways.push((what, Ways::default()));
+            self.ways.len() - 1
+        });
+        &mut self.ways[at].1
+    }
+
+    /// Numbers of the next step and of its first round in each lane.
+    pub(crate) fn begin(&mut self, cut: &Cut) -> (u64, [u64; 2]) {
+        let first = (self.steps, self.rounds);
         self.steps += 1;
-        self.rounds[cut.lane as usize] += cut.rounds();
+        for (rounds, more) in self.rounds.iter_mut().zip(cut.rounds()) {
+            *rounds += more;
+        }
         first
     }
 }
@@ -133,11 +149,22 @@ impl Engine {
                 return Err(self.give_up(meet.place(), error));
             }
             if meet.is_over() {
+                if let Some(timed) = meet.timed.take() {
+                    self.learn(&timed);
+                }
                 return Ok(true);
             }
             if !pause() {
                 return Ok(false);
             }
+        }
+    }
+
+    /// A step that was timed is over.
+    #[cold]
+    fn learn(&mut self, timed: &Timed) {
+        if let Some(begun) = self.state.begun.get_mut(timed.frame as usize) {
+            begun.ways(timed.what).took(timed.way, timed.block, timed.nanoseconds);
         }
     }
 
@@ -171,7 +198,8 @@ impl Engine {
         let Some(meeting) = self.transports[self.meeting.ok_or_else(|| nowhere.clone())?].meeting() else {
             return Err(nowhere);
         };
-        let cut = Cut::new(meeting, step.what, place.members, step.block * sides.unit, sides.unit);
+        let (block, all) = (step.block * sides.unit, step.circle == Circle::All);
+        let cut = Cut::new(meeting, step.what, place.members, block, sides.unit, all);
         let Some(begun) = self.state.begun.get_mut(place.frame as usize) else {
             return Err(nowhere);
         };
@@ -179,7 +207,9 @@ impl Engine {
             return Err(error.clone());
         }
         let first = begun.begin(&cut);
-        let mut meet = Meet::new(step, place, members, sides, cut, first);
+        let decides = cut.pulls && place.me == pulling::decider(step.what, step.root);
+        let turn = decides.then(|| begun.ways(step.what).next(block));
+        let mut meet = Meet::new(step, place, members, sides, cut, first, turn);
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
         meeting.note(&place, meet.step, meet.claim());
         Ok(meet)
@@ -248,6 +278,7 @@ impl Engine {
             let result = meet.advance(meeting);
             let over = meet.is_over();
             let mistake = meet.mistake.take_if(|_| over);
+            let timed = meet.timed.take_if(|_| over);
             let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
             let failed = match result {
                 Ok(moved) => {
@@ -267,6 +298,9 @@ impl Engine {
             }
             if over {
                 self.state.meets.remove(at);
+                if let Some(timed) = timed {
+                    self.learn(&timed);
+                }
                 self.state.requests.slot_mut(index).completion.error = mistake;
                 self.state.finish(index);
             } else {

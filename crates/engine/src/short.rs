@@ -7,7 +7,7 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::binding::{Block, BoundBuffer, Reducer};
-use crate::meet::{self, Cut, Meet, Sides};
+use crate::meet::{self, Begin, Cut, Meet, Sides};
 use crate::{Channel, Engine, EngineError, Operation, Request};
 
 /// An operation of contiguous blocks.
@@ -140,17 +140,17 @@ impl Engine {
         };
         let begun = self.state.begun.get_mut(frame as usize)?;
         let meeting = self.transports[self.meeting?].meeting()?;
-        let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit());
+        let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit(), true);
         if cut.lane != Lane::Short {
             return None;
         }
         if let Some(error) = begun.broken() {
             return native.then(|| Err(error.clone()));
         }
-        let (step, number) = begun.begin(&cut);
+        let (step, first) = begun.begin(&cut);
         let round = Round {
             lane: Lane::Short,
-            number,
+            number: first[Lane::Short as usize],
         };
         meeting.note(&place, step, short.claim());
         self.begin_natively(channel, operation, sequence);
@@ -187,7 +187,7 @@ impl Engine {
         let (what, root, block) = (short.what, short.root, short.block);
         let sides = short.sides(&place);
         let members = channel.members.clone();
-        let meet = Meet::under_way((what, root, block), place, members, sides, cut, (step, number), given);
+        let meet = Meet::under_way((what, root, block), place, members, sides, cut, (step, first), Begin { given, turn: None });
         let index = self.go_on_meeting(meet);
         Some(Ok(Some(self.state.requests.name(index))))
     }

@@ -18,11 +18,6 @@ use isthmus_topology::{Level, Links};
 /// Name in overrides. Any other name that is said about an operation means messages.
 pub(crate) const NAME: &str = "together";
 
-/// Longest block of an alltoall, bytes, among more than so many processes: a piece for each of them would be short, and longer ones are copied
-/// once, straight from process to process (measured with 4, 8 and 16).
-const ALLTOALL: u64 = 16 << 10;
-const FEW: u32 = 4;
-
 /// The only step of an operation in shared memory.
 struct Once(Option<Together>);
 
@@ -145,7 +140,6 @@ fn sides(call: &Call, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)>
         (O::Allgather, false) => (own(1), result(all)),
         (O::Scatter, true) => (own(all), nothing),
         (O::Scatter, false) => (if root { own(all) } else { nothing }, result(1)),
-        (O::Alltoall, _) if size > FEW && call.bytes(block) > ALLTOALL => return None,
         (O::Alltoall, false) => (own(all), result(all)),
         (O::Alltoall, true) => (result(all), result(all)),
         _ => return None,

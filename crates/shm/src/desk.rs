@@ -146,6 +146,11 @@ impl Turns {
         round < self.all_left + rounds
     }
 
+    /// Whether a round may be left already: not long before those in front of it.
+    pub(crate) fn may_leave(&self, round: u64) -> bool {
+        round - self.left < 64
+    }
+
     /// The member leaves a round, where `rounds` take turns. `mine`: its own words. True if it says so, and sleepers are to be looked for.
     #[inline]
     pub(crate) fn leave(&mut self, round: u64, rounds: u64, lane: usize, mine: &Left) -> bool {

@@ -4,12 +4,13 @@
 use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::{Peer, SendError};
-use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, OFFER, Place, Round};
+use isthmus_transport::{Peer, SendError, Transport};
 use rustix::io::Errno;
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, Turns};
 use crate::frames::{CELL_HEADER, Cells, FRAMES, FrameHeader, NOTES, SHORT_CELL, SHORT_ROUNDS};
+use crate::pull::{HANDLE_BYTES, Handle};
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
@@ -191,6 +192,8 @@ fn read_note(note: u64) -> Claim {
     }
 }
 
+const _: () = assert!(HANDLE_BYTES == OFFER);
+
 impl Meeting for ShmTransport {
     fn is_near(&self, peer: Peer) -> bool {
         self.slots.get(peer).is_some()
@@ -347,6 +350,28 @@ impl Meeting for ShmTransport {
         if turns.leave(round.number, rounds(round.lane), round.lane as usize, mine) {
             self.announce(place.frame);
         }
+    }
+
+    fn leave_some(&mut self, place: &Place, first: Round, count: u64) -> u64 {
+        let mut done = 0;
+        while done < count {
+            let number = first.number + done;
+            if !Self::turns(&mut self.frames, place, first.lane).may_leave(number) {
+                break;
+            }
+            self.leave(place, Round { number, ..first });
+            done += 1;
+        }
+        done
+    }
+
+    fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER] {
+        Handle::of(memory, length).encode()
+    }
+
+    fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool {
+        // A process that has ended is noticed by those who wait for it.
+        matches!(self.pull(peer, offer, offset, into, length), Ok(true))
     }
 
     fn watch(&mut self, place: &Place) {

@@ -15,6 +15,7 @@
 
 use std::ffi::{c_int, c_ulong, c_void};
 
+use isthmus_datatype::raw::ReadMemory;
 use rustix::io::Errno;
 use rustix::process::PTracer;
 
@@ -29,10 +30,19 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    pub(crate) fn encode(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HANDLE_BYTES);
-        out.extend_from_slice(&self.address.to_ne_bytes());
-        out.extend_from_slice(&self.length.to_ne_bytes());
+    /// Of memory of this process.
+    pub(crate) fn of(memory: ReadMemory, length: u64) -> Self {
+        Self {
+            address: memory.address() as u64,
+            length,
+        }
+    }
+
+    pub(crate) fn encode(self) -> [u8; HANDLE_BYTES] {
+        let mut out = [0; HANDLE_BYTES];
+        let (address, length) = out.split_at_mut(8);
+        address.copy_from_slice(&self.address.to_ne_bytes());
+        length.copy_from_slice(&self.length.to_ne_bytes());
         out
     }
 

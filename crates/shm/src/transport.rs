@@ -452,11 +452,7 @@ impl Transport for ShmTransport {
         if !self.limits(peer).pull {
             return Vec::new();
         }
-        Handle {
-            address: memory.address() as u64,
-            length,
-        }
-        .encode()
+        Handle::of(memory, length).encode().to_vec()
     }
 
     fn pull(

@@ -90,6 +90,9 @@ pub enum Disagreement {
     },
 }
 
+/// Bytes of an [offer](Meeting::offer).
+pub const OFFER: usize = 16;
+
 /// Shared memory of groups. See the module.
 pub trait Meeting {
     /// Whether this process meets this one there: messages between them may go another way. Everybody is near to itself.
@@ -140,6 +143,16 @@ pub trait Meeting {
 
     /// This member neither reads nor writes the round's memory any more. (Others may learn that some rounds later.)
     fn leave(&mut self, place: &Place, round: Round);
+
+    /// Leaves rounds from this one on, up to so many; how many. Less than all where this process is still to leave rounds long before them.
+    fn leave_some(&mut self, place: &Place, first: Round, count: u64) -> u64;
+
+    /// What another member needs to [`fetch`](Meeting::fetch) any of so many bytes of this process's memory.
+    fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER];
+
+    /// Copies so many bytes, `offset` bytes behind the first, of what that process has offered and still leaves alone. False: the system does
+    /// not let this process, or that memory is not of a kind that can be copied; some bytes may have been.
+    fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool;
 
     /// From now until [`Transport::disarm`](crate::Transport::disarm) whatever happens at the place wakes this process.
     fn watch(&mut self, place: &Place);
