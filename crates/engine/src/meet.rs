@@ -79,7 +79,7 @@ impl Cut {
             piece,
             pieces: block.div_ceil(piece),
             twice,
-            pulls: all && pulling::shortest(what).is_some_and(|shortest| block >= shortest),
+            pulls: all && pulling::may_copy(what, block),
         }
     }
 
