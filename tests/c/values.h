@@ -13,7 +13,7 @@ static int value(int from, long i, int salt)
     return (int)((unsigned)from * 1000003u + (unsigned)i * 7u + (unsigned)salt * 31u);
 }
 
-static int total(long i, int salt)
+static inline int total(long i, int salt)
 {
     unsigned sum = 0;
     for (int r = 0; r < size; r++)

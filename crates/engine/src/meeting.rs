@@ -208,7 +208,7 @@ impl Engine {
         }
         let first = begun.begin(&cut);
         let decides = cut.pulls && place.me == pulling::decider(step.what, step.root);
-        let turn = decides.then(|| pulling::turn(begun.ways(step.what), step.what, &place, block));
+        let turn = decides.then(|| pulling::turn(begun.ways(step.what), step.what, place.members, block, &sides));
         let mut meet = Meet::new(step, place, members, sides, cut, first, turn);
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
         meeting.note(&place, meet.step, meet.claim());

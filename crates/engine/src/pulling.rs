@@ -21,7 +21,8 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Lane, Meeting, OFFER, Place, Round};
 
 use crate::EngineError;
-use crate::meet::{self, Meet};
+use crate::binding::BoundBuffer;
+use crate::meet::{self, Meet, Side, Sides};
 
 /// Bytes before the transport's offer.
 const WORDS: usize = 2 * size_of::<u64>();
@@ -95,15 +96,31 @@ pub(crate) fn may_copy(what: What, block: u64) -> bool {
 }
 
 /// What the decider wants in a step.
-pub(crate) fn turn(ways: &mut Ways, what: What, place: &Place, block: u64) -> Turn {
-    let all = block.saturating_mul(u64::from(place.members));
-    if what == What::Alltoall && (place.members > FEW || all > CELLS) {
-        return Turn {
-            way: Way::Pull,
-            timed: false,
-        };
+pub(crate) fn turn(ways: &mut Ways, what: What, members: u32, block: u64, sides: &Sides) -> Turn {
+    let untimed = |way| Turn { way, timed: false };
+    let all = block.saturating_mul(u64::from(members));
+    if is_in_place(&sides.give, &sides.take) {
+        untimed(Way::Stream)
+    } else if what == What::Alltoall && (members > FEW || all > CELLS) {
+        untimed(Way::Pull)
+    } else {
+        ways.next(block)
     }
-    ways.next(block)
+}
+
+/// Whether what a member takes comes where something is that it gives: then nobody can copy from it.
+fn is_in_place(give: &Option<Side>, take: &Option<Side>) -> bool {
+    let (Some((give, _)), Some((take, _))) = (give, take) else {
+        return false;
+    };
+    let span = |buffer: &BoundBuffer| {
+        let memory = buffer.readable(0, buffer.length())?;
+        Some(memory.address()..memory.address() + buffer.length() as usize)
+    };
+    // What lies in pieces is not offered.
+    span(give)
+        .zip(span(take))
+        .is_some_and(|(give, take)| give.start < take.end && take.start < give.end)
 }
 
 /// Who decides: the member that all wait for in any case, if there is one.
@@ -363,8 +380,11 @@ impl Meet {
         offer.is_some_and(|offer| meeting.fetch(peer, &offer, before * length, into, length))
     }
 
-    /// Everything that this member gives, if it lies in one piece.
+    /// Everything that this member gives, if it lies in one piece and stays there.
     fn given_whole(&self) -> Option<(ReadMemory, u64)> {
+        if is_in_place(&self.give, &self.take) {
+            return None;
+        }
         let (buffer, at) = self.give.as_ref()?;
         let blocks = if self.what == What::Bcast { 1 } else { self.place().members };
         let bytes = self.block * u64::from(blocks);

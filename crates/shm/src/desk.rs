@@ -232,12 +232,14 @@ mod tests {
         let mut turns = [Turns::default(); 2];
         let free = |turns: &mut [Turns; 2], round| turns[0].is_free(round, 4, 1, || &words);
         assert!(free(&mut turns, 3) && !free(&mut turns, 4));
+        assert!(turns[0].may_leave(63) && !turns[0].may_leave(64));
         for round in [1, 2] {
             turns[0].leave(round, 4, 1, &words[0]);
         }
         turns[1].leave(0, 4, 1, &words[1]);
         assert!(!free(&mut turns, 4));
         turns[0].leave(0, 4, 1, &words[0]);
+        assert!(turns[0].may_leave(66) && !turns[0].may_leave(67));
         assert!(free(&mut turns, 4) && !free(&mut turns, 5));
         for round in 1..70 {
             turns[1].leave(round, 4, 1, &words[1]);

@@ -15,6 +15,9 @@
 //! need not wait for that: what it waits for cannot have happened before. Rounds are numbered by those who hold them, in each
 //! [`Lane`] from 0 on; a member may be in several at once, in any order.
 //!
+//! What a member gives may also be an [offer](Meeting::offer) of memory of its own, out of which others copy ([`Meeting::fetch`]) for as long as they
+//! have agreed on.
+//!
 //! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if they do not agree, some
 //! may wait for what never comes, and [`Meeting::disagreement`] says so.
 //!
