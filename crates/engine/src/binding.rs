@@ -388,7 +388,11 @@ impl BoundBuffer {
     pub(crate) fn readable(&self, at: u64, length: u64) -> Option<ReadMemory> {
         let (block, at) = self.block(at, length)?;
         match &block.datatype {
-            None => Some(block.read.part(isize::try_from(at).ok()?, usize::try_from(length).ok()?)),
+            None => Some(
+                block
+                    .read
+                    .part(isize::try_from(at).ok()?, usize::try_from(length).ok()?),
+            ),
             Some(_) => None,
         }
     }

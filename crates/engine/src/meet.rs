@@ -160,7 +160,15 @@ impl Meet {
         turn: Option<Turn>,
     ) -> Self {
         let block = step.block * sides.unit;
-        Self::under_way((step.what, step.root, block), place, members, sides, cut, first, Begin { given: false, turn })
+        Self::under_way(
+            (step.what, step.root, block),
+            place,
+            members,
+            sides,
+            cut,
+            first,
+            Begin { given: false, turn },
+        )
     }
 
     /// A step that has begun. Operation, root, bytes of a block; number of the step and of its first rounds.

@@ -288,9 +288,7 @@ impl Meet {
 
     fn offer(&mut self, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
         let (place, cell, round) = (*self.place(), self.offering(self.place().me), pulling.offers());
-        let offer = self
-            .given_whole()
-            .map(|(memory, bytes)| meeting.offer(memory, bytes));
+        let offer = self.given_whole().map(|(memory, bytes)| meeting.offer(memory, bytes));
         let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
         let mut to = meeting.give(&place, round, cell, bytes).map_err(meet::no_memory)?;
         let wanted = pulling.turn.map_or(0, |turn| {
@@ -386,7 +384,11 @@ impl Meet {
             return None;
         }
         let (buffer, at) = self.give.as_ref()?;
-        let blocks = if self.what == What::Bcast { 1 } else { self.place().members };
+        let blocks = if self.what == What::Bcast {
+            1
+        } else {
+            self.place().members
+        };
         let bytes = self.block * u64::from(blocks);
         Some((buffer.readable(*at, bytes)?, bytes))
     }

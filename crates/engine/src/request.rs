@@ -1,32 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of operations in flight and how they ended.
 
+use std::num::NonZeroU64;
+
 use isthmus_datatype::Representation;
 
 use isthmus_transport::Peer;
 
 use crate::EngineError;
 
-/// Names an operation in flight; 64 bits, never zero. Stale names are recognised.
+/// Names an operation in flight. Stale names are recognised. The upper half is a generation, which is odd, the lower one an index; one number, so
+/// that it comes and goes in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Request {
-    pub(crate) index: u32,
-    /// Odd.
-    pub(crate) generation: u32,
-}
+pub struct Request(NonZeroU64);
 
 impl Request {
+    pub(crate) fn new(index: u32, generation: u32) -> Self {
+        Self::from_raw(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    pub(crate) fn index(self) -> u32 {
+        self.0.get() as u32
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        (self.0.get() >> 32) as u32
+    }
+
     /// As one number, never zero: for handle tables and as token in frames.
     pub fn to_raw(self) -> u64 {
-        (u64::from(self.generation) << 32) | u64::from(self.index)
+        self.0.get()
     }
 
     /// The reverse; whether it names anything, the engine finds out when it is used.
     pub fn from_raw(raw: u64) -> Self {
-        Self {
-            index: raw as u32,
-            generation: (raw >> 32) as u32,
-        }
+        // One without a generation names nothing.
+        Self(NonZeroU64::new(raw).unwrap_or(NonZeroU64::MIN))
     }
 }
 

@@ -216,10 +216,7 @@ impl Requests {
 
     #[inline]
     pub(crate) fn name(&self, index: u32) -> Request {
-        Request {
-            index,
-            generation: self.slots[index as usize].generation,
-        }
+        Request::new(index, self.slots[index as usize].generation)
     }
 
     #[inline]
@@ -230,8 +227,8 @@ impl Requests {
     /// The index if the name is not stale.
     #[inline]
     pub(crate) fn index(&self, request: Request) -> Option<u32> {
-        let slot = self.slots.get(request.index as usize)?;
-        (slot.generation == request.generation).then_some(request.index)
+        let slot = self.slots.get(request.index() as usize)?;
+        (slot.generation == request.generation()).then_some(request.index())
     }
 
     #[inline]

@@ -187,7 +187,15 @@ impl Engine {
         let (what, root, block) = (short.what, short.root, short.block);
         let sides = short.sides(&place);
         let members = channel.members.clone();
-        let meet = Meet::under_way((what, root, block), place, members, sides, cut, (step, first), Begin { given, turn: None });
+        let meet = Meet::under_way(
+            (what, root, block),
+            place,
+            members,
+            sides,
+            cut,
+            (step, first),
+            Begin { given, turn: None },
+        );
         let index = self.go_on_meeting(meet);
         Some(Ok(Some(self.state.requests.name(index))))
     }

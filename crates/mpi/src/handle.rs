@@ -136,8 +136,9 @@ impl<T> Table<T> {
         fixed_index(self.kind, handle)
     }
 
-    /// Stores an object and gives its handle.
-    #[inline]
+    /// Stores an object and gives its handle. Always part of its caller: an object that came by reference would be read, right after it was written in
+    /// smaller pieces, as a whole, for which processors wait until all that was written before has left.
+    #[inline(always)]
     pub(crate) fn insert(&self, value: T) -> Handle {
         let mut free = self.free();
         let index = free.indices.pop().unwrap_or_else(|| {

@@ -142,7 +142,8 @@ impl<R, M> Matcher<R, M> {
     }
 
     /// A receive begins to wait. Call [`Matcher::take`] before: it must not overtake an unexpected message.
-    #[inline]
+    // A pattern that came by reference would be read as a whole right after its parts were written, for which processors wait.
+    #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, what: R) -> Posted {
         self.number += 1;
         let at = self.receives.insert(Receive {

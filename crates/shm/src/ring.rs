@@ -40,6 +40,8 @@ pub(crate) const LINE: usize = 64;
 
 /// Bytes of a frame header at the beginning of a record.
 pub(crate) const HEADER: usize = 32;
+/// Words of it.
+pub(crate) const HEADER_WORDS: usize = HEADER / 8;
 
 /// The word that says: the next record is at the start of the ring. No frame has this kind.
 const SKIP: u64 = 0xff;
@@ -86,7 +88,7 @@ pub(crate) trait Memory {
     ///
     /// # Safety
     /// The record `at .. at + HEADER + length` lies inside the data and belongs to the writer (R1), and the caller is it.
-    unsafe fn write(&self, at: usize, header: &[u8; HEADER], length: usize, fill: impl FnOnce(&mut [u8]));
+    unsafe fn write(&self, at: usize, header: &[u64; HEADER_WORDS], length: usize, fill: impl FnOnce(&mut [u8]));
     /// Calls `f` with the `length` bytes of a record, the word included.
     ///
     /// # Safety
@@ -120,12 +122,6 @@ pub(crate) const fn longest_payload(capacity: usize) -> usize {
 
 const fn round_up(bytes: usize) -> usize {
     (bytes + LINE - 1) & !(LINE - 1)
-}
-
-fn word_of(header: &[u8; HEADER]) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&header[..8]);
-    u64::from_ne_bytes(word)
 }
 
 /// The writing side, private to the process that writes.
@@ -162,7 +158,7 @@ impl<M: Memory> Writer<M> {
     #[inline]
     pub(crate) fn push(
         &mut self,
-        header: &[u8; HEADER],
+        header: &[u64; HEADER_WORDS],
         length: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), PushError> {
@@ -183,7 +179,7 @@ impl<M: Memory> Writer<M> {
         }
         // SAFETY: R1: `start .. start + need` ends at `next`, which is below the limit.
         unsafe { self.memory.write(start, header, length, fill) };
-        let word = word_of(header);
+        let word = header[0];
         if skipped > 0 {
             self.memory.word(0).store(word, Ordering::Relaxed);
             publish(self.memory.word(self.at), SKIP);

@@ -28,7 +28,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use crate::bell::{Bell, WORDS};
 use crate::error::ShmError;
 use crate::frames::{Cells, FRAMES, FrameHeader};
-use crate::ring::{Control, HEADER, LINE, Memory, longest_payload};
+use crate::ring::{Control, HEADER, HEADER_WORDS, LINE, Memory, longest_payload};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Most processes of one job on one node.
@@ -421,11 +421,12 @@ impl Memory for RingMemory {
     }
 
     #[inline]
-    unsafe fn write(&self, at: usize, header: &[u8; HEADER], length: usize, fill: impl FnOnce(&mut [u8])) {
+    unsafe fn write(&self, at: usize, header: &[u64; HEADER_WORDS], length: usize, fill: impl FnOnce(&mut [u8])) {
         // The first eight bytes are left alone: the reader may be loading them, as a word.
-        let rest = &header[8..];
-        // SAFETY: the caller owns the record (R1), and it lies inside the data.
-        unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), self.data(at + 8), HEADER - 8) };
+        for (number, word) in header.iter().enumerate().skip(1) {
+            // SAFETY: the caller owns the record (R1), it lies inside the data, and lines are aligned to words.
+            unsafe { self.data(at + 8 * number).cast::<u64>().write(*word) };
+        }
         // SAFETY: as above; until the word is published nobody else touches the payload's bytes, and the reference ends before.
         fill(unsafe { std::slice::from_raw_parts_mut(self.data(at + HEADER), length) });
     }

@@ -174,7 +174,7 @@ impl ShmTransport {
         if link.lost {
             return Err(SendError::Lost(format!("rank {peer} on this node is gone")));
         }
-        if let Err(error) = link.writer.push(&header.encode(), length, fill) {
+        if let Err(error) = link.writer.push(&header.words(), length, fill) {
             return Err(self.refused(slot, length, error));
         }
         if !link.opened {

@@ -110,8 +110,20 @@ impl Kind {
 }
 
 /// A decoded frame header. See the module for the layout.
+// Fields that are neighbours in a word on the wire are none here: two that were just written would be read as one, for which processors wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Header {
+    /// See [`Kind`].
+    pub length: u64,
+    /// See [`Kind`].
+    pub token: u64,
+    /// Rank of the sender in the communicator (for an intercommunicator: in its local group).
+    pub source: u32,
+    /// Context of the communicator: point-to-point and collective traffic have different ones.
+    pub context: u32,
+    /// Tag, never negative for messages of the user.
+    pub tag: i32,
     /// What the frame is.
     pub kind: Kind,
     /// Reserved for the transports (compression, end of a burst); 0 today.
@@ -119,16 +131,6 @@ pub struct Header {
     /// The message is packed data in the form that is common to processes that represent data differently, whatever the
     /// representation of its sender.
     pub common: bool,
-    /// Context of the communicator: point-to-point and collective traffic have different ones.
-    pub context: u32,
-    /// Rank of the sender in the communicator (for an intercommunicator: in its local group).
-    pub source: u32,
-    /// Tag, never negative for messages of the user.
-    pub tag: i32,
-    /// See [`Kind`].
-    pub length: u64,
-    /// See [`Kind`].
-    pub token: u64,
 }
 
 /// Why a header was refused. The connection that sent it is closed.
@@ -210,15 +212,24 @@ impl Header {
     #[inline]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
-        out[0] = self.kind as u8;
-        out[1] = self.flags;
-        out[2] = u8::from(self.common);
-        out[4..8].copy_from_slice(&self.context.to_le_bytes());
-        out[8..12].copy_from_slice(&self.source.to_le_bytes());
-        out[12..16].copy_from_slice(&self.tag.to_le_bytes());
-        out[16..24].copy_from_slice(&self.length.to_le_bytes());
-        out[24..32].copy_from_slice(&self.token.to_le_bytes());
+        for (bytes, word) in out.chunks_exact_mut(8).zip(self.words()) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
         out
+    }
+
+    /// Encodes to words whose bytes, as they lie in memory, are those of the header: who writes a word at a time need not wait for bytes that
+    /// it has just written itself.
+    #[inline(always)]
+    pub fn words(&self) -> [u64; HEADER_BYTES / 8] {
+        let first = u64::from(self.kind as u8) | u64::from(self.flags) << 8 | u64::from(self.common) << 16;
+        let words = [
+            first | u64::from(self.context) << 32,
+            u64::from(self.source) | u64::from(self.tag as u32) << 32,
+            self.length,
+            self.token,
+        ];
+        words.map(u64::to_le)
     }
 
     /// Decodes; the limits on `length` are the caller's.

@@ -17,9 +17,9 @@ use isthmus_datatype::{Basic, Datatype, Kind};
 use isthmus_engine::{Collective, Element, Operator, ReceiveBuffer, SendBuffer};
 use isthmus_schedule::Operation;
 
-use super::{Place, short};
 use super::arguments::Elements;
 use super::reduction::Operands;
+use super::{Place, short};
 use crate::buffer::{piece, receiving, room, sending};
 use crate::c::{Source, Target, count};
 use crate::check::{self, distinct};

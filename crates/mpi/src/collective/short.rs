@@ -157,7 +157,11 @@ pub(super) fn in_its_place(
             (root, bytes, give, (!gives).then_some(memory))
         }
         Collective::Reduce {
-            from, into, count, root, ..
+            from,
+            into,
+            count,
+            root,
+            ..
         } => (root, count, from, into),
         Collective::Allreduce { from, into, count, .. } => (0, count, from, Some(into)),
         Collective::Allgather { from, into, bytes } | Collective::Alltoall { from, into, bytes } => {

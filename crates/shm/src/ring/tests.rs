@@ -61,8 +61,8 @@ impl Memory for Arc<Lines> {
     fn back(&self, _: usize, _: usize) -> Result<usize, i32> {
         Ok(self.capacity())
     }
-    unsafe fn write(&self, at: usize, header: &[u8; HEADER], length: usize, fill: impl FnOnce(&mut [u8])) {
-        let mut record = header.to_vec();
+    unsafe fn write(&self, at: usize, header: &[u64; HEADER_WORDS], length: usize, fill: impl FnOnce(&mut [u8])) {
+        let mut record: Vec<u8> = header.iter().flat_map(|word| word.to_ne_bytes()).collect();
         record.resize(HEADER + length, 0);
         fill(&mut record[HEADER..]);
         // What was in the rest of the last line is not zero in real life either.
@@ -88,17 +88,14 @@ impl Memory for Arc<Lines> {
 }
 
 /// A header that says its number and the length of its payload.
-fn header(number: u32, length: usize) -> [u8; HEADER] {
-    let mut header = [0x11; HEADER];
-    header[..8].copy_from_slice(&(1 + u64::from(number)).wrapping_mul(0x0101).to_ne_bytes());
-    header[8..16].copy_from_slice(&(length as u64).to_ne_bytes());
-    header[16..20].copy_from_slice(&number.to_ne_bytes());
-    header
+fn header(number: u32, length: usize) -> [u64; HEADER_WORDS] {
+    let first = (1 + u64::from(number)).wrapping_mul(0x0101);
+    [first, length as u64, u64::from(number).to_le(), 0x1111]
 }
 
 fn decode(bytes: &[u8; HEADER]) -> Option<(u32, u64)> {
     let length = u64::from_ne_bytes(bytes[8..16].try_into().unwrap());
-    Some((u32::from_ne_bytes(bytes[16..20].try_into().unwrap()), length))
+    Some((u32::from_le_bytes(bytes[16..20].try_into().unwrap()), length))
 }
 
 fn payload(number: u32, length: usize) -> Vec<u8> {
@@ -251,7 +248,7 @@ mod threads {
     fn a_record_longer_than_the_ring_is_corrupt() {
         let (mut writer, mut reader) = ring(8);
         let mut wrong = header(0, 0);
-        wrong[8..16].copy_from_slice(&10_000_u64.to_ne_bytes());
+        wrong[1] = 10_000;
         writer.push(&wrong, 0, |_| {}).unwrap();
         assert_eq!(reader.pop(decode, |_, _| panic!("delivered")), Err(Corrupt));
     }
