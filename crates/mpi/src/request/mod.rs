@@ -124,8 +124,8 @@ fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Requ
     }))))
 }
 
-/// A handle for a message that was started where threads take turns.
-#[inline]
+/// A handle for a message that was started where threads take turns. Always part of its caller, for the reason of [`Table::insert`].
+#[inline(always)]
 pub(crate) fn insert_quick(comm: h::Comm, what: Started) -> h::Request {
     h::Request(REQUESTS.insert(Entry::Quick(Quick {
         what,
