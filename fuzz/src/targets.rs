@@ -82,6 +82,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: hellos,
     },
     Target {
+        name: "records",
+        run: records,
+        corpus: record_lists,
+    },
+    Target {
         name: "channel",
         run: channel,
         corpus: channels,
@@ -604,6 +609,21 @@ fn channel(bytes: &[u8]) {
         let hello = segment::Hello::decode(&segment, &stream[SEGMENT_BYTES..]);
         assert!(hello.is_none_or(|h| h.encode() == stream));
     }
+}
+
+fn records(bytes: &[u8]) {
+    isthmus_net::fuzz_records(bytes);
+}
+
+/// Kind, length and content of each record.
+fn record_lists() -> Vec<Vec<u8>> {
+    let (alert, handshake, data) = (21, 22, 23);
+    vec![
+        vec![data, 3, 1, 2, 3, data, 0, data, 1, 9],
+        vec![handshake, 5, 24, 0, 0, 1, 1, data, 2, 4, 5],
+        vec![0, 6, 1, 2, data, 0, 0, 0, data, 1, 7],
+        vec![data, 1, 8, alert, 2, 1, 0],
+    ]
 }
 
 fn channels() -> Vec<Vec<u8>> {

@@ -55,6 +55,7 @@ pub use listener::{Listener, PortRange};
 pub use meter::Estimate;
 pub use reactor::{HANDSHAKE_TIME, MAX_HANDSHAKES, Round};
 pub use receiver::fuzz_channel;
+pub use secure::fuzz_records;
 pub use signals::spawn_quiet;
 pub use start::{Config, NetError, Reach, Transports, start};
 pub use tcp::TcpTransport;

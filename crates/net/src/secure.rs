@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A TLS connection over a socket that does not block.
 //!
-//! The record layer works on our own buffers: one large read, decrypted piece by piece; many records,
-//! encrypted straight from where the data lie, in one large write.
+//! The TLS library does the handshake; then it hands over its keys, and records are ours (`secure/records.rs`): one large read, decrypted
+//! piece by piece where it lies; many records, encrypted straight from where the data lie, in one large write.
+
+mod aead;
+mod records;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,24 +15,33 @@ use rustix::io::Errno;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus};
+use rustls::unbuffered::{ConnectionState, EncodeError, InsufficientSizeError, UnbufferedStatus};
 use rustls::{ClientConfig, ServerConfig};
 
+pub use self::records::fuzz_records;
+use self::records::{Failure, Records};
 use crate::tcpinfo::TcpInfo;
 use crate::{pacing, socket};
 
-/// Plain bytes that are encrypted for one write.
-pub(crate) const BATCH: usize = 256 << 10;
+/// Plain bytes that are encrypted for one write: what is encrypted cannot be overtaken any more.
+const BATCH: usize = 256 << 10;
+/// The same over short round trips, as long as the socket takes all of it at once. On a machine where two processes are joined by a virtual
+/// cable 64 MiB took 20 to 30 % less time than with 256 KiB, 5 % less than with 1 MiB.
+const LONG_BATCH: usize = 2 << 20;
 /// Room for them and the overhead of their records, and for a part of a handshake.
-const BATCH_ROOM: usize = BATCH + BATCH / 64 + 4096;
+const BATCH_ROOM: usize = LONG_BATCH + LONG_BATCH / 64 + 4096;
 /// Bytes of a handshake that may wait for their rest; above it the peer is not serious.
 const MAX_TAIL: usize = 64 << 10;
+
+/// Nobody writes before the handshake is over.
+const NOT_OPEN: Broken = Broken::Internal("a TLS connection is written to before it is open");
 
 /// Why a TLS connection ended.
 #[derive(Clone, Debug)]
 pub(crate) enum Broken {
     Socket(Errno),
     Tls(rustls::Error),
+    Record(records::Violation),
     /// Bug of ours or of the TLS library.
     Internal(&'static str),
 }
@@ -39,6 +51,7 @@ impl std::fmt::Display for Broken {
         match self {
             Self::Socket(e) => write!(f, "{}", std::io::Error::from(*e)),
             Self::Tls(e) => write!(f, "TLS: {e}"),
+            Self::Record(e) => write!(f, "TLS: {e}"),
             Self::Internal(what) => write!(f, "bug in Isthmus: {what}"),
         }
     }
@@ -47,6 +60,17 @@ impl std::fmt::Display for Broken {
 impl From<rustls::Error> for Broken {
     fn from(error: rustls::Error) -> Self {
         Self::Tls(error)
+    }
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Peer(violation) => Self::Record(violation),
+            Failure::Keys(e) => Self::Tls(e),
+            Failure::Cipher => Self::Internal("a TLS record cannot be encrypted"),
+            Failure::NoRoom => Self::Internal("no room for a TLS record"),
+        }
     }
 }
 
@@ -75,6 +99,10 @@ impl Scratch {
 enum Session {
     Client(UnbufferedClientConnection),
     Server(UnbufferedServerConnection),
+    /// The handshake is over.
+    Open(Records),
+    /// It failed.
+    Broken,
 }
 
 /// What one step of the record layer came to.
@@ -89,11 +117,15 @@ enum Step {
 pub(crate) struct Secure {
     pub(crate) socket: OwnedFd,
     session: Session,
+    /// What the peer has shown, once open.
+    certificates: Option<Vec<CertificateDer<'static>>>,
     /// Encrypted bytes that are not a whole record yet.
     tail: Vec<u8>,
     /// Encrypted bytes that the socket did not take, from `sent` on.
     pending: Vec<u8>,
     sent: usize,
+    /// Plain bytes that the next write takes.
+    batch: usize,
     /// Bytes to go until pacing and congestion control may smooth what the rate is measured by.
     measuring: u64,
     /// Bytes per second to which it is held.
@@ -130,9 +162,11 @@ impl Secure {
         Self {
             socket,
             session,
+            certificates: None,
             tail: Vec::new(),
             pending: Vec::new(),
             sent: 0,
+            batch: BATCH,
             measuring: pacing::MEASURING,
             limit: None,
             paced: false,
@@ -184,10 +218,7 @@ impl Secure {
 
     /// Certificates of the peer, once open.
     pub(crate) fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
-        match &self.session {
-            Session::Client(c) => c.peer_certificates(),
-            Session::Server(s) => s.peer_certificates(),
-        }
+        self.certificates.as_deref()
     }
 
     /// Whether encrypted bytes wait for the socket.
@@ -225,26 +256,12 @@ impl Secure {
     fn process(&mut self, scratch: &mut Scratch, have: usize, to: &mut dyn FnMut(&[u8])) -> Result<(), Broken> {
         let Scratch { input, output } = scratch;
         let (mut start, mut used) = (0, 0);
-        let result = loop {
-            let (discard, step) = self.step(&mut input[start..have], output, &mut used, to);
-            start += discard;
-            match step {
-                Ok(Step::Again) => {}
-                Ok(Step::Blocked) => break Ok(()),
-                Ok(Step::Open) => {
-                    self.open = true;
-                    break Ok(());
-                }
-                Ok(Step::Ended) => {
-                    self.ended = true;
-                    start = have;
-                    break Ok(());
-                }
-                Err(e) => break Err(e),
-            }
-        };
-        if let Err(Broken::Tls(_)) = &result {
-            self.alert(&mut input[start..have], output, &mut used);
+        let mut result = Ok(());
+        if !self.open {
+            result = self.shake(&mut input[..have], &mut start, output, &mut used, to);
+        }
+        if result.is_ok() {
+            result = self.unseal(&mut input[..have], &mut start, output, &mut used, to);
         }
         self.transmit(&output[..used])?;
         result?;
@@ -254,6 +271,87 @@ impl Secure {
         self.tail.clear();
         self.tail.extend_from_slice(&input[start..have]);
         Ok(())
+    }
+
+    /// Goes on with the handshake, from byte `start` of the input on. Open when it is over.
+    fn shake(
+        &mut self,
+        input: &mut [u8],
+        start: &mut usize,
+        output: &mut [u8],
+        used: &mut usize,
+        to: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Broken> {
+        loop {
+            let (discard, step) = self.step(&mut input[*start..], output, used, to);
+            *start += discard;
+            match step {
+                Ok(Step::Again) => {}
+                Ok(Step::Blocked) => return Ok(()),
+                Ok(Step::Open) => return self.take_over(),
+                Ok(Step::Ended) => {
+                    self.ended = true;
+                    *start = input.len();
+                    return Ok(());
+                }
+                Err(e) => {
+                    if let Broken::Tls(_) = &e {
+                        self.alert(&mut input[*start..], output, used);
+                    }
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    /// Takes the keys from the TLS library, which has done its part.
+    fn take_over(&mut self) -> Result<(), Broken> {
+        let certificates = |seen: Option<&[CertificateDer<'static>]>| seen.map(<[_]>::to_vec);
+        let records = match std::mem::replace(&mut self.session, Session::Broken) {
+            Session::Client(session) => {
+                self.certificates = certificates(session.peer_certificates());
+                let (secrets, next) = session.dangerous_into_kernel_connection()?;
+                Records::new(secrets.tx, secrets.rx, Box::new(next))
+            }
+            Session::Server(session) => {
+                self.certificates = certificates(session.peer_certificates());
+                let (secrets, next) = session.dangerous_into_kernel_connection()?;
+                Records::new(secrets.tx, secrets.rx, Box::new(next))
+            }
+            Session::Open(_) | Session::Broken => return Err(Broken::Internal("a handshake was over twice")),
+        };
+        self.session = Session::Open(records?);
+        self.open = true;
+        Ok(())
+    }
+
+    /// Decrypts what is there, from byte `start` of the input on.
+    fn unseal(
+        &mut self,
+        input: &mut [u8],
+        start: &mut usize,
+        output: &mut [u8],
+        used: &mut usize,
+        to: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Broken> {
+        let Session::Open(records) = &mut self.session else {
+            return Ok(());
+        };
+        match records.open(&mut input[*start..], to) {
+            Ok(opened) => {
+                self.ended |= opened.ended;
+                *start = if opened.ended {
+                    input.len()
+                } else {
+                    *start + opened.used
+                };
+                Ok(())
+            }
+            Err(failure) => {
+                *used += records.alert(&failure, &mut output[*used..]);
+                Err(failure.into())
+            }
+        }
     }
 
     fn step(
@@ -266,6 +364,7 @@ impl Secure {
         match &mut self.session {
             Session::Client(c) => handle(c.process_tls_records(input), output, used, to),
             Session::Server(s) => handle(s.process_tls_records(input), output, used, to),
+            Session::Open(_) | Session::Broken => (0, Err(Broken::Internal("no handshake is going on"))),
         }
     }
 
@@ -282,60 +381,51 @@ impl Secure {
         }
     }
 
-    /// Encrypts and sends; what the socket does not take waits. Takes at most [`BATCH`] bytes, returns how many.
+    /// Plain bytes that the next write takes at most.
+    pub(crate) fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// Encrypts and sends; what the socket does not take waits. Takes at most [`Secure::batch`] bytes, returns how many.
     /// `next` gives the next bytes (both empty: no more), and is told how many were taken.
     pub(crate) fn write(&mut self, scratch: &mut Scratch, source: &mut dyn Source) -> Result<usize, Broken> {
+        let Session::Open(records) = &mut self.session else {
+            return Err(NOT_OPEN);
+        };
         let (mut used, mut taken) = (0, 0);
-        while taken < BATCH {
+        while taken < self.batch {
             let (first, second) = source.next();
-            if first.is_empty() && second.is_empty() {
+            let room = &mut scratch.output[used..];
+            // Many short pieces make many records with overhead each.
+            let most = Records::fits(room.len()).min(self.batch - taken);
+            let first = &first[..first.len().min(most)];
+            let second = &second[..second.len().min(most - first.len())];
+            let n = first.len() + second.len();
+            if n == 0 {
                 break;
             }
-            let first = &first[..first.len().min(BATCH - taken)];
-            let second = &second[..second.len().min(BATCH - taken - first.len())];
-            used += self.encrypt(first, &mut scratch.output[used..])?;
-            used += self.encrypt(second, &mut scratch.output[used..])?;
-            let n = first.len() + second.len();
+            let before = records.seal(first, room)?;
+            used += before + records.seal(second, &mut room[before..])?;
             taken += n;
             source.consume(n);
-            // Many short pieces make many records with 22 bytes of overhead each.
-            if scratch.output.len() - used < BATCH - taken + 1024 {
-                break;
-            }
         }
         self.transmit(&scratch.output[..used])?;
+        if !self.pending.is_empty() {
+            self.batch = BATCH;
+        } else if self.near && taken == self.batch {
+            self.batch = (self.batch * 2).min(LONG_BATCH);
+        }
         Ok(taken)
     }
 
     /// Sends these few bytes, outside of a source.
     pub(crate) fn write_short(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        let Session::Open(records) = &mut self.session else {
+            return Err(NOT_OPEN);
+        };
         let mut output = [0; 512];
-        let n = self.encrypt(bytes, &mut output)?;
+        let n = records.seal(bytes, &mut output)?;
         self.transmit(&output[..n])
-    }
-
-    fn encrypt(&mut self, plain: &[u8], output: &mut [u8]) -> Result<usize, Broken> {
-        if plain.is_empty() {
-            return Ok(0);
-        }
-        self.with_traffic(output, &mut |w, out| w.encrypt(plain, out))
-    }
-
-    fn with_traffic(&mut self, output: &mut [u8], work: &mut Work<'_>) -> Result<usize, Broken> {
-        let mut used = 0;
-        // A few states may come first: an answer to a key update, the peer's goodbye.
-        for _ in 0..8 {
-            // The TLS library remembers positions in what it has not finished with.
-            let (discard, written) = match &mut self.session {
-                Session::Client(c) => traffic(c.process_tls_records(&mut self.tail), output, &mut used, work),
-                Session::Server(s) => traffic(s.process_tls_records(&mut self.tail), output, &mut used, work),
-            };
-            self.tail.drain(..discard);
-            if written? {
-                return Ok(used);
-            }
-        }
-        Err(Broken::Internal("TLS does not let us write"))
     }
 
     /// Sends what waits. True when nothing waits any more.
@@ -387,19 +477,6 @@ pub(crate) trait Source {
     fn consume(&mut self, n: usize);
 }
 
-/// Something to do with a session that lets us write; gives the bytes written to the buffer.
-type Work<'a> = dyn FnMut(&mut dyn Writes, &mut [u8]) -> Result<usize, EncryptError> + 'a;
-
-trait Writes {
-    fn encrypt(&mut self, plain: &[u8], out: &mut [u8]) -> Result<usize, EncryptError>;
-}
-
-impl<D> Writes for rustls::unbuffered::WriteTraffic<'_, D> {
-    fn encrypt(&mut self, plain: &[u8], out: &mut [u8]) -> Result<usize, EncryptError> {
-        self.encrypt(plain, out)
-    }
-}
-
 fn handle<D>(
     status: UnbufferedStatus<'_, '_, D>,
     output: &mut [u8],
@@ -445,54 +522,10 @@ fn handle_state<D>(
     })
 }
 
-/// What to discard, and true when `work` was done.
-fn traffic<D>(
-    status: UnbufferedStatus<'_, '_, D>,
-    output: &mut [u8],
-    used: &mut usize,
-    work: &mut Work<'_>,
-) -> (usize, Result<bool, Broken>) {
-    let done = status
-        .state
-        .map_err(Broken::from)
-        .and_then(|state| traffic_state(state, output, used, work));
-    (status.discard, done)
-}
-
-fn traffic_state<D>(
-    state: ConnectionState<'_, '_, D>,
-    output: &mut [u8],
-    used: &mut usize,
-    work: &mut Work<'_>,
-) -> Result<bool, Broken> {
-    match state {
-        ConnectionState::WriteTraffic(mut writer) => {
-            *used += work(&mut writer, &mut output[*used..]).map_err(encrypting)?;
-            Ok(true)
-        }
-        ConnectionState::EncodeTlsData(mut data) => {
-            *used += data.encode(&mut output[*used..]).map_err(encoding)?;
-            Ok(false)
-        }
-        ConnectionState::TransmitTlsData(data) => {
-            data.done();
-            Ok(false)
-        }
-        _ => Ok(false),
-    }
-}
-
 fn encoding(error: EncodeError) -> Broken {
     match error {
         EncodeError::InsufficientSize(InsufficientSizeError { .. }) => Broken::Internal("no room for a TLS record"),
         EncodeError::AlreadyEncoded => Broken::Internal("a TLS record was encoded twice"),
-    }
-}
-
-fn encrypting(error: EncryptError) -> Broken {
-    match error {
-        EncryptError::InsufficientSize(InsufficientSizeError { .. }) => Broken::Internal("no room for a TLS record"),
-        EncryptError::EncryptExhausted => Broken::Internal("the TLS keys of this connection are used up"),
     }
 }
 

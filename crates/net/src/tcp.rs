@@ -32,6 +32,9 @@ const SCRATCH: usize = 128 << 10;
 const TURNS: usize = 8;
 /// With up to so many connections each is simply read; with more the poller says which.
 const FEW: usize = 2;
+/// Nor are they simply read after so many bytes came at once: a reader locks the socket, and while packets arrive, one after the other, those who
+/// bring them wait for the lock. Below, a call that finds the bytes and takes them is less than two.
+const SEVERAL_PACKETS: usize = 2048;
 /// Number of the bell in the poller; others are indices of channels.
 const BELL: u64 = u64::MAX;
 
@@ -85,6 +88,8 @@ struct Channel {
     state: State,
     outbox: Outbox,
     inbound: Inbound,
+    /// Bytes that came when it was read last.
+    came: usize,
     /// A frame was refused.
     refused: bool,
     /// The poller also watches for room to write.
@@ -128,6 +133,7 @@ impl Channel {
             state: State::Idle,
             outbox: Outbox::new(FRAGMENT),
             inbound: Inbound::new(FRAME),
+            came: 0,
             refused: false,
             watching_write: false,
             farewell_said: false,
@@ -174,6 +180,7 @@ impl Channel {
                 Err(e) => return Read::Failed(std::io::Error::from(e).to_string()),
             };
             outcome = Read::Something;
+            self.came = n;
             if direct > 0 {
                 self.inbound.advance(n.min(direct), &mut to);
             }
@@ -529,7 +536,7 @@ impl Transport for TcpTransport {
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         let mut any = self.plain_events(sink);
-        any |= if self.open.len() <= FEW {
+        any |= if self.open.len() <= FEW && self.open.iter().all(|at| self.channels[*at].came < SEVERAL_PACKETS) {
             self.poll_few(sink)
         } else {
             self.poll_many(sink)

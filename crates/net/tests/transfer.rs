@@ -27,9 +27,9 @@ fn frames_arrive_once_whole_and_in_order() {
         let mut all = job(2, way);
         let sizes = [0, 1, 8, 100, 4095, 4096, 5000, 65_536, 200_000];
         for (tag, size) in sizes.iter().cycle().take(200).enumerate() {
-            all[0].send(1, &pattern(*size, tag as u32), tag as i32);
-            if tag % 10 == 0 {
-                all[1].poll();
+            let payload = pattern(*size, tag as u32);
+            if !all[0].offer(1, &payload, tag as i32) {
+                until(&mut all, "room", |all| all[0].offer(1, &payload, tag as i32));
             }
         }
         until(&mut all, "200 frames", |all| all[1].sink.frames.len() == 200);
@@ -37,6 +37,22 @@ fn frames_arrive_once_whole_and_in_order() {
             assert_eq!((*peer, header.tag), (0, i as i32));
             assert_eq!(*payload, pattern(sizes[i % sizes.len()], i as u32), "{way:?} frame {i}");
         }
+        close(all);
+    }
+}
+
+#[test]
+fn both_may_fill_a_connection_before_either_reads() {
+    for way in WAYS {
+        let mut all = job(2, way);
+        let frame = pattern(60_000, 1);
+        let mut sent = [0, 0];
+        for from in [0, 1].into_iter().cycle().take(100) {
+            sent[from] += usize::from(all[from].offer(1 - from as u32, &frame, 0));
+        }
+        until(&mut all, "what both have sent", |all| {
+            (0..2).all(|at| all[at].sink.frames.len() == sent[1 - at])
+        });
         close(all);
     }
 }

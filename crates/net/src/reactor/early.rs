@@ -61,7 +61,11 @@ impl Reactor {
         }));
         self.hand_on(number);
         if let Some(Task::Handing(handing)) = self.slots.get(number) {
-            if self.poller.add(&handing.socket, number, Interest::WRITE).is_err() {
+            let both = Interest {
+                read: true,
+                write: true,
+            };
+            if self.poller.add(&handing.socket, number, both).is_err() {
                 self.handed(number);
             }
         }
@@ -75,7 +79,7 @@ impl Reactor {
         }
     }
 
-    fn handed(&mut self, number: u64) {
+    pub(super) fn handed(&mut self, number: u64) {
         if let Some(Task::Handing(Handing {
             peer,
             socket,

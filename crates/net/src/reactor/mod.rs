@@ -197,6 +197,8 @@ impl Reactor {
                     }
                     self.deliver();
                 }
+                // What the peer says is for the main thread. Both may wait for room, which only reading makes.
+                Some(Task::Handing(_)) if event.read => self.handed(number),
                 Some(Task::Handing(_)) => self.hand_on(number),
                 // Removed by an earlier event of the same round.
                 None => {}

@@ -31,6 +31,25 @@ fn pair() -> (Secure, Secure) {
     (dialler, Secure::accept(right, b.server(), &[]).unwrap())
 }
 
+/// Secrets of a handshake.
+pub(super) fn traffic_secrets() -> rustls::ConnectionTrafficSecrets {
+    let authority = Authority::new("job").unwrap();
+    let (a, b) = (identity(&authority, 0), identity(&authority, 1));
+    let mut client = rustls::ClientConnection::new(a.client(), a.server_name(1).unwrap()).unwrap();
+    let mut server = rustls::ServerConnection::new(b.server()).unwrap();
+    while client.is_handshaking() || server.is_handshaking() {
+        let mut flight = Vec::new();
+        client.write_tls(&mut flight).unwrap();
+        server.read_tls(&mut &flight[..]).unwrap();
+        server.process_new_packets().unwrap();
+        flight.clear();
+        server.write_tls(&mut flight).unwrap();
+        client.read_tls(&mut &flight[..]).unwrap();
+        client.process_new_packets().unwrap();
+    }
+    client.dangerous_extract_secrets().unwrap().tx.1
+}
+
 fn shake(a: &mut Secure, b: &mut Secure, scratch: &mut Scratch) -> Result<(), Broken> {
     a.go_on(scratch, &mut |_| {})?;
     for _ in 0..1000 {
@@ -61,6 +80,47 @@ fn plain_bytes_survive_and_the_end_is_seen() {
         b.read(&mut scratch, &mut |_| {}).unwrap();
     }
     b.write_short(b"still").unwrap();
+}
+
+/// All of `0`, piece by piece.
+struct Whole<'a>(&'a [u8]);
+
+impl Source for Whole<'_> {
+    fn next(&mut self) -> (&[u8], &[u8]) {
+        self.0.split_at(self.0.len().min(1000))
+    }
+    fn consume(&mut self, n: usize) {
+        self.0 = &self.0[n..];
+    }
+}
+
+#[test]
+fn long_data_arrive_while_keys_change_on_both_sides() {
+    let ((mut a, mut b), mut scratch) = (pair(), Scratch::new());
+    shake(&mut a, &mut b, &mut scratch).unwrap();
+    for end in [&mut a, &mut b] {
+        // As between hosts that are near.
+        (end.near, end.measuring) = (true, 0);
+        let Session::Open(records) = &mut end.session else {
+            panic!("it is not open");
+        };
+        records.change_keys_after(7);
+    }
+    let data: Vec<u8> = (0..5_000_000u32).map(|i| (i >> 3) as u8).collect();
+    let (mut here, mut there) = (Whole(&data), Whole(&data[..300_000]));
+    let (mut at_a, mut at_b) = (Vec::new(), Vec::new());
+    while at_b.len() < data.len() || at_a.len() < 300_000 {
+        for (end, source) in [(&mut a, &mut here), (&mut b, &mut there)] {
+            if end.flush().unwrap() {
+                end.write(&mut scratch, source).unwrap();
+            }
+        }
+        b.read(&mut scratch, &mut |bytes| at_b.extend_from_slice(bytes))
+            .unwrap();
+        a.read(&mut scratch, &mut |bytes| at_a.extend_from_slice(bytes))
+            .unwrap();
+    }
+    assert!(at_b == data && at_a == data[..300_000]);
 }
 
 #[test]

@@ -111,6 +111,18 @@ impl Process {
         self.send_frame(peer, &header, payload);
     }
 
+    /// False: there is no room for it.
+    pub(crate) fn offer(&mut self, peer: Peer, payload: &[u8], tag: i32) -> bool {
+        let header = Header::new(Kind::Eager, 0, 0, tag, payload.len() as u64, 0);
+        match self.transport.send(peer, &header, payload) {
+            Ok(()) => true,
+            Err(e) => {
+                assert_eq!(e, isthmus_transport::SendError::WouldBlock);
+                false
+            }
+        }
+    }
+
     pub(crate) fn send_frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
         let end = Instant::now() + PATIENCE;
         while let Err(e) = self.transport.send(peer, header, payload) {
