@@ -50,6 +50,7 @@ pub(crate) struct Cut {
 
 impl Cut {
     /// `all`: the members of the place are those of the group.
+    #[inline]
     pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64, all: bool) -> Self {
         let room = |lane| {
             let cell = meeting.cell_bytes(members, lane) as u64;

@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// Why nothing that waits for all of these members can go well.
-    #[inline]
+    #[cold]
     pub(crate) fn lost_of(&self, members: &Members) -> Option<EngineError> {
         if self.state.reasons.is_empty() {
             return None;

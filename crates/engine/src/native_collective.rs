@@ -307,33 +307,35 @@ impl Engine {
     }
 
     /// Counts an operation of the other MPI, and tells those who watch.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin_natively(&mut self, channel: &Channel, operation: Operation, sequence: u32) {
         self.called(operation);
         if self.observes_plans() {
-            let event = self.plan_event(channel.context, operation, sequence);
-            let observer = &mut self.state.observer;
-            observer.note(EventKind::PlanStarted, || Event::PlanStarted(event));
-            self.state.trace_plan(true, || event);
+            self.tell_of_plan(true, channel.context, operation, sequence);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end_natively(&mut self, context: u32, operation: Operation, sequence: u32) {
         if self.observes_plans() {
-            let event = self.plan_event(context, operation, sequence);
-            let observer = &mut self.state.observer;
-            observer.note(EventKind::PlanEnded, || Event::PlanEnded(event));
-            self.state.trace_plan(false, || event);
+            self.tell_of_plan(false, context, operation, sequence);
         }
     }
 
-    fn plan_event(&self, context: u32, operation: Operation, sequence: u32) -> PlanEvent {
-        PlanEvent {
+    #[cold]
+    fn tell_of_plan(&mut self, begins: bool, context: u32, operation: Operation, sequence: u32) {
+        let event = PlanEvent {
             operation: self.state.table.name(operation),
             context,
             sequence,
+        };
+        let observer = &mut self.state.observer;
+        if begins {
+            observer.note(EventKind::PlanStarted, || Event::PlanStarted(event));
+        } else {
+            observer.note(EventKind::PlanEnded, || Event::PlanEnded(event));
         }
+        self.state.trace_plan(begins, || event);
     }
 
     /// A blocking collective operation that nobody watches, of a process that nobody waits for; `None`: nothing was done.

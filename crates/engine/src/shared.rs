@@ -278,7 +278,7 @@ impl Shared {
         &self,
         channel: &Channel,
         (operation, sequence): (Operation, u32),
-        short: Short,
+        short: &Short,
     ) -> Option<Result<(), EngineError>> {
         let mut guard = self.lock();
         let pause = self.pause_together(&guard);

@@ -97,7 +97,7 @@ impl Short {
     }
 
     /// The buffers of the same operation as one that goes on.
-    fn sides(self, place: &Place) -> Sides {
+    fn sides(&self, place: &Place) -> Sides {
         let blocks = |all: bool| if all { u64::from(place.members) } else { 1 };
         let all_give = self.what == What::Alltoall;
         let all_take = matches!(self.what, What::Gather | What::Allgather | What::Alltoall);
@@ -112,7 +112,7 @@ impl Short {
             give: give.map(|block| (BoundBuffer::one(block), 0)),
             take: take.map(|block| (BoundBuffer::one(block), 0)),
             unit,
-            reducer: self.reducer.map(|(reducer, _)| reducer),
+            reducer: self.reducer.as_ref().map(|(reducer, _)| reducer.clone()),
         }
     }
 }
@@ -125,7 +125,7 @@ impl Engine {
         &mut self,
         channel: &Channel,
         (operation, sequence): (Operation, u32),
-        short: Short,
+        short: &Short,
         mut pause: impl FnMut() -> bool,
     ) -> Option<Result<Option<Request>, EngineError>> {
         let native = channel.native != 0;
@@ -155,8 +155,10 @@ impl Engine {
         meeting.note(&place, step, short.claim());
         self.begin_natively(channel, operation, sequence);
         self.state.operation = operation;
-        if let Some(error) = self.lost_of(&channel.members) {
-            return Some(Err(self.give_up(&place, error)));
+        if !self.state.reasons.is_empty() {
+            if let Some(error) = self.lost_of(&channel.members) {
+                return Some(Err(self.give_up(&place, error)));
+            }
         }
         let meeting = self.transports[self.meeting?].meeting()?;
         let gives = short.gives(&place);

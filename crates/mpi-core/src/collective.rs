@@ -240,7 +240,7 @@ impl Planned {
 impl Comm {
     /// A blocking operation of short contiguous blocks in shared memory, in place of [`Prepared::run`]; `None`: not one for this way.
     #[inline]
-    pub fn run_short(&self, world: &World, short: Short) -> Option<Result<()>> {
+    pub fn run_short(&self, world: &World, short: &Short) -> Option<Result<()>> {
         let operation = (world.operation(short.what), self.sequence());
         let done = world.engine().short(self.channel(), operation, short)?;
         self.next_sequence();

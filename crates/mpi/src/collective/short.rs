@@ -32,7 +32,7 @@ impl Place {
 
     #[inline]
     fn do_short(&self, short: Short) -> Result<Option<Prepared>> {
-        match self.comm.run_short(self.world, short) {
+        match self.comm.run_short(self.world, &short) {
             Some(Ok(())) => Ok(Some(Prepared::done())),
             Some(Err(error)) => Err(error),
             None => Ok(None),
@@ -190,7 +190,7 @@ pub(super) fn in_its_place(
     };
     place.comm.run_short(
         place.world,
-        Short {
+        &Short {
             what: operation,
             root,
             block,
