@@ -14,6 +14,7 @@ mod cancel;
 mod channel;
 mod conversion;
 mod counters;
+mod cut;
 mod direct;
 mod engine;
 mod error;

@@ -14,17 +14,15 @@ use std::sync::Arc;
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_protocol::ways::Turn;
+use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
-use isthmus_schedule::{ALONE, Operation as What};
 use isthmus_transport::SendError;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::binding::{BoundBuffer, Reducer};
-use crate::pulling::{self, Phase, Pulling, Timed};
+use crate::cut::Cut;
+use crate::pulling::{Phase, Pulling, Timed};
 use crate::{EngineError, Members, NodeMembers};
-
-/// Longest piece of a broadcast: its receivers begin while the root goes on.
-const BROADCAST: u64 = 128 << 10;
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
 const LOOKS: u32 = 4096;
@@ -34,63 +32,6 @@ const PAST_CACHES: u64 = 1 << 20;
 
 /// A buffer from some byte on.
 pub(crate) type Side = (BoundBuffer, u64);
-
-/// How blocks are cut, and in which rounds they go; the same for all members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub(crate) lane: Lane,
-    /// Bytes of a piece.
-    piece: u64,
-    pieces: u64,
-    /// Long reduction: two rounds for each piece.
-    twice: bool,
-    /// Members copy the blocks from each other, and need the rounds only if they cannot.
-    pub(crate) pulls: bool,
-}
-
-impl Cut {
-    /// `all`: the members of the place are those of the group.
-    #[inline]
-    pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64, all: bool) -> Self {
-        let room = |lane| {
-            let cell = meeting.cell_bytes(members, lane) as u64;
-            match what {
-                // Only long cells leave the memory between them free.
-                What::Bcast if lane == Lane::Long => (meeting.round_bytes(members, lane) as u64).min(BROADCAST),
-                What::Alltoall => cell / u64::from(members),
-                _ => cell,
-            }
-        };
-        let twice = matches!(what, What::Allreduce | What::Reduce) && block > ALONE;
-        if block <= room(Lane::Short) {
-            return Self {
-                lane: Lane::Short,
-                piece: block.max(1),
-                pieces: 1,
-                twice,
-                pulls: false,
-            };
-        }
-        // Whole elements, or whole cache lines.
-        let room = room(Lane::Long);
-        let grain = if unit > 1 || room < 64 { unit } else { 64 };
-        let piece = (room / grain * grain).max(1);
-        Self {
-            lane: Lane::Long,
-            piece,
-            pieces: block.div_ceil(piece),
-            twice,
-            pulls: all && pulling::may_copy(what, block),
-        }
-    }
-
-    /// Rounds in each lane.
-    pub(crate) fn rounds(&self) -> [u64; 2] {
-        let mut rounds = [if self.pulls { Pulling::ROUNDS } else { 0 }, 0];
-        rounds[self.lane as usize] += self.pieces * if self.twice { 2 } else { 1 };
-        rounds
-    }
-}
 
 /// How a step begins here.
 pub(crate) struct Begin {

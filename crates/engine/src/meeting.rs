@@ -7,8 +7,9 @@ use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::Peer;
 use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Meeting, Place};
 
+use crate::cut::Cut;
 use crate::execution::Execution;
-use crate::meet::{Cut, Meet, Sides};
+use crate::meet::{Meet, Sides};
 use crate::plan::Outcome;
 use crate::pulling::{self, Timed};
 use crate::requests::Task;

@@ -170,7 +170,7 @@ impl Pulling {
     }
 
     /// Looks at the outcomes of others; true if there were any.
-    fn hear(&mut self, meeting: &mut dyn Meeting, place: &Place) -> bool {
+    fn hear(&mut self, meeting: &dyn Meeting, place: &Place) -> bool {
         let before = self.known;
         self.known += meeting.have_arrived(place, self.outcomes(), before..place.members);
         for member in before..self.known {
@@ -286,7 +286,7 @@ impl Meet {
         Ok((phase, true))
     }
 
-    fn offer(&mut self, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    fn offer(&self, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
         let (place, cell, round) = (*self.place(), self.offering(self.place().me), pulling.offers());
         let offer = self.given_whole().map(|(memory, bytes)| meeting.offer(memory, bytes));
         let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };

@@ -7,7 +7,8 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::binding::{Block, BoundBuffer, Reducer};
-use crate::meet::{self, Begin, Cut, Meet, Sides};
+use crate::cut::Cut;
+use crate::meet::{self, Begin, Meet, Sides};
 use crate::{Channel, Engine, EngineError, Operation, Request};
 
 /// An operation of contiguous blocks.
