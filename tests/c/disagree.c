@@ -5,7 +5,7 @@
 #include <string.h>
 
 static int rank, size;
-static char data[1 << 20];
+static char data[1 << 20], more[1 << 20];
 
 /* The last rank calls something else. Whoever notices has an error; afterwards the communicator is of no use, others are. */
 static void mismatch(int what, MPI_Comm world)
@@ -29,6 +29,13 @@ static void mismatch(int what, MPI_Comm world)
         break;
     case 4:
         code = MPI_Allgather(data, odd ? 4 : 1024, MPI_BYTE, data + (1 << 19), odd ? 4 : 1024, MPI_BYTE, comm);
+        break;
+    case 5: /* Other lengths of what all may copy from each other. */
+        code = MPI_Alltoall(data, odd ? 40000 : 50000, MPI_BYTE, more, odd ? 40000 : 50000, MPI_BYTE, comm);
+        break;
+    case 6:
+        for (int i = 0; i < 3 && code == MPI_SUCCESS; i++)
+            code = MPI_Bcast(data, odd ? 200000 : 40000, MPI_BYTE, 0, comm);
         break;
     default: /* Other roots. */
         code = MPI_Bcast(data, 1 << 16, MPI_BYTE, odd ? 0 : size - 1, comm);
@@ -59,7 +66,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
     OK(MPI_Comm_rank(world, &rank));
     OK(MPI_Comm_size(world, &size));
-    for (int what = 0; what <= 5; what++)
+    for (int what = 0; what <= 7; what++)
         mismatch(what, world);
     OK(MPI_Comm_free(&world));
     OK(MPI_Finalize());

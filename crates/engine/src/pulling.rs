@@ -238,7 +238,7 @@ impl Meet {
         }
         let done = match turn.way {
             Way::Pull => {
-                any |= self.copy_some(&mut pulling, meeting);
+                any |= self.copy_some(&mut pulling, meeting)?;
                 pulling.missing.is_empty()
             }
             Way::Stream => {
@@ -339,43 +339,40 @@ impl Meet {
     }
 
     /// Copies the next blocks, if they have been offered. True if there were any.
-    fn copy_some(&mut self, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> bool {
+    fn copy_some(&mut self, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
         let mut copied = 0;
         while let Some(&member) = pulling.missing.last().filter(|_| copied < AT_ONCE) {
             if !self.has_offered(member, pulling, meeting) {
                 break;
             }
             pulling.missing.pop();
-            if !self.copy_from(member, pulling, meeting) {
+            if !self.copy_from(member, pulling, meeting)? {
                 pulling.failed = true;
                 pulling.missing.clear();
             }
             copied += self.block;
         }
-        copied > 0
+        Ok(copied > 0)
     }
 
-    /// False: its block cannot be copied.
-    fn copy_from(&mut self, member: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> bool {
+    /// `Ok(false)`: its block cannot be copied. Members whose blocks differ in length do not go on together: they may not even take as many rounds.
+    fn copy_from(&mut self, member: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
         let me = self.place().me;
         let (length, _, offer) = self.offered(member, pulling, meeting);
         if length != self.block {
-            let (rank, mine) = (self.rank_of(member), self.block);
-            self.mistake
-                .get_or_insert_with(|| meet::wrong_length(rank, length, mine));
-            return true;
+            return Err(meet::wrong_length(self.rank_of(member), length, self.block));
         }
         let Some(mut into) = self.taken_whole(member) else {
-            return false;
+            return Ok(false);
         };
         let before = if self.what == What::Bcast { 0 } else { u64::from(me) };
         if member == me {
             let own = self.given_whole();
             let copied = own.map(|(memory, _)| into.copy(0, &memory, (before * length) as isize, length as usize));
-            return copied.is_some();
+            return Ok(copied.is_some());
         }
         let peer = self.members.peer(self.rank_of(member));
-        offer.is_some_and(|offer| meeting.fetch(peer, &offer, before * length, into, length))
+        Ok(offer.is_some_and(|offer| meeting.fetch(peer, &offer, before * length, into, length)))
     }
 
     /// Everything that this member gives, if it lies in one piece and stays there.
