@@ -134,7 +134,7 @@ pub(super) fn allreduce(place: &Place, operands: &Operands, n: i64) -> Result<Op
 }
 
 /// An operation that a machine's own MPI could do on a communicator of it. All members are on one node and share memory beside that MPI, where
-/// short blocks are exchanged in one round, which no way through it is cheaper than. All must do it the same way, so what decides is only what
+/// short blocks are exchanged in one round, which costs less than the way into it. All must do it the same way, so what decides is only what
 /// all know: the operation, the size of blocks and what is computed. `None`: the other MPI is to do it, nothing was done.
 #[inline]
 pub(super) fn in_its_place(
