@@ -2,7 +2,6 @@
 /* Long blocks that the processes of a node may copy from each other, over and over, so that both ways are tried: everything is right whether the system
    lets all of them copy, all but one, or none; and where a buffer lies in pieces at some of them only.
    ranks: 2 3 5 */
-#define _GNU_SOURCE
 #include "values.h"
 #include <errno.h>
 #include <linux/filter.h>
