@@ -32,7 +32,7 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             eager: AtomicU64::new(u64::MAX),
-            polls: AtomicU64::new(200),
+            polls: AtomicU64::new(500),
             spin: AtomicU64::new(200),
             yields: AtomicU64::new(30),
         }

@@ -272,8 +272,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "ISTHMUS_POLLS",
         unit: "number",
-        default: "200",
-        reason: "a few microseconds, what a short message on a node takes",
+        default: "500",
+        reason: "about 10 microseconds, what 64 KiB on a node take",
         scope: "tunable",
         help: "how often a waiting thread polls without pause when there are spare cores",
     },
