@@ -28,6 +28,8 @@ const FRAGMENT: usize = 1 << 20;
 const QUEUE: usize = 1 << 20;
 /// Room for one read.
 const SCRATCH: usize = 128 << 10;
+/// Room behind what is read in place: for what comes after it, and no more of the next long payload than a header's worth, since that is copied once more.
+const AFTER: usize = 4 << 10;
 /// Reads, and writes, of one connection before others get their turn.
 const TURNS: usize = 8;
 /// With up to so many connections each is simply read; with more the poller says which.
@@ -169,7 +171,7 @@ impl Channel {
             let (got, direct) = match self.inbound.direct() {
                 Some(place) => {
                     let direct = place.len();
-                    (socket::receive_into(socket, place, scratch), direct)
+                    (socket::receive_into(socket, place, &mut scratch[..AFTER]), direct)
                 }
                 None => (socket::receive(socket, scratch), 0),
             };
@@ -189,7 +191,8 @@ impl Channel {
                     "{violation}; the two run different versions of Isthmus, or one has a bug"
                 ));
             }
-            if n < direct + scratch.len() {
+            let room = if direct > 0 { direct + AFTER } else { scratch.len() };
+            if n < room {
                 // The socket is empty; asking again would only cost time.
                 return outcome;
             }
