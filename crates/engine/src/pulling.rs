@@ -339,7 +339,7 @@ impl Meet {
     }
 
     /// Copies the next blocks, if they have been offered. True if there were any.
-    fn copy_some(&mut self, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+    fn copy_some(&self, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
         let mut copied = 0;
         while let Some(&member) = pulling.missing.last().filter(|_| copied < AT_ONCE) {
             if !self.has_offered(member, pulling, meeting) {
@@ -356,7 +356,7 @@ impl Meet {
     }
 
     /// `Ok(false)`: its block cannot be copied. Members whose blocks differ in length do not go on together: they may not even take as many rounds.
-    fn copy_from(&mut self, member: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+    fn copy_from(&self, member: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
         let me = self.place().me;
         let (length, _, offer) = self.offered(member, pulling, meeting);
         if length != self.block {
