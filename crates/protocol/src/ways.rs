@@ -7,7 +7,8 @@
 //! the times of each way counts, the first of a row not at all (it finds the caches as the other way left them). One that takes twice as long as the
 //! way it is compared with ends the trial: cores that share no cache move a message through a ring in four times the time, and more. The quicker way
 //! is kept until trials have cost no more than one part in [`AT_MOST`] of the time of all messages, for [`FIRST_PAUSE`] to [`LONGEST_PAUSE`] messages.
-//! Either way is right for any message, so nothing but time depends on the choice, and only the receiver makes it.
+//! Either way is right for any message, so nothing but time depends on the choice, and only the receiver makes it. Of a long block of a collective operation
+//! a *stream* is the way through cells; one member chooses, and tells the others.
 
 /// How a long message comes to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
