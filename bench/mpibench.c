@@ -3,23 +3,28 @@
  * Measurements of an MPI library with nothing but MPI: compiled with each library's own mpicc and driven by
  * isthmus-bench, which interleaves libraries and compares.
  *
- *   mpibench [-p PLACES] [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
+ *   mpibench [-p PLACES] [-d NANOSECONDS] [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
  *
  * Tests: latency (half a ping-pong of the first and the last rank), bandwidth (a message from the first to the last
  * rank and an empty answer), rate (64 messages under way from the first to the last rank, then an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
  * alltoall: to each rank), pending (a ping-pong of ranks 0 and 1 on a communicator of their own, while both wait for the last
  * rank too), any (the same on MPI_COMM_WORLD, received from any source), blocked (CPU time of the last rank while it waits in MPI_Recv for BYTES milliseconds),
- * rss and pss (resident memory of a rank, mean over all, pages that ranks share counted for each or in parts; after an exchange with two neighbours).
+ * rss and pss (resident memory of a rank, mean over all, pages that ranks share counted for each or in parts; after an exchange with two neighbours),
+ * distance (of the processors of ranks 0 and 1, see cores.h: the median of probes over SECONDS).
  * Rank 0 prints a line for each: RESULT TEST BYTES VALUE UNIT.
  *
  * -p: ranks of each machine, as "4,4", with sites divided by slashes; it is checked that they are there: ranks that a launcher has put on one
  * host would measure its memory.
  *
- * A collective is timed as the mean of a loop that lasts about SECONDS. With -a (across an emulated wide area, whose hosts
+ * -d: measure where ranks 0 and 1 are about so far apart: each test waits for that and is repeated if it is not so at its end. What never came so
+ * is reported as the value "elsewhere".
+ *
+ * A collective is timed in loops that last about SECONDS together: the median. With -a (across an emulated wide area, whose hosts
  * share a clock; wrong across real machines) bandwidth counts until the last rank has the message, without the answer,
  * and each collective starts on all ranks at one moment and lasts until the last rank is done; the median of
  * ITERATIONS is given.
  */
+#include "cores.h"
 #include "fill.h"
 #include "places.h"
 #include <mpi.h>
@@ -30,17 +35,18 @@
 #include <time.h>
 
 enum { BATCHES = 21 };
+/* How often a test is repeated while ranks are not where they should be, and how long each time it waits for that. */
+enum { ATTEMPTS = 4, PATIENCE_SECONDS = 3 };
 
 static int rank, size;
 static double seconds = 0.3;
 static int aligned;
+static double distance;
 static char *out, *in;
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return cores_now();
 }
 
 static void sleep_until(double at)
@@ -227,6 +233,7 @@ static void collective(const char *test, int bytes)
 
 static double loop_time(const char *test, int bytes)
 {
+    double batch[BATCHES];
     collective(test, bytes);
     double start = now();
     collective(test, bytes);
@@ -235,11 +242,16 @@ static double loop_time(const char *test, int bytes)
     for (int i = 0; i < count; i++)
         collective(test, bytes);
     count = repeats((now() - start) / count, seconds);
+    /* Few long ones are one batch: what ranks do before and behind others is in each batch. */
+    int batches = count < 10 * BATCHES ? 1 : BATCHES;
     MPI_Barrier(MPI_COMM_WORLD);
-    start = now();
-    for (int i = 0; i < count; i++)
-        collective(test, bytes);
-    return (now() - start) / count;
+    for (int b = 0; b < batches; b++) {
+        start = now();
+        for (int i = 0; i < count / batches; i++)
+            collective(test, bytes);
+        batch[b] = (now() - start) / (count / batches);
+    }
+    return median(batch, batches);
 }
 
 static double aligned_time(const char *test, int bytes)
@@ -301,6 +313,73 @@ static double resident(const char *name)
     return all / size;
 }
 
+/* The processors' distance: the median of probes over some time. */
+static double usual_distance(void)
+{
+    enum { MOST = 10000 };
+    double *probe = malloc(MOST * sizeof *probe), start = now(), result = 0;
+    int probes = 0;
+    if (!cores_there && !cores_open(rank)) {
+        free(probe);
+        return 0;
+    }
+    if (rank == 1)
+        cores_echo();
+    if (rank == 0) {
+        while (probe && probes < MOST && (probes == 0 || now() - start < seconds))
+            probe[probes++] = cores_probe();
+        cores_say(-1);
+        result = probes ? median(probe, probes) : 0;
+    }
+    free(probe);
+    return result;
+}
+
+/* Whether ranks 0 and 1 are as far apart as they should be; waits for it up to so many seconds. The same on both. */
+static int in_place(double patience)
+{
+    double start = now();
+    int alike = 0;
+    if (distance <= 0 || rank > 1)
+        return 1;
+    if (rank == 1)
+        return cores_echo() == -1;
+    do
+        alike = cores_alike(cores_probe(), distance);
+    while (!alike && now() - start < patience);
+    cores_say(alike ? -1 : -2);
+    return alike;
+}
+
+/* What a test gives, and in which unit. */
+static double measure(const char *spec, int bytes, const char **unit)
+{
+    double value;
+    *unit = "us";
+    if (!strcmp(spec, "latency")) {
+        value = exchange(bytes, bytes) / 2 * 1e6;
+    } else if (!strcmp(spec, "bandwidth")) {
+        value = bytes / (aligned ? arrival(bytes) : exchange(bytes, 0)) / 1e6;
+        *unit = "MB/s";
+    } else if (!strcmp(spec, "rate")) {
+        value = outstanding(bytes) * 1e6;
+    } else if (!strcmp(spec, "pending") || !strcmp(spec, "any")) {
+        value = besides(bytes, spec[0] == 'p') / 2 * 1e6;
+    } else if (!strcmp(spec, "rss") || !strcmp(spec, "pss")) {
+        value = resident(spec[0] == 'r' ? "Rss" : "Pss");
+        *unit = "KiB";
+    } else if (!strcmp(spec, "blocked")) {
+        value = blocked(bytes);
+        *unit = "s";
+    } else if (!strcmp(spec, "distance")) {
+        value = usual_distance();
+        *unit = "ns";
+    } else {
+        value = (aligned ? aligned_time(spec, bytes) : loop_time(spec, bytes)) * 1e6;
+    }
+    return value;
+}
+
 static void run(char *spec)
 {
     char *colon = strchr(spec, ':');
@@ -317,28 +396,20 @@ static void run(char *spec)
     fill(out, room, rank);
     memset(in, 0, room);
     MPI_Barrier(MPI_COMM_WORLD);
-    double value;
+    double value = 0;
     const char *unit = "us";
-    if (!strcmp(spec, "latency")) {
-        value = exchange(bytes, bytes) / 2 * 1e6;
-    } else if (!strcmp(spec, "bandwidth")) {
-        value = bytes / (aligned ? arrival(bytes) : exchange(bytes, 0)) / 1e6;
-        unit = "MB/s";
-    } else if (!strcmp(spec, "rate")) {
-        value = outstanding(bytes) * 1e6;
-    } else if (!strcmp(spec, "pending") || !strcmp(spec, "any")) {
-        value = besides(bytes, spec[0] == 'p') / 2 * 1e6;
-    } else if (!strcmp(spec, "rss") || !strcmp(spec, "pss")) {
-        value = resident(spec[0] == 'r' ? "Rss" : "Pss");
-        unit = "KiB";
-    } else if (!strcmp(spec, "blocked")) {
-        value = blocked(bytes);
-        unit = "s";
-    } else {
-        value = (aligned ? aligned_time(spec, bytes) : loop_time(spec, bytes)) * 1e6;
+    int there = 0;
+    for (int attempt = 0; attempt < ATTEMPTS && !there; attempt++) {
+        there = in_place(PATIENCE_SECONDS);
+        MPI_Barrier(MPI_COMM_WORLD);
+        value = measure(spec, bytes, &unit);
+        there = in_place(0) && there;
     }
     if (rank == 0) {
-        printf("RESULT %s %d %.6g %s\n", spec, bytes, value, unit);
+        if (there)
+            printf("RESULT %s %d %.6g %s\n", spec, bytes, value, unit);
+        else
+            printf("RESULT %s %d elsewhere %s\n", spec, bytes, unit);
         fflush(stdout);
     }
     free(out);
@@ -367,6 +438,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-t") && i + 1 < argc)
             seconds = atof(argv[++i]);
+        else if (!strcmp(argv[i], "-d") && i + 1 < argc)
+            distance = size > 1 && cores_open(rank) ? atof(argv[++i]) : (i++, 0);
         else if (!strcmp(argv[i], "-a") && i + 1 < argc)
             aligned = atoi(argv[++i]);
         else if (!strcmp(argv[i], "-p") && i + 1 < argc)

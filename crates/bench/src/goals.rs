@@ -186,19 +186,22 @@ fn judge_tcp(samples: &Samples) -> Vec<Verdict> {
     verdicts
 }
 
-/// Ours divided by the best of `peers`, round by round; `None` when a side is missing.
+/// Ours divided by the best of `peers`; `None` when a side is missing.
 fn ratio(samples: &Samples, line: Line, peers: &[&str], more_is_better: bool) -> Option<Spread> {
     let (set, ranks, test, bytes) = line;
     values_ratio(samples.line(set, ranks, test, bytes)?, peers, more_is_better)
 }
 
+/// Against each peer round by round, then the peer beside which ours looks worst. The best value of each round instead would be compared with
+/// the luckiest of several noisy ones.
 fn values_ratio(values: &BTreeMap<String, Vec<f64>>, peers: &[&str], more_is_better: bool) -> Option<Spread> {
     let ours = values.get(OURS)?;
-    let better = |a: &f64, b: &f64| if more_is_better { b.total_cmp(a) } else { a.total_cmp(b) };
-    let theirs: Vec<&Vec<f64>> = peers.iter().filter_map(|&peer| values.get(peer)).collect();
-    let best = |round: usize| theirs.iter().filter_map(|v| v.get(round).copied()).min_by(better);
-    let best: Vec<f64> = (0..ours.len()).map_while(best).collect();
-    Spread::of_ratios(ours, &best)
+    let beside = |peer: &&str| Spread::of_ratios(ours, values.get(*peer)?);
+    let worse = |a: &Spread, b: &Spread| {
+        let order = a.median.total_cmp(&b.median);
+        if more_is_better { order } else { order.reverse() }
+    };
+    peers.iter().filter_map(beside).min_by(worse)
 }
 
 fn at_most(goal: &str, measured: Spread, limit: f64) -> Verdict {

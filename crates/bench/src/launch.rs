@@ -41,6 +41,19 @@ pub(crate) enum Field {
     Near(Box<Testbed>, [&'static str; 2]),
 }
 
+/// Nanoseconds between two processors of this machine as they mostly are; `None` where that is not to be known.
+pub(crate) fn distance(peer: &Peer) -> Option<f64> {
+    const PROBE: Run = Run {
+        program: Program::Messages,
+        ranks: 2,
+        arguments: &["-t", "5", "distance"],
+    };
+    // Without an answer times are compared as they come.
+    let samples = Field::Here.run(peer, &PROBE, None).ok()?;
+    let found = samples.first().map(|sample| sample.value);
+    found.filter(|&nanoseconds| nanoseconds > 0.0)
+}
+
 impl Field {
     /// Makes what a set needs.
     pub(crate) fn prepare(set: Set, rtt: &str, rate: &str) -> Result<Self, Error> {
@@ -60,21 +73,24 @@ impl Field {
         })
     }
 
-    /// Runs one job of a peer to its end.
-    pub(crate) fn run(&self, peer: &Peer, run: &Run) -> Result<Vec<Sample>, Error> {
+    /// Runs one job of a peer to its end, two ranks as far from each other as is said.
+    pub(crate) fn run(&self, peer: &Peer, run: &Run, distance: Option<f64>) -> Result<Vec<Sample>, Error> {
+        let distance = distance.filter(|_| run.is_of_two());
+        let before = distance.map(|ns| vec!["-d".to_owned(), ns.to_string()]);
+        let before = before.unwrap_or_default();
         let start = Instant::now();
         let output = match self {
             Self::Here => {
-                let mut command = peer.local(run);
+                let mut command = peer.local(run, &before);
                 let child = quiet(&mut command).spawn();
                 let child = child.map_err(Error::system(format!("start {}", peer.name)))?;
                 finish(child, &peer.name, PATIENCE).complete()?
             }
             Self::Near(bed, areas) => {
                 let hosts = [("a1", areas[0]), ("a2", areas[1])];
-                halves(bed, peer, run, hosts)?.complete()?
+                halves(bed, peer, run, hosts, &before)?.complete()?
             }
-            Self::Wide(bed) => halves(bed, peer, run, [("a1", "a"), ("b1", "b")])?.complete()?,
+            Self::Wide(bed) => halves(bed, peer, run, [("a1", "a"), ("b1", "b")], &[])?.complete()?,
         };
         if run.arguments.is_empty() {
             return Ok(vec![Sample {
@@ -111,7 +127,13 @@ fn quiet(command: &mut Command) -> &mut Command {
 }
 
 /// Runs a job with one half of its ranks on each of two hosts, given with the names of their local areas.
-fn halves(bed: &Testbed, peer: &Peer, run: &Run, hosts: [(&str, &str); 2]) -> Result<Outcome, Error> {
+fn halves(
+    bed: &Testbed,
+    peer: &Peer,
+    run: &Run,
+    hosts: [(&str, &str); 2],
+    before: &[String],
+) -> Result<Outcome, Error> {
     let ranks = run.ranks / 2;
     let hosts = hosts.map(|(host, lan)| Placed {
         host: host.to_owned(),
@@ -121,6 +143,7 @@ fn halves(bed: &Testbed, peer: &Peer, run: &Run, hosts: [(&str, &str); 2]) -> Re
     // The program checks that they are there.
     let places = format!("{ranks},{ranks}");
     let mut arguments = vec!["-p", &places];
+    arguments.extend(before.iter().map(String::as_str));
     arguments.extend_from_slice(run.arguments);
     over(bed, peer, &hosts, run.program, &arguments, PATIENCE)
 }

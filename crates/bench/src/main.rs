@@ -109,9 +109,10 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
     let sets = Set::named(&arguments.sets)?;
     let peers = peers::find(&arguments.places, &[Program::Messages, Program::Datatypes])?;
     let mut samples = Samples::default();
+    let distance = distance(&sets, &peers);
     for set in sets {
         let field = Field::prepare(set, &arguments.rtt, &arguments.rate)?;
-        run_set(set, &field, &peers, arguments, &mut samples);
+        run_set(set, &field, &peers, arguments, distance, &mut samples);
         if let Some(reason) = field.distrust() {
             eprintln!("isthmus-bench: do not trust {}: {reason}", set.name());
             samples.distrust(set.name(), &reason);
@@ -128,7 +129,26 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn run_set(set: Set, field: &Field, peers: &[Peer], arguments: &Arguments, samples: &mut Samples) {
+/// How far apart two ranks are to be, where sets measure them alone.
+fn distance(sets: &[Set], peers: &[Peer]) -> Option<f64> {
+    let nanoseconds = peers
+        .first()
+        .filter(|_| sets.iter().any(|set| set.measures_two()))
+        .and_then(launch::distance)?;
+    eprintln!(
+        "isthmus-bench: two ranks are measured while a word takes about {nanoseconds:.0} ns between their processors"
+    );
+    Some(nanoseconds)
+}
+
+fn run_set(
+    set: Set,
+    field: &Field,
+    peers: &[Peer],
+    arguments: &Arguments,
+    distance: Option<f64>,
+    samples: &mut Samples,
+) {
     let rounds = arguments.rounds;
     // Ours on top of others is compared with them in a set of its own.
     let takes_part = |peer: &&Peer| match set {
@@ -151,7 +171,7 @@ fn run_set(set: Set, field: &Field, peers: &[Peer], arguments: &Arguments, sampl
                     peer.name,
                     run.label()
                 );
-                match field.run(peer, run) {
+                match field.run(peer, run, distance) {
                     Ok(results) => samples.add(set.name(), run.ranks, &peer.name, results),
                     Err(error) => samples.failed(set.name(), run.ranks, &peer.name, &error.to_string()),
                 }

@@ -22,7 +22,8 @@ pub(crate) enum Program {
 }
 
 /// What the programs include.
-const HEADERS: [(&str, &str); 4] = [
+const HEADERS: [(&str, &str); 5] = [
+    ("cores.h", include_str!("../../../bench/cores.h")),
     ("fill.h", include_str!("../../../bench/fill.h")),
     ("trees.h", include_str!("../../../bench/trees.h")),
     ("places.h", include_str!("../../../bench/places.h")),
@@ -276,14 +277,15 @@ impl Peer {
     }
 
     /// A job on this machine.
-    pub(crate) fn local(&self, run: &Run) -> Command {
+    pub(crate) fn local(&self, run: &Run, before: &[String]) -> Command {
         let mut command = self.launcher();
         if let Family::OnTop(mpiexec) = self.family {
             command.args(["run", "--site", &format!("one=home:2,mpi={mpiexec}")]);
             if run.ranks > 2 {
                 command.args(["--site", &format!("two=home:{}", run.ranks - 2)]);
             }
-            command.arg(self.directory.join(run.program.name())).args(run.arguments);
+            command.arg(self.directory.join(run.program.name()));
+            command.args(before).args(run.arguments);
             return command;
         }
         // An idle rank of another site is one that the other library does not have.
@@ -294,6 +296,7 @@ impl Peer {
         command
             .args(["-n", &ranks.to_string()])
             .arg(self.directory.join(run.program.name()))
+            .args(before)
             .args(run.arguments);
         command
     }
@@ -430,8 +433,8 @@ mod tests {
             arguments,
         };
         assert_eq!(
-            words(&peer(Family::Isthmus).local(&run(2, &["barrier"]))),
-            "run -n 2 here/mpibench barrier"
+            words(&peer(Family::Isthmus).local(&run(2, &["barrier"]), &["-d".to_owned(), "60".to_owned()])),
+            "run -n 2 here/mpibench -d 60 barrier"
         );
         let hosts = [placed("a1", "a"), placed("b1", "b")];
         let over = |family| words(&peer(family).over(&hosts, Program::Messages, &["barrier"]).unwrap());
@@ -445,7 +448,7 @@ mod tests {
         let five = over(Family::OpenMpi5);
         assert!(five.contains("--mca btl tcp,self --host a1:1,b1:1 -n 2 here/mpibench"));
         assert!(five.contains("--map-by slot:OVERSUBSCRIBE") && !five.contains("--oversubscribe"));
-        assert!(words(&peer(Family::OpenMpi4).local(&run(8, &[]))).starts_with("--oversubscribe"));
+        assert!(words(&peer(Family::OpenMpi4).local(&run(8, &[]), &[])).starts_with("--oversubscribe"));
     }
 
     fn placed(host: &str, lan: &str) -> Placed {

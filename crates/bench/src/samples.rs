@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+/// What a job reports instead of a value where its processors were not as far apart as those of the others.
+const ELSEWHERE: &str = "elsewhere";
+
 /// One value that a job reported.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
@@ -15,14 +18,19 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Reads `RESULT TEST BYTES VALUE UNIT`; launchers may put a label in front.
+    /// Reads `RESULT TEST BYTES VALUE UNIT`; launchers may put a label in front. What a job could not measure as it was to has the value
+    /// [`ELSEWHERE`] and is not a number here.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (_, rest) = line.split_once("RESULT ")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let [test, bytes, value, unit] = fields[..] else {
             return None;
         };
-        let value: f64 = value.parse().ok().filter(|v: &f64| v.is_finite())?;
+        let value = if value == ELSEWHERE {
+            f64::NAN
+        } else {
+            value.parse().ok().filter(|v: &f64| v.is_finite())?
+        };
         Some(Self {
             test: test.to_owned(),
             bytes: bytes.parse().ok()?,
@@ -52,7 +60,7 @@ impl Key {
     }
 }
 
-/// Everything measured so far: for each line and library one value a round.
+/// Everything measured so far: for each line and library one value a round, not a number where the round gave none.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     pub(crate) lines: BTreeMap<Key, BTreeMap<String, Vec<f64>>>,
@@ -66,6 +74,13 @@ impl Samples {
     pub(crate) fn add(&mut self, set: &str, ranks: usize, peer: &str, samples: Vec<Sample>) {
         for sample in samples {
             let order = self.order(set, ranks, &sample);
+            if sample.value.is_nan() {
+                let reason = format!(
+                    "{} of {} bytes left out: its processors were elsewhere",
+                    sample.test, sample.bytes
+                );
+                self.failed(set, ranks, peer, &reason);
+            }
             let key = Key {
                 set: set.to_owned(),
                 ranks,
@@ -130,9 +145,9 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` when there are no values.
+    /// `None` when there are no values. What is not a number does not count.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
-        let mut sorted = values.to_vec();
+        let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let middle = sorted.len() / 2;
@@ -162,6 +177,7 @@ mod tests {
             (sample.test.as_str(), sample.bytes, sample.value),
             ("latency", 8, 0.371)
         );
+        assert!(Sample::parse("RESULT latency 8 elsewhere us").unwrap().value.is_nan());
         for line in [
             "",
             "RESULT latency",
@@ -191,6 +207,10 @@ mod tests {
                 max: 1.0
             })
         );
-        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(
+            Spread::of_ratios(&[1.0, f64::NAN, 4.0], &[2.0, 1.0, f64::NAN]),
+            Spread::of(&[0.5])
+        );
+        assert_eq!(Spread::of(&[f64::NAN]), None);
     }
 }

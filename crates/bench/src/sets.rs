@@ -330,6 +330,11 @@ impl Set {
         }
     }
 
+    /// Whether it is about what two ranks of one machine do, emulated hosts included.
+    pub(crate) fn measures_two(self) -> bool {
+        matches!(self, Self::Local | Self::Node | Self::Vendor | Self::Tcp | Self::Tls)
+    }
+
     pub(crate) fn runs(self) -> &'static [Run] {
         match self {
             Self::Local => &LOCAL,
@@ -349,6 +354,11 @@ impl Run {
     /// Whether the last rank does nothing.
     pub(crate) fn idle_rank(&self) -> bool {
         self.arguments.iter().any(|a| a.starts_with("pending"))
+    }
+
+    /// Whether it measures what two ranks do, each with a processor of its own.
+    pub(crate) fn is_of_two(&self) -> bool {
+        self.ranks <= 3 && self.program == Program::Messages && !self.arguments.is_empty()
     }
 
     pub(crate) fn label(&self) -> String {
