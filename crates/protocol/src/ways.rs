@@ -44,9 +44,9 @@ const SAMPLES: usize = BLOCK as usize - 1;
 /// Messages between a trial that changed the way and the next: one that was disturbed does not count for long. The fewest after any other.
 pub const FIRST_PAUSE: u32 = 32;
 /// Trials of the slower way take this part of the time of all messages: one in so many.
-pub const AT_MOST: u64 = 64;
-/// Most messages between two trials: the slower way has 4 of 1,024.
-pub const LONGEST_PAUSE: u32 = 1024;
+pub const AT_MOST: u64 = 256;
+/// Most messages between two trials: the slower way has 4 of 4,096.
+pub const LONGEST_PAUSE: u32 = 4096;
 /// A ring replaces copies by the receiver if it takes less than this share of their time, in percent: the rest is noise, and a ring takes time of two
 /// cores, and room in their caches.
 const CLEARLY: u64 = 90;
@@ -244,8 +244,8 @@ mod tests {
             }
         }
         assert_eq!(ways.next(LENGTH).way, Way::Pull);
-        // Trials before message 0, 256 and 760.
-        assert_eq!(send(&mut Ways::default(), 1000, 97_000, 100_000), 3 * BLOCK);
+        // Trials before message 0 and 1,024.
+        assert_eq!(send(&mut Ways::default(), 1040, 97_000, 100_000), 2 * BLOCK);
     }
 
     #[test]
