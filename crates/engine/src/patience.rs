@@ -10,11 +10,11 @@ use crate::{Knob, Tuning};
 const LEAST: u64 = 2;
 /// Polls from one yield to the next, with spare cores: what arrives while a thread is yielding waits for the end of the call, which takes as long as
 /// many polls. (Half a ping-pong of 64 KiB in shared memory took 0.5 us longer with a yield after every poll.)
-const BETWEEN: u64 = 8;
+const BETWEEN: u64 = 32;
 /// Polls without pause from one look at the clock to the next.
 const LOOK: u64 = 32;
 /// Longest time to poll without pause. Polls of sockets take as long as a message: whoever shares the core with the process that it waits for would get nothing for 0.2 ms.
-const ENOUGH: Duration = Duration::from_micros(10);
+const ENOUGH: Duration = Duration::from_micros(25);
 /// A sleep this short would have been saved by waiting a little longer: a round through many processes of a core.
 const SHORT: Duration = Duration::from_micros(300);
 
