@@ -14,7 +14,8 @@
 //! A ring that was never used has no memory behind it. A frame is one record in the ring of its pair; the
 //! store that publishes it is the only one the receiver waits for, and the receiver reads the
 //! payload where it lies. Who the receiver has to look at, and when it has to be woken, is the [`bell`]'s business.
-//! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]). Collective operations
+//! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]), and a sender that waits for that
+//! copies a part of them ([`assist`]). Collective operations
 //! need no messages: groups meet in [`frames`], with counters that say who has come and gone ([`desk`]).
 //!
 //! # Access protocol
@@ -38,10 +39,12 @@
 //!
 //! # Death of a process
 //!
-//! No loop in this room waits for another process. A dead reader leaves its rings full
+//! No loop in this room waits for another process, except for a piece of a message that a process is about to write ([`assist`]), and who waits
+//! for that looks whether the process still lives. A dead reader leaves its rings full
 //! ([`SendError::WouldBlock`](isthmus_transport::SendError)), a dead writer leaves them empty; the agent ends the job.
 //! The segment file loses its name as soon as the last process has mapped it, so nothing stays behind.
 
+mod assist;
 mod bell;
 mod desk;
 mod ring;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Copies straight out of another process's memory (`process_vm_readv`).
+//! Copies straight out of another process's memory (`process_vm_readv`), and into it (`process_vm_writev`).
 //!
 //! Whether the kernel allows it (Yama, containers, seccomp) is found out by doing it: before the first copy from
 //! a process, 16 random bytes are read from where its block says they are, and compared. That also
@@ -101,6 +101,36 @@ pub(crate) fn copy(pid: u32, mut address: u64, mut into: &mut [u8]) -> Result<()
     Ok(())
 }
 
+/// Copies `length` bytes from address `from` of this process to address `to` of process `pid`. Any addresses may be given: the kernel checks both.
+pub(crate) fn write(pid: u32, mut from: u64, mut to: u64, mut length: u64) -> Result<(), Errno> {
+    while length > 0 {
+        let bytes = usize::try_from(length).unwrap_or(usize::MAX);
+        let local = IoVec {
+            base: from as *mut c_void,
+            length: bytes,
+        };
+        let remote = IoVec {
+            base: to as *mut c_void,
+            length: bytes,
+        };
+        // SAFETY: nothing of this process is written; what the kernel cannot read it refuses. Both structures live during the call.
+        let copied = unsafe { process_vm_writev(pid as c_int, &raw const local, 1, &raw const remote, 1, 0) };
+        match u64::try_from(copied) {
+            Ok(0) => return Err(Errno::FAULT),
+            Ok(n) => {
+                from = from.wrapping_add(n);
+                to = to.wrapping_add(n);
+                length -= n;
+            }
+            Err(_) => match last_error() {
+                Errno::INTR => {}
+                other => return Err(other),
+            },
+        }
+    }
+    Ok(())
+}
+
 /// `struct iovec`.
 #[repr(C)]
 struct IoVec {
@@ -110,6 +140,14 @@ struct IoVec {
 
 unsafe extern "C" {
     fn process_vm_readv(
+        pid: c_int,
+        local: *const IoVec,
+        locals: c_ulong,
+        remote: *const IoVec,
+        remotes: c_ulong,
+        flags: c_ulong,
+    ) -> isize;
+    fn process_vm_writev(
         pid: c_int,
         local: *const IoVec,
         locals: c_ulong,
@@ -154,8 +192,27 @@ mod tests {
     }
 
     #[test]
+    fn own_memory_can_be_written() {
+        let source: Vec<u8> = (0..100_000_u32).map(|i| i as u8).collect();
+        let mut copied = vec![0_u8; source.len()];
+        let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
+        match write(
+            own,
+            source.as_ptr() as u64,
+            copied.as_mut_ptr().expose_provenance() as u64,
+            source.len() as u64,
+        ) {
+            Ok(()) => assert_eq!(copied, source),
+            Err(e) => assert!(matches!(e, Errno::PERM | Errno::NOSYS), "{e}"),
+        }
+    }
+
+    #[test]
     fn a_bad_address_is_an_error() {
         let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
         assert!(copy(own, 1, &mut [0; 8]).is_err());
+        let mut place = [0_u8; 8];
+        assert!(write(own, 1, place.as_mut_ptr().expose_provenance() as u64, 8).is_err());
+        assert!(write(own, place.as_ptr() as u64, 1, 8).is_err());
     }
 }

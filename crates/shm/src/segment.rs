@@ -25,6 +25,7 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::assist::Desk;
 use crate::bell::{Bell, WORDS};
 use crate::error::ShmError;
 use crate::frames::{Cells, FRAMES, FrameHeader};
@@ -36,7 +37,7 @@ pub const MAX_PROCESSES: usize = 64 * WORDS;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 const PAGE: usize = 4096;
 const BLOCK_BYTES: usize = 1024;
 
@@ -149,6 +150,8 @@ pub(crate) struct Block {
     pub(crate) probe: [AtomicU64; 2],
     /// Core on which the process polls, counted from 1 (see `spread`).
     pub(crate) core: AtomicU32,
+    /// The message that the process is copying together with its sender.
+    pub(crate) desk: Desk,
     /// Bit s: slot s cannot copy out of this process's memory.
     pub(crate) refusals: [AtomicU64; WORDS],
     /// Bit s: slot s has written into its ring to this process. There may be no memory behind others, and looking there would make some.

@@ -7,9 +7,10 @@ use std::path::Path;
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::meeting::Meeting;
 use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
-use isthmus_wire::frame::Header;
+use isthmus_wire::frame::{Header, Kind};
 use rustix::io::Errno;
 
+use crate::assist;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
 use crate::meeting::Frames;
@@ -38,6 +39,10 @@ const STREAMING: usize = 32 << 10;
 /// others, 8 KiB 4.2 / 3.6, 16 KiB 8.7 / 4.3, 64 KiB 33 / 7.8.
 const EAGER: usize = 8 << 10;
 
+/// Looks in vain for a piece that another process writes before the core is offered to others; and from one look whether it still lives to the next.
+const SPINS: u64 = 20_000;
+const LIVES: u64 = 1000;
+
 /// Shared memory as a [`Transport`].
 pub struct ShmTransport {
     pub(crate) slot: usize,
@@ -49,6 +54,10 @@ pub struct ShmTransport {
     blocked: Vec<Blocked>,
     /// Peers to be reported as lost by the next poll.
     losses: Vec<(usize, String)>,
+    /// Messages of ours whose receivers have asked us to copy a part.
+    asked: Vec<Asked>,
+    /// There may be something in `blocked`, `losses` or `asked`.
+    chores: bool,
     /// Frames delivered so far.
     delivered: u64,
     /// Bytes that have been, or will be, written into our doorbell and were not taken out.
@@ -70,6 +79,8 @@ pub(crate) struct Link {
     reader: Reader<RingMemory>,
     /// Process id, once a copy from it has been tried successfully.
     pull_from: Option<u32>,
+    /// It cannot write into this process's memory.
+    refuses: bool,
     /// It knows that there is something in the ring to it.
     opened: bool,
     /// No more frames from or to it.
@@ -88,6 +99,20 @@ struct Active {
     watched: bool,
     /// Value of `delivered` when it last brought something.
     last: u64,
+}
+
+/// A message of ours that its receiver, which copies it, wants us to copy together.
+struct Asked {
+    slot: usize,
+    /// Generation of the receiver's desk.
+    copy: u32,
+    /// Address here.
+    source: u64,
+    /// Address at the receiver.
+    target: u64,
+    length: u64,
+    /// Pieces that we have written.
+    pieces: u16,
 }
 
 /// A partner that had no room.
@@ -141,6 +166,8 @@ impl ShmTransport {
             active: Vec::new(),
             blocked: Vec::new(),
             losses: Vec::new(),
+            asked: Vec::new(),
+            chores: false,
             delivered: 0,
             owed: 0,
             asleep: false,
@@ -196,6 +223,7 @@ impl ShmTransport {
         }
         if let Err(why) = self.doorbells.wake(slot) {
             self.losses.push((slot, why));
+            self.chores = true;
         }
     }
 
@@ -207,6 +235,7 @@ impl ShmTransport {
                 if !link.blocked {
                     link.blocked = true;
                     self.blocked.push(Blocked { slot, payload });
+                    self.chores = true;
                 }
                 SendError::WouldBlock
             }
@@ -241,13 +270,14 @@ impl ShmTransport {
     fn drain(&mut self, index: usize, sink: &mut dyn Sink) -> bool {
         let slot = self.active[index].slot;
         let link = &mut self.links[slot];
+        let asked = &mut self.asked;
         let mut frames = 0;
         let mut tell = false;
         while frames < BURST && !link.lost {
-            match link
-                .reader
-                .pop(decode, |header, payload| sink.frame(link.peer, header, payload))
-            {
+            match link.reader.pop(decode, |header, payload| match header.kind {
+                Kind::Assist => asked.push(Asked::read(slot, header)),
+                _ => sink.frame(link.peer, header, payload),
+            }) {
                 Ok(true) => frames += 1,
                 Ok(false) => break,
                 Err(_) => {
@@ -257,6 +287,7 @@ impl ShmTransport {
             }
             tell |= link.reader.give_back();
         }
+        self.chores |= !self.asked.is_empty();
         if tell {
             self.ring(slot);
         }
@@ -321,7 +352,25 @@ impl ShmTransport {
         }
     }
 
+    /// What is seldom to be done. True if anything was.
     #[cold]
+    fn do_chores(&mut self, sink: &mut dyn Sink) -> bool {
+        let mut any = false;
+        if !self.asked.is_empty() {
+            any = true;
+            self.assist();
+        }
+        if !self.blocked.is_empty() {
+            any |= self.poll_blocked(sink);
+        }
+        if !self.losses.is_empty() {
+            any = true;
+            self.report_losses(sink);
+        }
+        self.chores = !(self.asked.is_empty() && self.blocked.is_empty() && self.losses.is_empty());
+        any
+    }
+
     fn poll_blocked(&mut self, sink: &mut dyn Sink) -> bool {
         let before = self.blocked.len();
         let links = &mut self.links;
@@ -355,6 +404,7 @@ impl ShmTransport {
     fn something_waits(&mut self) -> bool {
         let links = &mut self.links;
         !self.losses.is_empty()
+            || !self.asked.is_empty()
             || self
                 .active
                 .iter()
@@ -393,6 +443,133 @@ impl ShmTransport {
     fn refuse(&mut self, slot: usize) {
         self.links[slot].pull_from = None;
         self.segment.block(slot).refuse(self.slot);
+    }
+
+    /// What came of a copy from `slot`.
+    fn copied(&mut self, slot: usize, copied: Result<(), Errno>) -> Result<bool, SendError> {
+        match copied {
+            Ok(()) => Ok(true),
+            Err(Errno::SRCH) => Err(SendError::Lost(format!(
+                "rank {} on this node (process {}) has ended",
+                self.links[slot].peer,
+                self.segment.block(slot).pid.load(Ordering::Relaxed)
+            ))),
+            // Its memory cannot be read that way (a device, protection keys): it has to send it.
+            Err(Errno::FAULT) => Ok(false),
+            Err(_) => {
+                self.refuse(slot);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Whether `slot`, whose thread waits, is worth asking to copy a part of its message: it has a core, and is not asleep.
+    fn may_ask(&mut self, slot: usize) -> bool {
+        self.spread.is_sensible()
+            && !self.links[slot].refuses
+            && self.source(slot).is_some()
+            && self.links[slot].writer.has_room(0)
+            && !self.segment.block(slot).bell.wants_ring(self.slot)
+    }
+
+    /// Asks `slot` to copy a part of its message, which lies at address `source` there. False: it cannot be asked now.
+    fn ask(&mut self, slot: usize, source: u64, memory: WriteMemory, length: u64) -> Result<bool, SendError> {
+        let copy = self.segment.block(self.slot).desk.open(length);
+        let mut header = Header::control(Kind::Assist, source, memory.reading().address() as u64, length);
+        header.tag = copy as i32;
+        match self.push(self.links[slot].peer, &header, 0, |_| ()) {
+            Ok(()) => Ok(true),
+            Err(SendError::WouldBlock) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Copies a message from address `source` of `slot`, which has been asked to copy a part.
+    fn copy_together(
+        &mut self,
+        slot: usize,
+        pid: u32,
+        source: u64,
+        mut memory: WriteMemory,
+        length: u64,
+    ) -> Result<bool, SendError> {
+        let mut copy = |number: u16| {
+            let (at, bytes) = assist::part(length, number);
+            pull::copy(pid, source + at, memory.slice(at as isize, bytes as usize))
+        };
+        let desk = &self.segment.block(self.slot).desk;
+        let mut copied = Ok(());
+        // After a failure, too, the pieces are taken: then the sender cannot take them any more.
+        let taken = loop {
+            match desk.front(length) {
+                Ok(number) => copied = copied.and_then(|()| copy(number)),
+                Err(taken) => break taken,
+            }
+        };
+        let written = self.await_pieces(pid, taken);
+        if written.failed {
+            self.links[slot].refuses = true;
+            // It takes pieces from the end; the one that it could not write is the last that it took.
+            let pieces = length.div_ceil(assist::piece(length)) as u16;
+            copied = copied.and_then(|()| copy(pieces - taken));
+        } else if written.pieces < taken {
+            copied = Err(Errno::SRCH);
+        }
+        self.copied(slot, copied)
+    }
+
+    /// Waits until a process has written the pieces that it has taken, or has failed, or has ended: then fewer are written.
+    fn await_pieces(&self, pid: u32, taken: u16) -> assist::Done {
+        let desk = &self.segment.block(self.slot).desk;
+        let mut rounds = 0_u64;
+        loop {
+            let done = desk.done();
+            if done.failed || done.pieces >= taken {
+                return done;
+            }
+            rounds += 1;
+            if rounds < SPINS {
+                std::hint::spin_loop();
+                continue;
+            }
+            std::thread::yield_now();
+            // Of a process that has ended, nothing can be read any more, and no call of it writes.
+            if rounds % LIVES == 0 && pull::copy(pid, 1, &mut [0]) == Err(Errno::SRCH) {
+                return desk.done();
+            }
+        }
+    }
+
+    /// Copies a piece of each message of which we have been asked to copy a part.
+    #[cold]
+    fn assist(&mut self) {
+        let mut index = 0;
+        while index < self.asked.len() {
+            if self.assist_with(index) {
+                index += 1;
+            } else {
+                self.asked.swap_remove(index);
+            }
+        }
+    }
+
+    /// True if there may be more of it to do.
+    fn assist_with(&mut self, index: usize) -> bool {
+        let (slot, copy, length) = (self.asked[index].slot, self.asked[index].copy, self.asked[index].length);
+        // Nothing is taken, and so nothing has to be given back, before it is certain who is written to.
+        let Some(pid) = self.source(slot) else { return false };
+        let desk = &self.segment.block(slot).desk;
+        let Some(number) = desk.back(copy) else { return false };
+        let asked = &mut self.asked[index];
+        let (at, bytes) = assist::part(length, number);
+        let ends = (asked.source.checked_add(at), asked.target.checked_add(at));
+        let written = match ends {
+            (Some(source), Some(target)) => pull::write(pid, source, target, bytes),
+            _ => Err(Errno::FAULT),
+        };
+        asked.pieces += u16::from(written.is_ok());
+        desk.note(copy, asked.pieces, written.is_err());
+        written.is_ok()
     }
 
     fn restore_watching(&self) {
@@ -473,17 +650,27 @@ impl Transport for ShmTransport {
         let Some(pid) = self.source(slot) else {
             return Ok(false);
         };
-        match pull::copy(pid, address, memory.slice(0, length)) {
-            Ok(()) => Ok(true),
-            Err(Errno::SRCH) => Err(SendError::Lost(format!(
-                "rank {peer} on this node (process {pid}) has ended"
-            ))),
-            // Its memory cannot be read that way (a device, protection keys): it has to send it.
-            Err(Errno::FAULT) => Ok(false),
-            Err(_) => {
-                self.refuse(slot);
-                Ok(false)
-            }
+        let copied = pull::copy(pid, address, memory.slice(0, length));
+        self.copied(slot, copied)
+    }
+
+    fn pull_together(
+        &mut self,
+        peer: Peer,
+        handle: &[u8],
+        memory: WriteMemory,
+        length: u64,
+    ) -> Result<bool, SendError> {
+        let slot = self.slot_of(peer)?;
+        let source = Handle::decode(handle).and_then(|h| h.part(0, length));
+        let asked = match source.filter(|_| length >= assist::SHORTEST && self.may_ask(slot)) {
+            Some(source) => self.ask(slot, source, memory, length)?,
+            None => false,
+        };
+        // It was verified that this process can copy from that one before that one was asked.
+        match (asked, source, self.links[slot].pull_from) {
+            (true, Some(source), Some(pid)) => self.copy_together(slot, pid, source, memory, length),
+            _ => self.pull(peer, handle, 0, memory, length),
         }
     }
 
@@ -504,12 +691,8 @@ impl Transport for ShmTransport {
         if temporary {
             self.settle(before);
         }
-        if !self.blocked.is_empty() {
-            any |= self.poll_blocked(sink);
-        }
-        if !self.losses.is_empty() {
-            any = true;
-            self.report_losses(sink);
+        if self.chores {
+            any |= self.do_chores(sink);
         }
         if !any {
             self.spread.idle(&self.segment, self.slot);
@@ -559,6 +742,19 @@ impl Transport for ShmTransport {
     }
 }
 
+impl Asked {
+    fn read(slot: usize, header: &Header) -> Self {
+        Self {
+            slot,
+            copy: header.tag as u32,
+            source: header.token,
+            target: header.auxiliary(),
+            length: header.length,
+            pieces: 0,
+        }
+    }
+}
+
 impl Link {
     fn new(segment: &Segment, own: usize, other: usize, peer: Peer) -> Self {
         Self {
@@ -566,6 +762,7 @@ impl Link {
             writer: Writer::new(segment.ring(other, own)),
             reader: Reader::new(segment.ring(own, other)),
             pull_from: None,
+            refuses: false,
             opened: false,
             lost: false,
             active: false,

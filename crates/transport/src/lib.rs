@@ -187,6 +187,17 @@ pub trait Transport: Send {
         length: u64,
     ) -> Result<bool, SendError>;
 
+    /// [`Transport::pull`] of a whole message while the peer's thread waits inside the library, so that it may do a part of the copying.
+    fn pull_together(
+        &mut self,
+        peer: Peer,
+        handle: &[u8],
+        memory: WriteMemory,
+        length: u64,
+    ) -> Result<bool, SendError> {
+        self.pull(peer, handle, 0, memory, length)
+    }
+
     /// Moves what can be moved without waiting and reports arrivals. Returns true if anything happened.
     fn poll(&mut self, sink: &mut dyn Sink) -> bool;
 

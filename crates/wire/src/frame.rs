@@ -33,6 +33,7 @@ pub const HEADER_BYTES: usize = 32;
 /// | Cancel | – | 0 | sender's request, as in the message's first frame | context of the message, behind which it must stay |
 /// | CancelReply | – | 1 if the message was thrown away, 0 if it had matched | sender's request | – |
 /// | Probe | bytes without meaning | how many | see [`Probe`] | [`Probe`] |
+/// | Assist | – | bytes of the message | address of the message at its sender | address of the message at its receiver; the tag is the number of the copy |
 /// | Credit | – | cost of the messages that no longer wait at the receiver | 0 | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -59,6 +60,9 @@ pub enum Kind {
     Credit = 10,
     /// Measures a connection; made and taken by the transports themselves.
     Probe = 11,
+    /// The receiver copies a message out of the sender's memory, and asks it to copy a part into its own; made and taken by the
+    /// transport inside a node.
+    Assist = 12,
 }
 
 /// What a [`Kind::Probe`] is.
@@ -104,6 +108,7 @@ impl Kind {
             9 => Self::CancelReply,
             10 => Self::Credit,
             11 => Self::Probe,
+            12 => Self::Assist,
             _ => return None,
         })
     }
@@ -204,7 +209,7 @@ impl Header {
         match self.kind {
             Kind::Eager | Kind::EagerSync | Kind::Data | Kind::Probe => self.length,
             Kind::Rts => u64::from(self.flags),
-            Kind::Cts | Kind::Ack | Kind::Pulled | Kind::Cancel | Kind::CancelReply | Kind::Credit => 0,
+            Kind::Cts | Kind::Ack | Kind::Pulled | Kind::Cancel | Kind::CancelReply | Kind::Credit | Kind::Assist => 0,
         }
     }
 
