@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long blocks that the processes of a node may copy from each other, over and over, so that both ways are tried: everything is right whether the system
+/* Long blocks that the processes of a node may copy from and to each other, over and over, so that all ways are tried: everything is right whether the system
    lets all of them copy, all but one, or none; and where a buffer lies in pieces at some of them only.
    ranks: 2 3 5 */
 #include "values.h"
@@ -32,6 +32,24 @@ static void alltoalls(int n, int salt)
     for (int r = 0; r < size; r++)
         for (int i = 0; i < n; i++)
             CHECK(into[r * (long)n + i] == value(r * 64 + rank, i, salt));
+}
+
+/* From each to the next, with sends that wait: of long ones the sender may copy a part. */
+static void messages(int n, int salt)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    fill(from, n, rank, salt);
+    fill(into, n, -1, salt);
+    for (int turn = 0; turn < 2; turn++)
+        if ((rank % 2 == 0) == (turn == 0))
+            OK(MPI_Send(from, n, MPI_INT, next, salt, comm));
+        else if (size % 2 == 0 || rank > 0)
+            OK(MPI_Recv(into, n, MPI_INT, before, salt, comm, MPI_STATUS_IGNORE));
+    /* In a ring of odd length the last one and the first both send first. */
+    if (size % 2 == 1 && rank == 0)
+        OK(MPI_Recv(into, n, MPI_INT, before, salt, comm, MPI_STATUS_IGNORE));
+    for (int i = 0; i < n; i++)
+        CHECK(into[i] == value(before, i, salt));
 }
 
 /* The last process gives, takes or does both in pieces. */
@@ -69,17 +87,21 @@ static void work(int salt)
         bcasts(N, i % 3 % size, salt);
         alltoalls(N, salt);
         in_pieces(salt);
+        messages(N, salt);
+        messages(40 * N - i, salt);
+        messages(40 * N * size - 7 * i, salt);
         bcasts(40 * N, 0, salt);
         alltoalls(3 * N, salt);
     }
 }
 
-/* From now on this process must not copy from others. False: the system has no such filters. */
-static int forbid(void)
+/* From now on this process must not copy from others (SYS_process_vm_readv), or to them (SYS_process_vm_writev). False: the system has no such
+   filters. */
+static int forbid(unsigned call)
 {
     struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -87,7 +109,7 @@ static int forbid(void)
     char byte = 0;
     struct iovec one = {&byte, 1};
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
-           process_vm_readv(getpid(), &one, 1, &one, 1, 0) < 0;
+           syscall(call, (long)getpid(), &one, 1L, &one, 1L, 0L) < 0;
 }
 
 int main(void)
@@ -101,13 +123,18 @@ int main(void)
     into = malloc(sizeof(int) * 40 * N * (size_t)size);
     CHECK(from && into);
     work(1);
+    if (rank == 0)
+        can = forbid(SYS_process_vm_writev);
+    OK(MPI_Allreduce(MPI_IN_PLACE, &can, 1, MPI_INT, MPI_MIN, comm));
+    if (can)
+        work(100);
     if (rank == 1)
-        can = forbid();
+        can = forbid(SYS_process_vm_readv);
     OK(MPI_Allreduce(MPI_IN_PLACE, &can, 1, MPI_INT, MPI_MIN, comm));
     if (can) {
         work(200);
         if (rank != 1)
-            forbid();
+            forbid(SYS_process_vm_readv);
         work(400);
         MPI_Comm again;
         OK(MPI_Comm_dup(comm, &again));

@@ -26,7 +26,7 @@ int main(void)
         seed = seed * 1103515245u + 12345u;
         int n = 1 << (seed >> 16) % 18, root = (int)(seed >> 8) % size;
         int next = (rank + 1) % size, before = (rank + size - 1) % size;
-        switch ((seed >> 20) % 8) {
+        switch ((seed >> 20) % 9) {
         case 0: MPI_Barrier(MPI_COMM_WORLD); break;
         case 1: MPI_Bcast(from, n, MPI_INT, root, MPI_COMM_WORLD); break;
         case 2: MPI_Allreduce(from, into, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD); break;
@@ -35,6 +35,13 @@ int main(void)
         case 5: MPI_Reduce(from, into, n, MPI_INT, MPI_MAX, root, MPI_COMM_WORLD); break;
         case 6:
             MPI_Sendrecv(from, n, MPI_INT, next, 1, into, n, MPI_INT, before, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            break;
+        case 7:
+            /* Both ends of a long message copy it. */
+            if (rank % 2 == 0 && rank + 1 < size)
+                MPI_Send(from, 8 * n, MPI_INT, rank + 1, 2, MPI_COMM_WORLD);
+            else if (rank % 2 == 1)
+                MPI_Recv(into, 8 * n, MPI_INT, rank - 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             break;
         default:
             MPI_Ibcast(from, n, MPI_INT, root, MPI_COMM_WORLD, &request[0]);

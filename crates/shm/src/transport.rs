@@ -782,3 +782,153 @@ fn random_words() -> [u64; 2] {
     use std::hash::{BuildHasher, Hasher};
     std::array::from_fn(|_| std::hash::RandomState::new().build_hasher().finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use isthmus_datatype::raw::OwnMemory;
+    use isthmus_transport::Placement;
+
+    use super::*;
+
+    const LENGTH: usize = 1_000_001;
+
+    /// Nobody sends anything that the transport does not take itself.
+    struct Nothing;
+
+    impl Sink for Nothing {
+        fn frame(&mut self, peer: Peer, header: &Header, _: &[u8]) {
+            panic!("{:?} from {peer}", header.kind);
+        }
+        fn place(&mut self, _: Peer, _: &Header) -> Placement {
+            Placement::Collect
+        }
+        fn placed(&mut self, _: Peer, _: &Header) {}
+        fn received(&mut self, _: Peer, _: u64) {}
+        fn sent(&mut self, _: Peer, _: u64) {}
+        fn writable(&mut self, _: Peer) {}
+        fn lost(&mut self, peer: Peer, reason: &str) {
+            panic!("{peer} lost: {reason}");
+        }
+    }
+
+    /// The two ends of a message, its memory and that of its receiver.
+    struct Message {
+        sender: ShmTransport,
+        receiver: ShmTransport,
+        source: OwnMemory,
+        target: OwnMemory,
+        _at: tempfile::TempDir,
+    }
+
+    impl Message {
+        fn new() -> Self {
+            let at = tempfile::tempdir().expect("a directory");
+            let end = |slot| {
+                let path = at.path().join("segment");
+                ShmTransport::join(&path, at.path(), "both", slot, 2, vec![0, 1]).expect("joined")
+            };
+            let (sender, receiver) = (end(0), end(1));
+            let (source, target) = (OwnMemory::new(0, LENGTH as isize), OwnMemory::new(0, LENGTH as isize));
+            for (i, byte) in source.memory().slice(0, LENGTH).iter_mut().enumerate() {
+                *byte = (i % 251) as u8;
+            }
+            Self {
+                sender,
+                receiver,
+                source,
+                target,
+                _at: at,
+            }
+        }
+
+        fn address(&self) -> u64 {
+            self.source.memory().reading().address() as u64
+        }
+
+        /// None where the system does not let processes copy.
+        fn copy(&mut self) -> Option<Result<bool, SendError>> {
+            let pid = self.receiver.source(0)?;
+            let (address, memory) = (self.address(), self.target.memory());
+            Some(self.receiver.copy_together(0, pid, address, memory, LENGTH as u64))
+        }
+
+        fn ask(&mut self) {
+            let (address, memory) = (self.address(), self.target.memory());
+            assert_eq!(self.receiver.ask(0, address, memory, LENGTH as u64), Ok(true));
+        }
+
+        fn is_whole(&self) -> bool {
+            self.target.memory().slice(0, LENGTH) == self.source.memory().slice(0, LENGTH)
+        }
+
+        fn wrong(&self) -> usize {
+            let (mut to, mut from) = (self.target.memory(), self.source.memory());
+            let pairs = to.slice(0, LENGTH).iter().zip(from.slice(0, LENGTH).iter());
+            pairs.filter(|(a, b)| a != b).count()
+        }
+    }
+
+    fn skipped() {
+        println!("skipped: the system does not let processes copy from each other");
+    }
+
+    #[test]
+    fn a_sender_that_polls_copies_all_that_its_receiver_has_not_taken() {
+        let mut message = Message::new();
+        if message.receiver.source(0).is_none() {
+            return skipped();
+        }
+        message.ask();
+        let mut polls = 0;
+        while message.sender.poll(&mut Nothing) {
+            polls += 1;
+        }
+        assert!(polls >= 4, "a piece for each poll");
+        assert!(message.is_whole(), "written by the sender alone");
+        assert_eq!(message.copy(), Some(Ok(true)));
+    }
+
+    #[test]
+    fn a_receiver_copies_alone_what_its_sender_does_not() {
+        let mut message = Message::new();
+        if message.receiver.source(0).is_none() {
+            return skipped();
+        }
+        message.ask();
+        assert_eq!(message.copy(), Some(Ok(true)));
+        assert!(message.is_whole());
+        // The sender comes too late, and leaves the memory alone, which may be used for something else now.
+        message.target.memory().slice(0, LENGTH).fill(0);
+        while message.sender.poll(&mut Nothing) {}
+        assert!(message.target.memory().slice(0, LENGTH).iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn a_piece_that_the_sender_cannot_write_is_copied_by_the_receiver() {
+        let mut message = Message::new();
+        if message.receiver.source(0).is_none() {
+            return skipped();
+        }
+        message.ask();
+        // The first piece is written, and nothing of the next one can be.
+        assert!(message.sender.poll(&mut Nothing));
+        message.sender.asked[0].target = 8;
+        assert!(!message.sender.assist_with(0));
+        assert!(message.wrong() > LENGTH / 2);
+        assert_eq!(message.copy(), Some(Ok(true)));
+        assert!(message.is_whole() && message.receiver.links[0].refuses);
+    }
+
+    #[test]
+    fn a_sender_that_has_ended_is_not_waited_for() {
+        let mut message = Message::new();
+        if message.receiver.source(0).is_none() {
+            return skipped();
+        }
+        let mut child = std::process::Command::new("true").spawn().expect("started");
+        child.wait().expect("ended");
+        let copy = message.receiver.segment.block(1).desk.open(LENGTH as u64);
+        assert!(message.receiver.segment.block(1).desk.back(copy).is_some());
+        assert_eq!(message.receiver.await_pieces(child.id(), 1).pieces, 0);
+    }
+}
