@@ -42,7 +42,7 @@ impl Engine {
             let turn = self.turn(index, beside, wanted);
             since = turn.timed.then(Instant::now);
             if turn.way == Way::Pull {
-                match self.pull(index, handle, beside) {
+                match self.pull(index, handle) {
                     Ok(true) => {
                         self.control(peer, Header::control(Kind::Pulled, token, 0, wanted));
                         self.state.timed(peer, Way::Pull, wanted, since);
@@ -95,14 +95,16 @@ impl Engine {
     }
 
     /// Copies the message out of the sender's memory.
-    fn pull(&mut self, index: u32, handle: &[u8], beside: u8) -> Result<bool, SendError> {
+    fn pull(&mut self, index: u32, handle: &[u8]) -> Result<bool, SendError> {
         let Some(task) = self.state.requests.receive(index) else {
             return Ok(false);
         };
-        let transport = &mut self.transports[self.state.peers[task.peer as usize].route as usize];
+        let peer = &self.state.peers[task.peer as usize];
+        let transport = &mut self.transports[peer.route as usize];
         match task.buffer.memory() {
-            Some(memory) if beside == BESIDE => transport.pull_together(task.peer, handle, memory, task.wanted),
-            Some(memory) => transport.pull(task.peer, handle, 0, memory, task.wanted),
+            // Who copies a message of ours has no time for one of its own.
+            Some(memory) if peer.offered > 0 => transport.pull(task.peer, handle, 0, memory, task.wanted),
+            Some(memory) => transport.pull_together(task.peer, handle, memory, task.wanted),
             // A buffer in pieces takes data frames: chunks pulled one by one would cost a system call each all the same.
             None => Ok(false),
         }

@@ -265,6 +265,7 @@ impl Engine {
             waits: false,
             parts: Some(Box::new(parts)),
             stage: SendStage::Queued,
+            offered: false,
             buffer,
             receiver: 0,
             wanted: 0,

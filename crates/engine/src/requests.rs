@@ -75,6 +75,8 @@ pub(crate) struct SendTask {
     /// What of a partitioned message may leave.
     pub(crate) parts: Option<Box<Ready>>,
     pub(crate) stage: SendStage,
+    /// The peer was told where the message lies, and may be copying it.
+    pub(crate) offered: bool,
     pub(crate) buffer: SendBuffer,
     /// The receiver's request, once it asked for data.
     pub(crate) receiver: u64,

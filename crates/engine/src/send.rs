@@ -232,6 +232,7 @@ impl Engine {
             waits,
             parts: None,
             stage: SendStage::Queued,
+            offered: false,
             buffer,
             receiver: 0,
             wanted: 0,
@@ -326,7 +327,12 @@ impl Engine {
                 handle.push(if beside { BESIDE } else { ALONE });
             }
             header.flags = handle.len() as u8;
-            transport.send(task.peer, &header, &handle)
+            let sent = transport.send(task.peer, &header, &handle);
+            if sent.is_ok() && !handle.is_empty() {
+                task.offered = true;
+                peer.offered += 1;
+            }
+            sent
         } else {
             let scratch = &mut self.state.chunk;
             send_piece(&mut **transport, task.peer, &header, &mut task.buffer, 0, scratch)

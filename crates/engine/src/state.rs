@@ -42,6 +42,8 @@ pub(crate) struct PeerState {
     pub(crate) lost: bool,
     /// Messages shorter than this may be sent without being asked for; 0 for this process itself, which has no transport.
     pub(crate) unasked: u64,
+    /// Messages that it may be copying out of the memory of this process.
+    pub(crate) offered: u32,
     pub(crate) account: Account,
 }
 
@@ -187,6 +189,7 @@ impl State {
             queued: false,
             lost: false,
             unasked: unasked(i as Peer),
+            offered: 0,
             account: Account::default(),
         };
         Self {
@@ -230,7 +233,10 @@ impl State {
             self.convert(index);
         }
         let slot = self.requests.slot_mut(index);
-        if matches!(slot.task, Task::Send(_)) {
+        if let Task::Send(task) = &slot.task {
+            if task.offered {
+                self.peers[task.peer as usize].offered -= 1;
+            }
             slot.task = Task::Nothing;
             self.requests.sends -= 1;
         }

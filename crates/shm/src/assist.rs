@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A long message copied by both of its ends: the receiver reads the sender's memory, and the sender, which waits for it anyway, writes into the
+//! A long message copied by both of its ends: the receiver reads the sender's memory, and the sender, if it polls meanwhile, writes into the
 //! receiver's. Two cores copy up to twice as fast as one.
 //!
 //! The message is cut into *pieces* ([`piece`]). The receiver takes them from the front, the sender from the end, until they meet. A sender that does

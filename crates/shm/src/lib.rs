@@ -14,7 +14,7 @@
 //! A ring that was never used has no memory behind it. A frame is one record in the ring of its pair; the
 //! store that publishes it is the only one the receiver waits for, and the receiver reads the
 //! payload where it lies. Who the receiver has to look at, and when it has to be woken, is the [`bell`]'s business.
-//! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]), and a sender that waits for that
+//! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]), and a sender that polls meanwhile
 //! copies a part of them ([`assist`]). Collective operations
 //! need no messages: groups meet in [`frames`], with counters that say who has come and gone ([`desk`]).
 //!

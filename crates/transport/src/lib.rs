@@ -187,7 +187,7 @@ pub trait Transport: Send {
         length: u64,
     ) -> Result<bool, SendError>;
 
-    /// [`Transport::pull`] of a whole message while the peer's thread waits inside the library, so that it may do a part of the copying.
+    /// [`Transport::pull`] of a whole message, of which the peer may do a part of the copying if it polls meanwhile.
     fn pull_together(
         &mut self,
         peer: Peer,
