@@ -40,10 +40,12 @@ impl Place {
         collective: &Collective<'_>,
         operands: Option<&Operands>,
     ) -> Option<Result<Prepared>> {
-        let done = match short::in_its_place(self, operation, collective, operands) {
-            Some(done) => done,
-            None => self.comm.run_at_once(self.world, operation, collective)?,
-        };
+        match short::in_its_place(self, operation, collective, operands) {
+            Some(Ok(())) => return Some(Ok(Prepared::done())),
+            Some(Err(error)) => return Some(Err(*error)),
+            None => {}
+        }
+        let done = self.comm.run_at_once(self.world, operation, collective)?;
         Some(done.map(|()| Prepared::done()))
     }
 
@@ -55,7 +57,7 @@ impl Place {
         operands: Option<&Operands>,
     ) -> Result<Option<Prepared>> {
         match short::in_its_place(self, operation, collective, operands) {
-            Some(done) => done?,
+            Some(done) => done.map_err(|error| *error)?,
             None => self.comm.run_natively(self.world, operation, collective)?,
         }
         Ok(Some(Prepared::done()))

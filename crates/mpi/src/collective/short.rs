@@ -4,7 +4,7 @@
 //! data of both ways lie in the same places, so members need not take the same.
 
 use isthmus_core::collective::Prepared;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_engine::{Collective, Reducer, Short};
 use isthmus_schedule::Operation;
@@ -34,7 +34,7 @@ impl Place {
     fn do_short(&self, short: Short) -> Result<Option<Prepared>> {
         match self.comm.run_short(self.world, &short) {
             Some(Ok(())) => Ok(Some(Prepared::done())),
-            Some(Err(error)) => Err(error),
+            Some(Err(error)) => Err(*error),
             None => Ok(None),
         }
     }
@@ -136,13 +136,14 @@ pub(super) fn allreduce(place: &Place, operands: &Operands, n: i64) -> Result<Op
 /// An operation that a machine's own MPI could do on a communicator of it. All members are on one node and share memory beside that MPI, where
 /// short blocks are exchanged in one round, which costs less than the way into it. All must do it the same way, so what decides is only what
 /// all know: the operation, the size of blocks and what is computed. `None`: the other MPI is to do it, nothing was done.
-#[inline]
+// Inlined, so that what a caller has in registers is not written to memory and read again in other pieces, for which processors wait.
+#[inline(always)]
 pub(super) fn in_its_place(
     place: &Place,
     operation: Operation,
     collective: &Collective<'_>,
     operands: Option<&Operands>,
-) -> Option<Result<()>> {
+) -> Option<std::result::Result<(), Box<Error>>> {
     place.comm.channel().frame?;
     if !place.world.overrides().is_empty() {
         return None;
