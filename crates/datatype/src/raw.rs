@@ -194,6 +194,17 @@ impl WriteMemory {
         }
     }
 
+    /// Copies so many bytes from the other memory's origin to this one's. Of eight bytes, what most short blocks have, a call would cost more than the copy.
+    /// Panics outside the windows: that is a bug of ours.
+    #[inline]
+    pub fn copy_short(&mut self, from: &ReadMemory, bytes: usize) {
+        let (to, from) = (self.slice(0, bytes), from.slice(0, bytes));
+        match (<&mut [u8; 8]>::try_from(&mut *to), <&[u8; 8]>::try_from(from)) {
+            (Ok(to), Ok(from)) => *to = *from,
+            _ => to.copy_from_slice(from),
+        }
+    }
+
     /// The same memory for reading.
     #[inline]
     pub fn reading(&self) -> ReadMemory {

@@ -57,16 +57,6 @@ impl Short {
         self.take.is_some() || self.what == What::Barrier
     }
 
-    fn give(&self, meeting: &mut dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
-        let (bytes, cell, _) = self.given(place);
-        if let Some(memory) = &self.give {
-            let mut to = meeting.give(place, round, cell, bytes).map_err(meet::no_memory)?;
-            to.slice(0, bytes).copy_from_slice(memory.slice(0, bytes));
-        }
-        meeting.arrive(place, round, cell..cell + 1);
-        Ok(())
-    }
-
     /// Everything that is waited for has arrived.
     fn take(&self, meeting: &dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
         let Some(mut memory) = self.take else { return Ok(()) };
@@ -82,7 +72,7 @@ impl Short {
                 (Some((reducer, unit)), _) if cell > 0 => {
                     reducer(data.slice(0, block), memory.slice(0, block), self.block / unit, false);
                 }
-                (Some(_), _) | (None, What::Bcast) => memory.slice(0, block).copy_from_slice(data.slice(0, block)),
+                (Some(_), _) | (None, What::Bcast) => memory.copy_short(&data, block),
                 (None, what) => {
                     let from = if what == What::Alltoall {
                         place.me as usize * block
@@ -164,20 +154,21 @@ impl Engine {
         let meeting = self.transports[self.meeting?].meeting()?;
         let gives = short.gives(&place);
         let mut given = false;
-        let (_, _, cells) = short.given(&place);
+        let (bytes, cell, cells) = short.given(&place);
+        let waits = short.waits();
         let mut seen = cells.start;
         loop {
-            if gives && !given && meeting.is_free(&place, round) {
-                if let Err(error) = short.give(meeting, &place, round) {
-                    return Some(Err(self.give_up(&place, error)));
+            if gives && !given {
+                given = meeting.give_at_once(&place, round.number, cell, short.give.as_ref(), bytes, !waits);
+                if given && !waits {
+                    return Some(Ok(None));
                 }
-                given = true;
             }
             if given || !gives {
-                if short.waits() {
+                if waits {
                     seen += meeting.have_arrived(&place, round, seen..cells.end);
                 }
-                if !short.waits() || seen == cells.end {
+                if !waits || seen == cells.end {
                     let taken = short.take(meeting, &place, round);
                     meeting.leave(&place, round);
                     return Some(taken.map(|()| None));

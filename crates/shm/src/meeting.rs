@@ -306,6 +306,43 @@ impl Meeting for ShmTransport {
         Ok(unsafe { WriteMemory::new(memory.wrapping_add(CELL_HEADER), 0, bytes as isize) })
     }
 
+    fn give_at_once(
+        &mut self,
+        place: &Place,
+        round: u64,
+        cell: u32,
+        memory: Option<&ReadMemory>,
+        bytes: usize,
+        leaves: bool,
+    ) -> bool {
+        let round = Round {
+            lane: Lane::Short,
+            number: round,
+        };
+        if !self.is_free(place, round) {
+            return false;
+        }
+        let (at, room) = Self::cell(place, round, cell);
+        assert!(CELL_HEADER + bytes <= room, "more than the cells of a round hold");
+        let to = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER + bytes);
+        // SAFETY: inside the mapping, aligned to 128, only touched as an atomic.
+        unsafe { &*to.cast::<AtomicU64>() }.store(bytes as u64, Ordering::Relaxed);
+        if let Some(from) = memory {
+            // SAFETY: `bytes` bytes inside the mapping; until this member arrives the cell is its own (rule 6).
+            let mut to = unsafe { WriteMemory::new(to.wrapping_add(CELL_HEADER), 0, bytes as isize) };
+            to.copy_short(from, bytes);
+        }
+        // SAFETY: as in `arrived`.
+        let arrived = unsafe { &*to.wrapping_add(8).cast::<Arrived>() };
+        arrived.last(round.number / SHORT_ROUNDS as u64);
+        self.announce(place.frame);
+        self.prepare(place, round, cell);
+        if leaves {
+            self.leave(place, round);
+        }
+        true
+    }
+
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
         let (at, room) = Self::cell(place, round, cell);
         let bytes = bytes.min(room - CELL_HEADER);

@@ -135,6 +135,18 @@ pub trait Meeting {
     /// memory. The value is good until this member has arrived.
     fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError>;
 
+    /// In a short round, at once what takes several calls else: if this member may give, it gives this and has arrived, and `leaves`: it has left,
+    /// because it takes nothing. False: it must come again. Not more than [`cell_bytes`](Meeting::cell_bytes).
+    fn give_at_once(
+        &mut self,
+        place: &Place,
+        round: u64,
+        cell: u32,
+        memory: Option<&ReadMemory>,
+        bytes: usize,
+        leaves: bool,
+    ) -> bool;
+
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
 
