@@ -26,6 +26,9 @@ pub(crate) struct Frames {
     backed: Vec<((u32, usize, u32), usize)>,
 }
 
+/// Rounds from now whose cells are fetched: who gives in one round after the other, and takes nothing, needs the next sooner than it can come.
+const SOON: u64 = 6;
+
 /// Long cells whose memory is remembered.
 const REMEMBERED: usize = 4 * LONG_ROUNDS;
 
@@ -53,12 +56,12 @@ impl ShmTransport {
         }
     }
 
-    /// After a cell was given: its writer's one in the next short round comes to this core, if that is not there anyway, while it waits.
+    /// After a cell was given: its writer's one in a short round soon comes to this core, if that is not there anyway, while it does other things.
     #[inline]
     fn prepare(&self, place: &Place, round: Round, cell: u32) {
         if round.lane == Lane::Short {
             let next = Round {
-                number: round.number + 1,
+                number: round.number + SOON,
                 ..round
             };
             self.arrived(place, next, cell).0.fetch();
