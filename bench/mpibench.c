@@ -404,6 +404,9 @@ static void run(char *spec)
         MPI_Barrier(MPI_COMM_WORLD);
         value = measure(spec, bytes, &unit);
         there = in_place(0) && there;
+        /* Ranks that did not look repeat it with the others. */
+        if (distance > 0)
+            MPI_Bcast(&there, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     if (rank == 0) {
         if (there)
