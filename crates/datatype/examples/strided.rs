@@ -136,7 +136,7 @@ fn reductions() {
         Basic::LongDouble,
     ] {
         for op in [Predefined::Sum, Predefined::Max] {
-            if op.check(basic).is_ok() {
+            if op.on(basic).is_ok() {
                 let speed = rate(operand.len(), || {
                     // Checked above.
                     let _ = apply(op, basic, Spacing::Memory, black_box(&operand), &mut target, true);

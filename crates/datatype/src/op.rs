@@ -116,9 +116,25 @@ impl Predefined {
         !matches!(self, Self::Replace | Self::NoOp)
     }
 
-    /// Whether the operation is defined for the type and implemented.
-    pub fn check(self, basic: Basic) -> Result<(), OpError> {
-        table::find(self, basic).map(|_| ())
+    /// The operation for elements of a type, if it is defined for it and implemented.
+    pub fn on(self, basic: Basic) -> Result<OnType, OpError> {
+        let kernel = table::find(self, basic)?;
+        Ok(OnType { kernel, basic })
+    }
+}
+
+/// An operation that was found for a type: what is done again and again is looked up once.
+#[derive(Clone, Copy, Debug)]
+pub struct OnType {
+    kernel: kernels::Kernel,
+    basic: Basic,
+}
+
+impl OnType {
+    /// As [`apply`].
+    #[inline]
+    pub fn apply(&self, spacing: Spacing, operand: &[u8], target: &mut [u8], operand_is_left: bool) {
+        (self.kernel)(self.basic, spacing, operand, target, operand_is_left);
     }
 }
 
@@ -132,8 +148,7 @@ pub fn apply(
     target: &mut [u8],
     operand_is_left: bool,
 ) -> Result<(), OpError> {
-    let kernel = table::find(op, basic)?;
-    kernel(basic, spacing, operand, target, operand_is_left);
+    op.on(basic)?.apply(spacing, operand, target, operand_is_left);
     Ok(())
 }
 

@@ -307,9 +307,9 @@ fn what_the_standard_does_not_define_is_refused() {
         (Predefined::Max, Basic::Wchar),
     ];
     for (op, basic) in refused {
-        assert_eq!(op.check(basic), Err(OpError::Undefined { op, basic }));
+        assert_eq!(op.on(basic).err(), Some(OpError::Undefined { op, basic }));
     }
-    let text = Predefined::Sum.check(Basic::Char).unwrap_err().to_string();
+    let text = Predefined::Sum.on(Basic::Char).unwrap_err().to_string();
     assert!(text.contains("MPI_SUM") && text.contains("MPI_CHAR"), "{text}");
 }
 
@@ -317,7 +317,7 @@ fn what_the_standard_does_not_define_is_refused() {
 fn everything_that_is_defined_is_implemented() {
     for op in Predefined::ALL {
         for &basic in ALL {
-            let missing = matches!(op.check(basic), Err(OpError::Unsupported { .. }));
+            let missing = matches!(op.on(basic), Err(OpError::Unsupported { .. }));
             assert!(!missing, "{} {}", op.name(), basic.name());
         }
     }

@@ -77,29 +77,27 @@ fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
             op.name()
         )
     };
-    op.check(basic)
-        .map_err(|e| Error::new(abi::MPI_ERR_OP, e.to_string()))?;
     Ok(Reduction {
-        reducer: predefined_reducer(op, basic),
+        reducer: predefined_reducer(op, basic)?,
         commutative: op.commutative(),
         calls_program: false,
     })
 }
 
 /// Programs reduce again and again with the same operation and type: the last one is kept.
-fn predefined_reducer(op: Predefined, basic: Basic) -> Reducer {
+fn predefined_reducer(op: Predefined, basic: Basic) -> Result<Reducer> {
     thread_local! {
         static LAST: RefCell<Option<(Predefined, Basic, Reducer)>> = const { RefCell::new(None) };
     }
     LAST.with_borrow_mut(|last| match last {
-        Some((o, b, reducer)) if (*o, *b) == (op, basic) => reducer.clone(),
+        Some((o, b, reducer)) if (*o, *b) == (op, basic) => Ok(reducer.clone()),
         last => {
+            let found = op.on(basic).map_err(|e| Error::new(abi::MPI_ERR_OP, e.to_string()))?;
             let reducer: Reducer = Arc::new(move |operand, target, _elements, operand_is_left| {
-                // The pair of operation and type was checked before the plan began.
-                let _ = isthmus_datatype::op::apply(op, basic, Spacing::Memory, operand, target, operand_is_left);
+                found.apply(Spacing::Memory, operand, target, operand_is_left);
             });
             *last = Some((op, basic, reducer.clone()));
-            reducer
+            Ok(reducer)
         }
     })
 }
