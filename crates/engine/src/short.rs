@@ -178,13 +178,11 @@ impl Engine {
                 break;
             }
         }
-        let (what, root, block) = (short.what, short.root, short.block);
         let sides = short.sides(&place);
-        let members = channel.members.clone();
         let meet = Meet::under_way(
-            (what, root, block),
+            (short.what, short.root, short.block),
             place,
-            members,
+            channel.members.clone(),
             sides,
             cut,
             (step, first),

@@ -67,6 +67,8 @@ mod slots;
 #[cfg(not(loom))]
 mod spread;
 #[cfg(not(loom))]
+mod together;
+#[cfg(not(loom))]
 mod transport;
 
 #[cfg(not(loom))]

@@ -8,18 +8,17 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::meeting::Meeting;
 use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
-use rustix::io::Errno;
 
-use crate::assist;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
 use crate::meeting::Frames;
 use crate::pull::{self, Handle};
 use crate::ring::{PushError, Reader, Writer};
-use crate::segment::{Geometry, RingMemory, STATE_LEFT, STATE_PRESENT, Segment};
+use crate::segment::{Geometry, RingMemory, STATE_LEFT, Segment};
 use crate::slots::SlotOf;
 use crate::spread::Spread;
 use crate::sync::Ordering;
+use crate::together::Asked;
 
 /// Rings that are looked at without being told to. More would slow down polling when nothing arrives.
 const WATCHED: usize = 8;
@@ -39,10 +38,6 @@ const STREAMING: usize = 32 << 10;
 /// others, 8 KiB 4.2 / 3.6, 16 KiB 8.7 / 4.3, 64 KiB 33 / 7.8.
 const EAGER: usize = 8 << 10;
 
-/// Looks in vain for a piece that another process writes before the core is offered to others; and from one look whether it still lives to the next.
-const SPINS: u64 = 20_000;
-const LIVES: u64 = 1000;
-
 /// Shared memory as a [`Transport`].
 pub struct ShmTransport {
     pub(crate) slot: usize,
@@ -55,7 +50,7 @@ pub struct ShmTransport {
     /// Peers to be reported as lost by the next poll.
     losses: Vec<(usize, String)>,
     /// Messages of ours whose receivers have asked us to copy a part.
-    asked: Vec<Asked>,
+    pub(crate) asked: Vec<Asked>,
     /// There may be something in `blocked`, `losses` or `asked`.
     chores: bool,
     /// Frames delivered so far.
@@ -63,7 +58,7 @@ pub struct ShmTransport {
     /// Bytes that have been, or will be, written into our doorbell and were not taken out.
     owed: usize,
     asleep: bool,
-    spread: Spread,
+    pub(crate) spread: Spread,
     pub(crate) frames: Frames,
     doorbells: Doorbells,
     /// What others read to find out whether they can; at a fixed address.
@@ -74,13 +69,13 @@ pub struct ShmTransport {
 
 /// Everything about one partner.
 pub(crate) struct Link {
-    peer: Peer,
-    writer: Writer<RingMemory>,
+    pub(crate) peer: Peer,
+    pub(crate) writer: Writer<RingMemory>,
     reader: Reader<RingMemory>,
     /// Process id, once a copy from it has been tried successfully.
-    pull_from: Option<u32>,
+    pub(crate) pull_from: Option<u32>,
     /// It cannot write into this process's memory.
-    refuses: bool,
+    pub(crate) refuses: bool,
     /// It knows that there is something in the ring to it.
     opened: bool,
     /// No more frames from or to it.
@@ -99,20 +94,6 @@ struct Active {
     watched: bool,
     /// Value of `delivered` when it last brought something.
     last: u64,
-}
-
-/// A message of ours that its receiver, which copies it, wants us to copy together.
-struct Asked {
-    slot: usize,
-    /// Generation of the receiver's desk.
-    copy: u32,
-    /// Address here.
-    source: u64,
-    /// Address at the receiver.
-    target: u64,
-    length: u64,
-    /// Pieces that we have written.
-    pieces: u16,
 }
 
 /// A partner that had no room.
@@ -181,7 +162,7 @@ impl ShmTransport {
 
     /// The slot of a peer. Asking for a peer of another node is a bug of the caller, reported as a value.
     #[inline]
-    fn slot_of(&self, peer: Peer) -> Result<usize, SendError> {
+    pub(crate) fn slot_of(&self, peer: Peer) -> Result<usize, SendError> {
         self.slots
             .get(peer)
             .ok_or_else(|| SendError::Lost(format!("rank {peer} is not on this node")))
@@ -189,7 +170,7 @@ impl ShmTransport {
 
     /// Puts a frame with a payload of `length` bytes, which `fill` writes, into the ring to `peer`.
     #[inline]
-    fn push(
+    pub(crate) fn push(
         &mut self,
         peer: Peer,
         header: &Header,
@@ -412,166 +393,6 @@ impl ShmTransport {
             || self.blocked.iter().any(|b| links[b.slot].writer.has_room(b.payload))
     }
 
-    /// The process id of `slot` if its memory can be copied; tries it the first time.
-    fn source(&mut self, slot: usize) -> Option<u32> {
-        if let Some(pid) = self.links[slot].pull_from {
-            return Some(pid);
-        }
-        let block = self.segment.block(slot);
-        let state = block.state.load(Ordering::Acquire);
-        if (state != STATE_PRESENT && state != STATE_LEFT) || block.bit_refused(self.slot) {
-            return None;
-        }
-        let pid = block.pid.load(Ordering::Relaxed);
-        let address = block.probe_address.load(Ordering::Relaxed);
-        let mut found = [0_u8; 16];
-        let tried = pull::copy(pid, address, &mut found);
-        let mut expected = [0_u8; 16];
-        for (bytes, word) in expected.chunks_exact_mut(8).zip(&block.probe) {
-            bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
-        }
-        if tried.is_err() || found != expected {
-            self.refuse(slot);
-            return None;
-        }
-        self.links[slot].pull_from = Some(pid);
-        Some(pid)
-    }
-
-    /// Tells `slot` that we cannot copy from it.
-    #[cold]
-    fn refuse(&mut self, slot: usize) {
-        self.links[slot].pull_from = None;
-        self.segment.block(slot).refuse(self.slot);
-    }
-
-    /// What came of a copy from `slot`.
-    fn copied(&mut self, slot: usize, copied: Result<(), Errno>) -> Result<bool, SendError> {
-        match copied {
-            Ok(()) => Ok(true),
-            Err(Errno::SRCH) => Err(SendError::Lost(format!(
-                "rank {} on this node (process {}) has ended",
-                self.links[slot].peer,
-                self.segment.block(slot).pid.load(Ordering::Relaxed)
-            ))),
-            // Its memory cannot be read that way (a device, protection keys): it has to send it.
-            Err(Errno::FAULT) => Ok(false),
-            Err(_) => {
-                self.refuse(slot);
-                Ok(false)
-            }
-        }
-    }
-
-    /// Whether `slot`, whose thread waits, is worth asking to copy a part of its message: it has a core, and is not asleep.
-    fn may_ask(&mut self, slot: usize) -> bool {
-        self.spread.is_sensible()
-            && !self.links[slot].refuses
-            && self.source(slot).is_some()
-            && self.links[slot].writer.has_room(0)
-            && !self.segment.block(slot).bell.wants_ring(self.slot)
-    }
-
-    /// Asks `slot` to copy a part of its message, which lies at address `source` there. False: it cannot be asked now.
-    fn ask(&mut self, slot: usize, source: u64, memory: WriteMemory, length: u64) -> Result<bool, SendError> {
-        let copy = self.segment.block(self.slot).desk.open(length);
-        let mut header = Header::control(Kind::Assist, source, memory.reading().address() as u64, length);
-        header.tag = copy as i32;
-        match self.push(self.links[slot].peer, &header, 0, |_| ()) {
-            Ok(()) => Ok(true),
-            Err(SendError::WouldBlock) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Copies a message from address `source` of `slot`, which has been asked to copy a part.
-    fn copy_together(
-        &mut self,
-        slot: usize,
-        pid: u32,
-        source: u64,
-        mut memory: WriteMemory,
-        length: u64,
-    ) -> Result<bool, SendError> {
-        let mut copy = |number: u16| {
-            let (at, bytes) = assist::part(length, number);
-            pull::copy(pid, source + at, memory.slice(at as isize, bytes as usize))
-        };
-        let desk = &self.segment.block(self.slot).desk;
-        let mut copied = Ok(());
-        // After a failure, too, the pieces are taken: then the sender cannot take them any more.
-        let taken = loop {
-            match desk.front(length) {
-                Ok(number) => copied = copied.and_then(|()| copy(number)),
-                Err(taken) => break taken,
-            }
-        };
-        let written = self.await_pieces(pid, taken);
-        if written.failed {
-            self.links[slot].refuses = true;
-            // It takes pieces from the end; the one that it could not write is the last that it took.
-            let pieces = length.div_ceil(assist::piece(length)) as u16;
-            copied = copied.and_then(|()| copy(pieces - taken));
-        } else if written.pieces < taken {
-            copied = Err(Errno::SRCH);
-        }
-        self.copied(slot, copied)
-    }
-
-    /// Waits until a process has written the pieces that it has taken, or has failed, or has ended: then fewer are written.
-    fn await_pieces(&self, pid: u32, taken: u16) -> assist::Done {
-        let desk = &self.segment.block(self.slot).desk;
-        let mut rounds = 0_u64;
-        loop {
-            let done = desk.done();
-            if done.failed || done.pieces >= taken {
-                return done;
-            }
-            rounds += 1;
-            if rounds < SPINS {
-                std::hint::spin_loop();
-                continue;
-            }
-            std::thread::yield_now();
-            // Of a process that has ended, nothing can be read any more, and no call of it writes.
-            if rounds % LIVES == 0 && pull::copy(pid, 1, &mut [0]) == Err(Errno::SRCH) {
-                return desk.done();
-            }
-        }
-    }
-
-    /// Copies a piece of each message of which we have been asked to copy a part.
-    #[cold]
-    fn assist(&mut self) {
-        let mut index = 0;
-        while index < self.asked.len() {
-            if self.assist_with(index) {
-                index += 1;
-            } else {
-                self.asked.swap_remove(index);
-            }
-        }
-    }
-
-    /// True if there may be more of it to do.
-    fn assist_with(&mut self, index: usize) -> bool {
-        let (slot, copy, length) = (self.asked[index].slot, self.asked[index].copy, self.asked[index].length);
-        // Nothing is taken, and so nothing has to be given back, before it is certain who is written to.
-        let Some(pid) = self.source(slot) else { return false };
-        let desk = &self.segment.block(slot).desk;
-        let Some(number) = desk.back(copy) else { return false };
-        let asked = &mut self.asked[index];
-        let (at, bytes) = assist::part(length, number);
-        let ends = (asked.source.checked_add(at), asked.target.checked_add(at));
-        let written = match ends {
-            (Some(source), Some(target)) => pull::write(pid, source, target, bytes),
-            _ => Err(Errno::FAULT),
-        };
-        asked.pieces += u16::from(written.is_ok());
-        desk.note(copy, asked.pieces, written.is_err());
-        written.is_ok()
-    }
-
     fn restore_watching(&self) {
         let bell = &self.segment.block(self.slot).bell;
         for active in self.active.iter().filter(|a| a.watched) {
@@ -661,17 +482,7 @@ impl Transport for ShmTransport {
         memory: WriteMemory,
         length: u64,
     ) -> Result<bool, SendError> {
-        let slot = self.slot_of(peer)?;
-        let source = Handle::decode(handle).and_then(|h| h.part(0, length));
-        let asked = match source.filter(|_| length >= assist::SHORTEST && self.may_ask(slot)) {
-            Some(source) => self.ask(slot, source, memory, length)?,
-            None => false,
-        };
-        // It was verified that this process can copy from that one before that one was asked.
-        match (asked, source, self.links[slot].pull_from) {
-            (true, Some(source), Some(pid)) => self.copy_together(slot, pid, source, memory, length),
-            _ => self.pull(peer, handle, 0, memory, length),
-        }
+        self.copy_from(peer, handle, memory, length)
     }
 
     #[inline]
@@ -742,19 +553,6 @@ impl Transport for ShmTransport {
     }
 }
 
-impl Asked {
-    fn read(slot: usize, header: &Header) -> Self {
-        Self {
-            slot,
-            copy: header.tag as u32,
-            source: header.token,
-            target: header.auxiliary(),
-            length: header.length,
-            pieces: 0,
-        }
-    }
-}
-
 impl Link {
     fn new(segment: &Segment, own: usize, other: usize, peer: Peer) -> Self {
         Self {
@@ -781,154 +579,4 @@ fn decode(bytes: &[u8; 32]) -> Option<(Header, u64)> {
 fn random_words() -> [u64; 2] {
     use std::hash::{BuildHasher, Hasher};
     std::array::from_fn(|_| std::hash::RandomState::new().build_hasher().finish())
-}
-
-#[cfg(test)]
-mod tests {
-    use isthmus_datatype::raw::OwnMemory;
-    use isthmus_transport::Placement;
-
-    use super::*;
-
-    const LENGTH: usize = 1_000_001;
-
-    /// Nobody sends anything that the transport does not take itself.
-    struct Nothing;
-
-    impl Sink for Nothing {
-        fn frame(&mut self, peer: Peer, header: &Header, _: &[u8]) {
-            panic!("{:?} from {peer}", header.kind);
-        }
-        fn place(&mut self, _: Peer, _: &Header) -> Placement {
-            Placement::Collect
-        }
-        fn placed(&mut self, _: Peer, _: &Header) {}
-        fn received(&mut self, _: Peer, _: u64) {}
-        fn sent(&mut self, _: Peer, _: u64) {}
-        fn writable(&mut self, _: Peer) {}
-        fn lost(&mut self, peer: Peer, reason: &str) {
-            panic!("{peer} lost: {reason}");
-        }
-    }
-
-    /// The two ends of a message, its memory and that of its receiver.
-    struct Message {
-        sender: ShmTransport,
-        receiver: ShmTransport,
-        source: OwnMemory,
-        target: OwnMemory,
-        _at: tempfile::TempDir,
-    }
-
-    impl Message {
-        fn new() -> Self {
-            let at = tempfile::tempdir().expect("a directory");
-            let end = |slot| {
-                let path = at.path().join("segment");
-                ShmTransport::join(&path, at.path(), "both", slot, 2, vec![0, 1]).expect("joined")
-            };
-            let (sender, receiver) = (end(0), end(1));
-            let (source, target) = (OwnMemory::new(0, LENGTH as isize), OwnMemory::new(0, LENGTH as isize));
-            for (i, byte) in source.memory().slice(0, LENGTH).iter_mut().enumerate() {
-                *byte = (i % 251) as u8;
-            }
-            Self {
-                sender,
-                receiver,
-                source,
-                target,
-                _at: at,
-            }
-        }
-
-        fn address(&self) -> u64 {
-            self.source.memory().reading().address() as u64
-        }
-
-        /// None where the system does not let processes copy.
-        fn copy(&mut self) -> Option<Result<bool, SendError>> {
-            let pid = self.receiver.source(0)?;
-            let (address, memory) = (self.address(), self.target.memory());
-            Some(self.receiver.copy_together(0, pid, address, memory, LENGTH as u64))
-        }
-
-        fn ask(&mut self) {
-            let (address, memory) = (self.address(), self.target.memory());
-            assert_eq!(self.receiver.ask(0, address, memory, LENGTH as u64), Ok(true));
-        }
-
-        fn is_whole(&self) -> bool {
-            self.target.memory().slice(0, LENGTH) == self.source.memory().slice(0, LENGTH)
-        }
-
-        fn wrong(&self) -> usize {
-            let (mut to, mut from) = (self.target.memory(), self.source.memory());
-            let pairs = to.slice(0, LENGTH).iter().zip(from.slice(0, LENGTH).iter());
-            pairs.filter(|(a, b)| a != b).count()
-        }
-    }
-
-    fn skipped() {
-        println!("skipped: the system does not let processes copy from each other");
-    }
-
-    #[test]
-    fn a_sender_that_polls_copies_all_that_its_receiver_has_not_taken() {
-        let mut message = Message::new();
-        if message.receiver.source(0).is_none() {
-            return skipped();
-        }
-        message.ask();
-        let mut polls = 0;
-        while message.sender.poll(&mut Nothing) {
-            polls += 1;
-        }
-        assert!(polls >= 4, "a piece for each poll");
-        assert!(message.is_whole(), "written by the sender alone");
-        assert_eq!(message.copy(), Some(Ok(true)));
-    }
-
-    #[test]
-    fn a_receiver_copies_alone_what_its_sender_does_not() {
-        let mut message = Message::new();
-        if message.receiver.source(0).is_none() {
-            return skipped();
-        }
-        message.ask();
-        assert_eq!(message.copy(), Some(Ok(true)));
-        assert!(message.is_whole());
-        // The sender comes too late, and leaves the memory alone, which may be used for something else now.
-        message.target.memory().slice(0, LENGTH).fill(0);
-        while message.sender.poll(&mut Nothing) {}
-        assert!(message.target.memory().slice(0, LENGTH).iter().all(|&byte| byte == 0));
-    }
-
-    #[test]
-    fn a_piece_that_the_sender_cannot_write_is_copied_by_the_receiver() {
-        let mut message = Message::new();
-        if message.receiver.source(0).is_none() {
-            return skipped();
-        }
-        message.ask();
-        // The first piece is written, and nothing of the next one can be.
-        assert!(message.sender.poll(&mut Nothing));
-        message.sender.asked[0].target = 8;
-        assert!(!message.sender.assist_with(0));
-        assert!(message.wrong() > LENGTH / 2);
-        assert_eq!(message.copy(), Some(Ok(true)));
-        assert!(message.is_whole() && message.receiver.links[0].refuses);
-    }
-
-    #[test]
-    fn a_sender_that_has_ended_is_not_waited_for() {
-        let mut message = Message::new();
-        if message.receiver.source(0).is_none() {
-            return skipped();
-        }
-        let mut child = std::process::Command::new("true").spawn().expect("started");
-        child.wait().expect("ended");
-        let copy = message.receiver.segment.block(1).desk.open(LENGTH as u64);
-        assert!(message.receiver.segment.block(1).desk.back(copy).is_some());
-        assert_eq!(message.receiver.await_pieces(child.id(), 1).pieces, 0);
-    }
 }

@@ -272,8 +272,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "ISTHMUS_POLLS",
         unit: "number",
-        default: "500",
-        reason: "about 10 microseconds, what 64 KiB on a node take",
+        default: "2000",
+        reason: "about 25 microseconds, what 512 KiB on a node take",
         scope: "tunable",
         help: "how often a waiting thread polls without pause when there are spare cores",
     },
