@@ -236,7 +236,7 @@ mod tests {
                 value: *value,
                 unit: "us".to_owned(),
             };
-            samples.add("local", 2, peer, vec![sample]);
+            samples.add("local", 2, peer, 0, vec![sample]);
         }
         samples
     }

@@ -172,7 +172,7 @@ fn run_set(
                     run.label()
                 );
                 match field.run(peer, run, distance) {
-                    Ok(results) => samples.add(set.name(), run.ranks, &peer.name, results),
+                    Ok(results) => samples.add(set.name(), run.ranks, &peer.name, round, results),
                     Err(error) => samples.failed(set.name(), run.ranks, &peer.name, &error.to_string()),
                 }
             }

@@ -71,7 +71,9 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    pub(crate) fn add(&mut self, set: &str, ranks: usize, peer: &str, samples: Vec<Sample>) {
+    /// What a library's job gave in a round, counted from 0. Rounds before it in which it gave nothing stay empty, so that all libraries' values of
+    /// a round have the same place.
+    pub(crate) fn add(&mut self, set: &str, ranks: usize, peer: &str, round: usize, samples: Vec<Sample>) {
         for sample in samples {
             let order = self.order(set, ranks, &sample);
             if sample.value.is_nan() {
@@ -89,12 +91,12 @@ impl Samples {
                 bytes: sample.bytes,
                 unit: sample.unit,
             };
-            self.lines
-                .entry(key)
-                .or_default()
-                .entry(peer.to_owned())
-                .or_default()
-                .push(sample.value);
+            let line = self.lines.entry(key).or_default();
+            let values = line.entry(peer.to_owned()).or_default();
+            if values.len() < round {
+                values.resize(round, f64::NAN);
+            }
+            values.push(sample.value);
         }
     }
 
@@ -187,6 +189,32 @@ mod tests {
         ] {
             assert_eq!(Sample::parse(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_round_that_gave_nothing_is_left_out() {
+        let sample = |value| Sample {
+            test: "latency".to_owned(),
+            bytes: 8,
+            value,
+            unit: "us".to_owned(),
+        };
+        let mut samples = Samples::default();
+        for round in 0..3 {
+            samples.add("node", 2, "ours", round, vec![sample(2.0)]);
+            if round != 1 {
+                samples.add(
+                    "node",
+                    2,
+                    "theirs",
+                    round,
+                    vec![sample(if round == 0 { 1.0 } else { 4.0 })],
+                );
+            }
+        }
+        let of = |peer| samples.of("node", 2, "latency", 8, peer);
+        assert_eq!(Spread::of_ratios(of("ours"), of("theirs")), Spread::of(&[2.0, 0.5]));
+        assert_eq!(of("theirs").len(), 3);
     }
 
     #[test]
