@@ -33,9 +33,11 @@ run() {
     timeout -k 5 "$limit" "$build/bin/isthmus" run $sites "$program" "$@" >"$work/out" 2>&1 </dev/null
 }
 
-# Programs that say of one machine of ours what they find: true for that only, and tested there and in tests/system.
+# Programs that say of one machine of ours what they find: true for that only, and tested there and in tests/system. copying.c forbids system
+# calls, without which MPICH (UCX) ends the process.
 of_one_machine() {
     case $1 in
+    tests/c/copying.c) return 0 ;;
     tests/c/crossings.c | tests/c/disagree.c | tests/c/links.c | tests/c/topology.c) return 0 ;;
     esac
     return 1
