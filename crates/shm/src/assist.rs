@@ -9,11 +9,11 @@
 //!
 //! ```text
 //!  claims   generation (32 bits) | next piece at the front (16) | end of what is left (16)      both change it, by compare and exchange
-//!  done     generation (32 bits) | failed (1) | pieces that the sender has written (16)          the sender stores it
+//!  done     failed (1) | pieces that the sender has written of this generation (16)              the sender stores it
 //! ```
 //! The receiver opens a generation when nobody has a piece of the one before, and ends it only when all pieces that the sender has taken are
 //! written. So a sender that comes late finds another generation, or nothing left, and who holds a piece knows that both memories are still
-//! there: the receiver has not said yet that it has the message.
+//! there: the receiver has not said yet that it has the message. Only such a sender stores *done*.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -32,6 +32,11 @@ pub(crate) fn piece(length: u64) -> u64 {
     let long = (length / 4).clamp(half, LONG);
     // Of the longest messages no more than a number of 16 bits says.
     long.max(length / 32_768).next_multiple_of(GRAIN)
+}
+
+/// How many pieces a message has.
+pub(crate) fn pieces(length: u64) -> u16 {
+    length.div_ceil(piece(length)) as u16
 }
 
 /// Where piece `number` begins, and its bytes.
@@ -73,10 +78,9 @@ impl Desk {
     /// Receiver, when all pieces of the last generation are written: the next one.
     pub(crate) fn open(&self, length: u64) -> u32 {
         let generation = ((self.claims.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1) & 0x7fff_ffff;
-        let pieces = length.div_ceil(piece(length)) & 0xffff;
-        self.done.store(u64::from(generation) << 32, Ordering::Relaxed);
-        self.claims
-            .store(u64::from(generation) << 32 | pieces, Ordering::Release);
+        self.done.store(0, Ordering::Relaxed);
+        let claims = u64::from(generation) << 32 | u64::from(pieces(length));
+        self.claims.store(claims, Ordering::Release);
         generation
     }
 
@@ -85,7 +89,7 @@ impl Desk {
         let left = |claims: u64| ((claims >> 16 & 0xffff) < (claims & 0xffff)).then_some(claims + (1 << 16));
         match self.claims.fetch_update(Ordering::AcqRel, Ordering::Acquire, left) {
             Ok(claims) => Ok((claims >> 16) as u16),
-            Err(claims) => Err((length.div_ceil(piece(length)) - (claims & 0xffff)) as u16),
+            Err(claims) => Err(pieces(length) - claims as u16),
         }
     }
 
@@ -100,10 +104,9 @@ impl Desk {
     }
 
     /// Sender, which holds a piece: so many are written; `failed`: and this one could not be.
-    pub(crate) fn note(&self, generation: u32, pieces: u16, failed: bool) {
+    pub(crate) fn note(&self, pieces: u16, failed: bool) {
         let failed = if failed { FAILED } else { 0 };
-        let word = u64::from(generation) << 32 | failed | u64::from(pieces);
-        self.done.store(word, Ordering::Release);
+        self.done.store(failed | u64::from(pieces), Ordering::Release);
     }
 
     /// Receiver: what the sender has done of the generation that was opened last.
@@ -134,10 +137,9 @@ mod tests {
             (64 << 20) - 1,
             100 << 30,
         ] {
-            let pieces = length.div_ceil(piece(length));
-            assert!((2..=0xffff).contains(&pieces), "{length}: {pieces}");
+            assert!((2..=0xffff).contains(&length.div_ceil(piece(length))), "{length}");
             let mut end = 0;
-            for number in 0..pieces as u16 {
+            for number in 0..pieces(length) {
                 let (at, bytes) = part(length, number);
                 assert!(at == end && bytes > 0);
                 end = at + bytes;
@@ -160,12 +162,12 @@ mod tests {
             (desk.front(length), desk.back(first), desk.front(length)),
             (Ok(0), Some(3), Ok(1))
         );
-        desk.note(first, 1, false);
+        desk.note(1, false);
         assert_eq!(desk.back(first), Some(2));
         assert_eq!((desk.back(first), desk.front(length)), (None, Err(2)));
         let done = |pieces, failed| Done { pieces, failed };
         assert_eq!(desk.done(), done(1, false));
-        desk.note(first, 1, true);
+        desk.note(1, true);
         assert_eq!(desk.done(), done(1, true));
         let second = desk.open(length);
         assert_eq!((desk.done(), desk.back(first)), (done(0, false), None));
@@ -209,7 +211,7 @@ mod tests {
                     desk: Desk::new(),
                     pieces: std::array::from_fn(|_| std::array::from_fn(|_| UnsafeCell::new(0))),
                 });
-                assert_eq!(LENGTH.div_ceil(piece(LENGTH)), 3);
+                assert_eq!(pieces(LENGTH), 3);
                 // The sender has been asked for both messages; for the first one maybe too late.
                 let sender = thread::spawn({
                     let copy = Arc::clone(&copy);
@@ -219,7 +221,7 @@ mod tests {
                             while let Some(number) = copy.desk.back(message as u32 + 1) {
                                 write(&copy.pieces[message][number as usize], 1);
                                 count += 1;
-                                copy.desk.note(message as u32 + 1, count, false);
+                                copy.desk.note(count, false);
                             }
                         }
                     }

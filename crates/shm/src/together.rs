@@ -106,24 +106,23 @@ impl ShmTransport {
     ) -> Result<bool, SendError> {
         let slot = self.slot_of(peer)?;
         let source = Handle::decode(handle).and_then(|h| h.part(0, length));
-        let asked = match source.filter(|_| length >= assist::SHORTEST && self.may_ask(slot)) {
-            Some(source) => self.ask(slot, source, memory, length)?,
-            None => false,
-        };
-        // It was verified that this process can copy from that one before that one was asked.
-        match (asked, source, self.links[slot].pull_from) {
-            (true, Some(source), Some(pid)) => self.copy_together(slot, pid, source, memory, length),
-            _ => self.pull(peer, handle, 0, memory, length),
+        if let Some(source) = source.filter(|_| length >= assist::SHORTEST) {
+            if let Some(pid) = self.may_ask(slot) {
+                if self.ask(slot, source, memory, length)? {
+                    return self.copy_together(slot, pid, source, memory, length);
+                }
+            }
         }
+        self.pull(peer, handle, 0, memory, length)
     }
 
-    /// Whether `slot` is worth asking to copy a part of its message: it has a core, and is not asleep.
-    fn may_ask(&mut self, slot: usize) -> bool {
-        self.spread.is_sensible()
+    /// The process id of `slot` if it is worth asking to copy a part of its message: it has a core, is not asleep, and its memory can be copied.
+    fn may_ask(&mut self, slot: usize) -> Option<u32> {
+        let may = self.spread.is_sensible()
             && !self.links[slot].refuses
-            && self.source(slot).is_some()
             && self.links[slot].writer.has_room(0)
-            && !self.segment.block(slot).bell.wants_ring(self.slot)
+            && !self.segment.block(slot).bell.wants_ring(self.slot);
+        self.source(slot).filter(|_| may)
     }
 
     /// Asks `slot` to copy a part of its message, which lies at address `source` there. False: it cannot be asked now.
@@ -164,8 +163,7 @@ impl ShmTransport {
         if written.failed {
             self.links[slot].refuses = true;
             // It takes pieces from the end; the one that it could not write is the last that it took.
-            let pieces = length.div_ceil(assist::piece(length)) as u16;
-            copied = copied.and_then(|()| copy(pieces - taken));
+            copied = copied.and_then(|()| copy(assist::pieces(length) - taken));
         } else if written.pieces < taken {
             copied = Err(Errno::SRCH);
         }
@@ -222,7 +220,7 @@ impl ShmTransport {
             _ => Err(Errno::FAULT),
         };
         asked.pieces += u16::from(written.is_ok());
-        desk.note(copy, asked.pieces, written.is_err());
+        desk.note(asked.pieces, written.is_err());
         written.is_ok()
     }
 }
