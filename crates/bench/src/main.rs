@@ -129,11 +129,12 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// How far apart two ranks are to be, where sets measure them alone.
+/// How far apart two ranks are to be, where sets measure them alone. On one processor they take turns, for milliseconds each: there is no distance.
 fn distance(sets: &[Set], peers: &[Peer]) -> Option<f64> {
+    let several = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
     let nanoseconds = peers
         .first()
-        .filter(|_| sets.iter().any(|set| set.measures_two()))
+        .filter(|_| several && sets.iter().any(|set| set.measures_two()))
         .and_then(launch::distance)?;
     eprintln!(
         "isthmus-bench: two ranks are measured while a word takes about {nanoseconds:.0} ns between their processors"
