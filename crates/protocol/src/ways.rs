@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two ways for a long message between processes that share memory, and which of them is quicker.
 //!
-//! The receiver *pulls* the message out of the sender's memory (one copy, by the system, of which the transport may let the sender do a part), or the message *streams* through
-//! a ring (two copies, side by side). Which is quicker depends on what caches the two cores share, and changes when one of
+//! The receiver *pulls* the message out of the sender's memory (one copy, by the system, of which the transport may let the sender do a part), or the
+//! message *streams* through a ring (two copies, side by side). Which is quicker depends on what caches the two cores share, and changes when one of
 //! the processes moves: it is tried out. Of messages of about one length the first [`BLOCK`] go one way, the next ones the other; the median of
 //! the times of each way counts, the first of a row not at all (it finds the caches as the other way left them). One that takes twice as long as the
 //! way it is compared with ends the trial: cores that share no cache move a message through a ring in four times the time, and more. The quicker way

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Blocking operations on communicators that are, underneath, those of a machine's own MPI: the ones that programs call most, with short
-//! data, go straight there, or, with blocks short enough, meet in memory that the members share ([`short::in_its_place`]). The others, and nonblocking ones, do so once they are prepared (`isthmus_engine::NativeOperation`).
+//! data, go straight there, or, with blocks short enough, meet in memory that the members share ([`short::in_its_place`]). The others, and
+//! nonblocking ones, do so once they are prepared (`isthmus_engine::NativeOperation`).
 //!
 //! Whether one does must be the same at all members, so it depends only on what is: the operation, and of reductions the operator and
 //! the predefined datatype. Data that do not lie in one piece go through memory in between. Everything else takes our own plans, over
