@@ -480,6 +480,7 @@ impl Sink for State {
             Kind::Cancel => self.throw_away(peer, header.token),
             Kind::CancelReply => self.recalled(peer, header),
             Kind::Assist => self.broken(peer, "a request to copy a message that this connection cannot copy"),
+            Kind::Padding => self.broken(peer, "padding on a connection that has none"),
             Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
             Kind::Credit => {
                 if !self.peers[peer as usize].account.credited(header.length) {

@@ -7,6 +7,8 @@ use isthmus_wire::frame::{HEADER_BYTES, Header, HeaderError, Kind};
 use isthmus_wire::hello::FAREWELL;
 use rustc_hash::FxHashMap;
 
+use crate::pages::MAX_PADDING;
+
 /// Payloads with at least this many bytes still in the socket are asked a place for.
 const PLACE: usize = 4096;
 /// Longest fragment that is accepted, bytes; ours are shorter.
@@ -68,6 +70,8 @@ enum Stage {
         header: Header,
         bytes: Vec<u8>,
     },
+    /// So many bytes without meaning are still to come.
+    Skip(usize),
 }
 
 /// The receiving half of a channel.
@@ -164,6 +168,14 @@ impl Inbound {
                     &bytes[n..]
                 }
                 Stage::Collect { .. } => self.collect(bytes, to),
+                Stage::Skip(left) => {
+                    let n = bytes.len().min(*left);
+                    *left -= n;
+                    if *left == 0 {
+                        self.stage = Stage::Header(0);
+                    }
+                    &bytes[n..]
+                }
             };
         }
         Ok(())
@@ -191,15 +203,19 @@ impl Inbound {
 
     fn begin<'b>(&mut self, header: Header, rest: &'b [u8], to: &mut dyn Deliver) -> Result<&'b [u8], Violation> {
         let size = header.payload_bytes();
-        let limit = if header.kind == Kind::Data {
-            MAX_FRAGMENT
-        } else {
-            self.limit
+        let limit = match header.kind {
+            Kind::Data => MAX_FRAGMENT,
+            Kind::Padding => MAX_PADDING as u64,
+            _ => self.limit,
         };
         if size > limit {
             return Err(Violation::TooLong { bytes: size, limit });
         }
         let size = size as usize;
+        if header.kind == Kind::Padding {
+            self.stage = Stage::Skip(size);
+            return Ok(rest);
+        }
         if header.kind == Kind::Data && self.expected(&header)? {
             return Ok(rest);
         }

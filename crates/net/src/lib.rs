@@ -32,6 +32,7 @@ mod listener;
 mod meter;
 mod outbox;
 mod pacing;
+mod pages;
 mod pipe;
 mod places;
 mod queues;

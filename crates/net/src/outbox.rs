@@ -8,6 +8,8 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use isthmus_wire::hello::FAREWELL;
 
+use crate::pages::Fill;
+
 /// Small frames are collected into pieces of this size, so that many leave in one system call.
 const PIECE: usize = 64 << 10;
 
@@ -21,6 +23,7 @@ pub(crate) struct Outbox {
     waiting: usize,
     bulks: VecDeque<Bulk>,
     fragment: usize,
+    fill: Fill,
 }
 
 /// A long message on its way.
@@ -43,8 +46,9 @@ struct BulkState {
     offset: u64,
     /// Size of the current fragment; 0 between fragments.
     size: usize,
-    header: [u8; HEADER_BYTES],
-    /// Bytes of header and fragment that are gone.
+    /// Its header, and what is sent before that.
+    lead: Vec<u8>,
+    /// Bytes of both that are gone.
     gone: usize,
 }
 
@@ -53,7 +57,7 @@ impl Bulk {
         let state = BulkState {
             offset: 0,
             size: 0,
-            header: [0; HEADER_BYTES],
+            lead: Vec::new(),
             gone: 0,
         };
         Self {
@@ -65,29 +69,39 @@ impl Bulk {
         }
     }
 
-    fn begin(&mut self, fragment: usize) {
-        let left = self.length - self.state.offset;
-        let size = usize::try_from(left).map_or(fragment, |l| l.min(fragment));
-        let header = Header::control(Kind::Data, self.token, self.state.offset, size as u64);
-        self.state = BulkState {
-            size,
-            header: header.encode(),
-            gone: 0,
-            ..self.state
-        };
+    fn begin(&mut self, fragment: usize, fill: &mut Fill, drained: impl FnOnce() -> bool) {
+        let state = &mut self.state;
+        let left = self.length - state.offset;
+        let header = |size: usize| Header::control(Kind::Data, self.token, state.offset, size as u64);
+        state.size = usize::try_from(left).map_or(fragment, |l| l.min(fragment));
+        state.gone = 0;
+        if !Fill::matters(state.size) {
+            state.lead.clear();
+            state.lead.extend_from_slice(&header(state.size).encode());
+            return;
+        }
+        if state.offset == 0 && drained() {
+            fill.restart();
+        }
+        let address = self.memory.slice(state.offset as isize, 1).as_ptr() as usize;
+        fill.lead(address, &mut state.lead);
+        if left > fragment as u64 {
+            state.size = Fill::whole_pages(fragment, state.lead.len() + HEADER_BYTES);
+        }
+        state.lead.extend_from_slice(&header(state.size).encode());
     }
 
     fn slices(&self) -> (&[u8], &[u8]) {
         let s = &self.state;
-        let body = s.gone.saturating_sub(HEADER_BYTES);
+        let body = s.gone.saturating_sub(s.lead.len());
         let memory = self.memory.slice(s.offset as isize + body as isize, s.size - body);
-        (&s.header[s.gone.min(HEADER_BYTES)..], memory)
+        (&s.lead[s.gone.min(s.lead.len())..], memory)
     }
 
     /// Returns true when the fragment is complete.
     fn consume(&mut self, n: usize) -> bool {
         self.state.gone += n;
-        let complete = self.state.gone == HEADER_BYTES + self.state.size;
+        let complete = self.state.gone == self.state.lead.len() + self.state.size;
         if complete {
             self.state.offset += self.state.size as u64;
             self.state.size = 0;
@@ -106,6 +120,7 @@ impl Outbox {
             waiting: 0,
             bulks: VecDeque::new(),
             fragment,
+            fill: Fill::default(),
         }
     }
 
@@ -154,8 +169,13 @@ impl Outbox {
         self.push(&header, &[], 0);
     }
 
-    /// What to send next, in one call if possible. Both empty: nothing to send.
-    pub(crate) fn next(&mut self) -> (&[u8], &[u8]) {
+    /// So many bytes were sent that never waited here.
+    pub(crate) fn passed(&mut self, n: usize) {
+        self.fill.sent(n);
+    }
+
+    /// What to send next, in one call if possible. Both empty: nothing to send. `drained`: everything that was sent is acknowledged.
+    pub(crate) fn next(&mut self, drained: impl FnOnce() -> bool) -> (&[u8], &[u8]) {
         let inside = self.bulks.front().is_some_and(|b| b.state.size > 0);
         if !inside && !self.frames.is_empty() {
             let second = self.frames.get(1).map_or(&[][..], Vec::as_slice);
@@ -164,7 +184,7 @@ impl Outbox {
         match self.bulks.front_mut() {
             Some(bulk) => {
                 if !inside {
-                    bulk.begin(self.fragment);
+                    bulk.begin(self.fragment, &mut self.fill, drained);
                 }
                 bulk.slices()
             }
@@ -174,6 +194,7 @@ impl Outbox {
 
     /// `n` bytes of what [`Outbox::next`] gave are gone. Returns the `sent_token` of a bulk that is complete.
     pub(crate) fn consume(&mut self, mut n: usize) -> Option<u64> {
+        self.fill.sent(n);
         if let Some(bulk) = self.bulks.front_mut().filter(|b| b.state.size > 0) {
             let complete = bulk.consume(n) && bulk.state.offset == bulk.length;
             return if complete {
@@ -222,7 +243,7 @@ mod tests {
     fn drain(outbox: &mut Outbox, step: usize, sent: &mut Vec<u64>) -> Vec<u8> {
         let mut out = Vec::new();
         loop {
-            let (a, b) = outbox.next();
+            let (a, b) = outbox.next(|| true);
             let all = [a, b].concat();
             if all.is_empty() {
                 return out;
@@ -260,7 +281,7 @@ mod tests {
         let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, 64) };
         let mut outbox = Outbox::new(32);
         outbox.push_bulk(Bulk::new(8, memory, 64, 1));
-        let _ = outbox.next();
+        let _ = outbox.next(|| true);
         assert_eq!(outbox.consume(10), None);
         outbox.push_farewell();
         let rest = drain(&mut outbox, 1000, &mut Vec::new());

@@ -17,6 +17,7 @@ use crate::outbox::{self, Bulk, Outbox};
 use crate::pacing;
 use crate::places::Places;
 use crate::socket::{self, Interest, Poller, Ready};
+use crate::tcpinfo;
 
 /// Longest payload of a frame.
 const FRAME: usize = 256 << 10;
@@ -148,7 +149,9 @@ impl Channel {
             return Ok(());
         };
         for _ in 0..TURNS {
-            let (first, second) = self.outbox.next();
+            let (first, second) = self
+                .outbox
+                .next(|| tcpinfo::tcp_info(socket).is_some_and(|info| info.is_drained()));
             let wanted = first.len() + second.len();
             if wanted == 0 {
                 break;
@@ -311,6 +314,7 @@ impl TcpTransport {
                     Ok(n) => gone = n.unwrap_or(0),
                     Err(e) => return Err(self.broken(at, e)),
                 }
+                channel.outbox.passed(gone);
                 if gone == HEADER_BYTES + payload.len() {
                     return Ok(());
                 }

@@ -35,6 +35,13 @@ pub(crate) struct TcpInfo {
     pub(crate) buffered: Duration,
 }
 
+impl TcpInfo {
+    /// The other end's kernel has everything that was sent.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.under_way == 0 && self.unsent == 0
+    }
+}
+
 /// Bytes between two looks that make a round trip one of a connection at work. Where less passes, most of it is the time for which acknowledgements
 /// are held back.
 const AT_WORK: u64 = 16 << 10;

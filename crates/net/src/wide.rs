@@ -87,9 +87,14 @@ impl WideTransport {
         match header.kind {
             Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Cancel => {}
             Kind::Data => return COMMON,
-            Kind::Cts | Kind::Ack | Kind::Pulled | Kind::CancelReply | Kind::Credit | Kind::Probe | Kind::Assist => {
-                return CONTROL;
-            }
+            Kind::Cts
+            | Kind::Ack
+            | Kind::Pulled
+            | Kind::CancelReply
+            | Kind::Credit
+            | Kind::Probe
+            | Kind::Assist
+            | Kind::Padding => return CONTROL,
         }
         let queue = self.queues.get(&header.context).copied().unwrap_or(COMMON);
         if header.kind == Kind::Rts && queue != COMMON {

@@ -34,6 +34,7 @@ pub const HEADER_BYTES: usize = 32;
 /// | CancelReply | – | 1 if the message was thrown away, 0 if it had matched | sender's request | – |
 /// | Probe | bytes without meaning | how many | see [`Probe`] | [`Probe`] |
 /// | Assist | – | bytes of the message | address of the message at its sender | address of the message at its receiver; the tag is the number of the copy |
+/// | Padding | bytes without meaning | how many | 0 | – |
 /// | Credit | – | cost of the messages that no longer wait at the receiver | 0 | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -63,6 +64,8 @@ pub enum Kind {
     /// The receiver copies a message out of the sender's memory, and asks it to copy a part into its own; made and taken by the
     /// transport inside a node.
     Assist = 12,
+    /// Moves what follows to another place in the sender's pages; made and taken by the transport inside a site.
+    Padding = 13,
 }
 
 /// What a [`Kind::Probe`] is.
@@ -109,6 +112,7 @@ impl Kind {
             10 => Self::Credit,
             11 => Self::Probe,
             12 => Self::Assist,
+            13 => Self::Padding,
             _ => return None,
         })
     }
@@ -207,7 +211,7 @@ impl Header {
     #[inline]
     pub fn payload_bytes(&self) -> u64 {
         match self.kind {
-            Kind::Eager | Kind::EagerSync | Kind::Data | Kind::Probe => self.length,
+            Kind::Eager | Kind::EagerSync | Kind::Data | Kind::Probe | Kind::Padding => self.length,
             Kind::Rts => u64::from(self.flags),
             Kind::Cts | Kind::Ack | Kind::Pulled | Kind::Cancel | Kind::CancelReply | Kind::Credit | Kind::Assist => 0,
         }
