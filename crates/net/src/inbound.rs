@@ -385,6 +385,30 @@ mod tests {
     }
 
     #[test]
+    fn padding_is_skipped_however_the_stream_is_cut() {
+        let padding = |n: usize| {
+            [
+                &Header::control(Kind::Padding, 0, 0, n as u64).encode()[..],
+                &vec![7; n],
+            ]
+            .concat()
+        };
+        let stream = [padding(0), eager(3, 1), padding(MAX_PADDING), padding(64), eager(5, 2)].concat();
+        for step in [1, 31, 32, 33, 4096, 100_000] {
+            let (mut inbound, mut log) = (Inbound::new(64), Log::default());
+            for piece in stream.chunks(step) {
+                inbound.feed(piece, &mut log).unwrap();
+            }
+            let sizes: Vec<_> = log.frames.iter().map(|(_, p)| p.len()).collect();
+            assert_eq!(sizes, [3, 5], "step {step}");
+            assert!(inbound.between_frames());
+        }
+        let (mut inbound, mut log) = (Inbound::new(1 << 20), Log::default());
+        let refused = inbound.feed(&padding(MAX_PADDING + 1), &mut log);
+        assert!(matches!(refused, Err(Violation::TooLong { .. })), "{refused:?}");
+    }
+
+    #[test]
     fn peers_that_break_the_rules_are_named() {
         let fresh = || (Inbound::new(64), Log::default());
         let (mut inbound, mut log) = fresh();
