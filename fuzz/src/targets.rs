@@ -87,6 +87,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: record_lists,
     },
     Target {
+        name: "plain",
+        run: plain,
+        corpus: plain_streams,
+    },
+    Target {
         name: "channel",
         run: channel,
         corpus: channels,
@@ -609,6 +614,26 @@ fn channel(bytes: &[u8]) {
         let hello = segment::Hello::decode(&segment, &stream[SEGMENT_BYTES..]);
         assert!(hello.is_none_or(|h| h.encode() == stream));
     }
+}
+
+/// What a peer that passed the handshake says on a connection inside a site; the first byte says how it comes in pieces.
+fn plain(bytes: &[u8]) {
+    if let Some((cut, stream)) = bytes.split_first() {
+        isthmus_net::fuzz_plain(stream, usize::from(*cut));
+    }
+}
+
+fn plain_streams() -> Vec<Vec<u8>> {
+    let frame = |header: Header, body: &[u8]| [&header.encode()[..], body].concat();
+    let eager = frame(Header::new(Kind::Eager, 1, 2, 3, 5, 0), b"hello");
+    let padding = frame(Header::control(Kind::Padding, 0, 0, 40), &[0; 40]);
+    let data = |offset: u64| frame(Header::control(Kind::Data, 1, offset, 32), &[7; 32]);
+    let farewell = [isthmus_wire::hello::FAREWELL; 1];
+    vec![
+        [&[9], &eager[..], &padding, &data(0), &eager, &data(32)].concat(),
+        [&[255], &padding[..], &data(48)].concat(),
+        [&[40], &eager[..], &farewell, &[0; 31], &eager].concat(),
+    ]
 }
 
 fn records(bytes: &[u8]) {

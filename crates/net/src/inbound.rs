@@ -293,6 +293,32 @@ impl Inbound {
     }
 }
 
+/// For fuzzing: bytes of a peer inside the site that passed the handshake, cut in pieces. Bytes that reached somebody.
+#[doc(hidden)]
+pub fn fuzz_plain(bytes: &[u8], cut: usize) -> usize {
+    struct Counting(usize);
+    impl Deliver for Counting {
+        fn frame(&mut self, _: &Header, payload: &[u8]) {
+            self.0 += payload.len();
+        }
+        fn place(&mut self, _: &Header) -> Placement {
+            Placement::Collect
+        }
+        fn placed(&mut self, _: &Header) {}
+        fn received(&mut self, _: u64) {}
+    }
+    let (mut inbound, mut to, mut target) = (Inbound::new(4096), Counting(0), [0; 64]);
+    // SAFETY: `target` outlives `inbound` and is not touched otherwise.
+    inbound.expect(1, unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 64) }, 64);
+    for piece in bytes.chunks(cut.max(1)) {
+        if inbound.feed(piece, &mut to).is_err() {
+            break;
+        }
+    }
+    assert!(to.0 <= bytes.len(), "more came out than went in");
+    to.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,7 +23,6 @@ pub(crate) struct Outbox {
     waiting: usize,
     bulks: VecDeque<Bulk>,
     fragment: usize,
-    fill: Fill,
 }
 
 /// A long message on its way.
@@ -120,7 +119,6 @@ impl Outbox {
             waiting: 0,
             bulks: VecDeque::new(),
             fragment,
-            fill: Fill::default(),
         }
     }
 
@@ -169,13 +167,9 @@ impl Outbox {
         self.push(&header, &[], 0);
     }
 
-    /// So many bytes were sent that never waited here.
-    pub(crate) fn passed(&mut self, n: usize) {
-        self.fill.sent(n);
-    }
-
-    /// What to send next, in one call if possible. Both empty: nothing to send. `drained`: everything that was sent is acknowledged.
-    pub(crate) fn next(&mut self, drained: impl FnOnce() -> bool) -> (&[u8], &[u8]) {
+    /// What to send next, in one call if possible. Both empty: nothing to send. `fill`: where it will lie. `drained`: nothing that was sent is
+    /// needed any more; asked when a long message begins.
+    pub(crate) fn next(&mut self, fill: &mut Fill, drained: impl FnOnce() -> bool) -> (&[u8], &[u8]) {
         let inside = self.bulks.front().is_some_and(|b| b.state.size > 0);
         if !inside && !self.frames.is_empty() {
             let second = self.frames.get(1).map_or(&[][..], Vec::as_slice);
@@ -184,7 +178,7 @@ impl Outbox {
         match self.bulks.front_mut() {
             Some(bulk) => {
                 if !inside {
-                    bulk.begin(self.fragment, &mut self.fill, drained);
+                    bulk.begin(self.fragment, fill, drained);
                 }
                 bulk.slices()
             }
@@ -194,7 +188,6 @@ impl Outbox {
 
     /// `n` bytes of what [`Outbox::next`] gave are gone. Returns the `sent_token` of a bulk that is complete.
     pub(crate) fn consume(&mut self, mut n: usize) -> Option<u64> {
-        self.fill.sent(n);
         if let Some(bulk) = self.bulks.front_mut().filter(|b| b.state.size > 0) {
             let complete = bulk.consume(n) && bulk.state.offset == bulk.length;
             return if complete {
@@ -243,7 +236,7 @@ mod tests {
     fn drain(outbox: &mut Outbox, step: usize, sent: &mut Vec<u64>) -> Vec<u8> {
         let mut out = Vec::new();
         loop {
-            let (a, b) = outbox.next(|| true);
+            let (a, b) = outbox.next(&mut Fill::default(), || true);
             let all = [a, b].concat();
             if all.is_empty() {
                 return out;
@@ -275,13 +268,43 @@ mod tests {
     }
 
     #[test]
+    fn fragments_of_long_messages_end_where_pages_end_and_padding_moves_the_first() {
+        const FRAGMENT: usize = 1 << 20;
+        let data = vec![5u8; 3 * FRAGMENT + 4096];
+        // As large memory of malloc lies.
+        let start = data.as_ptr().align_offset(4096) + 16;
+        let length = 3 * FRAGMENT - 100;
+        // SAFETY: `data` outlives every use below and is not written.
+        let memory = unsafe { ReadMemory::new(data[start..].as_ptr(), 0, length as isize) };
+        let mut outbox = Outbox::new(FRAGMENT);
+        outbox.push_bulk(Bulk::new(8, memory, length as u64, 77));
+        let mut sent = Vec::new();
+        let stream = drain(&mut outbox, FRAGMENT / 3, &mut sent);
+        assert_eq!(sent, [77]);
+        let (mut at, mut covered, mut kinds) = (0, 0, Vec::new());
+        while let Some(header) = stream[at..].first_chunk() {
+            let header = Header::decode(header).unwrap();
+            let size = header.payload_bytes() as usize;
+            at += HEADER_BYTES + size;
+            kinds.push(header.kind);
+            if header.kind == Kind::Data {
+                assert_eq!(header.auxiliary(), covered);
+                covered += size as u64;
+                assert!(at % 4096 == 0 || covered == length as u64, "{at}");
+            }
+        }
+        assert_eq!((at, covered), (stream.len(), length as u64));
+        assert_eq!(kinds, [Kind::Padding, Kind::Data, Kind::Data, Kind::Data, Kind::Data]);
+    }
+
+    #[test]
     fn a_frame_pushed_during_a_bulk_goes_between_its_fragments() {
         let data = [0u8; 64];
         // SAFETY: as above.
         let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, 64) };
         let mut outbox = Outbox::new(32);
         outbox.push_bulk(Bulk::new(8, memory, 64, 1));
-        let _ = outbox.next(|| true);
+        let _ = outbox.next(&mut Fill::default(), || true);
         assert_eq!(outbox.consume(10), None);
         outbox.push_farewell();
         let rest = drain(&mut outbox, 1000, &mut Vec::new());

@@ -22,8 +22,8 @@ const WORTH: usize = 512 << 10;
 /// Longest payload of a [`Kind::Padding`].
 pub(crate) const MAX_PADDING: usize = PAGE;
 
-/// The place in its page of the next byte that is sent, if the kernel did not begin again since [`Fill::restart`]. A guess: others may send from the
-/// same thread.
+/// The place in its page of the next byte that a thread sends, if the kernel did not begin again since [`Fill::restart`]. A guess: the program may have
+/// sockets of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fill(usize);
 
@@ -33,7 +33,7 @@ impl Fill {
         self.0 = (self.0 + n) % PAGE;
     }
 
-    /// Nothing that was sent is needed any more.
+    /// The other ends have all that was sent.
     pub(crate) fn restart(&mut self) {
         self.0 = 0;
     }
@@ -54,12 +54,11 @@ impl Fill {
     pub(crate) fn lead(self, address: usize, lead: &mut Vec<u8>) {
         lead.clear();
         if self.apart(HEADER_BYTES, address) < APART {
-            let sizes = (HEADER_BYTES..=MAX_PADDING).step_by(HEADER_BYTES);
-            let padding = sizes.max_by_key(|n| self.apart(n + HEADER_BYTES, address));
-            let padding = padding.unwrap_or(HEADER_BYTES);
-            let bytes = (padding - HEADER_BYTES) as u64;
-            lead.extend_from_slice(&Header::control(Kind::Padding, 0, 0, bytes).encode());
-            lead.resize(padding, 0);
+            let sizes = (0..MAX_PADDING).step_by(HEADER_BYTES);
+            let best = sizes.max_by_key(|bytes| self.apart(HEADER_BYTES + bytes + HEADER_BYTES, address));
+            let bytes = best.unwrap_or_default();
+            lead.extend_from_slice(&Header::control(Kind::Padding, 0, 0, bytes as u64).encode());
+            lead.resize(HEADER_BYTES + bytes, 0);
         }
     }
 

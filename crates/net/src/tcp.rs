@@ -15,6 +15,7 @@ use crate::inbound::{Deliver, Inbound};
 use crate::link::{Command, Early, Handle, PlainEvent, TookEarly};
 use crate::outbox::{self, Bulk, Outbox};
 use crate::pacing;
+use crate::pages::Fill;
 use crate::places::Places;
 use crate::socket::{self, Interest, Poller, Ready};
 use crate::tcpinfo;
@@ -51,6 +52,8 @@ pub struct TcpTransport {
     index: FxHashMap<Peer, usize>,
     /// Channels with a connection.
     open: Vec<usize>,
+    /// Of the pages of the thread that sends, whatever the connection.
+    fill: Fill,
     scratch: Vec<u8>,
     /// Found out while there was no sink to tell it to.
     untold: Vec<Event>,
@@ -143,15 +146,14 @@ impl Channel {
         }
     }
 
-    /// Sends from the outbox until the socket is full. Returns the tokens of bulks that are complete.
-    fn flush(&mut self, sent: &mut Vec<u64>) -> Result<(), Errno> {
+    /// Sends from the outbox until the socket is full. Returns the tokens of bulks that are complete. `alone`: no other connection sends.
+    fn flush(&mut self, fill: &mut Fill, alone: bool, sent: &mut Vec<u64>) -> Result<(), Errno> {
         let State::Open(socket) = &self.state else {
             return Ok(());
         };
         for _ in 0..TURNS {
-            let (first, second) = self
-                .outbox
-                .next(|| tcpinfo::tcp_info(socket).is_some_and(|info| info.is_drained()));
+            let drained = || alone && tcpinfo::tcp_info(socket).is_some_and(|info| info.is_drained());
+            let (first, second) = self.outbox.next(fill, drained);
             let wanted = first.len() + second.len();
             if wanted == 0 {
                 break;
@@ -159,6 +161,7 @@ impl Channel {
             let Some(n) = socket::send(socket, first, second)? else {
                 break;
             };
+            fill.sent(n);
             sent.extend(self.outbox.consume(n));
         }
         Ok(())
@@ -215,6 +218,7 @@ impl TcpTransport {
             channels: Vec::new(),
             index: FxHashMap::default(),
             open: Vec::new(),
+            fill: Fill::default(),
             scratch: vec![0; SCRATCH],
             untold: Vec::new(),
             ready: Vec::new(),
@@ -259,7 +263,7 @@ impl TcpTransport {
     fn flush(&mut self, at: usize) -> Result<(), SendError> {
         let channel = &mut self.channels[at];
         let (mut sent, peer) = (Vec::new(), channel.peer);
-        let result = channel.flush(&mut sent);
+        let result = channel.flush(&mut self.fill, self.open.len() == 1, &mut sent);
         self.untold
             .extend(sent.into_iter().map(|token| Event::Sent { peer, token }));
         if let Err(e) = result {
@@ -314,7 +318,7 @@ impl TcpTransport {
                     Ok(n) => gone = n.unwrap_or(0),
                     Err(e) => return Err(self.broken(at, e)),
                 }
-                channel.outbox.passed(gone);
+                self.fill.sent(gone);
                 if gone == HEADER_BYTES + payload.len() {
                     return Ok(());
                 }
