@@ -14,7 +14,7 @@
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 
 /// Bytes of the pages modulo which processors compare addresses.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 /// Least distance, in both directions: the stores that may still be on their way to the cache.
 const APART: usize = 512;
 /// Shorter fragments are not worth the padding.
@@ -60,6 +60,14 @@ impl Fill {
             lead.extend_from_slice(&Header::control(Kind::Padding, 0, 0, bytes as u64).encode());
             lead.resize(HEADER_BYTES + bytes, 0);
         }
+    }
+
+    /// The part of `room` from the place on, within its first page, from which a copy is far from where it goes.
+    pub(crate) fn best_place(self, room: &mut [u8]) -> &mut [u8] {
+        let address = room.as_ptr() as usize;
+        let starts = (0..PAGE).step_by(HEADER_BYTES);
+        let best = starts.max_by_key(|start| self.apart(0, address + start));
+        &mut room[best.unwrap_or_default()..]
     }
 
     /// Bytes of a fragment, at most `fragment`, that ends where a page ends if its `lead` bytes of padding and header began where one began.
