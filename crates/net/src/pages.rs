@@ -112,6 +112,19 @@ mod tests {
     }
 
     #[test]
+    fn what_may_begin_anywhere_begins_far_from_where_it_goes() {
+        let mut room = vec![0; PAGE + 100];
+        let start = room.as_ptr() as usize;
+        for place in (0..PAGE).step_by(40) {
+            let part = Fill(place).best_place(&mut room);
+            assert!(part.len() > 100, "within the first page");
+            let address = part.as_ptr() as usize;
+            assert_eq!((address - start) + part.len(), PAGE + 100, "to the end");
+            assert!(Fill(place).apart(0, address) >= APART, "{place}");
+        }
+    }
+
+    #[test]
     fn fragments_end_where_pages_end() {
         for lead in [HEADER_BYTES, 2048, PAGE, PAGE + HEADER_BYTES] {
             let size = Fill::whole_pages(1 << 20, lead);
