@@ -14,7 +14,7 @@
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 
 /// Bytes of the pages modulo which processors compare addresses.
-pub(crate) const PAGE: usize = 4096;
+const PAGE: usize = 4096;
 /// Least distance, in both directions: the stores that may still be on their way to the cache.
 const APART: usize = 512;
 /// Shorter fragments are not worth the padding.
@@ -62,14 +62,6 @@ impl Fill {
         }
     }
 
-    /// The part of `room` from the place on, within its first page, from which a copy is far from where it goes.
-    pub(crate) fn best_place(self, room: &mut [u8]) -> &mut [u8] {
-        let address = room.as_ptr() as usize;
-        let starts = (0..PAGE).step_by(HEADER_BYTES);
-        let best = starts.max_by_key(|start| self.apart(0, address + start));
-        &mut room[best.unwrap_or_default()..]
-    }
-
     /// Bytes of a fragment, at most `fragment`, that ends where a page ends if its `lead` bytes of padding and header began where one began.
     pub(crate) fn whole_pages(fragment: usize, lead: usize) -> usize {
         fragment - lead % PAGE
@@ -109,19 +101,6 @@ mod tests {
         assert!(lead.is_empty());
         Fill(0).lead(16, &mut lead);
         assert_eq!(lead.len() / HEADER_BYTES, PAGE / 2 / HEADER_BYTES);
-    }
-
-    #[test]
-    fn what_may_begin_anywhere_begins_far_from_where_it_goes() {
-        let mut room = vec![0; PAGE + 100];
-        let start = room.as_ptr() as usize;
-        for place in (0..PAGE).step_by(40) {
-            let part = Fill(place).best_place(&mut room);
-            assert!(part.len() > 100, "within the first page");
-            let address = part.as_ptr() as usize;
-            assert_eq!((address - start) + part.len(), PAGE + 100, "to the end");
-            assert!(Fill(place).apart(0, address) >= APART, "{place}");
-        }
     }
 
     #[test]

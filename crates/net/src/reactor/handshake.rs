@@ -303,7 +303,7 @@ impl Handshake {
 
     fn tls(&self, cx: &mut Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>, mut greeted: bool) -> Next {
         let broken = |e: crate::secure::Broken| Outcome::Failed(format!("connected, but {e}"));
-        secure.flush(cx.scratch).map_err(broken)?;
+        secure.flush().map_err(broken)?;
         // What was read to recognise TLS may be all there is for now.
         if !greeted {
             secure
@@ -329,7 +329,7 @@ impl Handshake {
                 verdict,
                 purpose: self.purpose,
             };
-            secure.write_short(cx.scratch, &greeting.encode()).map_err(broken)?;
+            secure.write_short(&greeting.encode()).map_err(broken)?;
             greeted = true;
             if deciding {
                 return Err(self.wide(peer, secure, early));
@@ -438,7 +438,7 @@ fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<R
 }
 
 /// The first message inside TLS, at the acceptor.
-fn greeting(cx: &mut Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Next {
+fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Next {
     if early.len() < GREETING_BYTES {
         return if secure.ended {
             fail(CLOSED)
@@ -464,9 +464,7 @@ fn greeting(cx: &mut Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -
         .check(secure.peer_certificates(), greeting.from)
         .map_err(|e| Outcome::Failed(e.to_string()))?;
     if settle(cx, greeting.from, greeting.verdict, greeting.purpose)? {
-        secure
-            .write_short(cx.scratch, &[USE])
-            .map_err(|e| Outcome::Failed(e.to_string()))?;
+        secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.to_string()))?;
     }
     let (early, purpose) = (rest, greeting.purpose);
     Err(Outcome::Proven(greeting.from, Proven::Wide { secure, early, purpose }))

@@ -311,7 +311,7 @@ impl Channel {
             .rate()
             .or_else(|| self.gauge.meter.estimate().rate.map(|r| r as f64));
         for ((lane, connection), takes) in connections.iter_mut().zip(shares) {
-            match connection.secure.flush(scratch) {
+            match connection.secure.flush() {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(e) => {

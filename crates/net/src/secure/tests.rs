@@ -68,7 +68,7 @@ fn plain_bytes_survive_and_the_end_is_seen() {
     shake(&mut a, &mut b, &mut scratch).unwrap();
     assert!(a.open && b.open);
     for n in [1, 31, 300] {
-        a.write_short(&mut scratch, &vec![n as u8; n]).unwrap();
+        a.write_short(&vec![n as u8; n]).unwrap();
         let mut got = Vec::new();
         while got.len() < n {
             b.read(&mut scratch, &mut |bytes| got.extend_from_slice(bytes)).unwrap();
@@ -79,7 +79,7 @@ fn plain_bytes_survive_and_the_end_is_seen() {
     while !b.ended {
         b.read(&mut scratch, &mut |_| {}).unwrap();
     }
-    b.write_short(&mut scratch, b"still").unwrap();
+    b.write_short(b"still").unwrap();
 }
 
 /// All of `0`, piece by piece.
@@ -111,7 +111,7 @@ fn long_data_arrive_while_keys_change_on_both_sides() {
     let (mut at_a, mut at_b) = (Vec::new(), Vec::new());
     while at_b.len() < data.len() || at_a.len() < 300_000 {
         for (end, source) in [(&mut a, &mut here), (&mut b, &mut there)] {
-            if end.flush(&mut scratch).unwrap() {
+            if end.flush().unwrap() {
                 end.write(&mut scratch, source).unwrap();
             }
         }
