@@ -32,10 +32,43 @@ grep -q 'cannot be run' out || { cat out; fail "no reason given"; }
 # Subjobs on top of them: a few programs, half of the processes on each, or all on one; then the ends of jobs.
 for pair in mpich:openmpi mpich:mpich; do
     command -v "mpicc.${pair%:*}" >/dev/null 2>&1 && command -v "mpicc.${pair#*:}" >/dev/null 2>&1 || continue
-    ISTHMUS_VENDOR_PAIRS=$pair timeout -k 5 150 sh "$top/ci/vendor.sh" tests/c/p2p.c tests/c/collectives.c tests/c/communicators.c >out 2>&1 ||
+    ISTHMUS_VENDOR_PAIRS=$pair timeout -k 5 150 sh "$top/ci/vendor.sh" tests/c/p2p.c tests/c/collectives.c tests/c/communicators.c tests/c/nodes.c >out 2>&1 ||
         { cat out; fail "programs on $pair"; }
     tail -1 out
 done
+# Over two such jobs, each on one node: its processes take steps together in memory, and no message of the other MPI.
+cat >steps.c <<'EOF'
+#include <mpi.h>
+#include <stddef.h>
+int main(void)
+{
+    int one = 1, sum;
+    static char data[300000];
+    MPI_Init(NULL, NULL);
+    for (int i = 0; i < 2; i++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 5; i++) {
+        MPI_Bcast(data, sizeof data, MPI_CHAR, i % 4, MPI_COMM_WORLD);
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (sum != 4)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_Finalize();
+    return 0;
+}
+EOF
+mpicc steps.c -o steps || fail "mpicc steps.c"
+if command -v mpicc.mpich >/dev/null 2>&1 && command -v mpicc.openmpi >/dev/null 2>&1; then
+    for form in together binomial; do
+        ISTHMUS_STATS=1 ISTHMUS_COLL="*@node=$form" timeout -k 5 60 isthmus run --site one=home:2,mpi=mpiexec.mpich \
+            --site two=home:2,mpi=mpiexec.openmpi ./steps >out 2>$form.err || { cat out $form.err; fail "steps, $form"; }
+    done
+    for operation in bcast allreduce; do
+        met=$(counted together.err $operation vendor) sent=$(counted binomial.err $operation vendor)
+        [ "$met" = 0 ] && [ "$sent" -gt 0 ] || fail "$operation: $met messages of the machines' MPIs, $sent without steps together"
+    done
+    echo "processes of two jobs of other MPIs take steps together on their nodes"
+fi
 cat >ending.c <<'EOF'
 #include <mpi.h>
 #include <signal.h>

@@ -87,7 +87,7 @@ impl World {
         let job = |rank: u32| {
             self.topology
                 .is_in_vendor_job(rank)
-                .then(|| self.topology.clusters_of(rank)[2])
+                .then(|| self.topology.clusters_of(rank)[1])
         };
         let own = job(self.rank);
         self.has_native && own.is_some() && members.iter().all(|&member| job(member) == own)

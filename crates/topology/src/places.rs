@@ -16,9 +16,8 @@ pub struct Topology {
 pub(crate) struct Spot {
     pub(crate) lan: u32,
     pub(crate) subjob: u32,
-    /// Its node; the job of its machine's own MPI if it is part of one, because only that MPI knows the nodes then.
     pub(crate) node: u32,
-    /// It is part of such a job.
+    /// It is part of a job of its machine's own MPI, of which a machine has one.
     pub(crate) vendor: bool,
 }
 
@@ -40,8 +39,7 @@ impl Topology {
         let spot = |p: &isthmus_wire::place::Place| Spot {
             lan: lan_of[p.subjob as usize],
             subjob: p.subjob,
-            // Numbers above those of the nodes: one job per machine.
-            node: p.vendor.map_or(p.node, |_| table.nodes.len() as u32 + p.subjob),
+            node: p.node,
             vendor: p.vendor.is_some(),
         };
         Self {
@@ -63,7 +61,7 @@ impl Topology {
         }
     }
 
-    /// Numbers of the clusters that a process belongs to: local area, machine, node (or job of the machine's own MPI).
+    /// Numbers of the clusters that a process belongs to: local area, machine, node.
     ///
     /// # Panics
     /// If the rank is not below [`Topology::size`].
@@ -85,7 +83,8 @@ impl Topology {
         self.spot(world_rank).vendor
     }
 
-    /// Level that a message between two processes (world ranks) crosses. A process and itself: node, or vendor MPI.
+    /// Level that a message between two processes (world ranks) crosses: that of the vendor MPI wherever this moves it, also on a node. A process and
+    /// itself: node, or vendor MPI.
     ///
     /// # Panics
     /// If a rank is not below [`Topology::size`].
@@ -95,10 +94,10 @@ impl Topology {
             Level::WideArea
         } else if a.subjob != b.subjob {
             Level::LocalArea
+        } else if a.vendor && b.vendor {
+            Level::Vendor
         } else if a.node != b.node {
             Level::Machine
-        } else if a.vendor {
-            Level::Vendor
         } else {
             Level::Node
         }

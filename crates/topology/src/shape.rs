@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The nested clustering of a group of processes.
 //!
-//! A shape is a tree: the group is split into local areas, these into machines, these into nodes (or jobs of a machine's own MPI),
-//! these into processes. Each split is a *tier* and has a level: what a message between two parts crosses.
+//! A shape is a tree: the group is split into local areas, these into machines, these into nodes, or, where a machine's own MPI is underneath,
+//! into its job and that into nodes, and nodes into processes. Each split is a *tier* and has a level: what a message between two parts crosses.
 //! Tiers that split nothing anywhere are left out, so one node alone has one tier, and a group of one has none.
 //!
 //! **Positions.** The processes stand in a line such that every cluster is an interval of positions: clusters in order
@@ -51,9 +51,9 @@ impl Shape {
         let levels = Level::ALL;
         Self::from_colours(&levels, members.len() as u32, |rank, depth| {
             let spot = topology.spot(members[rank as usize]);
-            // A job of a machine's own MPI is one cluster whose parts are processes; a node is one whose only part is itself.
-            let inside = if spot.vendor { rank } else { 0 };
-            [spot.lan, spot.subjob, spot.node, inside][depth]
+            // A job of a machine's own MPI is one cluster of the machine, whose parts are nodes; any other node is one whose only part is itself.
+            let (within, inside) = if spot.vendor { (0, spot.node) } else { (spot.node, 0) };
+            [spot.lan, spot.subjob, within, inside][depth]
         })
     }
 

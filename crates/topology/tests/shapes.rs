@@ -73,17 +73,29 @@ fn figure_3_with_the_vendor_mpi_of_the_ibm_sp() {
     assert_eq!(topology.level_between(4, 6), Level::Machine);
     let shape = Shape::new(&topology, &members);
     let levels: Vec<_> = (0..shape.tiers()).map(|t| shape.level(t)).collect();
-    assert_eq!(levels, Level::ALL);
-    assert_eq!(
-        (
-            shape.level_between(0, 1),
-            shape.level_between(8, 9),
-            shape.level_between(4, 6)
-        ),
-        (Level::Vendor, Level::Node, Level::Machine)
-    );
+    use Level as L;
+    assert_eq!(levels, [L::WideArea, L::LocalArea, L::Machine, L::Node]);
     let inside = Shape::new(&topology, &[0, 1, 3]);
-    assert_eq!((inside.tiers(), inside.level(0)), (1, Level::Vendor));
+    assert_eq!((inside.tiers(), inside.level(0)), (1, Level::Node));
+}
+
+#[test]
+fn a_vendor_mpi_on_several_nodes_is_split_into_them() {
+    let topology = world(&[("SP", vec![2, 3]), ("B", vec![2, 2])]);
+    let shape = Shape::new(&topology, &(0..9).collect::<Vec<_>>());
+    use Level as L;
+    let levels: Vec<_> = (0..shape.tiers()).map(|t| shape.level(t)).collect();
+    assert_eq!(levels, [L::WideArea, L::Machine, L::Vendor, L::Node]);
+    let pairs = [(0, 1), (1, 2), (3, 4), (5, 7), (7, 8)];
+    let levels = |between: &dyn Fn(u32, u32) -> Level| pairs.map(|(a, b)| between(a, b));
+    let of_shape = levels(&|a, b| shape.level_between(a, b));
+    assert_eq!(of_shape, [L::Node, L::Vendor, L::Node, L::Machine, L::Node]);
+    // Its messages are that MPI's on a node too.
+    let of_messages = levels(&|a, b| topology.level_between(a, b));
+    assert_eq!(of_messages, [L::Vendor, L::Vendor, L::Vendor, L::Machine, L::Node]);
+    let colours = Colours::of(&topology, &[0, 2, 4]);
+    assert_eq!(colours.depths, [4; 3]);
+    assert_eq!(colours.colours, [[0; 4]; 3]);
 }
 
 #[test]
