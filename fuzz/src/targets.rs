@@ -17,6 +17,7 @@ use isthmus_wire::grid::{
     AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Reach, Scheduler, Start, Stream, ToAgent,
     VERSION,
 };
+use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
 use isthmus_wire::links::Table;
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
@@ -55,6 +56,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "from-agent",
         run: from_agent,
         corpus: from_agent_bodies,
+    },
+    Target {
+        name: "guard",
+        run: guard::fuzz,
+        corpus: guard_answers,
     },
     Target {
         name: "rules",
@@ -406,12 +412,32 @@ fn scheduler_answers() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
+fn guard_answers() -> Vec<Vec<u8>> {
+    let orders = Orders {
+        token: [7; 16],
+        index: 1,
+        input: true,
+        rendezvous: b"/tmp/r".to_vec(),
+        program: b"/bin/app".to_vec(),
+        name: "app".to_owned(),
+        arguments: vec!["-n".to_owned()],
+        environment: vec![("A".to_owned(), b"b".to_vec())],
+        hidden: vec!["B".to_owned()],
+        directory: b"/".to_vec(),
+    };
+    let answers = [Answer::Orders(Box::new(orders)), Answer::Refused("no".to_owned())];
+    let mut all: Vec<Vec<u8>> = answers.iter().map(|answer| answer.encode()[4..].to_vec()).collect();
+    all.push(guard::encode_ended(Exit::Signal(9)).to_vec());
+    all
+}
+
 fn to_agent_bodies() -> Vec<Vec<u8>> {
     let start = Start {
         job: "job".to_owned(),
         subjob: 1,
         first: 3,
         count: 16,
+        of: 20,
         program: "./app".to_owned(),
         arguments: vec!["-n".to_owned(), String::new()],
         environment: vec![("A".to_owned(), "b=c".to_owned())],
@@ -477,6 +503,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
             reason: "a rank was killed".to_owned(),
         },
         ToAgent::Ping(9),
+        ToAgent::Launch(vec![("n1".to_owned(), 2)]),
     ];
     messages
         .iter()

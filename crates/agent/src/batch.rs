@@ -393,6 +393,11 @@ impl Batch {
             message @ (FromAgent::Arrived(_) | FromAgent::Finished { .. } | FromAgent::Traffic { .. }) => {
                 self.outbox.send(&message);
             }
+            FromAgent::LauncherEnded(end) => {
+                // The other nodes know which of their processes it has not started.
+                let others = self.parts.iter().filter(|p| p.node != node && p.count > 0);
+                others.for_each(|part| part.send(&ToAgent::LauncherEnded(end.clone())));
+            }
             // Answers to what was asked before; nothing else is asked, and nodes have no gateway.
             FromAgent::Gateway(_)
             | FromAgent::Hello(_)
@@ -428,6 +433,17 @@ impl Batch {
         self.started = true;
         self.outbox
             .send(&FromAgent::Started(self.parts.iter().map(Part::place).collect()));
+        self.launch();
+    }
+
+    /// Where the machine's own MPI starts the processes, one node runs its `mpiexec` once all nodes are ready for what that starts. A node that has
+    /// all of the processes has run it already.
+    fn launch(&self) {
+        let busy = || self.parts.iter().filter(|p| p.count > 0);
+        if let (false, Some(first), 2..) = (self.start.vendor.is_empty(), busy().next(), busy().count()) {
+            let hosts = busy().map(|p| (p.name.clone(), p.count));
+            first.send(&ToAgent::Launch(hosts.collect()));
+        }
     }
 
     /// A failure: before it is told, the scheduler is asked whether it is the cause.

@@ -3,7 +3,6 @@
 //!
 //! ```text
 //!  $XDG_RUNTIME_DIR or /tmp: isthmus-<user>-<random>/r       rendezvous socket
-//!                                                   /g       socket for guards, on the machine's own MPI
 //!  /dev/shm (ISTHMUS_SHM_DIRECTORY): isthmus-<user>-<random>/memory  shared memory of the processes
 //!                                                   /...     doorbells
 //! ```
@@ -56,11 +55,6 @@ impl Directories {
             private: Guarded::create(&private, &prefix)?,
             node: Guarded::create(&node, &prefix)?,
         })
-    }
-
-    /// The private directory.
-    pub(crate) fn private(&self) -> &Path {
-        self.private.path()
     }
 
     /// Path of the rendezvous socket.

@@ -4,7 +4,7 @@
 use crate::batch::BatchEvent;
 use crate::processes::Pipes;
 use isthmus_wire::boot::{Counters, Hello, LinkTraffic, Message};
-use isthmus_wire::grid::{Commit, Exit, ToAgent};
+use isthmus_wire::grid::{Commit, Exit, LauncherEnd, ToAgent};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -39,8 +39,10 @@ pub(crate) enum Event {
         /// To be dropped when its end is noted.
         noted: oneshot::Sender<()>,
     },
-    /// The `mpiexec` of the machine's own MPI has ended; what it said last.
-    LauncherEnded { exit: Exit, said: String },
+    /// The `mpiexec` of the machine's own MPI has ended.
+    LauncherEnded(LauncherEnd),
+    /// It has started a process with this index in the subjob here, which another node was to have.
+    Misplaced(u32),
     /// It exited.
     Exited { index: u32, exit: Exit },
     /// It exited a while ago; its connection should be closed by now.

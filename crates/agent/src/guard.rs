@@ -4,27 +4,24 @@
 //! The guard is the process of the other MPI's job as far as its `mpiexec` knows; the program is the guard's child and inherits what
 //! that MPI left in the environment and in open descriptors. A guard ends with its child, and the child dies with its guard.
 
-use isthmus_sched::fork::{STATUS_NOT_EXECUTABLE, TRAMPOLINE};
+use isthmus_sched::fork::{self, STATUS_NOT_EXECUTABLE, TRAMPOLINE};
 use isthmus_stage::content::hex;
 use isthmus_wire::grid::Exit;
-use isthmus_wire::guard::{MOST_DESCRIPTORS, ORDERS_BYTES, Orders, encode_ended};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use isthmus_wire::guard::{Answer, MAX_ANSWER, MAX_DESCRIPTORS, Orders, encode_ended};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
 use rustix::process::Signal;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// First argument that makes the `isthmus` binary call [`run`].
 pub const GUARD: &str = "@guard";
-
-/// Name of the agent's socket for guards, and of that for processes.
-pub(crate) const SOCKET: &str = "g";
-const RENDEZVOUS: &str = "r";
 
 /// Variables in which launchers tell a process its rank.
 const RANKS: [&str; 6] = [
@@ -36,12 +33,10 @@ const RANKS: [&str; 6] = [
     "MPI_RANK",
 ];
 
-/// Guards the process of `isthmus @guard DIRECTORY NAME PROGRAM ARGUMENT…`. `Ok`: the exit status; an error is the message
-/// and exit status.
-pub fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, (String, u8)> {
+/// Guards the process of `isthmus @guard DOOR` ([`isthmus_wire::guard::door`]). `Ok`: the exit status; an error is the message and exit status.
+pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<u8, (String, u8)> {
     let failed = |text: String| (text, STATUS_NOT_EXECUTABLE);
-    let mut arguments = arguments;
-    let (Some(directory), Some(name), Some(program)) = (arguments.next(), arguments.next(), arguments.next()) else {
+    let Some(door) = arguments.next() else {
         return Err(failed("this command is for isthmus itself".to_owned()));
     };
     let rank = rank().ok_or_else(|| {
@@ -50,24 +45,30 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, (String, u8)
             RANKS.join(", ")
         ))
     })?;
-    let words: Vec<OsString> = [name, program].into_iter().chain(arguments).collect();
-    guard(&PathBuf::from(directory), rank, &words)
-        .map_err(|error| failed(format!("cannot start rank {rank} of the machine's own MPI: {error}")))
+    guard(&door, rank).map_err(|error| failed(format!("cannot start rank {rank} of the machine's own MPI: {error}")))
 }
 
 fn rank() -> Option<u32> {
     RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
-fn guard(directory: &Path, rank: u32, words: &[OsString]) -> io::Result<u8> {
+fn guard(door: &OsStr, rank: u32) -> io::Result<u8> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    let mut agent = UnixStream::connect(directory.join(SOCKET))?;
+    let mut agent = connect(door)?;
     agent.write_all(&rank.to_le_bytes())?;
-    let mut orders = [0; ORDERS_BYTES];
-    agent.read_exact(&mut orders)?;
-    let orders = Orders::decode(&orders);
-    let mut child = start(directory, rank, &orders, words)?;
+    let orders = match answer(&mut agent)? {
+        Answer::Orders(orders) => orders,
+        Answer::Refused(why) => return Err(io::Error::other(why)),
+    };
+    let mut child = start(rank, &orders)?;
     introduce(&agent, &mut child)?;
+    let watched = agent.try_clone()?;
+    let pid = child.id();
+    // The agent says nothing more, so what comes is its end.
+    std::thread::spawn(move || {
+        let _ = (&watched).read(&mut [0]);
+        fork::signal_group(pid, 9);
+    });
     let exit = exit_of(child.wait()?);
     agent.write_all(&encode_ended(exit))?;
     // The agent closes: it has taken note, so whatever the other mpiexec makes of our end comes later.
@@ -79,15 +80,51 @@ fn guard(directory: &Path, rank: u32, words: &[OsString]) -> io::Result<u8> {
     })
 }
 
-fn start(directory: &Path, rank: u32, orders: &Orders, words: &[OsString]) -> io::Result<Child> {
+/// To the agent on this node. Anybody can listen under an abstract name, so who does must be the same user.
+fn connect(door: &OsStr) -> io::Result<UnixStream> {
+    let agent = UnixStream::connect_addr(&SocketAddr::from_abstract_name(door.as_bytes())?).map_err(|error| {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let why = format!("no agent of the job awaits processes on {host} ({error})");
+        io::Error::new(error.kind(), why)
+    })?;
+    let peer = sockopt::socket_peercred(&agent)?;
+    if peer.uid != rustix::process::geteuid() {
+        return Err(io::Error::other("who listens there is another user"));
+    }
+    Ok(agent)
+}
+
+fn answer(agent: &mut UnixStream) -> io::Result<Answer> {
+    let mut length = [0; 4];
+    agent.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_ANSWER {
+        return Err(io::Error::other(format!("the agent's answer has {length} bytes, at most {MAX_ANSWER} are right")));
+    }
+    let mut body = vec![0; length];
+    agent.read_exact(&mut body)?;
+    Answer::decode(&body).map_err(io::Error::other)
+}
+
+fn start(rank: u32, orders: &Orders) -> io::Result<Child> {
+    let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
     let mut command = Command::new(std::env::current_exe()?);
     command
         .arg(TRAMPOLINE)
         .arg(std::process::id().to_string())
-        .args(words)
-        .env("ISTHMUS_RENDEZVOUS", directory.join(RENDEZVOUS))
+        .arg(&orders.name)
+        .arg(text(&orders.program))
+        .args(&orders.arguments)
+        .current_dir(text(&orders.directory));
+    for name in &orders.hidden {
+        command.env_remove(name);
+    }
+    command
+        .envs(orders.environment.iter().map(|(name, value)| (name, text(value))))
+        .env("ISTHMUS_RENDEZVOUS", text(&orders.rendezvous))
         .env("ISTHMUS_TOKEN", hex(&orders.token))
-        .env("ISTHMUS_INDEX", rank.to_string())
+        .env("ISTHMUS_INDEX", orders.index.to_string())
+        .env("ISTHMUS_VENDOR_RANK", rank.to_string())
         .process_group(0)
         .stdin(if orders.input { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
@@ -107,7 +144,7 @@ fn introduce(agent: &UnixStream, child: &mut Child) -> io::Result<()> {
     .into_iter()
     .flatten()
     .collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&pipes));
     sendmsg(agent, &[IoSlice::new(&pid)], &mut ancillary, SendFlags::NOSIGNAL)?;
@@ -128,8 +165,9 @@ mod tests {
     #[test]
     fn a_guard_without_a_launcher_says_what_is_missing() {
         assert!(RANKS.iter().all(|name| std::env::var_os(name).is_none()));
-        let words = ["/nowhere", "a", "/bin/true"].map(OsString::from);
-        let (text, _) = run(words.into_iter()).unwrap_err();
+        let (text, _) = run(["nowhere"].map(OsString::from).into_iter()).unwrap_err();
         assert!(text.contains("PMI_RANK"), "{text}");
+        let error = guard(OsStr::new("nowhere"), 0).unwrap_err();
+        assert!(error.to_string().contains("no agent of the job awaits"), "{error}");
     }
 }

@@ -250,14 +250,22 @@ impl Agent {
             ToAgent::Chunk(bytes) => self.take_chunk(&bytes),
             ToAgent::Start(start) => {
                 if let Err(refusal) = self.start(&start) {
-                    self.outbox.send(&FromAgent::Refused {
-                        reason: refusal.reason,
-                        hint: refusal.hint,
-                    });
+                    self.refuse(refusal);
                 }
             }
             ToAgent::Gateway(message) => self.tell_gateway(message),
             ToAgent::OutputCredit(bytes) => self.outbox.add_credit(bytes),
+            ToAgent::Launch(hosts) => {
+                let launched = self.subjob.as_mut().map(|subjob| subjob.launch(&hosts, &self.sender));
+                if let Some(Err(refusal)) = launched {
+                    self.refuse(refusal);
+                }
+            }
+            ToAgent::LauncherEnded(end) => {
+                if let Some(subjob) = &mut self.subjob {
+                    subjob.handle_launcher_end(&end, &self.outbox);
+                }
+            }
             ToAgent::Ping(number) => {
                 self.outbox.send(&FromAgent::Pong(number, machine::clock()));
                 if let Some(subjob) = &mut self.subjob {
@@ -272,6 +280,13 @@ impl Agent {
                 }
             }
         }
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        self.outbox.send(&FromAgent::Refused {
+            reason: refusal.reason,
+            hint: refusal.hint,
+        });
     }
 
     fn tell_gateway(&mut self, message: Vec<u8>) {

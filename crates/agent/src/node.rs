@@ -51,12 +51,21 @@ pub fn run(binary: PathBuf, arguments: &[String]) -> io::Result<()> {
             node: place.node,
             nodes: place.nodes,
             slots: place.slots,
+            name: node_name(),
         };
         writer.write_all(&hello.encode()).await?;
         crate::serve(reader, writer, binary).await
     });
     runtime.shutdown_background();
     result
+}
+
+/// What the scheduler calls this node, where it says so, or the host name; cut, because names have 253 bytes at most.
+fn node_name() -> String {
+    let told = std::env::var("SLURMD_NODENAME").ok().filter(|name| !name.is_empty());
+    let mut name = told.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    name.truncate((0..=253).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0));
+    name
 }
 
 fn parse(arguments: &[String]) -> Option<Place> {

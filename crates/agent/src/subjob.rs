@@ -9,10 +9,10 @@ use crate::processors;
 use crate::program::{self, Refusal};
 use crate::rendezvous;
 use crate::sink::{self, Sink};
-use crate::vendor::{self, Launcher, Tools};
+use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
 use isthmus_wire::boot::{self, Hello, LinkTraffic, Message};
-use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, Reach, Start, ToAgent};
+use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, ToAgent};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,10 @@ const CLOSING: Duration = Duration::from_millis(300);
 const ABORTING: Duration = Duration::from_millis(300);
 
 /// Variables that are the launcher's own business.
-const HIDDEN: [&str; 9] = [
+const HIDDEN: [&str; 10] = [
     isthmus_sched::fork::PROCESSORS,
     "ISTHMUS_VENDOR",
+    "ISTHMUS_VENDOR_RANK",
     "ISTHMUS_RENDEZVOUS",
     "ISTHMUS_TOKEN",
     "ISTHMUS_INDEX",
@@ -42,13 +43,15 @@ const HIDDEN: [&str; 9] = [
 #[derive(Debug)]
 pub(crate) struct Subjob {
     job: String,
-    /// Index within the subjob of our first process.
+    /// Index within the subjob of our first process, and how many processes that has on all its nodes.
     first: u32,
+    of: u32,
     _door: rendezvous::Door,
     directories: Directories,
     /// By index.
     pub(crate) processes: Vec<Process>,
-    /// The `mpiexec` of the machine's own MPI, if that starts the processes, input for those who take it, and where output goes.
+    /// The machine's own MPI, if that starts the processes; its `mpiexec`, if we run that; input for those who take it, and where output goes.
+    underneath: Option<Underneath>,
     launcher: Option<Launcher>,
     waiting_input: HashMap<u32, mpsc::UnboundedReceiver<Arc<Piece>>>,
     sinks: (Sink, Sink),
@@ -89,9 +92,11 @@ impl Subjob {
         let mut subjob = Self {
             job: start.job.clone(),
             first: start.first,
+            of: start.of,
             _door: door,
             directories,
             processes: Vec::with_capacity(start.count as usize),
+            underneath: None,
             launcher: None,
             waiting_input: HashMap::new(),
             sinks: (output.clone(), error.clone()),
@@ -106,7 +111,10 @@ impl Subjob {
                 return Err(Refusal::new(reason, "give it to isthmus run as its standard input"));
             }
             subjob.prepare_input(start);
-            subjob.start_launcher(start, &template, events)?;
+            subjob.go_underneath(start, template, events)?;
+            if start.count == start.of {
+                subjob.launch(&[], events)?;
+            }
             return Ok(subjob);
         }
         let with = Surroundings {
@@ -154,21 +162,33 @@ impl Subjob {
         }
     }
 
-    /// The machine's own MPI starts the processes.
-    fn start_launcher(
+    /// The machine's own MPI will start the processes.
+    fn go_underneath(
         &mut self,
         start: &Start,
-        template: &Template,
+        template: Template,
         events: &mpsc::Sender<Event>,
     ) -> Result<(), Refusal> {
         let cache = crate::cache_directory().map_err(|reason| Refusal::new(reason, ""))?;
-        let tools = Tools::prepare(&start.vendor, variable(start, "PATH"), &template.trampoline, &cache)?;
-        let cannot = |error| Refusal::new(format!("cannot start the machine's own mpiexec: {error}"), "");
+        let cannot = |error| Refusal::new(format!("cannot prepare what the machine's own MPI starts: {error}"), "");
         let tokens = (0..start.count).map(|_| isthmus_stage::guarded::random::<16>());
         let tokens: Vec<_> = tokens.collect::<std::io::Result<_>>().map_err(cannot)?;
         self.processes = tokens.iter().map(|token| Process::expected(*token)).collect();
-        let launcher = tools.start(template, self.directories.private(), tokens, start.input, events);
-        self.launcher = Some(launcher.map_err(cannot)?);
+        let path = variable(start, "PATH").unwrap_or_default();
+        let rendezvous = self.directories.rendezvous();
+        let underneath = Underneath::prepare((start, &path, &cache), template, &rendezvous, tokens, events)?;
+        self.underneath = Some(underneath);
+        Ok(())
+    }
+
+    /// The machine's own MPI starts the processes of the subjob now, so many on each of these hosts; none: on this one.
+    pub(crate) fn launch(&mut self, hosts: &[(String, u32)], events: &mpsc::Sender<Event>) -> Result<(), Refusal> {
+        let Some(underneath) = self.underneath.as_ref().filter(|_| self.launcher.is_none()) else {
+            return Ok(());
+        };
+        let launched = underneath.launch(self.of, hosts, events);
+        let cannot = |error| Refusal::new(format!("cannot start the machine's own mpiexec: {error}"), "");
+        self.launcher = Some(launched.map_err(cannot)?);
         Ok(())
     }
 
@@ -183,7 +203,9 @@ impl Subjob {
 
     /// Whether every process has ended.
     pub(crate) fn all_ended(&self) -> bool {
-        self.processes.iter().all(|p| p.exit.is_some()) && self.launcher.as_ref().is_none_or(|l| l.ended)
+        // What was never started ends with whoever was to start it.
+        let mut begun = self.processes.iter().filter(|p| p.pid != 0 || self.underneath.is_none());
+        begun.all(|p| p.exit.is_some()) && self.launcher.as_ref().is_none_or(|l| l.ended)
     }
 
     /// Sends what has been collected.
@@ -261,7 +283,23 @@ impl Subjob {
                     }),
                 }
             }
-            Event::LauncherEnded { exit, said } => self.handle_launcher_end(exit, &said, outbox),
+            Event::LauncherEnded(end) => {
+                if let Some(launcher) = &mut self.launcher {
+                    launcher.ended = true;
+                }
+                if self.of as usize > self.processes.len() {
+                    outbox.send(&FromAgent::LauncherEnded(end.clone()));
+                }
+                self.handle_launcher_end(&end, outbox);
+            }
+            Event::Misplaced(rank) => {
+                let (first, count) = (self.first, self.processes.len() as u32);
+                let refusal = vendor::misplaced(rank, first, count);
+                outbox.send(&FromAgent::Refused {
+                    reason: refusal.reason,
+                    hint: refusal.hint,
+                });
+            }
             Event::ExitOverdue { index } => self.report(index),
             Event::AbortOverdue => self.signal(15),
             // The agent's own.
@@ -329,25 +367,20 @@ impl Subjob {
     }
 
     /// Processes that have begun are told by their guards; those that have not will not.
-    fn handle_launcher_end(&mut self, exit: Exit, said: &str, outbox: &Outbox) {
-        if let Some(launcher) = &mut self.launcher {
-            launcher.ended = true;
-        }
-        let missing: Vec<u32> = (0..)
-            .zip(&self.processes)
-            .filter(|(_, p)| p.pid == 0)
-            .map(|(index, _)| index)
-            .collect();
+    pub(crate) fn handle_launcher_end(&mut self, end: &LauncherEnd, outbox: &Outbox) {
+        let all = (0..).zip(&self.processes);
+        let missing = all.filter(|(_, p)| p.pid == 0 && p.exit.is_none());
+        let missing: Vec<u32> = missing.map(|(index, _)| index).collect();
         if missing.is_empty() {
             return;
         }
-        let failure = vendor::failure(exit, said);
+        let failure = vendor::failure(end.exit, &end.said);
         outbox.send(&FromAgent::Refused {
             reason: failure.reason,
             hint: failure.hint,
         });
         for index in missing {
-            self.process(index).exit = Some(exit);
+            self.process(index).exit = Some(end.exit);
         }
     }
 

@@ -2,23 +2,29 @@
 //! A subjob on the machine's own MPI: its `mpiexec` starts guards (see [`crate::guard`]), which start the processes.
 
 use crate::event::Event;
-use crate::guard::{self, GUARD};
+use crate::guard::GUARD;
 use crate::processes::{self, Pipes};
 use crate::program::Refusal;
 use isthmus_sched::fork::{self, Template};
-use isthmus_wire::grid::{Exit, Input};
-use isthmus_wire::guard::{ENDED_BYTES, MOST_DESCRIPTORS, Orders, decode_ended};
+use isthmus_sched::launching;
+use isthmus_wire::grid::{Exit, Input, LauncherEnd, Start};
+use isthmus_wire::guard::{self, Answer, ENDED_BYTES, MAX_DESCRIPTORS, Orders, decode_ended};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::process::Child;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 /// Most bytes of what the MPI's `mpiexec` says that are kept for an error.
 const SAID: usize = 2048;
@@ -27,9 +33,33 @@ const LAUNCHERS: [&str; 3] = ["mpiexec", "mpirun", "srun"];
 
 /// The machine's own MPI: its commands and the adaptor to it.
 #[derive(Debug)]
-pub(crate) struct Tools {
+struct Tools {
     mpiexec: PathBuf,
     adaptor: PathBuf,
+}
+
+/// What is ready for processes that the machine's own MPI will start here.
+#[derive(Debug)]
+pub(crate) struct Underneath {
+    tools: Tools,
+    template: Template,
+    /// Where guards come in.
+    name: String,
+    door: AbortHandle,
+}
+
+impl Drop for Underneath {
+    fn drop(&mut self) {
+        self.door.abort();
+    }
+}
+
+/// What guards are told, by index, and who is to be told of them.
+struct Door {
+    /// Index within the subjob of the first process.
+    first: u32,
+    orders: Vec<Orders>,
+    events: mpsc::Sender<Event>,
 }
 
 /// The machine's own `mpiexec` with a job of ours.
@@ -51,9 +81,8 @@ impl Launcher {
 
 impl Tools {
     /// Finds the MPI that the user named by its `mpiexec` or its `mpicc`, and builds the adaptor to it unless it is there.
-    pub(crate) fn prepare(named: &str, path: Option<OsString>, own: &Path, cache: &Path) -> Result<Self, Refusal> {
-        let path = path.unwrap_or_default();
-        let (mpiexec, mpicc) = commands(named, &path, own)?;
+    fn prepare(named: &str, path: &OsStr, own: &Path, cache: &Path) -> Result<Self, Refusal> {
+        let (mpiexec, mpicc) = commands(named, path, own)?;
         let adaptors = cache.join("adaptors");
         std::fs::create_dir_all(&adaptors)
             .map_err(|error| Refusal::new(format!("cannot make directory '{}': {error}", adaptors.display()), ""))?;
@@ -68,32 +97,67 @@ impl Tools {
             adaptor: adaptor.path,
         })
     }
+}
 
-    /// Starts the guards of `tokens.len()` processes. `directory` has the sockets.
-    pub(crate) fn start(
-        &self,
-        template: &Template,
-        directory: &Path,
+impl Underneath {
+    /// Finds the MPI, where `path` says, and opens the door for the guards of the processes with these tokens.
+    pub(crate) fn prepare(
+        (start, path, cache): (&Start, &OsStr, &Path),
+        mut template: Template,
+        rendezvous: &Path,
         tokens: Vec<[u8; 16]>,
-        input: Input,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<Self, Refusal> {
+        let tools = Tools::prepare(&start.vendor, path, &template.trampoline, cache)?;
+        let mut environment = habits();
+        environment.append(&mut template.environment);
+        environment.push(("ISTHMUS_VENDOR".to_owned(), tools.adaptor.clone().into_os_string()));
+        template.environment = environment;
+        let bytes = |text: &OsStr| text.as_bytes().to_vec();
+        let orders = |(index, token)| Orders {
+            token,
+            index,
+            input: start.input == Input::All || start.input == Input::One(index),
+            rendezvous: bytes(rendezvous.as_os_str()),
+            program: bytes(template.program.as_os_str()),
+            name: template.name.clone(),
+            arguments: template.arguments.clone(),
+            environment: template
+                .environment
+                .iter()
+                .map(|(name, value)| (name.clone(), bytes(value)))
+                .collect(),
+            hidden: template.hidden.iter().filter(|name| *name != "ISTHMUS_VENDOR").cloned().collect(),
+            directory: bytes(template.directory.as_os_str()),
+        };
+        let door = Door {
+            first: start.first,
+            orders: (0..).zip(tokens).map(orders).collect(),
+            events: events.clone(),
+        };
+        let name = guard::door(&start.job, start.subjob);
+        let listener = listen(&name).map_err(|error| {
+            let why = format!("cannot listen for the processes that the machine's own MPI starts ('@{name}'): {error}");
+            Refusal::new(why, "several nodes of a subjob must not be on one host")
+        })?;
+        let door = tokio::spawn(welcome(listener, Arc::new(door))).abort_handle();
+        Ok(Self {
+            tools,
+            template,
+            name,
+            door,
+        })
+    }
+
+    /// Starts the guards of all `count` processes of the subjob, so many on each of these hosts; none: on this one.
+    pub(crate) fn launch(
+        &self,
+        count: u32,
+        hosts: &[(String, u32)],
         events: &mpsc::Sender<Event>,
     ) -> io::Result<Launcher> {
-        let listener = UnixListener::bind(directory.join(guard::SOCKET))?;
-        let count = tokens.len();
-        let orders: Vec<Orders> = tokens
-            .into_iter()
-            .enumerate()
-            .map(|(rank, token)| Orders {
-                token,
-                input: input == Input::All || input == Input::One(u32::try_from(rank).unwrap_or(u32::MAX)),
-            })
-            .collect();
-        tokio::spawn(welcome(listener, orders.into(), events.clone()));
-        let child = fork::spawn(
-            &self.command(template, directory, count),
-            &[],
-            &fork::StandardInput::Empty,
-        )?;
+        let command = self.command(count, hosts);
+        let child = fork::spawn(&command, &[], &fork::StandardInput::Empty)?;
         let pid = child
             .id()
             .ok_or_else(|| io::Error::other("mpiexec ended before it began"))?;
@@ -101,8 +165,16 @@ impl Tools {
         Ok(Launcher { pid, ended: false })
     }
 
-    fn command(&self, template: &Template, directory: &Path, count: usize) -> Template {
+    fn command(&self, count: u32, hosts: &[(String, u32)]) -> Template {
+        let template = &self.template;
         let mut arguments = vec!["-n".to_owned(), count.to_string()];
+        let (mut environment, mut hidden) = (template.environment.clone(), template.hidden.clone());
+        if hosts.len() > 1 {
+            let within = launching::within_allocation(hosts, |name| std::env::var(name).ok());
+            hidden.extend(within.hidden);
+            environment.splice(0..0, within.environment.into_iter().map(|(n, v)| (n.to_owned(), v.into())));
+            arguments.extend(launching::placement(&self.tools.mpiexec, hosts));
+        }
         // All families know these words.
         for (option, name) in [("-bind-to", "ISTHMUS_BIND_TO"), ("-map-by", "ISTHMUS_MAP_BY")] {
             let value = template.environment.iter().rev().find(|(n, _)| n == name);
@@ -110,28 +182,26 @@ impl Tools {
                 arguments.extend([option.to_owned(), value.to_string_lossy().into_owned()]);
             }
         }
-        arguments.extend(
-            [
-                &template.trampoline,
-                Path::new(GUARD),
-                directory,
-                Path::new(&template.name),
-                &template.program,
-            ]
-            .map(|word: &Path| word.to_string_lossy().into_owned()),
-        );
-        arguments.extend(template.arguments.iter().cloned());
-        let mut environment = vec![("ISTHMUS_VENDOR".to_owned(), self.adaptor.clone().into_os_string())];
-        environment.extend(habits());
-        environment.extend(template.environment.iter().cloned());
+        let guard = [template.trampoline.to_string_lossy().into_owned(), GUARD.to_owned()];
+        arguments.extend(guard.into_iter().chain([self.name.clone()]));
+        let mpiexec = self.tools.mpiexec.clone();
         Template {
-            program: self.mpiexec.clone(),
-            name: self.mpiexec.to_string_lossy().into_owned(),
+            name: mpiexec.to_string_lossy().into_owned(),
+            program: mpiexec,
             arguments,
             environment,
+            hidden,
             ..template.clone()
         }
     }
+}
+
+/// Listens under an abstract name, so that guards find the agent of their node without a directory that all nodes know.
+fn listen(name: &str) -> io::Result<UnixListener> {
+    let address = SocketAddr::from_abstract_name(name)?;
+    let listener = std::os::unix::net::UnixListener::bind_addr(&address)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
 }
 
 /// What Open MPI has to be told. How many processes a machine gets is the user's decision and has been made; plug-ins that call MPI
@@ -198,36 +268,44 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
+/// Longest time from a connection to the rank of who made it.
+const RANK_TIME: Duration = Duration::from_secs(10);
+
 /// Lets guards in.
-async fn welcome(listener: UnixListener, orders: Arc<[Orders]>, events: mpsc::Sender<Event>) {
+async fn welcome(listener: UnixListener, door: Arc<Door>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(serve(stream, Arc::clone(&orders), events.clone()));
+                tokio::spawn(serve(stream, Arc::clone(&door)));
             }
             // Out of descriptors, most likely: leave others time to close some.
-            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
 /// Serves one guard; its end before it said how its process ended is a violent one.
-async fn serve(mut stream: UnixStream, orders: Arc<[Orders]>, events: mpsc::Sender<Event>) {
+async fn serve(mut stream: UnixStream, door: Arc<Door>) {
     let mut rank = [0; 4];
-    if !stream
-        .peer_cred()
-        .is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
-        || stream.read_exact(&mut rank).await.is_err()
+    let own = rustix::process::geteuid().as_raw();
+    if !stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
+        || !matches!(tokio::time::timeout(RANK_TIME, stream.read_exact(&mut rank)).await, Ok(Ok(_)))
     {
         return;
     }
-    let index = u32::from_le_bytes(rank);
-    let Some(orders) = orders.get(index as usize) else {
+    let rank = u32::from_le_bytes(rank);
+    let index = rank.wrapping_sub(door.first);
+    let Some(orders) = door.orders.get(index as usize) else {
+        let why = misplaced(rank, door.first, door.orders.len() as u32).reason;
+        let _ = stream.write_all(&Answer::Refused(why).encode()).await;
+        let _ = door.events.send(Event::Misplaced(rank)).await;
         return;
     };
-    if stream.write_all(&orders.encode()).await.is_err() {
+    let answer = Answer::Orders(Box::new(orders.clone()));
+    if stream.write_all(&answer.encode()).await.is_err() {
         return;
     }
+    let events = &door.events;
     let Ok((pid, pipes)) = introduced(&stream).await else {
         return;
     };
@@ -269,7 +347,7 @@ async fn introduced(stream: &UnixStream) -> io::Result<(u32, Pipes)> {
 }
 
 fn receive(stream: &UnixStream, pid: &mut [u8; 4]) -> io::Result<Vec<OwnedFd>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let message = recvmsg(
         stream,
@@ -292,7 +370,7 @@ fn receive(stream: &UnixStream, pid: &mut [u8; 4]) -> io::Result<Vec<OwnedFd>> {
 /// Waits for the end of `mpiexec`.
 async fn watch(mut child: Child, pid: u32, events: mpsc::Sender<Event>) {
     let (output, error) = (child.stdout.take(), child.stderr.take());
-    let listening = tokio::spawn(async move { tokio::join!(listen(output), listen(error)) });
+    let listening = tokio::spawn(async move { tokio::join!(hear(output), hear(error)) });
     let exit = match child.wait().await {
         Ok(status) => processes::exit_of(status),
         Err(_) => processes::KILLED,
@@ -303,11 +381,11 @@ async fn watch(mut child: Child, pid: u32, events: mpsc::Sender<Event>) {
         Ok(Ok((output, error))) => format!("{error}\n{output}").trim().to_owned(),
         _ => String::new(),
     };
-    let _ = events.send(Event::LauncherEnded { exit, said }).await;
+    let _ = events.send(Event::LauncherEnded(LauncherEnd { exit, said })).await;
 }
 
 /// What a launcher says, cut: it speaks of failures only.
-async fn listen(pipe: Option<impl AsyncRead + Unpin>) -> String {
+async fn hear(pipe: Option<impl AsyncRead + Unpin>) -> String {
     let (Some(mut pipe), mut said, mut buffer) = (pipe, Vec::new(), [0; 4096]) else {
         return String::new();
     };
@@ -316,6 +394,18 @@ async fn listen(pipe: Option<impl AsyncRead + Unpin>) -> String {
         said.extend_from_slice(&buffer[..n.min(room)]);
     }
     String::from_utf8_lossy(&said).into_owned()
+}
+
+/// What is wrong when `mpiexec` starts a process where another node's is awaited. The agent awaits `count` processes from `first` on.
+pub(crate) fn misplaced(rank: u32, first: u32, count: u32) -> Refusal {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let last = (first + count).saturating_sub(1);
+    Refusal::new(
+        format!(
+            "the machine's own mpiexec started its rank {rank} on {host}, where ranks {first} to {last} of the subjob are awaited"
+        ),
+        "ranks fill one node after the other: leave out what maps processes in another way (--map-by, variables of that MPI)",
+    )
 }
 
 /// What is wrong when `mpiexec` ends before all processes have begun.

@@ -40,10 +40,6 @@ impl Invitation {
         Ok(Some(Self { path, token, index }))
     }
 
-    /// Index of the process within its subjob.
-    pub fn index(&self) -> u32 {
-        self.index
-    }
 }
 
 fn variable(name: &'static str) -> Result<Option<String>, BootError> {
@@ -97,13 +93,13 @@ impl Voice {
 }
 
 impl Agent {
-    /// Says hello and waits, as long as co-allocation takes, for the world. `vendor`: this process is part of a job of the machine's
-    /// own MPI, in which its rank is its index.
+    /// Says hello and waits, as long as co-allocation takes, for the world. `vendor`: the rank of this process in a job of
+    /// the machine's own MPI, if it is part of one.
     pub fn join(
         invitation: &Invitation,
         port: u16,
         representation: Representation,
-        vendor: bool,
+        vendor: Option<u32>,
         signing_request: Vec<u8>,
     ) -> Result<(Self, World), BootError> {
         let stream = UnixStream::connect(&invitation.path)
@@ -123,7 +119,7 @@ impl Agent {
             pid: std::process::id(),
             port,
             representation,
-            vendor: vendor.then_some(invitation.index),
+            vendor,
             signing_request,
         }))?;
         match agent.hear()? {

@@ -128,8 +128,8 @@ impl Running {
         };
         let port = offer.listener.as_ref().map_or(0, Listener::port);
         // Where messages leave the node, threads of the library make progress too.
-        let vendor = vendor::begin(invitation.index(), single && offer.listener.is_none())?;
-        let (agent, mut world) = Agent::join(invitation, port, representation(), vendor.is_some(), request)?;
+        let vendor = vendor::begin(single && offer.listener.is_none())?;
+        let (agent, mut world) = Agent::join(invitation, port, representation(), vendor.as_ref().map(|(_, rank)| *rank), request)?;
         let places = Arc::new(std::mem::take(&mut world.places));
         let representations = representations(&places)?;
         let (me, topology) = (world.rank, Topology::new(&places));
@@ -139,7 +139,7 @@ impl Running {
         let node_directory = Path::new(&world.node_directory);
         let threads = promise.is_none();
         let underneath = vendor
-            .map(|vendor| vendor::underneath(vendor, &places, me, node_directory, threads))
+            .map(|(vendor, _)| vendor::underneath(vendor, &places, me, node_directory, threads))
             .transpose()?;
         let (vendor, native, everybody) = match underneath {
             Some(u) => (Some(u.transport), u.native, u.everybody),

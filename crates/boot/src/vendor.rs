@@ -8,22 +8,24 @@ use isthmus_vendor::{Vendor, VendorError, VendorNative, VendorTransport};
 use isthmus_wire::place::PlaceTable;
 
 use crate::BootError;
+use crate::routes::node_peers;
 
-/// Opens and begins the MPI whose adaptor the agent has named, if it has. `index`: of this process in its subjob; `single`: only this thread will
-/// use it.
-pub(crate) fn begin(index: u32, single: bool) -> Result<Option<Vendor>, BootError> {
+/// Opens and begins the MPI whose adaptor the agent has named, if it has; gives the rank of this process in its job, too. `single`: only this
+/// thread will use it.
+pub(crate) fn begin(single: bool) -> Result<Option<(Vendor, u32)>, BootError> {
     let Some(adaptor) = std::env::var_os("ISTHMUS_VENDOR").filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
     let mut vendor = Vendor::open(Path::new(&adaptor)).map_err(failed)?;
     let (rank, _) = vendor.begin(single).map_err(failed)?;
-    if rank != index {
+    let told = std::env::var("ISTHMUS_VENDOR_RANK").unwrap_or_default();
+    if told != rank.to_string() {
         return Err(BootError::System(format!(
-            "the machine's own MPI says that this is its rank {rank}, but its mpiexec has said {index}; was the program started by \
+            "the machine's own MPI says that this is its rank {rank}, but its mpiexec has said '{told}'; was the program started by \
              the mpiexec of another MPI than that whose mpicc was found?"
         )));
     }
-    Ok(Some(vendor))
+    Ok(Some((vendor, rank)))
 }
 
 fn failed(error: VendorError) -> BootError {
@@ -49,13 +51,11 @@ pub(crate) fn underneath(
     directory: &Path,
     threads: bool,
 ) -> Result<Underneath, BootError> {
-    let peers = peers(places, me);
-    let place = &places.places[me as usize];
-    let one_node = places.nodes[place.node as usize].processes as usize == peers.len();
+    let (peers, near) = (peers(places, me), node_peers(places, me));
+    let own = places.places[me as usize].slot;
     let tags = vendor.largest_tag().map_err(failed)? >= LARGEST_VENDOR_TAG;
-    let own = place.vendor.unwrap_or(0);
-    let native = (one_node && tags && !threads && is_on())
-        .then(|| VendorNative::new(vendor.share(), &peers, own, directory).ok())
+    let native = (tags && !threads && is_on())
+        .then(|| VendorNative::new(vendor.share(), &peers, (&near, own), directory).ok())
         .flatten();
     let everybody = peers.len() == places.places.len();
     let all = vendor.all_agree(native.is_some()).map_err(failed)?;

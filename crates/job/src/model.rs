@@ -192,9 +192,10 @@ impl Job {
         self.subjobs.iter().any(|s| s.lan != self.subjobs[0].lan)
     }
 
-    /// Whether its processes are, or may be, on more than one node.
+    /// Whether its processes have to reach others on other nodes, or may have to: there, or where, the machine's own MPI does not.
     pub fn spans_nodes(&self) -> bool {
-        let several = |s: &Subjob| s.allocation.as_ref().is_some_and(|a| a.nodes != 1 && s.count > 1);
+        let nodes = |s: &Subjob| s.allocation.as_ref().is_some_and(|a| a.nodes != 1 && s.count > 1);
+        let several = |s: &Subjob| nodes(s) && s.vendor().is_none();
         self.subjobs.len() > 1 || self.subjobs.iter().any(several)
     }
 
@@ -258,13 +259,6 @@ impl Subjob {
                 self.site, self.count
             );
             return Err(JobError::new(problem).hint("ask for jobType=multiple or one process"));
-        }
-        if self.vendor().is_some() && self.allocation.as_ref().is_some_and(|a| a.nodes != 1 && self.count > 1) {
-            let problem = format!(
-                "site '{}': processes on the machine's own MPI must be on one node of a scheduler so far",
-                self.site
-            );
-            return Err(JobError::new(problem).hint("ask for nodes=1, or for jobType=multiple"));
         }
         check_name("site", &self.site)?;
         Terms::of(self)?;

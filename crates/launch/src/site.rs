@@ -224,6 +224,7 @@ impl Site {
             subjob: u32::try_from(self.number).unwrap_or(u32::MAX),
             first: 0,
             count: self.subjob.count,
+            of: self.subjob.count,
             program,
             arguments: subjob.arguments.clone(),
             environment,

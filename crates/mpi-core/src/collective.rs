@@ -142,8 +142,7 @@ impl Planned {
     fn start(mut self, world: &World, comm: &Comm) -> Result<Request> {
         let operation = world.operation(self.call.operation);
         if let Some(native) = self.natively(comm) {
-            let (sequence, mut engine) = (comm.next_sequence(), world.engine().lock());
-            return Ok(engine.start_natively(comm.channel(), operation, sequence, native));
+            return Ok(comm.start_natively(world, operation, native));
         }
         self.in_turn(comm);
         self.start_as(world, comm, acting(comm).next_sequence(), operation, None)
@@ -151,8 +150,12 @@ impl Planned {
 
     fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
         if let Some(native) = self.natively(comm) {
-            native.run(|collective| comm.run_natively(world, self.call.operation, collective))?;
-            return Ok(());
+            if comm.blocks_natively() {
+                native.run(|collective| comm.run_natively(world, self.call.operation, collective))?;
+                return Ok(());
+            }
+            let request = comm.start_natively(world, world.operation(self.call.operation), native);
+            return world.wait(request).map(drop);
         }
         self.in_turn(comm);
         if let Some(step) = self.step_together(world, acting(comm)) {
@@ -264,7 +267,7 @@ impl Comm {
         Some(done.map_err(|error| (&error).into()))
     }
 
-    /// A blocking operation on a communicator that is one of the machine's own MPI ([`Comm::is_native`]).
+    /// A blocking operation on a communicator that is one of the machine's own MPI ([`Comm::blocks_natively`]).
     #[inline]
     pub fn run_natively(
         &self,
@@ -277,6 +280,13 @@ impl Comm {
             .engine()
             .collective(self.channel(), operation, sequence, collective);
         done.map_err(|error| (&error).into())
+    }
+}
+
+impl Comm {
+    fn start_natively(&self, world: &World, operation: Operation, native: NativeOperation) -> Request {
+        let (sequence, mut engine) = (self.next_sequence(), world.engine().lock());
+        engine.start_natively(self.channel(), operation, sequence, native)
     }
 }
 

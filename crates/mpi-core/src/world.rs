@@ -180,7 +180,7 @@ impl World {
                 comm.meet_in_frame(self, WORLD_FRAME);
                 let native = self.native.lock().unwrap_or_else(PoisonError::into_inner).take();
                 if let Some(native) = native {
-                    comm.set_native(native);
+                    comm.set_native(native, self);
                 }
                 Arc::new(comm)
             })

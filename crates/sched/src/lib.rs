@@ -18,6 +18,7 @@ mod adaptor;
 mod command;
 pub mod fork;
 mod grid_engine;
+pub mod launching;
 mod lsf;
 mod pbs;
 mod run;

@@ -219,10 +219,11 @@ pub trait Native: Send {
     /// Starts to receive a message that was taken out of the matching.
     fn receive_taken(&mut self, message: u64, memory: &WriteMemory, length: u64) -> Result<u64, String>;
 
-    /// Notes that this process has come to the next collective operation of a communicator.
+    /// Notes that this process has come to the next collective operation of a communicator, whose members are on one node.
     fn come(&mut self, comm: u64);
 
-    /// Whether all members have come as far, so that the operation will end.
+    /// Whether all members have come as far, so that the operation will end. Of members on several nodes that is not known, so these only
+    /// [start](Native::start) operations.
     fn have_all_come(&self, comm: u64) -> bool;
 
     /// The operation; blocks.

@@ -5,7 +5,7 @@
 //! therefore waits outside until all members have come, and then knows that the operation will end.
 //!
 //! ```text
-//!  block of each process (rank in the vendor's job): for each row (communicator) the number of operations that it has come to, u32
+//!  block of each process (by its place on the node): for each row (communicator) the number of operations that it has come to, u32
 //! ```
 //! A communicator's row is named by its first member, out of rows that this process owns. What a process writes lies together, apart from what
 //! others write: nearly always nobody looks, and then counting must not take a line away from another core.
@@ -36,7 +36,7 @@ pub(crate) struct Attendance {
 unsafe impl Send for Attendance {}
 
 impl Attendance {
-    /// Those in this file, which the first of the processes makes; `own`: rank in the vendor's job of `count` processes.
+    /// Those in this file, which the first of the processes makes; `own`: place of this process among the `count` on this node.
     pub(crate) fn open(path: &Path, own: u32, count: u32) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -57,7 +57,7 @@ impl Attendance {
         })
     }
 
-    /// Rank of this process in the vendor's job.
+    /// Place of this process on the node.
     pub(crate) fn own(&self) -> u32 {
         self.own
     }
@@ -99,10 +99,10 @@ impl Attendance {
     }
 
     /// Whether these have come as far as this process.
-    pub(crate) fn have_come(&self, row: u32, columns: &[i32]) -> bool {
+    pub(crate) fn have_come(&self, row: u32, columns: &[u32]) -> bool {
         let own = self.cell(row, self.own).load(Ordering::Relaxed);
-        let behind = |&column: &i32| {
-            let theirs = self.cell(row, column as u32).load(Ordering::Acquire);
+        let behind = |&column: &u32| {
+            let theirs = self.cell(row, column).load(Ordering::Acquire);
             (theirs.wrapping_sub(own) as i32) < 0
         };
         !columns.iter().any(behind)

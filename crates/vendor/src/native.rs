@@ -18,18 +18,36 @@ pub struct VendorNative {
     /// Rank in the vendor's job by peer, and this process's.
     ranks: HashMap<Peer, i32>,
     attendance: Attendance,
-    /// By name, which adaptors give one after the other: the row of attendance, and the members' ranks in the vendor's job.
-    made: Vec<Option<(u32, Vec<i32>)>>,
+    /// Ranks in the vendor's job of the processes on this node, in the order of their places.
+    near: Vec<i32>,
+    /// By name, which adaptors give one after the other.
+    made: Vec<Option<Made>>,
+}
+
+/// What is known of a communicator.
+#[derive(Clone)]
+enum Made {
+    /// All members are on this node: the row of attendance, and their places.
+    Near(u32, Vec<u32>),
+    /// They are on several nodes. Who has come is not known, so nobody blocks in a collective operation.
+    Far,
 }
 
 impl VendorNative {
-    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job, `own` this process's rank there, and `directory`
-    /// one of the node, on which they all are.
-    pub fn new(vendor: Vendor, peers: &[Peer], own: u32, directory: &Path) -> Result<Self, VendorError> {
+    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job; `near` are those on this node, in an order that is the same
+    /// at all of them, `own` is this process's place there, and `directory` one of the node.
+    pub fn new(
+        vendor: Vendor,
+        peers: &[Peer],
+        (near, own): (&[Peer], u32),
+        directory: &Path,
+    ) -> Result<Self, VendorError> {
         let path = directory.join("attendance");
         let attendance =
-            Attendance::open(&path, own, peers.len() as u32).map_err(|why| VendorError::File { path, why })?;
+            Attendance::open(&path, own, near.len() as u32).map_err(|why| VendorError::File { path, why })?;
+        let rank = |peer: &Peer| peers.iter().position(|p| p == peer).map(|rank| rank as i32);
         Ok(Self {
+            near: near.iter().filter_map(rank).collect(),
             vendor,
             ranks: (0..).zip(peers).map(|(rank, &peer)| (peer, rank)).collect(),
             attendance,
@@ -56,22 +74,30 @@ impl VendorNative {
         Ok((row != NONE).then_some(row))
     }
 
-    fn make(&mut self, ranks: Vec<i32>, first: bool, tag: i32) -> Result<Option<u64>, VendorError> {
-        let Some(comm) = self.vendor.among(&ranks, tag % TAGS)? else {
+    fn make(&mut self, ranks: &[i32], tag: i32) -> Result<Option<u64>, VendorError> {
+        let Some(comm) = self.vendor.among(ranks, tag % TAGS)? else {
             return Ok(None);
         };
-        let Some(row) = self.row(comm, first)? else {
-            self.vendor.release(comm)?;
-            return Ok(None);
+        let place = |rank: &i32| self.near.iter().position(|near| near == rank).map(|at| at as u32);
+        let places: Option<Vec<u32>> = ranks.iter().map(place).collect();
+        let made = match places {
+            None => Made::Far,
+            Some(places) => {
+                let Some(row) = self.row(comm, places.first() == Some(&self.attendance.own()))? else {
+                    self.vendor.release(comm)?;
+                    return Ok(None);
+                };
+                self.attendance.begin(row);
+                // Nobody counts before all have begun to.
+                self.vendor.collective(comm, &Collective::Barrier)?;
+                Made::Near(row, places)
+            }
         };
-        self.attendance.begin(row);
-        // Nobody counts before all have begun to.
-        self.vendor.collective(comm, &Collective::Barrier)?;
         let at = comm.0 as usize;
         if at >= self.made.len() {
             self.made.resize(at + 1, None);
         }
-        self.made[at] = Some((row, ranks));
+        self.made[at] = Some(made);
         Ok(Some(comm.0))
     }
 }
@@ -95,13 +121,14 @@ impl Native for VendorNative {
     fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<u64>, String> {
         let ranks: Option<Vec<i32>> = peers.iter().map(|peer| self.ranks.get(peer).copied()).collect();
         let Some(ranks) = ranks else { return Ok(None) };
-        let first = ranks.first().is_some_and(|&rank| rank == self.attendance.own() as i32);
-        self.make(ranks, first, tag).map_err(failed)
+        self.make(&ranks, tag).map_err(failed)
     }
 
     fn release(&mut self, comm: u64) {
-        if let Some((row, _)) = self.made.get_mut(comm as usize).and_then(Option::take) {
-            self.attendance.free_row(row);
+        if let Some(made) = self.made.get_mut(comm as usize).and_then(Option::take) {
+            if let Made::Near(row, _) = made {
+                self.attendance.free_row(row);
+            }
             // A vendor that fails to free something is asked for more until it fails at that, and says so then.
             let _ = self.vendor.release(Comm(comm));
         }
@@ -173,14 +200,16 @@ impl Native for VendorNative {
 
     #[inline(always)]
     fn come(&mut self, comm: u64) {
-        if let Some(Some((row, _))) = self.made.get(comm as usize) {
+        if let Some(Some(Made::Near(row, _))) = self.made.get(comm as usize) {
             self.attendance.come(*row);
         }
     }
 
     fn have_all_come(&self, comm: u64) -> bool {
-        let made = self.made.get(comm as usize).and_then(Option::as_ref);
-        made.is_none_or(|(row, ranks)| self.attendance.have_come(*row, ranks))
+        match self.made.get(comm as usize) {
+            Some(Some(Made::Near(row, places))) => self.attendance.have_come(*row, places),
+            _ => true,
+        }
     }
 
     fn come_and_do(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), String> {

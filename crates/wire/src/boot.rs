@@ -21,6 +21,7 @@
 //! | `ISTHMUS_TOKEN` | one-time token, 32 hexadecimal digits; the library removes it from the environment |
 //! | `ISTHMUS_INDEX` | index of the process within its subjob |
 //! | `ISTHMUS_VENDOR` | path of the adaptor to the machine's own MPI, whose job this process is part of; absent: none |
+//! | `ISTHMUS_VENDOR_RANK` | its rank in that job, as the `mpiexec` of that MPI has told it |
 //! | `ISTHMUS_TRACE` | `1`: events are recorded and sent ([`crate::trace`]) |
 //! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `gateway`: other sites are reached through the gateway on this node only, so it listens for that alone; `wide` or absent: it does both |
 //!

@@ -25,7 +25,7 @@
 //! |---|---|---|
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
-//! | `Start` | 3 | job text, subjob u32, first u32, count u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide, 3 gateway), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text, files text |
+//! | `Start` | 3 | job text, subjob u32, first u32, count u32, of u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide, 3 gateway), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text, files text |
 //! | `Commit` | 4 | subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links, paths |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
@@ -35,6 +35,8 @@
 //! | `End` | 10 | |
 //! | `Ping` | 11 | number u64 |
 //! | `Gateway` | 12 | a message to the gateway ([`crate::gateway::ToGateway`]); the first one starts it |
+//! | `Launch` | 13 | \[host text, processes u32\] |
+//! | `LauncherEnded` | 14 | how u8, number u32, said text |
 //!
 //! | agent to coordinator | kind | fields |
 //! |---|---|---|
@@ -54,6 +56,9 @@
 //! | `Suspended` | 78 | u8 (1 stopped, 0 goes on) |
 //! | `Gateway` | 79 | a message from the gateway ([`crate::gateway::FromGateway`]) |
 //! | `Traffic` | 80 | first u32, \[traffic ([`crate::boot::LinkTraffic`])\] |
+//! | `LauncherEnded` | 81 | how u8, number u32, said text |
+//!
+//! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes, which it treats as a coordinator does.
 
 mod allocation;
 
@@ -66,7 +71,7 @@ use crate::links::Table;
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -106,6 +111,8 @@ pub struct Start {
     pub first: u32,
     /// Number of processes.
     pub count: u32,
+    /// Number of processes of the subjob, on all its nodes.
+    pub of: u32,
     /// Program: an absolute path, a path relative to `directory`, or a name to look up in PATH.
     pub program: String,
     /// Arguments after the program's name.
@@ -132,7 +139,8 @@ pub struct Start {
     pub reach: Reach,
     /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
     pub allocation: Option<Allocation>,
-    /// The command of the machine's own MPI that starts parallel programs (`mpiexec`); the processes become a job of that MPI. Empty: none.
+    /// The command of the machine's own MPI that starts parallel programs (`mpiexec`); the processes become a job of that MPI. Empty: none. An
+    /// agent that starts only some of them is told when all nodes are ready ([`ToAgent::Launch`]).
     pub vendor: String,
     /// Directory with the files of the subjob, which stays as long as the agent lives. Empty: none.
     pub files: String,
@@ -223,6 +231,25 @@ impl Exit {
             Self::Signal(signal) => 128 + signal as i32,
         }
     }
+
+    pub(crate) fn write(self, w: &mut Writer) {
+        match self {
+            Self::Status(n) => w.u8(0).u32(n),
+            Self::Signal(n) => w.u8(1).u32(n),
+        };
+    }
+
+    pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (how, number) = (r.u8("how")?, r.u32("number")?);
+        match how {
+            0 => Ok(Self::Status(number)),
+            1 => Ok(Self::Signal(number)),
+            other => Err(DecodeError::Invalid {
+                field: "how",
+                value: u64::from(other),
+            }),
+        }
+    }
 }
 
 /// Standard output, standard error, or what a traced process records.
@@ -286,6 +313,19 @@ pub enum ToAgent {
     Ping(u64),
     /// For the gateway, which the first one starts.
     Gateway(Vec<u8>),
+    /// All nodes of a subjob on the machine's own MPI are ready: start its processes, so many on each of these hosts.
+    Launch(Vec<(String, u32)>),
+    /// What another node told.
+    LauncherEnded(LauncherEnd),
+}
+
+/// How the `mpiexec` of a machine's own MPI has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LauncherEnd {
+    /// How.
+    pub exit: Exit,
+    /// What it said, cut.
+    pub said: String,
 }
 
 /// From an agent to the coordinator.
@@ -364,6 +404,8 @@ pub enum FromAgent {
         /// One entry per link.
         traffic: Vec<LinkTraffic>,
     },
+    /// The `mpiexec` of the machine's own MPI, which this node has run for all.
+    LauncherEnded(LauncherEnd),
 }
 
 impl ToAgent {
@@ -388,6 +430,12 @@ impl ToAgent {
             Self::Ping(n) => {
                 w.u64(*n);
             }
+            Self::Launch(hosts) => {
+                w.list(hosts, |w, (host, processes)| {
+                    w.text(host).u32(*processes);
+                });
+            }
+            Self::LauncherEnded(end) => end.write(&mut w),
             Self::Dismiss | Self::End => {}
         }
         w.into_framed()
@@ -407,6 +455,8 @@ impl ToAgent {
             Self::End => 10,
             Self::Ping(_) => 11,
             Self::Gateway(_) => 12,
+            Self::Launch(_) => 13,
+            Self::LauncherEnded(_) => 14,
         }
     }
 
@@ -433,6 +483,8 @@ impl ToAgent {
             10 => Self::End,
             11 => Self::Ping(r.u64("number")?),
             12 => Self::Gateway(r.bytes("gateway")?),
+            13 => Self::Launch(r.list("hosts", |r| Ok((r.text("host")?, r.u32("processes")?)))?),
+            14 => Self::LauncherEnded(LauncherEnd::read(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -448,6 +500,7 @@ impl ToAgent {
 impl Start {
     fn write(&self, w: &mut Writer) {
         w.text(&self.job).u32(self.subjob).u32(self.first).u32(self.count);
+        w.u32(self.of);
         w.text(&self.program);
         w.list(&self.arguments, |w, a| {
             w.text(a);
@@ -481,6 +534,7 @@ impl Start {
             subjob: r.u32("subjob")?,
             first: r.u32("first")?,
             count: r.u32("count")?,
+            of: r.u32("of")?,
             program: r.text("program")?,
             arguments: r.list("arguments", |r| r.text("argument"))?,
             environment: r.list("environment", |r| Ok((r.text("name")?, r.text("value")?)))?,
@@ -577,6 +631,7 @@ impl FromAgent {
             Self::Traffic { first, traffic } => {
                 w.u32(*first).list(traffic, |w, one| one.write(w));
             }
+            Self::LauncherEnded(end) => end.write(&mut w),
             Self::Gone => {}
         }
         w.into_framed()
@@ -600,6 +655,7 @@ impl FromAgent {
             Self::Traffic { .. } => 80,
             Self::Queued { .. } => 77,
             Self::Suspended(_) => 78,
+            Self::LauncherEnded(_) => 81,
         }
     }
 
@@ -647,6 +703,7 @@ impl FromAgent {
                 why: r.text("why")?,
             },
             78 => Self::Suspended(flag(&mut r, "stopped")?),
+            81 => Self::LauncherEnded(LauncherEnd::read(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -752,12 +809,22 @@ fn read_stream(r: &mut Reader<'_>) -> Result<Stream, DecodeError> {
     }
 }
 
+impl LauncherEnd {
+    fn write(&self, w: &mut Writer) {
+        self.exit.write(w);
+        w.text(&self.said);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            exit: Exit::read(r)?,
+            said: r.text("what it said")?,
+        })
+    }
+}
+
 fn write_exit(w: &mut Writer, (index, exit): &(u32, Exit)) {
-    w.u32(*index);
-    match exit {
-        Exit::Status(n) => w.u8(0).u32(*n),
-        Exit::Signal(n) => w.u8(1).u32(*n),
-    };
+    exit.write(w.u32(*index));
 }
 
 fn read_input(r: &mut Reader<'_>) -> Result<Input, DecodeError> {
@@ -787,17 +854,7 @@ fn read_reach(r: &mut Reader<'_>) -> Result<Reach, DecodeError> {
 }
 
 fn read_exit(r: &mut Reader<'_>) -> Result<(u32, Exit), DecodeError> {
-    let index = r.u32("index")?;
-    let how = r.u8("how")?;
-    let number = r.u32("number")?;
-    match how {
-        0 => Ok((index, Exit::Status(number))),
-        1 => Ok((index, Exit::Signal(number))),
-        other => Err(DecodeError::Invalid {
-            field: "how",
-            value: u64::from(other),
-        }),
-    }
+    Ok((r.u32("index")?, Exit::read(r)?))
 }
 
 #[cfg(test)]

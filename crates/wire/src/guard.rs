@@ -1,53 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the agent and the guards of processes say to each other, where the machine's own MPI starts processes.
+//! What an agent and the guards of processes say to each other, where the machine's own MPI starts processes.
 //!
-//! The agent runs the MPI's own `mpiexec`, which starts one *guard* per process: `isthmus` itself. A guard starts the process as its
-//! child, gives the agent the ends of its pipes, and tells how it ended. Over a Unix stream socket, one connection per guard:
+//! One agent of a subjob runs the MPI's own `mpiexec`, which starts one *guard* per process: `isthmus` itself. A guard asks the agent of its own
+//! node, which has all that the process needs: what that `mpiexec` carries to other nodes differs from MPI to MPI. It starts the process
+//! as its child, gives the agent the ends of its pipes, and tells how it ended. Over a Unix stream socket with an abstract name
+//! ([`door`]), one connection per guard; both ends look whether the other one is of the same user:
 //! ```text
 //!  guard                                     agent
-//!     | Rank (rank u32)                --->    |      in the job of the machine's MPI: the index in the subjob
-//!     |    <---  Orders (token 16, input u8)  |      what the process is started with
+//!     | Rank (rank u32)                --->    |      in the job of the machine's MPI, on all its nodes: the index in the subjob
+//!     |    <---  Orders | Refused             |      what the process is started with, or why not
 //!     | Started (pid u32) + descriptors --->   |      standard output, standard error, and if asked for standard input
 //!     | Ended (how u8, number u32)     --->    |      0 exit status, 1 signal
 //!     |    <---  (the connection closes)       |      the agent has taken note: the guard ends as the process did
 //! ```
-//! Each message has the fixed length of its fields and nothing else.
+//! Answers are messages as in [`crate::codec`]; the other messages have the fixed length of their fields and nothing else. When the connection
+//! closes earlier, the agent is gone, and the guard kills its process.
+//!
+//! | answer | kind | fields |
+//! |---|---|---|
+//! | `Orders` | 1 | token 16, index u32, input u8, rendezvous bytes, program bytes, name text, arguments \[text\], environment \[text bytes\], hidden \[text\], directory bytes |
+//! | `Refused` | 2 | why text |
 
+use crate::codec::{DecodeError, Reader, Writer};
 use crate::grid::Exit;
 
-/// Bytes of [`Orders`].
-pub const ORDERS_BYTES: usize = 17;
+/// Longest answer, bytes: the arguments and variables of a process.
+pub const MAX_ANSWER: usize = 8 << 20;
 /// Bytes of what a guard says last.
 pub const ENDED_BYTES: usize = 5;
 /// Most descriptors with a message.
-pub const MOST_DESCRIPTORS: usize = 3;
+pub const MAX_DESCRIPTORS: usize = 3;
 
-/// What a guard's process is started with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Abstract name of the socket at which an agent awaits the guards of a subjob: the same on all its nodes.
+pub fn door(job: &str, subjob: u32) -> String {
+    format!("{job}.{subjob}.guards")
+}
+
+/// What a guard's process is started with. Paths and values of variables are bytes, as the system has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orders {
     /// Its one-time token.
     pub token: [u8; 16],
+    /// Its index among the processes of this agent.
+    pub index: u32,
     /// Whether input will come for it.
     pub input: bool,
+    /// Path of the agent's socket for processes.
+    pub rendezvous: Vec<u8>,
+    /// Path of the program.
+    pub program: Vec<u8>,
+    /// What the program sees as its own name.
+    pub name: String,
+    /// Arguments.
+    pub arguments: Vec<String>,
+    /// Variables to set.
+    pub environment: Vec<(String, Vec<u8>)>,
+    /// Variables to remove.
+    pub hidden: Vec<String>,
+    /// Working directory.
+    pub directory: Vec<u8>,
 }
 
-impl Orders {
-    /// As it goes on the stream.
-    pub fn encode(&self) -> [u8; ORDERS_BYTES] {
-        let mut bytes = [0; ORDERS_BYTES];
-        bytes[..16].copy_from_slice(&self.token);
-        bytes[16] = self.input.into();
-        bytes
+/// What an agent answers a guard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Start this.
+    Orders(Box<Orders>),
+    /// Start nothing, for this reason.
+    Refused(String),
+}
+
+impl Answer {
+    /// As it goes on the stream, with length prefix.
+    pub fn encode(&self) -> Vec<u8> {
+        let orders = match self {
+            Self::Orders(orders) => orders,
+            Self::Refused(why) => {
+                let mut w = Writer::new(2);
+                w.text(why);
+                return w.into_framed();
+            }
+        };
+        let mut w = Writer::new(1);
+        for byte in orders.token {
+            w.u8(byte);
+        }
+        w.u32(orders.index)
+            .u8(orders.input.into())
+            .bytes(&orders.rendezvous)
+            .bytes(&orders.program)
+            .text(&orders.name);
+        let text = |w: &mut Writer, text: &String| {
+            w.text(text);
+        };
+        w.list(&orders.arguments, text);
+        w.list(&orders.environment, |w, (name, value)| {
+            w.text(name).bytes(value);
+        });
+        w.list(&orders.hidden, text).bytes(&orders.directory);
+        w.into_framed()
     }
 
-    /// Reads it.
-    pub fn decode(bytes: &[u8; ORDERS_BYTES]) -> Self {
-        let mut token = [0; 16];
-        token.copy_from_slice(&bytes[..16]);
-        Self {
-            token,
-            input: bytes[16] != 0,
-        }
+    /// Reads a body (without length prefix).
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let answer = match r.u8("kind")? {
+            1 => Self::Orders(Box::new(Orders {
+                token: r.fixed("token")?,
+                index: r.u32("index")?,
+                input: r.u8("input")? != 0,
+                rendezvous: r.bytes("rendezvous")?,
+                program: r.bytes("program")?,
+                name: r.text("name")?,
+                arguments: r.list("arguments", |r| r.text("argument"))?,
+                environment: r.list("environment", |r| Ok((r.text("name")?, r.bytes("value")?)))?,
+                hidden: r.list("hidden", |r| r.text("name"))?,
+                directory: r.bytes("directory")?,
+            })),
+            2 => Self::Refused(r.text("why")?),
+            other => {
+                return Err(DecodeError::Invalid {
+                    field: "kind",
+                    value: u64::from(other),
+                });
+            }
+        };
+        r.end()?;
+        Ok(answer)
     }
 }
 
@@ -64,11 +143,16 @@ pub fn encode_ended(exit: Exit) -> [u8; ENDED_BYTES] {
 
 /// Reads it; `None` when it is none.
 pub fn decode_ended(bytes: &[u8; ENDED_BYTES]) -> Option<Exit> {
-    let number = u32::from_le_bytes(*bytes[1..].first_chunk()?);
-    match bytes[0] {
-        0 => Some(Exit::Status(number)),
-        1 => Some(Exit::Signal(number)),
-        _ => None,
+    Exit::read(&mut Reader::new(bytes)).ok()
+}
+
+/// For fuzzing: whatever is an answer is encoded as it came.
+pub fn fuzz(body: &[u8]) {
+    if let Ok(answer) = Answer::decode(body) {
+        assert_eq!(Answer::decode(&answer.encode()[4..]), Ok(answer));
+    }
+    if let Some(exit) = body.first_chunk().and_then(decode_ended) {
+        assert_eq!(Some(&encode_ended(exit)), body.first_chunk());
     }
 }
 
@@ -80,9 +164,24 @@ mod tests {
     fn what_guards_and_agents_say_survives() {
         let orders = Orders {
             token: [7; 16],
+            index: 3,
             input: true,
+            rendezvous: b"/tmp/r".to_vec(),
+            program: b"/bin/\xff".to_vec(),
+            name: "p".into(),
+            arguments: vec!["a b".into(), String::new()],
+            environment: vec![("A".into(), b"\xfe=".to_vec())],
+            hidden: vec!["B".into()],
+            directory: b"/".to_vec(),
         };
-        assert_eq!(Orders::decode(&orders.encode()), orders);
+        for answer in [Answer::Orders(Box::new(orders)), Answer::Refused("why".into())] {
+            let bytes = answer.encode();
+            assert_eq!(Answer::decode(&bytes[4..]), Ok(answer));
+            for length in 0..bytes.len() - 4 {
+                assert!(Answer::decode(&bytes[4..4 + length]).is_err());
+            }
+            fuzz(&bytes[4..]);
+        }
         for exit in [Exit::Status(3), Exit::Signal(9)] {
             assert_eq!(decode_ended(&encode_ended(exit)), Some(exit));
         }

@@ -150,6 +150,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "adaptor to the MPI whose job a process is part of",
     },
     Setting {
+        name: "ISTHMUS_VENDOR_RANK",
+        unit: "number",
+        default: "none",
+        reason: "set by the guard of a process",
+        scope: "internal",
+        help: "rank of the process in that job",
+    },
+    Setting {
         name: "ISTHMUS_LIBRARY_DIRECTORY",
         unit: "path",
         default: "beside the command",

@@ -37,6 +37,8 @@ pub(crate) struct Ready {
     pub(super) node: u32,
     pub(super) nodes: u32,
     pub(super) slots: u32,
+    /// What the scheduler calls it.
+    pub(super) name: String,
     pub(super) hello: AgentHello,
     /// Paths here, and what they are there.
     pub(super) paths: Vec<(PathBuf, String)>,
@@ -65,6 +67,7 @@ pub(super) async fn serve(plain: DuplexStream, deframer: Deframer, who: &NodeHel
         node,
         nodes: who.nodes,
         slots: who.slots,
+        name: who.name.clone(),
         hello,
         paths,
         sender,

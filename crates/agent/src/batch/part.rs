@@ -15,6 +15,8 @@ use tokio::time::{Instant, timeout_at};
 pub(super) struct Part {
     pub(super) node: u32,
     pub(super) nodes: u32,
+    /// What the scheduler calls the node.
+    pub(super) name: String,
     pub(super) hello: AgentHello,
     /// Index within the subjob of its first process, and how many it has.
     pub(super) first: u32,
@@ -39,6 +41,7 @@ impl Part {
         Self {
             node: ready.node,
             nodes: ready.nodes,
+            name: ready.name,
             hello: ready.hello,
             first: 0,
             count: 0,

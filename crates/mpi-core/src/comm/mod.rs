@@ -39,6 +39,8 @@ pub struct Comm {
     channel: Channel,
     /// What it is of a machine's own MPI, if all members live in one job of that.
     native: Option<NativeComm>,
+    /// It is one of the machine's own MPI, and all members are on one node.
+    blocks_natively: bool,
     /// Number of the next collective operation: equal on all members, who call them in the same order.
     sequence: AtomicU32,
     /// Number of the next persistent collective operation.
@@ -210,6 +212,7 @@ impl Comm {
                 native: 0,
             },
             native: None,
+            blocks_natively: false,
             sequence: AtomicU32::new(0),
             persistent: AtomicU32::new(0),
             in_force: Mutex::default(),
@@ -268,13 +271,16 @@ impl Comm {
             .lock()
             .create_native(self.group.members(), self.channel.context as i32 & i32::MAX);
         if let Some(native) = made.map_err(|error| Error::from(&error))? {
-            self.set_native(native);
+            self.set_native(native, world);
         }
         Ok(())
     }
 
-    pub(crate) fn set_native(&mut self, native: NativeComm) {
+    pub(crate) fn set_native(&mut self, native: NativeComm, world: &World) {
         self.channel.native = native.name();
+        let mut nodes = self.group.members().iter().map(|&rank| world.places().places[rank as usize].node);
+        let first = nodes.next();
+        self.blocks_natively = nodes.all(|node| Some(node) == first);
         self.native = Some(native);
     }
 
@@ -282,6 +288,13 @@ impl Comm {
     #[inline]
     pub fn is_native(&self) -> bool {
         self.channel.native != 0
+    }
+
+    /// Whether its blocking collective operations are blocking ones there. Where members are on several nodes a process cannot know that all
+    /// have come, so it must not block there while others wait for it, and all start them instead.
+    #[inline]
+    pub fn blocks_natively(&self) -> bool {
+        self.blocks_natively
     }
 
     /// Own rank.

@@ -31,7 +31,7 @@ impl Place {
     /// Whether blocking operations go straight to the machine's own MPI.
     #[inline(always)]
     fn is_native(&self) -> bool {
-        self.blocks && self.comm.is_native()
+        self.blocks && self.comm.blocks_natively()
     }
 
     #[inline(always)]

@@ -8,14 +8,14 @@
 //! ```
 //! The node agent's first message to the agent that submitted it, after TLS has proven that agent's identity:
 //! ```text
-//!  NodeHello    kind u8 = 97, secret 32, node u32, nodes u32, slots u32
+//!  NodeHello    kind u8 = 97, secret 32, node u32, nodes u32, slots u32, name text
 //! ```
 
 use super::{fixed, flag};
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Longest encoded [`NodeHello`], bytes; whoever sends more is no node of ours.
-pub const MAX_NODE_HELLO: usize = 64;
+pub const MAX_NODE_HELLO: usize = 512;
 
 const NODE_HELLO: u8 = 97;
 
@@ -164,6 +164,8 @@ pub struct NodeHello {
     pub nodes: u32,
     /// Processes that the scheduler has room for on this node; 0: not known.
     pub slots: u32,
+    /// What the scheduler calls the node, or its host name.
+    pub name: String,
 }
 
 impl std::fmt::Debug for NodeHello {
@@ -172,6 +174,7 @@ impl std::fmt::Debug for NodeHello {
             .field("node", &self.node)
             .field("nodes", &self.nodes)
             .field("slots", &self.slots)
+            .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }
@@ -183,7 +186,8 @@ impl NodeHello {
         fixed(&mut w, &self.secret)
             .u32(self.node)
             .u32(self.nodes)
-            .u32(self.slots);
+            .u32(self.slots)
+            .text(&self.name);
         w.into_framed()
     }
 
@@ -202,6 +206,7 @@ impl NodeHello {
             node: r.u32("node")?,
             nodes: r.u32("nodes")?,
             slots: r.u32("slots")?,
+            name: r.text("name")?,
         };
         r.end()?;
         Ok(hello)

@@ -36,6 +36,7 @@ fn messages_to_an_agent_survive_the_wire() {
         subjob: 1,
         first: 3,
         count: 64,
+        of: 128,
         program: "./a".into(),
         arguments: vec!["-x".into(), String::new()],
         environment: vec![("A".into(), "b=c".into())],
@@ -88,6 +89,11 @@ fn messages_to_an_agent_survive_the_wire() {
         ToAgent::Signal(15),
         ToAgent::End,
         ToAgent::Ping(9),
+        ToAgent::Launch(vec![("n1".into(), 2), ("n2".into(), 1)]),
+        ToAgent::LauncherEnded(LauncherEnd {
+            exit: Exit::Signal(9),
+            said: "no".into(),
+        }),
     ] {
         assert_eq!(ToAgent::decode(&m.encode()[4..]), Ok(m));
     }
@@ -180,6 +186,7 @@ fn every_truncation_is_refused() {
 #[test]
 fn a_node_says_who_it_is() {
     let hello = NodeHello {
+        name: "n1".repeat(128),
         secret: [9; 32],
         node: 1,
         nodes: 2,
