@@ -64,6 +64,13 @@ grid-engine)
     [ "$(grep -c 'on b1n2$' out) $(grep -c 'on b1n3$' out)" = '2 2' ] || { cat out; fail "the processes are not on two nodes"; }
     check "fork and Grid Engine in one job, two nodes of two processes each"
     nothing_left
+    if command -v mpiexec.openmpi >/dev/null 2>&1; then
+        start 120 --site b1:4,scheduler=grid-engine,directive=-pe,directive=spread,directive=4,mpi=mpiexec.openmpi ./ring
+        [ $status = 0 ] && grep -q '^4 processes: ring is right$' out || { cat out err; fail "another MPI on two nodes"; }
+        [ "$(grep -c 'on b1n2$' out) $(grep -c 'on b1n3$' out)" = '2 2' ] || { cat out; fail "the processes of another MPI are not on two nodes"; }
+        check "Open MPI underneath, two nodes of two processes each"
+        nothing_left
+    fi
     ;;
 esac
 echo "$name conforms"

@@ -99,7 +99,9 @@ fn answer(agent: &mut UnixStream) -> io::Result<Answer> {
     agent.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > MAX_ANSWER {
-        return Err(io::Error::other(format!("the agent's answer has {length} bytes, at most {MAX_ANSWER} are right")));
+        return Err(io::Error::other(format!(
+            "the agent's answer has {length} bytes, at most {MAX_ANSWER} are right"
+        )));
     }
     let mut body = vec![0; length];
     agent.read_exact(&mut body)?;

@@ -117,29 +117,36 @@ impl Subjob {
             }
             return Ok(subjob);
         }
+        let rendezvous = subjob.directories.rendezvous();
         let with = Surroundings {
             processors: processors::of(start)?,
             template: &template,
-            rendezvous: &subjob.directories.rendezvous(),
+            rendezvous: &rendezvous,
             output,
             error,
             events,
         };
+        subjob.fork(start, &with, stdin.as_deref())?;
+        Ok(subjob)
+    }
+
+    /// Starts the processes. `stdin`: the file that they read.
+    fn fork(&mut self, start: &Start, with: &Surroundings<'_>, stdin: Option<&Path>) -> Result<(), Refusal> {
         for index in 0..start.count {
             let gets_input = start.input == Input::All || start.input == Input::One(index);
-            let source = match &stdin {
-                Some(path) => Source::File(path.clone()),
+            let source = match stdin {
+                Some(path) => Source::File(path.to_owned()),
                 None if gets_input => {
                     let (sender, receiver) = mpsc::unbounded_channel();
-                    subjob.input.push(sender);
+                    self.input.push(sender);
                     Source::Coordinator(receiver)
                 }
                 None => Source::Nowhere,
             };
-            match processes::start(&with, index, source) {
-                Ok(process) => subjob.processes.push(process),
+            match processes::start(with, index, source) {
+                Ok(process) => self.processes.push(process),
                 Err(error) => {
-                    subjob.signal(9);
+                    self.signal(9);
                     let reason = format!("cannot start process {} of {}: {error}", index + 1, start.count);
                     return Err(Refusal::new(
                         reason,
@@ -148,7 +155,7 @@ impl Subjob {
                 }
             }
         }
-        Ok(subjob)
+        Ok(())
     }
 
     /// Keeps the coordinator's input for processes that somebody else starts.
@@ -204,7 +211,10 @@ impl Subjob {
     /// Whether every process has ended.
     pub(crate) fn all_ended(&self) -> bool {
         // What was never started ends with whoever was to start it.
-        let mut begun = self.processes.iter().filter(|p| p.pid != 0 || self.underneath.is_none());
+        let mut begun = self
+            .processes
+            .iter()
+            .filter(|p| p.pid != 0 || self.underneath.is_none());
         begun.all(|p| p.exit.is_some()) && self.launcher.as_ref().is_none_or(|l| l.ended)
     }
 

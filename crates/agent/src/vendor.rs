@@ -109,7 +109,7 @@ impl Underneath {
         events: &mpsc::Sender<Event>,
     ) -> Result<Self, Refusal> {
         let tools = Tools::prepare(&start.vendor, path, &template.trampoline, cache)?;
-        let mut environment = habits();
+        let mut environment = habits(start.of > start.count);
         environment.append(&mut template.environment);
         environment.push(("ISTHMUS_VENDOR".to_owned(), tools.adaptor.clone().into_os_string()));
         template.environment = environment;
@@ -127,7 +127,12 @@ impl Underneath {
                 .iter()
                 .map(|(name, value)| (name.clone(), bytes(value)))
                 .collect(),
-            hidden: template.hidden.iter().filter(|name| *name != "ISTHMUS_VENDOR").cloned().collect(),
+            hidden: template
+                .hidden
+                .iter()
+                .filter(|name| *name != "ISTHMUS_VENDOR")
+                .cloned()
+                .collect(),
             directory: bytes(template.directory.as_os_str()),
         };
         let door = Door {
@@ -172,7 +177,10 @@ impl Underneath {
         if hosts.len() > 1 {
             let within = launching::within_allocation(hosts, |name| std::env::var(name).ok());
             hidden.extend(within.hidden);
-            environment.splice(0..0, within.environment.into_iter().map(|(n, v)| (n.to_owned(), v.into())));
+            environment.splice(
+                0..0,
+                within.environment.into_iter().map(|(n, v)| (n.to_owned(), v.into())),
+            );
             arguments.extend(launching::placement(&self.tools.mpiexec, hosts));
         }
         // All families know these words.
@@ -204,12 +212,13 @@ fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::from_std(listener)
 }
 
-/// What Open MPI has to be told. How many processes a machine gets is the user's decision and has been made; plug-ins that call MPI
-/// functions by name would find ours.
-fn habits() -> Vec<(String, OsString)> {
+/// What Open MPI has to be told. How many processes a node gets has been decided, of several nodes in all detail: with more than there are processors
+/// Open MPI 5 would fill the first one with all of them. Plug-ins that call MPI functions by name would find ours.
+fn habits(several: bool) -> Vec<(String, OsString)> {
+    let mapping = if several { "slot" } else { ":oversubscribe" };
     let mut all = vec![
         ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-        ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+        ("PRTE_MCA_rmaps_default_mapping_policy", mapping),
         ("OMPI_MCA_io", "^romio321"),
         ("OMPI_MCA_fcoll", "^two_phase"),
     ];
@@ -289,7 +298,10 @@ async fn serve(mut stream: UnixStream, door: Arc<Door>) {
     let mut rank = [0; 4];
     let own = rustix::process::geteuid().as_raw();
     if !stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
-        || !matches!(tokio::time::timeout(RANK_TIME, stream.read_exact(&mut rank)).await, Ok(Ok(_)))
+        || !matches!(
+            tokio::time::timeout(RANK_TIME, stream.read_exact(&mut rank)).await,
+            Ok(Ok(_))
+        )
     {
         return;
     }

@@ -39,7 +39,6 @@ impl Invitation {
         };
         Ok(Some(Self { path, token, index }))
     }
-
 }
 
 fn variable(name: &'static str) -> Result<Option<String>, BootError> {

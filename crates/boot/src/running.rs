@@ -129,7 +129,13 @@ impl Running {
         let port = offer.listener.as_ref().map_or(0, Listener::port);
         // Where messages leave the node, threads of the library make progress too.
         let vendor = vendor::begin(single && offer.listener.is_none())?;
-        let (agent, mut world) = Agent::join(invitation, port, representation(), vendor.as_ref().map(|(_, rank)| *rank), request)?;
+        let (agent, mut world) = Agent::join(
+            invitation,
+            port,
+            representation(),
+            vendor.as_ref().map(|(_, rank)| *rank),
+            request,
+        )?;
         let places = Arc::new(std::mem::take(&mut world.places));
         let representations = representations(&places)?;
         let (me, topology) = (world.rank, Topology::new(&places));

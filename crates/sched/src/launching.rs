@@ -92,7 +92,10 @@ mod tests {
 
     #[test]
     fn nodes_are_filled_one_after_the_other() {
-        assert_eq!(placement(Path::new("/opt/bin/mpiexec.x"), &hosts()), ["-host", "n1:2,n2:1"]);
+        assert_eq!(
+            placement(Path::new("/opt/bin/mpiexec.x"), &hosts()),
+            ["-host", "n1:2,n2:1"]
+        );
         assert_eq!(
             placement(Path::new("/usr/bin/srun"), &hosts()),
             ["--nodes=2", "--distribution=arbitrary", "--nodelist=n1,n1,n2"]

@@ -121,7 +121,9 @@ fn compile(mpicc: &str, wrapper: &Wrapper, directory: &Path, path: &Path) -> Res
         why,
     };
     // Others may compile the same at the same time: each in a directory of its own, and the last one wins.
-    let work = directory.join(format!("vendor-{}", std::process::id()));
+    // The directory may be one of several nodes, which use the same process ids.
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let work = directory.join(format!("vendor-{host}-{}", std::process::id()));
     fs::create_dir_all(&work).map_err(|why| file(&work, why))?;
     let done = (|| {
         for (name, text) in SOURCES {

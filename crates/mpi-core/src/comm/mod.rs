@@ -278,7 +278,11 @@ impl Comm {
 
     pub(crate) fn set_native(&mut self, native: NativeComm, world: &World) {
         self.channel.native = native.name();
-        let mut nodes = self.group.members().iter().map(|&rank| world.places().places[rank as usize].node);
+        let mut nodes = self
+            .group
+            .members()
+            .iter()
+            .map(|&rank| world.places().places[rank as usize].node);
         let first = nodes.next();
         self.blocks_natively = nodes.all(|node| Some(node) == first);
         self.native = Some(native);

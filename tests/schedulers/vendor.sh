@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Subjobs on a machine's own MPI over two nodes of Slurm, for each such MPI that is installed: where the processes are, right results of
+# communicators over both nodes, over one, and over two sites; how such jobs end; and what is said when that MPI places processes in
+# another way. MPICH over UCX, the only way of Debian's 4.0, is left out: alone, without us, it does not come to an end between these nodes.
+here=$(cd "$(dirname "$0")" && pwd)
+programs='p2p collectives communicators nodes together'
+if [ "$1" != inside ]; then
+    . "$here/../system/common.sh"
+    [ "$(id -u)" = 0 ] || skip "the schedulers' daemons are started by root"
+    need_testbed
+    for tool in slurmctld slurmd munged sbatch srun; do
+        command -v "$tool" >/dev/null 2>&1 || skip "no $tool: sh ci/schedulers.sh --install"
+    done
+    mpicc -std=c11 -D_GNU_SOURCE -O2 "$here/ring.c" -o ring || fail "mpicc ring.c"
+    mpicc -std=c11 -D_GNU_SOURCE -O2 "$here/ends.c" -o ends || fail "mpicc ends.c"
+    for program in $programs; do
+        mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" -lm || fail "mpicc $program.c"
+    done
+    printf 'sites = [{ name = "a" }, { name = "b", hosts = 3 }]\n[link]\nround_trip = "2ms"\nrate = "unlimited"\n' >bed.toml
+    isthmus-testbed run --topology bed.toml -- sh "$here/vendor.sh" inside "$work" "$top"
+    exit
+fi
+
+work=$2 peers=$3/target/peers
+cd "$work" || exit 1
+fail() { printf 'FAIL: %s\n' "$*" >&2; exit 1; }
+. "$here/conformance.sh"
+. "$here/slurm.sh"
+slurm_start "$work" b1 b1n2 b1n3 || fail "Slurm does not come up"
+home=$(ssh b1 'echo $HOME')
+for node in b1n2 b1n3; do ssh $node "mount -t tmpfs none '$home'" || fail "cannot hide the home"; done
+conforming=slurm queued=yes tried=0
+for name in openmpi mpich-5.0.2 openmpi-5.0.11; do
+    mpiexec=$(command -v "mpiexec.$name" || ls "$peers/$name/bin/mpiexec" 2>/dev/null)
+    [ -n "$mpiexec" ] || { echo "not installed, not tried: $name"; continue; }
+    conforming=slurm
+    case $name in mpich-5*) fabric='--env MPIR_CVAR_CH4_NETMOD=ofi' ;; *) fabric= ;; esac
+    site="b1:4,scheduler=slurm,nodes=2,mpi=$mpiexec"
+    start 60 --site "$site" $fabric ./ring
+    [ $status = 0 ] && grep -q '^4 processes: ring is right$' out || { cat out err; fail "$name: a ring"; }
+    [ "$(sort out | grep '^rank' | sed 's/.* //' | tr '\n' ' ')" = 'b1n2 b1n2 b1n3 b1n3 ' ] || { cat out; fail "$name: ranks do not fill node after node"; }
+    start 60 --site "b1:3,scheduler=slurm,nodes=2,mpi=$mpiexec" $fabric ./ring
+    [ "$(grep -c 'on b1n2$' out) $(grep -c 'on b1n3$' out)" = '2 1' ] || { cat out err; fail "$name: three processes on two nodes"; }
+    echo "ok $name: two nodes of two processes, and of two and one"
+    for program in $programs; do
+        # shellcheck disable=SC2086 # options are words
+        start 120 --site "$site" $fabric "./$program"
+        [ $status = 0 ] || { cat out err; fail "$name: $program"; }
+        start 120 --site home:2 --site "$site" $fabric "./$program"
+        [ $status = 0 ] || { cat out err; fail "$name: $program with two processes at home"; }
+    done
+    echo "ok $name: $programs, on it and with two processes at home"
+    for end in killed:137 aborted:7 orderly:0; do
+        start 60 --site "$site" $fabric ./ends "${end%:*}" 3
+        [ $status = "${end#*:}" ] || { cat out err; fail "$name: $end, exit status $status"; }
+    done
+    head -c 300000 /dev/urandom >input
+    timeout -k 5 60 isthmus run --site "$site" $fabric ./ends copy 0 <input >out 2>err || { cat err; fail "$name: input"; }
+    cmp input out || fail "$name: input is not what it was"
+    nothing_left
+    for node in b1n2 b1n3; do ssh $node "pgrep -x 'ends|ring|nodes'" && fail "$name: processes are left on $node"; done
+    echo "ok $name: ends of jobs, input"
+    tried=$((tried + 1))
+    case $name in
+    openmpi-5*)
+        start 60 --site "$site" --env PRTE_MCA_rmaps_default_mapping_policy=node ./ring
+        [ $status = 1 ] && grep -q "started its rank 1 on b1n3, where ranks 2 to 3 of the subjob are awaited\|started its rank 2 on b1n2, where ranks 0 to 1" err ||
+            { cat out err; fail "$name: ranks from node to node, exit status $status"; }
+        echo "ok $name: ranks in another place: $(grep error: err)"
+        ;;
+    esac
+done
+start 60 --site b1:4,scheduler=slurm,nodes=2,mpi=/nowhere/mpiexec ./ring
+[ $status = 1 ] && [ "$(grep -c error: err)" = 1 ] && grep -q "there is no '/nowhere/mpiexec'" err || { cat err; fail "an mpiexec that is not there"; }
+echo "ok an mpiexec that is not there: $(grep error: err)"
+nothing_left
+[ $tried -gt 0 ] || { echo "SKIP: no other MPI is installed"; exit 77; }
+echo "subjobs on machines' own MPIs span nodes"
