@@ -19,6 +19,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// First argument that makes the `isthmus` binary call [`run`].
 pub const GUARD: &str = "@guard";
@@ -62,14 +64,18 @@ fn guard(door: &OsStr, rank: u32) -> io::Result<u8> {
     };
     let mut child = start(rank, &orders)?;
     introduce(&agent, &mut child)?;
-    let watched = agent.try_clone()?;
-    let pid = child.id();
-    // The agent says nothing more, so what comes is its end.
+    let (watched, ended) = (agent.try_clone()?, Arc::new(AtomicBool::new(false)));
+    let (pid, over) = (child.id(), Arc::clone(&ended));
+    // The agent says nothing more before it has heard how the process ended, so what comes earlier is its own end.
     std::thread::spawn(move || {
         let _ = (&watched).read(&mut [0]);
-        fork::signal_group(pid, 9);
+        if !over.load(Ordering::SeqCst) {
+            fork::signal_group(pid, 9);
+        }
     });
-    let exit = exit_of(child.wait()?);
+    let exit = child.wait();
+    ended.store(true, Ordering::SeqCst);
+    let exit = exit_of(exit?);
     agent.write_all(&encode_ended(exit))?;
     // The agent closes: it has taken note, so whatever the other mpiexec makes of our end comes later.
     let _ = agent.read(&mut [0]);
