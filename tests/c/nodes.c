@@ -29,6 +29,52 @@ static void once(int n, int root, int salt, int *a, int *b)
     OK(MPI_Barrier(comm));
 }
 
+/* Blocks of n: put together, dealt out, brought to all. */
+static void blocks(int n, int root, int salt, int *mine, int *all)
+{
+    fill(mine, n, rank, salt);
+    OK(MPI_Gather(mine, n, MPI_INT, all, n, MPI_INT, root, comm));
+    for (int round = 0; round < 2; round++) {
+        for (int r = 0; rank == root && r < size; r++)
+            for (long i = 0; i < n; i++)
+                CHECK(all[(long)r * n + i] == value(r, i, salt));
+        if (round)
+            break;
+        fill(all, n * size, -1, salt);
+        if (rank == root) {
+            fill(all + (long)rank * n, n, rank, salt);
+            OK(MPI_Gather(MPI_IN_PLACE, 0, MPI_INT, all, n, MPI_INT, root, comm));
+        } else
+            OK(MPI_Gather(mine, n, MPI_INT, NULL, 0, MPI_INT, root, comm));
+    }
+    for (int r = 0; rank == root && r < size; r++)
+        fill(all + (long)r * n, n, r, salt + 1);
+    fill(mine, n, -1, salt);
+    OK(MPI_Scatter(all, n, MPI_INT, mine, n, MPI_INT, root, comm));
+    for (long i = 0; i < n; i++)
+        CHECK(mine[i] == value(rank, i, salt + 1));
+    fill(mine, n, -1, salt);
+    if (rank == root)
+        OK(MPI_Scatter(all, n, MPI_INT, MPI_IN_PLACE, 0, MPI_INT, root, comm));
+    else
+        OK(MPI_Scatter(NULL, 0, MPI_INT, mine, n, MPI_INT, root, comm));
+    for (long i = 0; rank != root && i < n; i++)
+        CHECK(mine[i] == value(rank, i, salt + 1));
+    fill(mine, n, rank, salt + 2);
+    fill(all, n * size, -1, salt);
+    OK(MPI_Allgather(mine, n, MPI_INT, all, n, MPI_INT, comm));
+    for (int round = 0; round < 2; round++) {
+        for (int r = 0; r < size; r++)
+            for (long i = 0; i < n; i++)
+                CHECK(all[(long)r * n + i] == value(r, i, salt + 2));
+        if (round)
+            break;
+        fill(all, n * size, -1, salt);
+        fill(all + (long)rank * n, n, rank, salt + 2);
+        OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, all, n, MPI_INT, comm));
+    }
+}
+
 static void lengths(void)
 {
     static const int all[] = {0, 1, 2, 3, 27, 28, 29, 100, 2047, 2048, 2049, 5000, 16384, 17403, 100001, 600011};
@@ -38,6 +84,11 @@ static void lengths(void)
         CHECK(a && b);
         for (int root = 0; root < size; root += n > 20000 && size > 2 ? size / 2 + 1 : 1)
             once(n, root, k, a, b);
+        int part = n / (size > 1 ? 3 : 1);
+        b = realloc(b, sizeof(int) * (size_t)part * (size_t)size + 1);
+        CHECK(b);
+        for (int root = 0; root < size; root += n > 20000 && size > 2 ? size / 2 + 1 : 1)
+            blocks(part, root, k, a, b);
         free(a);
         free(b);
     }

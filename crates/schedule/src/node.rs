@@ -2,8 +2,9 @@
 //! What the processes of each node do together in its memory, in operations over several nodes.
 //!
 //! Where the innermost tier is that of nodes, [`Form::Together`] takes the place of its trees: one step of all processes of a node instead
-//! of messages. On the way up they combine their contributions, and one of them, who acts for the node ([`Seat`]), has the result and goes on
-//! with the outer tiers; on the way down he gives, and the others take. Everything else of a plan is as with messages.
+//! of messages. On the way up they combine their contributions, or put their blocks together, and one of them, who acts for the node
+//! ([`Seat`]), has the result and goes on with the outer tiers; on the way down he gives, and the others take. Everything else of a plan is
+//! as with messages.
 //!
 //! The steps of a direction begin in the same order at all processes of a node, since each waits for the one before it. Those of the other
 //! direction do not: the pieces of a long message go up while earlier ones are on their way through the wide area.
@@ -14,8 +15,9 @@ use crate::script::Script;
 use crate::step::{Action, After, Circle, Rank, Slice, StepId, Together};
 use crate::strategy::Strategy;
 use crate::tree::Family;
-use crate::{Blocks, Call, Messages, Network, Operation, in_order};
+use crate::{Blocks, Bytes, Call, Messages, Network, Operation, in_order};
 use isthmus_topology::Level;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The place of a process among those of its node.
@@ -23,6 +25,9 @@ use std::sync::Arc;
 pub(crate) struct Seat {
     /// Place of the one who acts for the node.
     pub(crate) leader: Rank,
+    /// Positions of its processes: the first, and the one behind the last.
+    pub(crate) start: u32,
+    pub(crate) end: u32,
     /// Whether that is this process.
     pub(crate) leads: bool,
 }
@@ -30,7 +35,11 @@ pub(crate) struct Seat {
 /// Whether there are nodes whose processes can take steps together in such an operation.
 pub(crate) fn takes_steps(operation: Operation, network: &Network) -> bool {
     use Operation as O;
-    matches!(operation, O::Barrier | O::Bcast | O::Reduce | O::Allreduce) && network.has_nodes()
+    let takes = matches!(
+        operation,
+        O::Barrier | O::Bcast | O::Reduce | O::Allreduce | O::Gather | O::Scatter | O::Allgather
+    );
+    takes && network.has_nodes()
 }
 
 /// Whether members take steps together on their nodes in a call, if they may ([`Call::nodes`]): the same on all members.
@@ -59,6 +68,14 @@ impl Strategy {
         }
         messages
     }
+
+    /// The same of bytes.
+    pub(crate) fn bytes_crossing(&self, mut bytes: Bytes) -> Bytes {
+        if self.meets_on_nodes() {
+            bytes.by_level[Level::Node.index()] = 0;
+        }
+        bytes
+    }
 }
 
 /// Whether trees of these forms end in steps together.
@@ -76,6 +93,8 @@ impl Family {
         let leads = leader == self.position;
         self.seat = Some(Seat {
             leader: leader - span.start,
+            start: span.start,
+            end: span.end,
             leads,
         });
         if !leads {
@@ -97,6 +116,32 @@ impl Family {
         }
     }
 
+    /// The step of the node, if it takes one, in which the one who acts for it gets everybody's equal block. `at`: where he has the blocks of some
+    /// positions.
+    pub(crate) fn put_together(&self, script: &mut Script, own: Slice, at: impl Fn(Range<u32>) -> Slice) {
+        if let Some(seat) = self.seat {
+            let take = if seat.leads {
+                at(seat.start..seat.end)
+            } else {
+                Slice::NOTHING
+            };
+            script.on_node(Circle::NodeUp, Operation::Gather, seat.leader, (own, take));
+        }
+    }
+
+    /// The step of the node, if it takes one, in which everybody gets a block of his; they are equal, of so many units. At the root of an operation in
+    /// place the own block is there already: `own` is nothing.
+    pub(crate) fn deal_out(&self, script: &mut Script, units: u64, own: Slice, at: impl Fn(Range<u32>) -> Slice) {
+        if let Some(seat) = self.seat {
+            let give = if seat.leads {
+                at(seat.start..seat.end)
+            } else {
+                Slice::NOTHING
+            };
+            script.with_blocks(Circle::NodeDown, Operation::Scatter, seat.leader, units, (give, own));
+        }
+    }
+
     /// The step of the node, if it takes one, in which the others get what the one who acts for them has.
     pub(crate) fn spread(&self, script: &mut Script, data: Slice) {
         if let Some(seat) = self.seat {
@@ -112,11 +157,20 @@ impl Family {
 impl Script {
     /// A step of the processes of this node, after those of the same direction.
     fn on_node(&mut self, circle: Circle, what: Operation, root: Rank, (give, take): (Slice, Slice)) {
+        let block = match what {
+            Operation::Gather => give.length,
+            _ => give.length.max(take.length),
+        };
+        self.with_blocks(circle, what, root, block, (give, take));
+    }
+
+    /// The same with blocks of so many units.
+    fn with_blocks(&mut self, circle: Circle, what: Operation, root: Rank, block: u64, (give, take): (Slice, Slice)) {
         let step = Together {
             circle,
             what,
             root,
-            block: give.length.max(take.length),
+            block,
             give: give.or_nothing(),
             take: take.or_nothing(),
         };

@@ -83,18 +83,32 @@ fn nodes_do_it_together_in_operations_over_several() {
         Operation::Bcast,
         Operation::Reduce,
         Operation::Allreduce,
+        Operation::Gather,
+        Operation::Scatter,
+        Operation::Allgather,
     ] {
         for (units, root) in [(1, 0), (700, 6), (90_000, 11)] {
             let inside = |rules: &str, nodes| {
                 let mut case = Case::new(&network(rules), operation, units);
                 case.call.nodes = nodes;
-                case.call.root = if operation == Operation::Allreduce { 0 } else { root };
+                case.call.root = if matches!(operation, Operation::Allreduce | Operation::Allgather) {
+                    0
+                } else {
+                    root
+                };
                 let told = takes_steps_on_nodes(&case.call, &case.network);
                 let report = case.check(units + u64::from(root));
                 let report = report.unwrap_or_else(|fault| panic!("{}, {units}: {fault}", operation.name()));
                 (told, report.data.messages[Level::Node.index()])
             };
-            assert_eq!(inside("*@node=together", true), (true, 0));
+            // Long blocks go other ways unless they are told to take trees.
+            let blocks = matches!(operation, Operation::Gather | Operation::Scatter | Operation::Allgather);
+            let rules = if blocks {
+                "*=tree; *@node=together"
+            } else {
+                "*@node=together"
+            };
+            assert_eq!(inside(rules, true), (true, 0));
             assert_eq!(inside("*=tree,seg=5K; *@node=together", true), (true, 0));
             assert_ne!(inside("*@node=together", false).1, 0, "only where the library can");
             let (told, messages) = inside("*@node=binomial", true);

@@ -7,7 +7,7 @@ mod shared;
 mod tree;
 
 pub(crate) use ring::ways as ring;
-pub(crate) use tree::{bring, messages_of};
+pub(crate) use tree::{ask, bring, messages_of};
 
 use crate::choose::{self, Question};
 use crate::cost::Way;
@@ -27,7 +27,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     let strategy = choose::strategy(call, network);
     match strategy.algorithm {
         Algorithm::Shared => shared::plan(call, network, me, &strategy),
-        _ => tree::plan(call, network, me),
+        _ => tree::plan(call, network, me, &strategy),
     }
 }
 
@@ -57,7 +57,14 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
             }
         })
         .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, share(bytes), false)))
-        .chain(shared::candidates(question, network))
+        // Trees of blocks have messages in nodes too.
+        .chain(shared::candidates(
+            &Question {
+                nodes: false,
+                ..*question
+            },
+            network,
+        ))
         .collect()
 }
 
@@ -67,9 +74,9 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
         choose::strategy(call, network).algorithm,
     ) {
         (0, _) => Some(Messages::default()),
-        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed | Algorithm::Ring | Algorithm::Bruck) => {
-            Some(messages_of(network, call.bytes(units)))
-        }
+        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed | Algorithm::Ring | Algorithm::Bruck) => Some(
+            messages_of(&choose::strategy(call, network), network, call.bytes(units)),
+        ),
         _ => None,
     }
 }
@@ -80,5 +87,5 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
         strategy.algorithm,
         Algorithm::Flat | Algorithm::Routed | Algorithm::Ring | Algorithm::Bruck
     );
-    (meets && strategy.is_flat(1)).then(|| tree::bytes(call, network))
+    (meets && strategy.is_flat(1)).then(|| strategy.bytes_crossing(tree::bytes(call, network)))
 }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// Results above this many bytes go down site by site, as they come.
 const LONG: u64 = 32 << 10;
 
-pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
     let mut script = Script::default();
     let row = Row::new(&call.blocks, network, 0);
     let length = call.blocks.size(me);
@@ -45,10 +45,18 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
         },
     };
     if network.in_rank_order() {
-        bring(&mut script, network, me, &row, own, Buffer::Recv, call.unit_bytes);
+        bring(
+            &mut script,
+            network,
+            me,
+            (&row, call.unit_bytes),
+            own,
+            Buffer::Recv,
+            strategy,
+        );
     } else {
         let all = script.memory(row.at(network.size()));
-        bring(&mut script, network, me, &row, own, all, call.unit_bytes);
+        bring(&mut script, network, me, (&row, call.unit_bytes), own, all, strategy);
         row.permute(
             &mut script,
             network,
@@ -61,19 +69,18 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     Box::new(script)
 }
 
-/// Brings all blocks to all, in order of position in `all`.
+/// Brings all blocks, in units of so many bytes, to all, in order of position in `all`, by one of the algorithms of this file.
 pub(crate) fn bring(
     script: &mut Script,
     network: &Arc<Network>,
     me: Rank,
-    row: &Row,
+    (row, unit_bytes): (&Row, u64),
     own: Slice,
     all: Buffer,
-    unit_bytes: u64,
+    strategy: &Strategy,
 ) {
     let bytes = row.at(network.size()).saturating_mul(unit_bytes);
-    let strategy = strategy(network, bytes);
-    let family = Family::of(&strategy, network, 0, me);
+    let family = Family::of(strategy, network, 0, me);
     let at = |positions: Range<u32>| row.slice(all, 0, positions);
     up(script, &family, own, at);
     let council = (strategy.algorithm != Algorithm::Tree).then(|| Council::meeting(network, me, strategy.algorithm));
@@ -99,21 +106,22 @@ pub(crate) fn bring(
     }
 }
 
-fn strategy(network: &Network, bytes: u64) -> Arc<Strategy> {
+/// How an operation brings blocks of so many bytes in all to all.
+pub(crate) fn ask(network: &Network, bytes: u64) -> Arc<Strategy> {
     choose::answer(&Question::new(Operation::Allgather, Order::Any, Some(bytes)), network)
 }
 
 /// Messages for results of so many bytes.
-pub(crate) fn messages_of(network: &Network, bytes: u64) -> Messages {
-    let once = match strategy(network, bytes).algorithm {
-        Algorithm::Tree => return Messages::of_trees(network, 0).times(2),
+pub(crate) fn messages_of(strategy: &Strategy, network: &Network, bytes: u64) -> Messages {
+    let once = match strategy.algorithm {
+        Algorithm::Tree => return strategy.crossing(Messages::of_trees(network, 0).times(2)),
         Algorithm::Bruck => Messages::of_meeting(network, bruck::messages),
         _ => Messages::of_meeting(network, Messages::each_to_each),
     };
-    match bytes > LONG {
+    strategy.crossing(match bytes > LONG {
         true => once.plus(Messages::of_trees(network, 1).times(u64::from(network.clusters(1)) - 1)),
         false => once,
-    }
+    })
 }
 
 /// Where leaders meet: blocks go up, each leader gets those of other sites once, and everybody else gets all.
@@ -138,8 +146,16 @@ pub(super) fn bytes(call: &Call, network: &Network) -> Bytes {
 fn up(script: &mut Script, family: &Family, own: Slice, at: impl Fn(Range<u32>) -> Slice) {
     let slot = Piece::whole(0).slot(Kind::Up);
     let mut data = own;
+    if family.seat.is_some() {
+        family.put_together(script, own, &at);
+    }
+    if family.follows() {
+        return;
+    }
     if family.parent.is_none() || !family.is_leaf() {
-        script.copy(own, at(family.position..family.position + 1));
+        if family.seat.is_none() {
+            script.copy(own, at(family.position..family.position + 1));
+        }
         for child in family.children.iter().rev() {
             script.receive(child.rank, at(child.start..child.end), slot);
         }
@@ -152,8 +168,9 @@ fn up(script: &mut Script, family: &Family, own: Slice, at: impl Fn(Range<u32>) 
 
 fn down(script: &mut Script, family: &Family, data: Slice, number: u64) {
     let slot = Piece::numbered(number).slot(Kind::Down);
-    if let Some(parent) = family.parent {
+    if let Some(parent) = family.parent.filter(|_| !family.follows()) {
         script.receive(parent, data, slot);
     }
     script.send_all(family.children.iter().map(|c| c.rank), data, slot);
+    family.spread(script, data);
 }

@@ -26,7 +26,8 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
         offset: 0,
         length: units,
     };
-    allgather::bring(&mut script, network, me, &Row::equal(units), own, all, call.unit_bytes);
+    let (row, strategy) = (Row::equal(units), allgather::ask(network, bytes(call, network)));
+    allgather::bring(&mut script, network, me, (&row, call.unit_bytes), own, all, &strategy);
     let result = Slice {
         buffer: Buffer::Recv,
         offset: 0,
@@ -37,9 +38,12 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
 }
 
 pub(super) fn messages(call: &Call, network: &Network) -> Messages {
-    allgather::messages_of(
-        network,
-        call.bytes(call.blocks.size(0))
-            .saturating_mul(u64::from(network.size())),
-    )
+    let bytes = bytes(call, network);
+    allgather::messages_of(&allgather::ask(network, bytes), network, bytes)
+}
+
+/// Bytes of all contributions.
+fn bytes(call: &Call, network: &Network) -> u64 {
+    let each = call.bytes(call.blocks.size(0));
+    each.saturating_mul(u64::from(network.size()))
 }

@@ -91,12 +91,18 @@ pub(super) fn family(network: &Network, root: Rank, me: Rank, question: &Questio
 fn collect(script: &mut Script, family: &Family, row: &Row, own: Slice, all: Option<Buffer>) {
     let slot = Piece::whole(0).slot(Kind::Up);
     let mut data = own;
+    if family.follows() {
+        return family.put_together(script, own, |_| Slice::NOTHING);
+    }
     if !family.is_leaf() || all.is_some() {
         let buffer = all.unwrap_or_else(|| script.memory(row.length(family.start..family.end)));
-        script.copy(
-            own,
-            row.slice(buffer, family.start, family.position..family.position + 1),
-        );
+        match family.seat {
+            Some(_) => family.put_together(script, own, |positions| row.slice(buffer, family.start, positions)),
+            None => script.copy(
+                own,
+                row.slice(buffer, family.start, family.position..family.position + 1),
+            ),
+        }
         for child in family.children.iter().rev() {
             script.receive(
                 child.rank,
@@ -154,8 +160,16 @@ fn receive_by_rank(
         offset: call.blocks.offset(network.rank_at(family.position)),
         ..own
     };
-    script.copy(own, home);
     let (mut spare, mut rest) = (None, None);
+    match family.seat {
+        Some(seat) => {
+            let nodes = seat.start..seat.end;
+            take_part(script, call, network, row, nodes, &mut spare, |script, data| {
+                family.put_together(script, own, |_| data);
+            });
+        }
+        None => script.copy(own, home),
+    }
     let slot = Piece::whole(0).slot(Kind::Up);
     for child in family.children.iter().rev() {
         let positions = child.start..child.end;
@@ -188,17 +202,31 @@ fn receive_part(
     (from, positions, slot): (Rank, Range<u32>, u16),
     spare: &mut Option<Buffer>,
 ) {
+    take_part(script, call, network, row, positions, spare, |script, data| {
+        script.receive(from, data, slot);
+    });
+}
+
+/// Has the blocks of some positions taken in order of position, straight to their places where these follow each other in order of rank.
+fn take_part(
+    script: &mut Script,
+    call: &Call,
+    network: &Network,
+    row: &Row,
+    positions: Range<u32>,
+    spare: &mut Option<Buffer>,
+    take: impl FnOnce(&mut Script, Slice),
+) {
     if row.is_whole_run(network, positions.clone(), &call.blocks) {
         let data = Slice {
             buffer: Buffer::Recv,
             offset: call.blocks.offset(network.rank_at(positions.start)),
             length: row.length(positions),
         };
-        script.receive(from, data, slot);
-        return;
+        return take(script, data);
     }
     let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
-    script.receive(from, row.slice(buffer, 0, positions.clone()), slot);
+    take(script, row.slice(buffer, 0, positions.clone()));
     let to = (Buffer::Recv, &call.blocks);
     row.permute(script, network, positions, (buffer, 0), to, true);
 }

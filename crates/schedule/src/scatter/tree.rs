@@ -62,6 +62,9 @@ pub(super) fn family(call: &Call, network: &Network, me: Rank) -> Family {
 /// Receives the subtree's blocks, hands on the children's and keeps the own one.
 fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &Row, own: Slice) {
     let slot = Piece::whole(0).slot(Kind::Down);
+    if family.follows() {
+        return family.deal_out(script, own.length, own, |_| Slice::NOTHING);
+    }
     if family.is_leaf() {
         script.receive(parent, own, slot);
         return;
@@ -106,7 +109,11 @@ pub(crate) fn spread(script: &mut Script, family: &Family, row: &Row, buffer: Bu
     for child in &family.children {
         script.send(child.rank, row.slice(buffer, origin, child.start..child.end), slot);
     }
-    script.copy(row.slice(buffer, origin, family.position..family.position + 1), own);
+    let at = |positions| row.slice(buffer, origin, positions);
+    match family.seat {
+        Some(_) => family.deal_out(script, own.length, own, at),
+        None => script.copy(at(family.position..family.position + 1), own),
+    }
 }
 
 /// The root's part: blocks are in order of rank. A subtree of consecutive ranks is sent from where it is.
@@ -140,7 +147,20 @@ fn send_by_rank(
         let to = network.rank_at(positions.start);
         send_part(script, call, network, row, (to, positions, slot), &mut spare);
     }
-    if !call.in_place {
+    if let Some(seat) = family.seat {
+        let take = if call.in_place { Slice::NOTHING } else { own };
+        give_part(
+            script,
+            call,
+            network,
+            row,
+            seat.start..seat.end,
+            &mut spare,
+            |script, data| {
+                family.deal_out(script, own.length, take, |_| data);
+            },
+        );
+    } else if !call.in_place {
         let from = Slice {
             buffer: Buffer::Send,
             offset: call.blocks.offset(network.rank_at(family.position)),
@@ -159,17 +179,31 @@ fn send_part(
     (to, positions, slot): (Rank, Range<u32>, u16),
     spare: &mut Option<Buffer>,
 ) {
+    give_part(script, call, network, row, positions, spare, |script, data| {
+        script.send(to, data, slot);
+    });
+}
+
+/// Has the blocks of some positions given in order of position, from where they are if they follow each other in order of rank.
+fn give_part(
+    script: &mut Script,
+    call: &Call,
+    network: &Network,
+    row: &Row,
+    positions: Range<u32>,
+    spare: &mut Option<Buffer>,
+    give: impl FnOnce(&mut Script, Slice),
+) {
     if row.is_whole_run(network, positions.clone(), &call.blocks) {
         let data = Slice {
             buffer: Buffer::Send,
             offset: call.blocks.offset(network.rank_at(positions.start)),
             length: row.length(positions),
         };
-        script.send(to, data, slot);
-        return;
+        return give(script, data);
     }
     let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
     let from = (Buffer::Send, &call.blocks);
     row.permute(script, network, positions.clone(), (buffer, 0), from, false);
-    script.send(to, row.slice(buffer, 0, positions), slot);
+    give(script, row.slice(buffer, 0, positions));
 }
