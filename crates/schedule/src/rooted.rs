@@ -11,6 +11,28 @@ use crate::trees::{Load, Trees};
 use crate::{Blocks, Bytes, Call, Messages, Network, apart, choose, direct, star};
 use std::sync::Arc;
 
+/// What may be done directly, given the tree, and in shares.
+type Others = (
+    fn(&Question, &Network, &Strategy) -> Vec<Strategy>,
+    fn(&Question, &Network) -> Vec<Strategy>,
+);
+
+/// All candidates of gather or scatter. Only the tree may have steps together on nodes: the others have messages there too.
+pub(crate) fn candidates(question: &Question, network: &Network, way: Way, (direct, shared): Others) -> Vec<Strategy> {
+    let messages = Question {
+        nodes: false,
+        ..*question
+    };
+    let tree = blocks(question, network, way);
+    let mut all = match question.nodes {
+        true => direct(&messages, network, &blocks(&messages, network, way)),
+        false => direct(question, network, &tree),
+    };
+    all.push(tree);
+    all.extend(shared(&messages, network));
+    all
+}
+
 /// The way of gather and scatter: a tree whose messages hold the blocks of subtrees.
 pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strategy {
     let Some(block) = question.bytes else {

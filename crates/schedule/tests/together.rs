@@ -87,7 +87,10 @@ fn nodes_do_it_together_in_operations_over_several() {
         Operation::Scatter,
         Operation::Allgather,
     ] {
-        for (units, root) in [(1, 0), (700, 6), (90_000, 11)] {
+        let blocks = matches!(operation, Operation::Gather | Operation::Scatter | Operation::Allgather);
+        // The blocks of all together are as long.
+        let long = if blocks { 90_000 / 24 } else { 90_000 };
+        for (units, root) in [(1, 0), (700, 6), (long, 11)] {
             let inside = |rules: &str, nodes| {
                 let mut case = Case::new(&network(rules), operation, units);
                 case.call.nodes = nodes;
@@ -102,7 +105,6 @@ fn nodes_do_it_together_in_operations_over_several() {
                 (told, report.data.messages[Level::Node.index()])
             };
             // Long blocks go other ways unless they are told to take trees.
-            let blocks = matches!(operation, Operation::Gather | Operation::Scatter | Operation::Allgather);
             let rules = if blocks {
                 "*=tree; *@node=together"
             } else {

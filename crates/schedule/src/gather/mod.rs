@@ -50,17 +50,5 @@ fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let tree = rooted::blocks(question, network, Way::Up);
-    // The others have messages in nodes too.
-    let messages = Question {
-        nodes: false,
-        ..*question
-    };
-    let mut all = match question.nodes {
-        true => direct::candidates(&messages, network, &rooted::blocks(&messages, network, Way::Up)),
-        false => direct::candidates(question, network, &tree),
-    };
-    all.push(tree);
-    all.extend(shared::candidates(&messages, network));
-    all
+    rooted::candidates(question, network, Way::Up, (direct::candidates, shared::candidates))
 }

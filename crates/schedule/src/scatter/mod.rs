@@ -31,17 +31,5 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let tree = rooted::blocks(question, network, Way::Down);
-    // The others have messages in nodes too.
-    let messages = Question {
-        nodes: false,
-        ..*question
-    };
-    let mut all = match question.nodes {
-        true => direct::candidates(&messages, network, &rooted::blocks(&messages, network, Way::Down)),
-        false => direct::candidates(question, network, &tree),
-    };
-    all.push(tree);
-    all.extend(shared::candidates(&messages, network));
-    all
+    rooted::candidates(question, network, Way::Down, (direct::candidates, shared::candidates))
 }
