@@ -501,10 +501,17 @@ impl Batch {
                 }
             }
         }
-        for message in std::mem::take(&mut self.held) {
+        let mut held = std::mem::take(&mut self.held);
+        // Who was killed first: others end because of it, on another node perhaps sooner than that is told.
+        held.sort_by_key(|message| !was_killed(message));
+        for message in held {
             self.outbox.send(&message);
         }
     }
+}
+
+fn was_killed(message: &FromAgent) -> bool {
+    matches!(message, FromAgent::Exited(list) if list.iter().any(|(_, exit)| matches!(exit, Exit::Signal(_))))
 }
 
 /// The files that get the output of all nodes, when any are named.
