@@ -229,10 +229,7 @@ impl Batch {
     /// Ends the subjob, once.
     fn refuse(&mut self, refusal: Refusal) {
         if !std::mem::replace(&mut self.refused, true) {
-            self.outbox.send(&FromAgent::Refused {
-                reason: refusal.reason,
-                hint: refusal.hint,
-            });
+            self.outbox.send(&refusal.into());
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::batch::BatchEvent;
 use crate::processes::Pipes;
+use crate::program::Refusal;
 use isthmus_wire::boot::{Counters, Hello, LinkTraffic, Message};
 use isthmus_wire::grid::{Commit, Exit, LauncherEnd, ToAgent};
 use std::path::PathBuf;
@@ -41,8 +42,8 @@ pub(crate) enum Event {
     },
     /// The `mpiexec` of the machine's own MPI has ended.
     LauncherEnded(LauncherEnd),
-    /// It has started a process with this index in the subjob here, which another node was to have.
-    Misplaced(u32),
+    /// It has started a process here that another node was to have.
+    Misplaced(Refusal),
     /// It exited.
     Exited { index: u32, exit: Exit },
     /// It exited a while ago; its connection should be closed by now.

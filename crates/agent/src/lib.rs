@@ -250,7 +250,7 @@ impl Agent {
             ToAgent::Chunk(bytes) => self.take_chunk(&bytes),
             ToAgent::Start(start) => {
                 if let Err(refusal) = self.start(&start) {
-                    self.refuse(refusal);
+                    self.outbox.send(&refusal.into());
                 }
             }
             ToAgent::Gateway(message) => self.tell_gateway(message),
@@ -258,7 +258,7 @@ impl Agent {
             ToAgent::Launch(hosts) => {
                 let launched = self.subjob.as_mut().map(|subjob| subjob.launch(&hosts, &self.sender));
                 if let Some(Err(refusal)) = launched {
-                    self.refuse(refusal);
+                    self.outbox.send(&refusal.into());
                 }
             }
             ToAgent::LauncherEnded(end) => {
@@ -280,13 +280,6 @@ impl Agent {
                 }
             }
         }
-    }
-
-    fn refuse(&self, refusal: Refusal) {
-        self.outbox.send(&FromAgent::Refused {
-            reason: refusal.reason,
-            hint: refusal.hint,
-        });
     }
 
     fn tell_gateway(&mut self, message: Vec<u8>) {

@@ -2,7 +2,7 @@
 //! Finding the program and saying before the start what is wrong with it.
 
 use isthmus_stage::content;
-use isthmus_wire::grid::Start;
+use isthmus_wire::grid::{FromAgent, Start};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,13 @@ impl Refusal {
             reason: reason.into(),
             hint: hint.into(),
         }
+    }
+}
+
+/// As it is told.
+impl From<Refusal> for FromAgent {
+    fn from(Refusal { reason, hint }: Refusal) -> Self {
+        Self::Refused { reason, hint }
     }
 }
 

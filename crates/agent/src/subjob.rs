@@ -302,14 +302,7 @@ impl Subjob {
                 }
                 self.handle_launcher_end(&end, outbox);
             }
-            Event::Misplaced(rank) => {
-                let (first, count) = (self.first, self.processes.len() as u32);
-                let refusal = vendor::misplaced(rank, first, count);
-                outbox.send(&FromAgent::Refused {
-                    reason: refusal.reason,
-                    hint: refusal.hint,
-                });
-            }
+            Event::Misplaced(refusal) => outbox.send(&refusal.into()),
             Event::ExitOverdue { index } => self.report(index),
             Event::AbortOverdue => self.signal(15),
             // The agent's own.
@@ -384,11 +377,7 @@ impl Subjob {
         if missing.is_empty() {
             return;
         }
-        let failure = vendor::failure(end.exit, &end.said);
-        outbox.send(&FromAgent::Refused {
-            reason: failure.reason,
-            hint: failure.hint,
-        });
+        outbox.send(&vendor::failure(end.exit, &end.said).into());
         for index in missing {
             self.process(index).exit = Some(end.exit);
         }

@@ -308,9 +308,11 @@ async fn serve(mut stream: UnixStream, door: Arc<Door>) {
     let rank = u32::from_le_bytes(rank);
     let index = rank.wrapping_sub(door.first);
     let Some(orders) = door.orders.get(index as usize) else {
-        let why = misplaced(rank, door.first, door.orders.len() as u32).reason;
-        let _ = stream.write_all(&Answer::Refused(why).encode()).await;
-        let _ = door.events.send(Event::Misplaced(rank)).await;
+        let refusal = misplaced(rank, door.first, door.orders.len() as u32);
+        let _ = stream
+            .write_all(&Answer::Refused(refusal.reason.clone()).encode())
+            .await;
+        let _ = door.events.send(Event::Misplaced(refusal)).await;
         return;
     };
     let answer = Answer::Orders(Box::new(orders.clone()));
@@ -409,7 +411,7 @@ async fn hear(pipe: Option<impl AsyncRead + Unpin>) -> String {
 }
 
 /// What is wrong when `mpiexec` starts a process where another node's is awaited. The agent awaits `count` processes from `first` on.
-pub(crate) fn misplaced(rank: u32, first: u32, count: u32) -> Refusal {
+fn misplaced(rank: u32, first: u32, count: u32) -> Refusal {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let last = (first + count).saturating_sub(1);
     Refusal::new(

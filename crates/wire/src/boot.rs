@@ -23,7 +23,7 @@
 //! | `ISTHMUS_VENDOR` | path of the adaptor to the machine's own MPI, whose job this process is part of; absent: none |
 //! | `ISTHMUS_VENDOR_RANK` | its rank in that job, as the `mpiexec` of that MPI has told it |
 //! | `ISTHMUS_TRACE` | `1`: events are recorded and sent ([`crate::trace`]) |
-//! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `gateway`: other sites are reached through the gateway on this node only, so it listens for that alone; `wide` or absent: it does both |
+//! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, or on nodes that the machine's own MPI joins, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `gateway`: other sites are reached through the gateway on this node only, so it listens for that alone; `wide` or absent: it does both |
 //!
 //! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
 

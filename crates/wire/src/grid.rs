@@ -160,7 +160,7 @@ pub enum Input {
 /// How far messages of a job go; processes learn it as `ISTHMUS_REACH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// One node: nothing listens.
+    /// One node, or those that the machine's own MPI joins: nothing listens.
     Node = 0,
     /// One local network: processes listen.
     Site = 1,
