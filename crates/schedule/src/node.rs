@@ -116,17 +116,17 @@ impl Family {
         }
     }
 
-    /// The step of the node, if it takes one, in which the one who acts for it gets everybody's equal block. `at`: where he has the blocks of some
-    /// positions.
+    /// Puts the own block where those of others will be: with the step of the node in which the one who acts for it gets everybody's equal
+    /// block, if it takes one, or by a copy. `at`: where he has the blocks of some positions.
     pub(crate) fn put_together(&self, script: &mut Script, own: Slice, at: impl Fn(Range<u32>) -> Slice) {
-        if let Some(seat) = self.seat {
-            let take = if seat.leads {
-                at(seat.start..seat.end)
-            } else {
-                Slice::NOTHING
-            };
-            script.on_node(Circle::NodeUp, Operation::Gather, seat.leader, (own, take));
-        }
+        let Some(seat) = self.seat else {
+            return script.copy(own, at(self.position..self.position + 1));
+        };
+        let take = match seat.leads {
+            true => at(seat.start..seat.end),
+            false => Slice::NOTHING,
+        };
+        script.on_node(Circle::NodeUp, Operation::Gather, seat.leader, (own, take));
     }
 
     /// The step of the node, if it takes one, in which everybody gets a block of his; they are equal, of so many units. At the root of an operation in

@@ -69,14 +69,12 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
 }
 
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
-    match (
-        call.blocks.offset(network.size()),
-        choose::strategy(call, network).algorithm,
-    ) {
+    let strategy = choose::strategy(call, network);
+    match (call.blocks.offset(network.size()), strategy.algorithm) {
         (0, _) => Some(Messages::default()),
-        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed | Algorithm::Ring | Algorithm::Bruck) => Some(
-            messages_of(&choose::strategy(call, network), network, call.bytes(units)),
-        ),
+        (units, Algorithm::Tree | Algorithm::Flat | Algorithm::Routed | Algorithm::Ring | Algorithm::Bruck) => {
+            Some(messages_of(&strategy, network, call.bytes(units)))
+        }
         _ => None,
     }
 }

@@ -146,16 +146,11 @@ pub(super) fn bytes(call: &Call, network: &Network) -> Bytes {
 fn up(script: &mut Script, family: &Family, own: Slice, at: impl Fn(Range<u32>) -> Slice) {
     let slot = Piece::whole(0).slot(Kind::Up);
     let mut data = own;
-    if family.seat.is_some() {
-        family.put_together(script, own, &at);
-    }
     if family.follows() {
-        return;
+        return family.put_together(script, own, at);
     }
     if family.parent.is_none() || !family.is_leaf() {
-        if family.seat.is_none() {
-            script.copy(own, at(family.position..family.position + 1));
-        }
+        family.put_together(script, own, &at);
         for child in family.children.iter().rev() {
             script.receive(child.rank, at(child.start..child.end), slot);
         }

@@ -96,13 +96,7 @@ fn collect(script: &mut Script, family: &Family, row: &Row, own: Slice, all: Opt
     }
     if !family.is_leaf() || all.is_some() {
         let buffer = all.unwrap_or_else(|| script.memory(row.length(family.start..family.end)));
-        match family.seat {
-            Some(_) => family.put_together(script, own, |positions| row.slice(buffer, family.start, positions)),
-            None => script.copy(
-                own,
-                row.slice(buffer, family.start, family.position..family.position + 1),
-            ),
-        }
+        family.put_together(script, own, |positions| row.slice(buffer, family.start, positions));
         for child in family.children.iter().rev() {
             script.receive(
                 child.rank,
