@@ -244,7 +244,7 @@ impl Engine {
 
     /// A plan has failed here: those of this node who take steps together with it are told.
     pub(crate) fn leave_node(&mut self, execution: &Execution, error: &EngineError) {
-        for circle in [Circle::NodeUp, Circle::NodeDown] {
+        for circle in [Circle::Up, Circle::Down] {
             if let Some(place) = place(&execution.channel, circle) {
                 self.give_up(&place, error.clone());
             }
@@ -343,8 +343,8 @@ fn place(channel: &Channel, circle: Circle) -> Option<Place> {
                 me: channel.rank,
             });
         }
-        Circle::NodeUp => 0,
-        Circle::NodeDown => 1,
+        Circle::Up => 0,
+        Circle::Down => 1,
     };
     channel.node.as_ref().map(|node| Place {
         frame: node.frames[direction],

@@ -135,7 +135,7 @@ pub struct Call {
     /// the same order as their other operations, and elements of reductions are alike and without gaps at all of them.
     pub together: bool,
     /// In a group over several nodes: whether the members on each node share memory in which they can take steps together
-    /// ([`Circle::NodeUp`](crate::step::Circle::NodeUp)); the rest is as for `together`.
+    /// ([`Circle::Up`](crate::step::Circle::Up)); the rest is as for `together`.
     pub nodes: bool,
 }
 

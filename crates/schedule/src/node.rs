@@ -112,7 +112,7 @@ impl Family {
     pub(crate) fn combine(&self, script: &mut Script, give: Slice, take: Slice) {
         if let Some(seat) = self.seat {
             let take = if seat.leads { take } else { Slice::NOTHING };
-            script.on_node(Circle::NodeUp, Operation::Reduce, seat.leader, (give, take));
+            script.on_node(Circle::Up, Operation::Reduce, seat.leader, (give, take));
         }
     }
 
@@ -126,7 +126,7 @@ impl Family {
             true => at(seat.start..seat.end),
             false => Slice::NOTHING,
         };
-        script.on_node(Circle::NodeUp, Operation::Gather, seat.leader, (own, take));
+        script.on_node(Circle::Up, Operation::Gather, seat.leader, (own, take));
     }
 
     /// The step of the node, if it takes one, in which everybody gets a block of his; they are equal, of so many units. At the root of an operation in
@@ -138,7 +138,7 @@ impl Family {
             } else {
                 Slice::NOTHING
             };
-            script.with_blocks(Circle::NodeDown, Operation::Scatter, seat.leader, units, (give, own));
+            script.with_blocks(Circle::Down, Operation::Scatter, seat.leader, units, (give, own));
         }
     }
 
@@ -149,7 +149,7 @@ impl Family {
                 true => (data, Slice::NOTHING),
                 false => (Slice::NOTHING, data),
             };
-            script.on_node(Circle::NodeDown, Operation::Bcast, seat.leader, sides);
+            script.on_node(Circle::Down, Operation::Bcast, seat.leader, sides);
         }
     }
 }
@@ -174,7 +174,7 @@ impl Script {
             give: give.or_nothing(),
             take: take.or_nothing(),
         };
-        let direction = usize::from(circle == Circle::NodeDown);
+        let direction = usize::from(circle == Circle::Down);
         let step = self.add_after(Action::Together(step), self.met[direction]);
         self.met[direction] = Some(step);
     }

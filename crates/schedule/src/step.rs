@@ -126,9 +126,9 @@ pub enum Circle {
     All,
     /// Those of this process's node ([`Network::node`](crate::Network::node)), under their places there as ranks: steps towards the one who
     /// acts for the node.
-    NodeUp,
+    Up,
     /// The same members, steps away from him. Two circles, so that neither direction waits for the other.
-    NodeDown,
+    Down,
 }
 
 /// Something that all processes of a circle do together, each with a step of its own. The steps of a process meet those of the others in the

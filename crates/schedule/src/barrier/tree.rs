@@ -20,10 +20,10 @@ use std::sync::Arc;
 
 pub(super) fn write(script: &mut Script, network: &Arc<Network>, me: Rank, strategy: &Strategy) {
     let family = Family::of(strategy, network, 0, me);
-    let come = family.seat.map(|_| script.barrier_on_node(Circle::NodeUp, After::NONE));
+    let come = family.seat.map(|_| script.barrier_on_node(Circle::Up, After::NONE));
     if family.follows() {
         // Nobody leaves this one before the one who acts for the node has come to it, which he does when all may go.
-        script.barrier_on_node(Circle::NodeDown, After::NONE);
+        script.barrier_on_node(Circle::Down, After::NONE);
         return;
     }
     let receives = family
@@ -48,7 +48,7 @@ pub(super) fn write(script: &mut Script, network: &Arc<Network>, me: Rank, strat
         send(script, child.rank, Kind::Down, released.clone());
     }
     if family.seat.is_some() {
-        script.barrier_on_node(Circle::NodeDown, released);
+        script.barrier_on_node(Circle::Down, released);
     }
 }
 

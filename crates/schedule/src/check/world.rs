@@ -151,7 +151,7 @@ impl<'a, V: Value> World<'a, V> {
     fn circle(&self, rank: Rank, circle: Circle) -> Vec<Rank> {
         match (circle, self.shape.tiers().checked_sub(1)) {
             (Circle::All, _) | (_, None) => (0..self.processes.len() as Rank).collect(),
-            (Circle::NodeUp | Circle::NodeDown, Some(tier)) => {
+            (Circle::Up | Circle::Down, Some(tier)) => {
                 let node = self.shape.cluster_of(tier, self.shape.position_of(rank));
                 let span = self.shape.span(tier, node);
                 span.map(|position| self.shape.rank_at(position)).collect()
