@@ -8,6 +8,8 @@ use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_datatype::{Datatype, Packer, Representation, TypeError, Unpacker};
 use isthmus_schedule::step::{Buffer, Plan, Slice, Together};
 
+use isthmus_transport::native::{Element, Operator};
+
 use crate::EngineError;
 use crate::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
 use crate::meet::Sides;
@@ -50,6 +52,8 @@ pub struct Binding {
     pub(crate) receive: BoundBuffer,
     pub(crate) unit: Unit,
     pub(crate) calls_user: bool,
+    /// What reductions compute, if a machine's own MPI can.
+    computes: Option<(Element, Operator)>,
     /// Among processes that represent data differently: how data travel where the unit is a byte.
     pub(crate) form: Option<Representation>,
 }
@@ -62,6 +66,7 @@ impl Binding {
             receive,
             unit: Unit::Byte,
             calls_user: false,
+            computes: None,
             form: None,
         }
     }
@@ -73,6 +78,7 @@ impl Binding {
             receive,
             unit: Unit::Element { datatype, reducer },
             calls_user: true,
+            computes: None,
             form: None,
         }
     }
@@ -81,6 +87,17 @@ impl Binding {
     pub fn on_any_thread(mut self) -> Self {
         self.calls_user = false;
         self
+    }
+
+    /// A reduction that computes this, which a machine's own MPI can too.
+    pub fn computing(mut self, what: Option<(Element, Operator)>) -> Self {
+        self.computes = what;
+        self
+    }
+
+    /// What a reduction computes, if a machine's own MPI can.
+    pub fn computes(&self) -> Option<(Element, Operator)> {
+        self.computes
     }
 
     /// Among processes that represent data differently (with `Some`): bytes of a plan are bytes of this form, elements are
@@ -126,6 +143,7 @@ impl Binding {
             take: side(&step.take)?,
             unit,
             reducer,
+            computes: self.computes,
         })
     }
 

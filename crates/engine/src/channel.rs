@@ -63,15 +63,24 @@ impl Members {
     }
 }
 
-/// The members of a group over several nodes who are on this process's node.
+/// The members of a group over several nodes who are on this process's node, or in its job of a machine's own MPI.
 #[derive(Debug)]
 pub struct NodeMembers {
     /// Their ranks in the group, in order.
     pub ranks: Box<[u32]>,
     /// Which of them this process is.
     pub me: u32,
-    /// Frames of memory of theirs: for steps towards those who act for the node, and for steps away from them.
-    pub frames: [u32; 2],
+    /// By what they take steps together.
+    pub by: StepsBy,
+}
+
+/// By what members take steps together: those towards who acts for them, and those away from him.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepsBy {
+    /// Frames of memory of theirs.
+    Memory([u32; 2]),
+    /// Communicators of the machine's own MPI ([`NativeComm::name`](crate::NativeComm::name)).
+    Native([u64; 2]),
 }
 
 /// A communicator as the engine sees it. Cheap to clone.
@@ -85,7 +94,7 @@ pub struct Channel {
     pub members: Members,
     /// Memory that all members share on their node, if they do: a frame of the transport's.
     pub frame: Option<u32>,
-    /// Those of them who share this process's node, and memory there, where plans may have steps that they take together.
+    /// Those of them who share this process's node, or job of a machine's own MPI, where plans may have steps that they take together.
     pub node: Option<Arc<NodeMembers>>,
     /// The communicator of a machine's own MPI that it is underneath; 0: none.
     pub native: u64,

@@ -27,6 +27,7 @@ mod meet;
 mod meeting;
 mod native;
 mod native_collective;
+mod native_step;
 mod observe;
 mod partitioned;
 mod patience;
@@ -46,7 +47,7 @@ mod tuning;
 
 pub use binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
 pub use buffer::{Charge, ReceiveBuffer, SendBuffer};
-pub use channel::{Channel, Members, NodeMembers};
+pub use channel::{Channel, Members, NodeMembers, StepsBy};
 pub use counters::Operation;
 pub use direct::{Direct, Received};
 pub use engine::{Engine, Gauges, Setup};

@@ -18,6 +18,7 @@ use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
 use isthmus_transport::SendError;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
+use isthmus_transport::native::{Element, Operator};
 
 use crate::binding::{BoundBuffer, Reducer};
 use crate::cut::Cut;
@@ -89,6 +90,8 @@ pub(crate) struct Sides {
     /// Bytes of an element.
     pub(crate) unit: u64,
     pub(crate) reducer: Option<Reducer>,
+    /// What it computes, if a machine's own MPI can.
+    pub(crate) computes: Option<(Element, Operator)>,
 }
 
 impl Meet {
@@ -128,6 +131,7 @@ impl Meet {
             take,
             unit,
             reducer,
+            ..
         } = sides;
         let phase = match cut.pulls {
             true => Phase::Deciding(Pulling::new(what, &place, root, first[Lane::Short as usize], turn)),

@@ -13,7 +13,7 @@ use crate::meet::{Meet, Sides};
 use crate::plan::Outcome;
 use crate::pulling::{self, Timed};
 use crate::requests::Task;
-use crate::{Binding, Channel, Engine, EngineError, Members, Operation, Request};
+use crate::{Binding, Channel, Engine, EngineError, Members, Operation, Request, StepsBy, native_step};
 
 /// What this process has begun at a place.
 #[derive(Clone, Debug, Default)]
@@ -104,6 +104,9 @@ impl Engine {
         step: &Together,
     ) -> Result<Outcome, EngineError> {
         let sides = execution.sides(step)?;
+        if let Some(comm) = native_step::underneath(&execution.channel, step.circle) {
+            return self.take_natively(&execution.channel, comm, step, sides);
+        }
         let mut meet = self.meet(&execution.channel, step, sides)?;
         if !self.try_meet(&mut meet, || false)? {
             return Ok(Outcome::Started(self.go_on_meeting(meet)));
@@ -346,8 +349,10 @@ fn place(channel: &Channel, circle: Circle) -> Option<Place> {
         Circle::Up => 0,
         Circle::Down => 1,
     };
-    channel.node.as_ref().map(|node| Place {
-        frame: node.frames[direction],
+    let node = channel.node.as_ref()?;
+    let StepsBy::Memory(frames) = node.by else { return None };
+    Some(Place {
+        frame: frames[direction],
         members: node.ranks.len() as u32,
         me: node.me,
     })

@@ -16,6 +16,7 @@ use isthmus_transport::native::{self, Native, Pattern};
 use crate::buffer::SendForm;
 use crate::direct::{Direct, Received};
 use crate::native_collective::Running;
+use crate::native_step::NativeStep;
 use crate::requests::Task;
 use crate::send::Outbound;
 use crate::{
@@ -52,6 +53,7 @@ pub(crate) enum Held {
     /// It goes to memory in between.
     Staged(ReceiveBuffer, OwnMemory),
     Collective(Running),
+    Step(NativeStep),
 }
 
 /// What an engine has of the other MPI.
@@ -230,7 +232,11 @@ impl Engine {
     fn is_used_by_collectives(&self, comm: u64) -> bool {
         let mut waiting = self.underneath.waiting.iter();
         waiting.any(|&index| match &self.state.requests.slot(index).task {
-            Task::Native(task) => matches!(&task.held, Held::Collective(running) if running.comm == comm),
+            Task::Native(task) => match &task.held {
+                Held::Collective(running) => running.comm == comm,
+                Held::Step(step) => step.comm == comm,
+                Held::Send(..) | Held::Placed | Held::Staged(..) => false,
+            },
             _ => false,
         })
     }
@@ -423,6 +429,7 @@ impl Engine {
         match task.held {
             Held::Send(..) => self.underneath.sends -= 1,
             Held::Collective(running) => self.over_natively(running),
+            Held::Step(step) => step.finish(),
             held => {
                 let slot = self.state.requests.slot_mut(index);
                 slot.completion = completion(arrival, task.room);

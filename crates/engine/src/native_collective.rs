@@ -10,7 +10,7 @@ use std::fmt;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_schedule::{self as schedule, Call};
-use isthmus_transport::native::{Collective, Element, General, Kind, Operator, Row};
+use isthmus_transport::native::{Collective, General, Kind, Row};
 
 use crate::binding::Blocks;
 use crate::native::{Held, vendor_error};
@@ -45,9 +45,9 @@ pub(crate) struct Running {
 }
 
 /// The largest number of elements, or of bytes that members have together: all functions of any MPI take as much.
-const MOST: u64 = i32::MAX as u64;
+pub(crate) const MOST: u64 = i32::MAX as u64;
 
-fn kind(operation: schedule::Operation) -> Option<Kind> {
+pub(crate) fn kind(operation: schedule::Operation) -> Option<Kind> {
     use schedule::Operation as Of;
     Some(match operation {
         Of::Barrier => Kind::Barrier,
@@ -83,14 +83,9 @@ fn fits(kind: Kind, call: &Call, members: u32) -> bool {
 }
 
 impl NativeOperation {
-    /// `None`: it is not one for the other MPI, which all members find alike. `reduction`: what a reduction computes, if that MPI can.
-    pub fn new(
-        call: &Call,
-        binding: &Binding,
-        reduction: Option<(Element, Operator)>,
-        (rank, members): (u32, u32),
-    ) -> Option<Self> {
-        let kind = kind(call.operation)?;
+    /// `None`: it is not one for the other MPI, which all members find alike.
+    pub fn new(call: &Call, binding: &Binding, (rank, members): (u32, u32)) -> Option<Self> {
+        let (kind, reduction) = (kind(call.operation)?, binding.computes());
         let reduces = matches!(
             kind,
             Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan | Kind::ReduceScatterBlock | Kind::ReduceScatter

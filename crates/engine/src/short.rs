@@ -104,6 +104,7 @@ impl Short {
             take: take.map(|block| (BoundBuffer::one(block), 0)),
             unit,
             reducer: self.reducer.as_ref().map(|(reducer, _)| reducer.clone()),
+            computes: None,
         }
     }
 }

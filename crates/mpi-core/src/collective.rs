@@ -6,11 +6,9 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{
-    Binding, Block, BoundBuffer, Collective, Element, NativeOperation, Next, Operation, Operator, Request, Short,
-};
+use isthmus_engine::{Binding, Block, BoundBuffer, Collective, NativeOperation, Next, Operation, Request, Short};
 use isthmus_schedule::step::{Plan, Together};
-use isthmus_schedule::{self as schedule, Call, CountsPhase, Neighbours, Network, Sides};
+use isthmus_schedule::{self as schedule, Blocks, Call, CountsPhase, Neighbours, Network, Sides, Steps};
 
 use crate::comm::Comm;
 use crate::error::{Error, Result};
@@ -30,8 +28,8 @@ struct Planned {
     role: Role,
     /// Among whom, if that is decided before the start.
     among: Option<Among>,
-    /// What it computes, if a machine's own MPI can.
-    reduction: Option<(Element, Operator)>,
+    /// Who takes steps together.
+    steps: Steps,
 }
 
 /// What this process does in an operation.
@@ -61,15 +59,6 @@ impl Prepared {
         Self::of(Call::new(operation, 0), Binding::nothing(), Role::Bystander)
     }
 
-    /// The same operation, which computes this; a machine's own MPI can, too.
-    #[must_use]
-    pub fn computing(mut self, reduction: Option<(Element, Operator)>) -> Self {
-        if let Some(planned) = &mut self.0 {
-            planned.reduction = reduction;
-        }
-        self
-    }
-
     /// An operation that the machine's own MPI has done ([`Comm::run_natively`]).
     #[inline]
     pub fn done() -> Self {
@@ -88,7 +77,7 @@ impl Prepared {
             binding,
             role,
             among: None,
-            reduction: None,
+            steps: Steps::None,
         })))
     }
 
@@ -100,7 +89,7 @@ impl Prepared {
                 binding: Binding::nothing(),
                 role: Role::Bystander,
                 among: None,
-                reduction: None,
+                steps: Steps::None,
             },
             |planned| *planned,
         )
@@ -136,7 +125,7 @@ impl Planned {
         if !comm.is_native() || comm.joint().is_some() {
             return None;
         }
-        NativeOperation::new(&self.call, &self.binding, self.reduction, (comm.rank(), comm.size()))
+        NativeOperation::new(&self.call, &self.binding, (comm.rank(), comm.size()))
     }
 
     fn start(mut self, world: &World, comm: &Comm) -> Result<Request> {
@@ -166,18 +155,42 @@ impl Planned {
                 return done.map_err(|error| (&error).into());
             }
         }
-        self.call.nodes = self.takes_steps_on_nodes(world, comm) && comm.may_meet_on_nodes(world)?;
+        self.steps = self.steps_together(world, comm)?;
+        self.call.nodes = self.steps != Steps::None;
         world.wait(self.start(world, comm)?).map(drop)
     }
 
-    /// Whether members on the same node would take steps of it together in memory that they share: the same at all of them, who start their
-    /// blocking operations in the same order.
-    fn takes_steps_on_nodes(&self, world: &World, comm: &Comm) -> bool {
-        comm.joint().is_none()
+    /// Which members take steps of it together: the same at all of them, who start their blocking operations in the same order.
+    fn steps_together(&self, world: &World, comm: &Comm) -> Result<Steps> {
+        let may = comm.joint().is_none()
             && matches!(self.role, Role::Member)
             && self.binding.is_dense()
-            && comm.common_form(world).is_none()
-            && schedule::takes_steps_on_nodes(&self.call, &comm.network(world))
+            && comm.common_form(world).is_none();
+        if !may {
+            return Ok(Steps::None);
+        }
+        let reduces = matches!(
+            self.call.operation,
+            schedule::Operation::Reduce | schedule::Operation::Allreduce
+        );
+        let units = match self.call.blocks {
+            Blocks::Equal(units) => units,
+            _ => 0,
+        };
+        let natively = self.binding.is_for_native_steps(reduces, units);
+        let steps = |natively| schedule::steps_together(&self.call, &comm.network(world), natively);
+        let wanted = steps(natively);
+        if wanted == Steps::None || comm.may_take_steps(world, wanted)? {
+            return Ok(wanted);
+        }
+        // Jobs that cannot may have nodes that can.
+        let other = if wanted == Steps::Jobs {
+            steps(false)
+        } else {
+            Steps::None
+        };
+        let can = other != Steps::None && comm.may_take_steps(world, other)?;
+        Ok(if can { other } else { Steps::None })
     }
 
     /// The one step of an operation in shared memory.
@@ -207,14 +220,16 @@ impl Planned {
             binding,
             role,
             among,
-            ..
+            steps,
         } = self;
-        let among = among.map_or_else(|| Among::of(world, comm, call.operation), Ok)?;
+        let among = match among {
+            Some(among) => among,
+            None => Among::of(world, comm, call.operation)?.with_steps(steps),
+        };
         let (comm, me) = (acting(comm), acting(comm).rank());
         let form = comm.common_form(world);
         let (binding, together) = (binding.in_form(form), call.together && form.is_none());
         let call = Call { together, ..call };
-        let nodes = call.nodes;
         let phase = match &role {
             Role::Counted(_) => among.counts_phase(&call, me),
             Role::Member | Role::Bystander => None,
@@ -234,8 +249,7 @@ impl Planned {
         };
         let mut engine = world.engine().lock();
         engine.called(operation);
-        let channel = comm.channel_on_nodes().filter(|_| nodes);
-        let channel = channel.unwrap_or_else(|| comm.channel());
+        let channel = comm.channel_of_steps(steps).unwrap_or_else(|| comm.channel());
         Ok(engine.start_plan(channel, operation, sequence, plan, binding, next))
     }
 }
@@ -319,6 +333,16 @@ impl Among {
             remote: joint.remote.clone(),
         };
         Ok(Self::Sides(joint.comm.network(world), sides))
+    }
+
+    /// The same where these take steps together.
+    fn with_steps(self, steps: Steps) -> Self {
+        match (&self, steps) {
+            (Self::Group(network), Steps::Jobs) => {
+                Self::Group(Arc::clone(network.with_whole_jobs().unwrap_or(network)))
+            }
+            _ => self,
+        }
     }
 
     fn plan(&self, call: &Call, me: u32) -> Box<dyn Plan> {

@@ -179,6 +179,20 @@ impl Side {
         Ok(theirs)
     }
 
+    /// Returns when all of some processes, who call this together with the same list, have come. `me`: own place in the list. (Hensgen, Finkel, Manber: Two
+    /// algorithms for barrier synchronization, 1988.)
+    pub(crate) fn meet(&self, world: &World, ranks: &[u32], me: usize) -> Result<()> {
+        let (nothing, count) = (OwnMemory::with(&[]), ranks.len());
+        let mut step = 1;
+        while step < count {
+            let sent = self.start_send(world, ranks[(me + step) % count], &nothing);
+            self.receive(world, ranks[(me + count - step) % count], 0)?;
+            world.wait(sent)?;
+            step *= 2;
+        }
+        Ok(())
+    }
+
     /// The content that the first of some processes has, of equal length at all of them, who call this together with the same
     /// list. `me`: own place in the list. A binomial tree.
     pub(crate) fn spread(&self, world: &World, ranks: &[u32], me: usize, content: &[u8]) -> Result<Vec<u8>> {

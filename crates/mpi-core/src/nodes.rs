@@ -1,61 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of the nodes in which the members of a communicator over several nodes take steps of its blocking collective operations together.
+//! By what members of a communicator over several nodes take steps of its blocking collective operations together: memory of each node, or, in jobs of
+//! machines' own MPIs, communicators of these.
 //!
-//! The first member on each node takes two frames. Plans are made without communication, so all members must know whether every node has
-//! got its own: they tell each other in an agreement of all. That costs a trip over all links, so it comes only with the third operation that
-//! would take such steps; the first ones, and communicators that are used no more than that, go by messages alone.
+//! The first member on each node takes two frames of memory; those of a job make two communicators. Plans are made without communication, so all members
+//! must know whether everybody has got his own: they tell each other in an agreement of all. That costs a trip over all links, so it comes only with the
+//! third operation that would take such steps; the first ones, and communicators that are used no more than that, go by messages alone.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use isthmus_engine::{Channel, NodeMembers};
+use isthmus_engine::{Channel, NativeComm, NodeMembers, StepsBy};
+use isthmus_schedule::Steps;
 
 use crate::comm::Comm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frames::Use;
-use crate::internal;
+use crate::internal::{self, Side};
 use crate::world::World;
 
 /// Operations that go by messages before members agree.
 const BEFORE: u32 = 2;
 /// In place of a frame: there was none left.
 const NONE: u32 = u32::MAX;
+/// Of messages among those of a job before they make communicators; no other beside the communicator has it.
+const TAG: i32 = i32::MAX;
 
-/// The memory of a communicator on its nodes.
+/// What a communicator has for steps together.
 #[derive(Default)]
 pub(crate) struct Nodes {
-    /// Operations that would have taken steps there: as many on all members.
+    memory: Agreement,
+    jobs: Agreement,
+}
+
+#[derive(Default)]
+struct Agreement {
+    /// Operations that would have taken such steps: as many on all members.
     calls: AtomicU32,
     agreed: OnceLock<Option<Agreed>>,
 }
 
-/// Every node has its frames.
+/// Everybody has what he needs.
 struct Agreed {
     channel: Channel,
-    /// Gives those of this node back in the end; none where this process is alone there.
+    _keeps: Keeps,
+}
+
+/// Gives back in the end what this process has a part in; nothing where it is alone.
+#[derive(Default)]
+struct Keeps {
     _frames: Vec<Use>,
+    _comms: Vec<NativeComm>,
+}
+
+impl Nodes {
+    fn of(&self, steps: Steps) -> Option<&Agreement> {
+        match steps {
+            Steps::None => None,
+            Steps::Nodes => Some(&self.memory),
+            Steps::Jobs => Some(&self.jobs),
+        }
+    }
 }
 
 impl Comm {
-    /// The channel for plans with steps together on nodes, if members have agreed that they can.
-    pub(crate) fn channel_on_nodes(&self) -> Option<&Channel> {
-        Some(&self.nodes.agreed.get()?.as_ref()?.channel)
+    /// The channel for plans with such steps, if members have agreed that they can take them.
+    pub(crate) fn channel_of_steps(&self, steps: Steps) -> Option<&Channel> {
+        Some(&self.nodes.of(steps)?.agreed.get()?.as_ref()?.channel)
     }
 
-    /// Whether an operation that would take steps together on nodes can; collective.
-    pub(crate) fn may_meet_on_nodes(&self, world: &World) -> Result<bool> {
-        if self.nodes.agreed.get().is_none() {
-            if self.nodes.calls.fetch_add(1, Ordering::Relaxed) < BEFORE {
+    /// Whether an operation that would take such steps can; collective.
+    pub(crate) fn may_take_steps(&self, world: &World, steps: Steps) -> Result<bool> {
+        let Some(agreement) = self.nodes.of(steps) else {
+            return Ok(false);
+        };
+        if agreement.agreed.get().is_none() {
+            if agreement.calls.fetch_add(1, Ordering::Relaxed) < BEFORE {
                 return Ok(false);
             }
-            let agreed = self.agree_on_nodes(world)?;
-            self.nodes.agreed.get_or_init(|| agreed);
+            let agreed = match steps {
+                Steps::Jobs => self.agree_on_jobs(world)?,
+                Steps::None | Steps::Nodes => {
+                    let ranks = self.network(world).node(self.rank());
+                    self.agree_on_nodes(world, &ranks)?
+                }
+            };
+            agreement.agreed.get_or_init(|| agreed);
         }
-        Ok(self.channel_on_nodes().is_some())
+        Ok(self.channel_of_steps(steps).is_some())
     }
 
-    fn agree_on_nodes(&self, world: &World) -> Result<Option<Agreed>> {
-        let ranks = self.network(world).node(self.rank());
+    /// Memory for the members with these ranks, if everybody gets what he asks for; whoever is alone asks for nothing.
+    fn agree_on_nodes(&self, world: &World, ranks: &[u32]) -> Result<Option<Agreed>> {
         let first = ranks.first().copied().unwrap_or(0);
         let mut frames = [0; 2];
         let mut engine = world.engine().lock();
@@ -70,31 +105,83 @@ impl Comm {
         let all: Vec<u32> = all.chunks_exact(4).map(word).collect();
         let frames = all.get(2 * first as usize..).and_then(|rest| rest.first_chunk::<2>());
         let Some(&frames) = frames.filter(|_| ranks.len() > 1) else {
-            let everywhere = !all.contains(&NONE);
-            return Ok(everywhere.then(|| Agreed {
-                channel: self.channel().clone(),
-                _frames: Vec::new(),
-            }));
+            return Ok((!all.contains(&NONE)).then(|| self.agreed(ranks, None, Keeps::default())));
         };
         let taken = frames.into_iter().filter(|&frame| frame != NONE);
-        let uses: Vec<Use> = taken.map(|frame| Use::of(frame, world.frames())).collect();
+        let keeps = Keeps {
+            _frames: taken.map(|frame| Use::of(frame, world.frames())).collect(),
+            ..Keeps::default()
+        };
         if all.contains(&NONE) {
             return Ok(None);
         }
         let mut engine = world.engine().lock();
         frames.into_iter().for_each(|frame| engine.open_frame(frame));
-        let me = ranks.iter().position(|&rank| rank == self.rank()).unwrap_or(0) as u32;
-        let members = NodeMembers {
-            ranks: ranks.into(),
-            me,
-            frames,
+        Ok(Some(self.agreed(ranks, Some(StepsBy::Memory(frames)), keeps)))
+    }
+
+    /// Communicators of machines' own MPIs for their jobs, and memory for nodes elsewhere.
+    fn agree_on_jobs(&self, world: &World) -> Result<Option<Agreed>> {
+        let network = self.network(world);
+        let ranks = network.with_whole_jobs().unwrap_or(&network).node(self.rank());
+        let in_job = ranks.len() > 1 && world.is_in_vendor_job();
+        let memory = self.agree_on_nodes(world, if in_job { &[] } else { &ranks })?;
+        let mut comms = Vec::new();
+        if in_job && memory.is_some() {
+            comms = self.make_natively(world, &ranks)?;
+        }
+        let made = !in_job || comms.len() == 2;
+        let all = internal::gather_equal(world, self, &[u8::from(made)])?;
+        if all.contains(&0) {
+            return Ok(None);
+        }
+        if !in_job {
+            return Ok(memory);
+        }
+        let by = match comms.as_slice() {
+            [up, down] => Some(StepsBy::Native([up.name(), down.name()])),
+            _ => None,
         };
-        Ok(Some(Agreed {
+        let keeps = Keeps {
+            _comms: comms,
+            ..Keeps::default()
+        };
+        Ok(Some(self.agreed(&ranks, by, keeps)))
+    }
+
+    /// Two communicators of the machine's own MPI for members with these ranks, who are all of its job; fewer: it cannot have them.
+    fn make_natively(&self, world: &World, ranks: &[u32]) -> Result<Vec<NativeComm>> {
+        let peers: Vec<u32> = ranks.iter().map(|&rank| self.channel().members.peer(rank)).collect();
+        if !world.is_one_vendor_job(&peers) {
+            return Ok(Vec::new());
+        }
+        // Making them blocks, and nothing but that MPI moves then: nobody else may be needed by who has not come that far.
+        let me = ranks.iter().position(|&rank| rank == self.rank()).unwrap_or(0);
+        Side::of(self, TAG).meet(world, ranks, me)?;
+        let mut comms = Vec::new();
+        for _ in 0..2 {
+            let tag = self.channel().context as i32 & i32::MAX;
+            let made = world.engine().lock().create_native(&peers, tag);
+            comms.extend(made.map_err(|error| Error::from(&error))?);
+        }
+        Ok(comms)
+    }
+
+    fn agreed(&self, ranks: &[u32], by: Option<StepsBy>, keeps: Keeps) -> Agreed {
+        let me = ranks.iter().position(|&rank| rank == self.rank()).unwrap_or(0) as u32;
+        let node = by.map(|by| {
+            Arc::new(NodeMembers {
+                ranks: ranks.into(),
+                me,
+                by,
+            })
+        });
+        Agreed {
             channel: Channel {
-                node: Some(Arc::new(members)),
+                node,
                 ..self.channel().clone()
             },
-            _frames: uses,
-        }))
+            _keeps: keeps,
+        }
     }
 }

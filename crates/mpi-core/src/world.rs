@@ -93,6 +93,11 @@ impl World {
         self.has_native && own.is_some() && members.iter().all(|&member| job(member) == own)
     }
 
+    /// Whether this process is part of a job of its machine's own MPI.
+    pub(crate) fn is_in_vendor_job(&self) -> bool {
+        self.topology.is_in_vendor_job(self.rank)
+    }
+
     /// The largest tag (attribute MPI_TAG_UB): where a machine's own MPI is underneath anywhere, one that all such have.
     pub fn largest_tag(&self) -> i32 {
         if self.places.places.iter().any(|place| place.vendor.is_some()) {

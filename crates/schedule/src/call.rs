@@ -135,7 +135,8 @@ pub struct Call {
     /// the same order as their other operations, and elements of reductions are alike and without gaps at all of them.
     pub together: bool,
     /// In a group over several nodes: whether the members on each node share memory in which they can take steps together
-    /// ([`Circle::Up`](crate::step::Circle::Up)); the rest is as for `together`.
+    /// ([`Circle::Up`](crate::step::Circle::Up)), or, in a network of [whole jobs](crate::Network::with_whole_jobs), those of each job can with its MPI; the
+    /// rest is as for `together`.
     pub nodes: bool,
 }
 

@@ -254,7 +254,7 @@ impl<'a> Council<'a> {
     /// Trees for pieces that have so many members at the top in turn: each of them is busiest only for its own.
     pub(crate) fn dealt(&self, form: &Form, way: Way, bytes: &dyn Fn(u32) -> u64, tops: u32) -> Phase {
         if matches!(form, Form::Together) {
-            return self.together(way, bytes(self.members));
+            return self.together(way, bytes);
         }
         if tops < 2 {
             return self.tree(form, way, bytes);

@@ -65,7 +65,7 @@ pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
 pub use network::Network;
-pub use node::takes_steps_on_nodes;
+pub use node::{Steps, steps_together};
 pub use overrides::{OverrideError, Overrides};
 use std::sync::Arc;
 use step::{Plan, Rank};

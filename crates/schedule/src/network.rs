@@ -11,6 +11,15 @@ use isthmus_topology::{Level, Link, Links, Rank, Shape, Topology};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+/// The jobs of machines' own MPIs, where they are the innermost clusters beside single nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jobs {
+    /// Nodes of the largest of them.
+    pub(crate) nodes: u32,
+    /// Most processes on a node.
+    pub(crate) on_node: u32,
+}
+
 /// The network among the members of one group. Reads as its [`Shape`].
 #[derive(Debug)]
 pub struct Network {
@@ -23,6 +32,12 @@ pub struct Network {
     by_rank: OnceLock<Arc<Self>>,
     /// The same group with its sites in a better order.
     arranged: OnceLock<Option<Arc<Self>>>,
+    /// Whether there are processes of jobs of machines' own MPIs.
+    has_jobs: bool,
+    /// The same group with each of these as one cluster of processes.
+    with_whole_jobs: OnceLock<Option<Arc<Self>>>,
+    /// This is such a network.
+    jobs: Option<Jobs>,
     routes: OnceLock<Option<Arc<Routes>>>,
     ways: OnceLock<Option<Arc<Ways>>>,
     ring: OnceLock<Option<Arc<Ways>>>,
@@ -52,7 +67,10 @@ impl Network {
                 .collect(),
             false => Vec::new(),
         };
-        Self::with(Arc::new(shape), links, overrides, areas)
+        Arc::new(Self {
+            has_jobs: members.iter().any(|&member| topology.is_in_vendor_job(member)),
+            ..Self::made_of(Arc::new(shape), links, overrides, areas)
+        })
     }
 
     /// The network of all processes of a world.
@@ -78,18 +96,35 @@ impl Network {
     }
 
     fn with(shape: Arc<Shape>, links: Arc<Links>, overrides: Arc<Overrides>, areas: Vec<u32>) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::made_of(shape, links, overrides, areas))
+    }
+
+    fn made_of(shape: Arc<Shape>, links: Arc<Links>, overrides: Arc<Overrides>, areas: Vec<u32>) -> Self {
+        let has_jobs = (0..shape.tiers()).any(|tier| shape.level(tier) == Level::Vendor);
+        Self {
             shape,
             links,
             overrides,
             areas,
             by_rank: OnceLock::new(),
             arranged: OnceLock::new(),
+            has_jobs,
+            with_whole_jobs: OnceLock::new(),
+            jobs: None,
             routes: OnceLock::new(),
             ways: OnceLock::new(),
             ring: OnceLock::new(),
             choices: Choices::default(),
-        })
+        }
+    }
+
+    /// The same network in another order, or with other clusters inside.
+    fn reshaped(&self, shape: Shape, areas: Vec<u32>, jobs: Option<Jobs>) -> Self {
+        let (links, overrides) = (Arc::clone(&self.links), Arc::clone(&self.overrides));
+        Self {
+            jobs,
+            ..Self::made_of(Arc::new(shape), links, overrides, areas)
+        }
     }
 
     /// The network among some of the processes, given by their ranks; rank i of the new group is `members[i]`.
@@ -130,13 +165,38 @@ impl Network {
         let arranged = self.arranged.get_or_init(|| {
             let order = arrangement(self)?;
             let areas = order.iter().map(|&cluster| self.areas[cluster as usize]).collect();
-            let shape = Arc::new(self.shape.arranged(&order));
-            let network = Self::with(shape, Arc::clone(&self.links), Arc::clone(&self.overrides), areas);
+            let network = self.reshaped(self.shape.arranged(&order), areas, self.jobs);
             // It is as good as it gets.
             network.arranged.get_or_init(|| None);
-            Some(network)
+            Some(Arc::new(network))
         });
         arranged.as_ref().unwrap_or(self)
+    }
+
+    /// A network of the same group in which each job of a machine's own MPI is one innermost cluster, as a node is elsewhere: for operations in which its
+    /// processes take steps together that are collective operations of that MPI. `None`: there are no such jobs, or there is nothing but one.
+    pub fn with_whole_jobs(&self) -> Option<&Arc<Self>> {
+        let network = self.with_whole_jobs.get_or_init(|| {
+            let shape = self
+                .shape
+                .with_whole_jobs()
+                .filter(|shape| self.has_jobs && shape.tiers() > 1)?;
+            let most = |level| {
+                let tier = (0..self.tiers()).find(|&tier| self.level(tier) == level)?;
+                (0..self.clusters(tier)).map(|c| self.parts(tier, c).len() as u32).max()
+            };
+            let jobs = Jobs {
+                nodes: most(Level::Vendor).unwrap_or(1),
+                on_node: most(Level::Node).unwrap_or(1),
+            };
+            Some(Arc::new(self.reshaped(shape, self.areas.clone(), Some(jobs))))
+        });
+        network.as_ref()
+    }
+
+    /// The jobs of machines' own MPIs, if they are the innermost clusters here.
+    pub(crate) fn jobs(&self) -> Option<Jobs> {
+        self.jobs
     }
 
     /// The clusters of the group.
@@ -180,13 +240,13 @@ impl Network {
         self.size() > 1 && (0..self.tiers()).all(|tier| self.level(tier) == Level::Node)
     }
 
-    /// Whether there are several nodes, and on some of them several processes: the innermost tier is that of nodes.
+    /// Whether there are several nodes, and on some of them several processes: the innermost tier is that of nodes, or of jobs.
     pub(crate) fn has_nodes(&self) -> bool {
-        self.tiers() > 1 && self.level(self.tiers() - 1) == Level::Node
+        self.tiers() > 1 && (self.jobs.is_some() || self.level(self.tiers() - 1) == Level::Node)
     }
 
-    /// The ranks of the processes on a process's node, itself among them, in order: those who share memory with it in a group over several
-    /// nodes. One alone where they are on several machines of which nothing more is known.
+    /// The ranks of the processes on a process's node (or of its [job](Self::with_whole_jobs)), itself among them, in order: those who share memory with it
+    /// in a group over several nodes. One alone where they are on several machines of which nothing more is known.
     pub fn node(&self, me: Rank) -> Vec<Rank> {
         if !self.has_nodes() {
             return vec![me];

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the processes of each node do together in its memory, in operations over several nodes.
+//! What the processes of each node do together in its memory, in operations over several nodes, and what those of a job of a machine's own MPI do
+//! together with that MPI.
 //!
 //! Where the innermost tier is that of nodes, [`Form::Together`] takes the place of its trees: one step of all processes of a node instead
-//! of messages. On the way up they combine their contributions, or put their blocks together, and one of them, who acts for the node
+//! of messages. In a [network of whole jobs](Network::with_whole_jobs) the innermost tier is that of these jobs (and of single nodes elsewhere), and a step is
+//! a collective operation of the MPI of the job. On the way up they combine their contributions, or put their blocks together, and one of them, who acts for the node
 //! ([`Seat`]), has the result and goes on with the outer tiers; on the way down he gives, and the others take. Everything else of a plan is
 //! as with messages.
 //!
 //! The steps of a direction begin in the same order at all processes of a node, since each waits for the one before it. Those of the other
 //! direction do not: the pieces of a long message go up while earlier ones are on their way through the wide area.
 
-use crate::choose;
+use crate::choose::{self, Question};
 use crate::form::Form;
 use crate::script::Script;
 use crate::step::{Action, After, Circle, Rank, Slice, StepId, Together};
@@ -42,17 +44,56 @@ pub(crate) fn takes_steps(operation: Operation, network: &Network) -> bool {
     takes && network.has_nodes()
 }
 
-/// Whether members take steps together on their nodes in a call, if they may ([`Call::nodes`]): the same on all members.
-pub fn takes_steps_on_nodes(call: &Call, network: &Arc<Network>) -> bool {
+/// Who takes steps together in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// Nobody.
+    None,
+    /// The processes of each node, in its memory.
+    Nodes,
+    /// Those of each job of a machine's own MPI, with that MPI, and of each node elsewhere, in its memory. The network of the plan is that of
+    /// [whole jobs](Network::with_whole_jobs).
+    Jobs,
+}
+
+/// Who takes steps together in a call, if they may ([`Call::nodes`]): the same on all members. `natively`: whether the MPIs of machines can do what it does.
+pub fn steps_together(call: &Call, network: &Arc<Network>, natively: bool) -> Steps {
     let has_data = call.operation == Operation::Barrier || !matches!(call.blocks, Blocks::Equal(0));
-    if !has_data || call.fixed || !takes_steps(call.operation, network) {
-        return false;
+    let jobs = network.with_whole_jobs().filter(|_| natively);
+    if !has_data || call.fixed || (jobs.is_none() && !takes_steps(call.operation, network)) {
+        return Steps::None;
     }
     let call = Call {
         nodes: true,
         ..call.clone()
     };
-    choose::strategy(&call, in_order(&call, network)).meets_on_nodes()
+    let messages = choose::strategy(&call, in_order(&call, network));
+    if jobs.is_some_and(|jobs| takes_jobs(&call, jobs, &messages)) {
+        return Steps::Jobs;
+    }
+    match messages.meets_on_nodes() {
+        true => Steps::Nodes,
+        false => Steps::None,
+    }
+}
+
+/// Whether those of jobs of machines' own MPIs take steps together in a call: where an override says so, and, with jobs over several nodes, where it costs
+/// no more than the way without. What moves inside a node alone we move as well as any.
+fn takes_jobs(call: &Call, network: &Arc<Network>, without: &Strategy) -> bool {
+    if !takes_steps(call.operation, network) {
+        return false;
+    }
+    let question = Question::of(call, network);
+    let said = network
+        .overrides()
+        .about(call.operation, Some(Level::Vendor), question.bytes());
+    let asked = said.name.is_some_and(|name| name == crate::together::NAME);
+    let over_nodes = network.jobs().is_some_and(|jobs| jobs.nodes > 1);
+    if !asked && !over_nodes {
+        return false;
+    }
+    let with = choose::strategy(call, in_order(call, network));
+    with.meets_on_nodes() && (asked || with.cost.total() <= without.cost.total())
 }
 
 impl Strategy {
@@ -61,18 +102,18 @@ impl Strategy {
         matches!(self.forms.last(), Some(Form::Together))
     }
 
-    /// What crosses the levels, of all that would with trees everywhere: nothing inside nodes whose processes take steps together.
-    pub(crate) fn crossing(&self, mut messages: Messages) -> Messages {
+    /// What crosses the levels, of all that would with trees everywhere: nothing inside nodes and jobs whose processes take steps together.
+    pub(crate) fn crossing(&self, network: &Network, mut messages: Messages) -> Messages {
         if self.meets_on_nodes() {
-            messages.by_level[Level::Node.index()] = 0;
+            messages.by_level[network.level(network.tiers() - 1).index()] = 0;
         }
         messages
     }
 
     /// The same of bytes.
-    pub(crate) fn bytes_crossing(&self, mut bytes: Bytes) -> Bytes {
+    pub(crate) fn bytes_crossing(&self, network: &Network, mut bytes: Bytes) -> Bytes {
         if self.meets_on_nodes() {
-            bytes.by_level[Level::Node.index()] = 0;
+            bytes.by_level[network.level(network.tiers() - 1).index()] = 0;
         }
         bytes
     }

@@ -64,7 +64,7 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     let straight = |strategy: &Strategy| matches!(strategy.forms.first(), None | Some(Form::Flat));
     match call.blocks {
         Blocks::Equal(0) => Some(Messages::default()),
-        Blocks::Equal(_) => Some(strategy.crossing(Messages::of_trees(network, 0))),
+        Blocks::Equal(_) => Some(strategy.crossing(network, Messages::of_trees(network, 0))),
         _ if !straight(&strategy) => None,
         _ => {
             let trees = Messages::of_trees(network, 0);
@@ -86,7 +86,12 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     }
     let flat = strategy.is_flat(0);
     let row = Row::new(&call.blocks, network, 0);
-    flat.then(|| strategy.bytes_crossing(Bytes::of_blocks(network, 0, call.root, (&row, call.unit_bytes))))
+    flat.then(|| {
+        strategy.bytes_crossing(
+            network,
+            Bytes::of_blocks(network, 0, call.root, (&row, call.unit_bytes)),
+        )
+    })
 }
 
 /// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on for nothing, but for

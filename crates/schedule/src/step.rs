@@ -115,7 +115,7 @@ pub enum Action {
         /// Target.
         to: Slice,
     },
-    /// All processes of a circle do something together in memory that they share, without messages.
+    /// All processes of a circle do something together, without messages: in memory that they share, or with a machine's own MPI.
     Together(Together),
 }
 
@@ -124,8 +124,8 @@ pub enum Action {
 pub enum Circle {
     /// All processes of the group.
     All,
-    /// Those of this process's node ([`Network::node`](crate::Network::node)), under their places there as ranks: steps towards the one who
-    /// acts for the node.
+    /// Those of this process's node or job ([`Network::node`](crate::Network::node)), under their places there as ranks: steps towards the one who
+    /// acts for it.
     Up,
     /// The same members, steps away from him. Two circles, so that neither direction waits for the other.
     Down,
@@ -143,7 +143,7 @@ pub enum Circle {
 /// | allreduce, allgather | own block | the result; the blocks in order of rank |
 /// | alltoall | blocks in order of destination | blocks in order of source |
 ///
-/// Reductions combine blocks in order of rank, from the left. `give` and `take` may be the same memory as far as the operation allows
+/// Reductions combine blocks in order of rank, from the left (a machine's own MPI as it does). `give` and `take` may be the same memory as far as the operation allows
 /// MPI_IN_PLACE; own blocks then travel with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Together {

@@ -9,11 +9,11 @@ use isthmus_topology::{Level, Link, Links, Shape};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// 1 to `most` processes, 1 to 5 levels, uneven clusters, with ranks in order or interleaved.
+/// 1 to `most` processes, 1 to 5 levels, uneven clusters, with ranks in order or interleaved; jobs of machines' own MPIs in nodes or whole.
 fn shapes(most: u32) -> impl Strategy<Value = Arc<Network>> {
     let colours = proptest::collection::vec(proptest::array::uniform4(0u32..4), most as usize);
     let links = proptest::collection::vec(1u64..100, 6);
-    let manner = (proptest::sample::select(RULES), links, any::<bool>());
+    let manner = (proptest::sample::select(RULES), links, any::<bool>(), any::<bool>());
     (1..=most, 1usize..=5, colours, any::<bool>(), manner).prop_map(|(size, levels, mut colours, ordered, manner)| {
         colours.truncate(size as usize);
         if ordered {
@@ -22,7 +22,7 @@ fn shapes(most: u32) -> impl Strategy<Value = Arc<Network>> {
         let shape = Arc::new(Shape::from_colours(&Level::ALL[5 - levels..], size, |rank, depth| {
             colours[rank as usize][depth]
         }));
-        let (rules, latencies, alike) = manner;
+        let (rules, latencies, alike, whole) = manner;
         let rules = Overrides::parse(rules).unwrap_or_else(|error| panic!("{rules}: {error}"));
         let mut links = Links::default();
         if !alike {
@@ -31,7 +31,8 @@ fn shapes(most: u32) -> impl Strategy<Value = Arc<Network>> {
                 links.set_pair(a, b, Link::simple(ms * 1_000_000, 12_500_000, 10_000));
             }
         }
-        Network::of_shape(&shape, Arc::new(links), Arc::new(rules))
+        let network = Network::of_shape(&shape, Arc::new(links), Arc::new(rules));
+        network.with_whole_jobs().filter(|_| whole).cloned().unwrap_or(network)
     })
 }
 
@@ -58,6 +59,7 @@ const RULES: &[&str] = &[
     "*=ring; *@node=knomial(3)",
     "*=tree,seg=2K; *@wide=routed",
     "*@node=together",
+    "*=tree; *@vendor=together",
     "*=tree,seg=2K,lanes=3; *@node=together; *@wide=chain",
     "*=shared,seg=1K,leaders=2,lanes=2; *@node=together",
 ];

@@ -2,7 +2,7 @@
 //! Operations in shared memory: right for every root and size, without a message, and only where they are allowed; on each of several nodes too.
 
 use isthmus_schedule::check::Case;
-use isthmus_schedule::{Call, Network, Operation, Overrides, takes_steps_on_nodes, together};
+use isthmus_schedule::{Call, Network, Operation, Overrides, Steps, steps_together, together};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ fn nodes_do_it_together_in_operations_over_several() {
                 } else {
                     root
                 };
-                let told = takes_steps_on_nodes(&case.call, &case.network);
+                let told = steps_together(&case.call, &case.network, true) == Steps::Nodes;
                 let report = case.check(units + u64::from(root));
                 let report = report.unwrap_or_else(|fault| panic!("{}, {units}: {fault}", operation.name()));
                 (told, report.data.messages[Level::Node.index()])
@@ -117,6 +117,85 @@ fn nodes_do_it_together_in_operations_over_several() {
             assert!(!told && messages > 0);
         }
         let call = Call::new(operation, 1);
-        assert!(takes_steps_on_nodes(&call, &network("")), "short ones cost less so");
+        let told = steps_together(&call, &network(""), true);
+        assert_eq!(told, Steps::Nodes, "short ones cost less so");
+    }
+}
+
+/// A site of two nodes of three processes, and two whose machines' own MPIs have jobs over three nodes of two.
+fn jobs(rules: &str) -> Arc<Network> {
+    let levels = [Level::WideArea, Level::Machine, Level::Vendor, Level::Node];
+    let shape = Shape::from_colours(&levels, 18, |rank, depth| {
+        let (site, place) = (rank / 6, rank % 6);
+        [
+            site,
+            if site == 0 { place / 3 } else { 0 },
+            if site == 0 { 0 } else { place / 2 },
+        ][depth]
+    });
+    let rules = Overrides::parse(rules).unwrap_or_else(|error| panic!("{rules}: {error}"));
+    Network::of_shape(&Arc::new(shape), Arc::default(), Arc::new(rules))
+}
+
+#[test]
+fn whole_jobs_are_clusters_of_processes_and_so_are_other_nodes() {
+    let network = jobs("");
+    let whole = network.with_whole_jobs().expect("there are jobs");
+    assert_eq!((whole.tiers(), whole.level(whole.tiers() - 1)), (3, Level::Vendor));
+    assert_eq!((network.node(7), whole.node(7)), (vec![6, 7], (6..12).collect()));
+    assert_eq!((network.node(4), whole.node(4)), (vec![3, 4, 5], vec![3, 4, 5]));
+    let none = Shape::from_colours(&[Level::WideArea, Level::Node], 6, |rank, _| rank / 3);
+    assert!(Network::plain(none).with_whole_jobs().is_none());
+    let one = Shape::from_colours(&[Level::Vendor, Level::Node], 6, |rank, _| rank / 3);
+    assert!(
+        Network::plain(one).with_whole_jobs().is_none(),
+        "all of one job are natively one"
+    );
+}
+
+#[test]
+fn jobs_do_it_together_with_their_own_mpi() {
+    for operation in [
+        Operation::Barrier,
+        Operation::Bcast,
+        Operation::Reduce,
+        Operation::Allreduce,
+        Operation::Gather,
+        Operation::Scatter,
+        Operation::Allgather,
+    ] {
+        for (units, root) in [(1, 0), (700, 7), (20_000, 16)] {
+            let crossings = |rules: &str, expected: Steps| {
+                let network = jobs(rules);
+                let mut case = Case::new(&network, operation, units);
+                let rooted = !matches!(
+                    operation,
+                    Operation::Barrier | Operation::Allreduce | Operation::Allgather
+                );
+                case.call.root = if rooted { root } else { 0 };
+                let told = steps_together(&case.call, &network, true);
+                assert_eq!(told, expected, "{}, {units}, {rules}", operation.name());
+                case.call.nodes = told != Steps::None;
+                if told == Steps::Jobs {
+                    case.network = Arc::clone(network.with_whole_jobs().expect("there are jobs"));
+                }
+                let report = case.check(units + u64::from(root));
+                let report = report.unwrap_or_else(|fault| panic!("{}, {units}: {fault}", operation.name()));
+                report.data.messages
+            };
+            let with = crossings("*=tree; *@vendor=together", Steps::Jobs);
+            let without = crossings("*=tree; *@vendor=binomial; *@node=together", Steps::Nodes);
+            let inside = [Level::Vendor.index(), Level::Node.index()];
+            assert_eq!(inside.map(|level| with[level]), [0, 0]);
+            assert!(without[inside[0]] > 0 && without[inside[1]] == 0);
+            assert_eq!(with[Level::WideArea.index()], without[Level::WideArea.index()]);
+        }
+        let call = Call::new(operation, 1);
+        assert_eq!(
+            steps_together(&call, &jobs(""), true),
+            Steps::Jobs,
+            "short ones cost no more so"
+        );
+        assert_eq!(steps_together(&call, &jobs("*@vendor=together"), false), Steps::Nodes);
     }
 }

@@ -105,6 +105,16 @@ impl Shape {
         })
     }
 
+    /// The same group, which has jobs of machines' own MPIs, as if each of these were one node: its processes are its parts, at the level of that MPI, and
+    /// so are those of any other node. `None`: no job or node has several.
+    pub fn with_whole_jobs(&self) -> Option<Self> {
+        let inside = self.levels.iter().position(|&level| level >= Level::Vendor)?;
+        let mut levels = self.levels[..=inside].to_vec();
+        levels[inside] = Level::Vendor;
+        let colour = |rank, depth: usize| self.cluster_of(depth + 1, self.position_of(rank));
+        Some(Self::from_colours(&levels, self.size, colour))
+    }
+
     /// The same group with its outermost clusters (those of depth 1) in another order along the line.
     ///
     /// # Panics

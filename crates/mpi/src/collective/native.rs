@@ -347,7 +347,7 @@ fn times(count: i64, blocks: usize) -> i64 {
 /// What the other MPI calls elements and operator of a reduction that it may do.
 #[inline(always)]
 pub(super) fn reduction(place: &Place, operands: &Operands) -> Result<Option<(Element, Operator)>> {
-    if !place.comm.is_native() || place.is_fixed() {
+    if place.is_fixed() {
         return Ok(None);
     }
     let (Some(element), Some(operator)) = (element(operands.datatype)?, operator(operands.op)) else {

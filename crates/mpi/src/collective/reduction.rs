@@ -61,12 +61,13 @@ impl Operands {
         call.fixed = place.is_fixed();
         call.unit_bytes = place.bytes(ty, 1)?;
         let binding = Binding::elements(send, receive, ty.clone(), reduction.reducer);
+        let binding = binding.computing(native::reduction(place, self)?);
         let binding = if reduction.calls_program {
             binding
         } else {
             binding.on_any_thread()
         };
-        Ok(Prepared::new(call, binding).computing(native::reduction(place, self)?))
+        Ok(Prepared::new(call, binding))
     }
 
     /// A contribution of `give` elements in a buffer of its own, or found where the result comes.

@@ -114,14 +114,17 @@ pub(crate) fn ask(network: &Network, bytes: u64) -> Arc<Strategy> {
 /// Messages for results of so many bytes.
 pub(crate) fn messages_of(strategy: &Strategy, network: &Network, bytes: u64) -> Messages {
     let once = match strategy.algorithm {
-        Algorithm::Tree => return strategy.crossing(Messages::of_trees(network, 0).times(2)),
+        Algorithm::Tree => return strategy.crossing(network, Messages::of_trees(network, 0).times(2)),
         Algorithm::Bruck => Messages::of_meeting(network, bruck::messages),
         _ => Messages::of_meeting(network, Messages::each_to_each),
     };
-    strategy.crossing(match bytes > LONG {
-        true => once.plus(Messages::of_trees(network, 1).times(u64::from(network.clusters(1)) - 1)),
-        false => once,
-    })
+    strategy.crossing(
+        network,
+        match bytes > LONG {
+            true => once.plus(Messages::of_trees(network, 1).times(u64::from(network.clusters(1)) - 1)),
+            false => once,
+        },
+    )
 }
 
 /// Where leaders meet: blocks go up, each leader gets those of other sites once, and everybody else gets all.

@@ -102,7 +102,10 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
         }
         A::Split | A::Halving if call.commutative || network.in_rank_order() => {
             let others = 2 * (u64::from(network.clusters(1)) - 1);
-            let inside = Bytes::of(strategy.crossing(Messages::of_trees(network, 1)).times(2), each);
+            let inside = Bytes::of(
+                strategy.crossing(network, Messages::of_trees(network, 1)).times(2),
+                each,
+            );
             Some(inside.and(network.level(0), others.saturating_mul(each)))
         }
         _ => None,

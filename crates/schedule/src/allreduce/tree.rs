@@ -114,5 +114,5 @@ pub(super) fn once(network: &Network, strategy: &Strategy) -> Messages {
         Algorithm::Split => Messages::of_meeting(network, |k| 2 * Messages::each_to_each(k)),
         _ => Messages::of_trees(network, 0).times(2),
     };
-    strategy.crossing(messages)
+    strategy.crossing(network, messages)
 }

@@ -101,9 +101,12 @@ pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After)
 }
 
 pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
-    strategy.crossing(match strategy.algorithm {
-        Algorithm::Tree => Messages::of_trees(network, 0).times(2),
-        Algorithm::Doubling => Messages::of_meeting(network, dissemination::messages),
-        _ => Messages::of_meeting(network, Messages::each_to_each),
-    })
+    strategy.crossing(
+        network,
+        match strategy.algorithm {
+            Algorithm::Tree => Messages::of_trees(network, 0).times(2),
+            Algorithm::Doubling => Messages::of_meeting(network, dissemination::messages),
+            _ => Messages::of_meeting(network, Messages::each_to_each),
+        },
+    )
 }

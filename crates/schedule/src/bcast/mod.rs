@@ -49,5 +49,8 @@ pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
 pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     let each = call.bytes(call.blocks.size(0));
     let strategy = choose::strategy(call, network);
-    Some(Bytes::of(strategy.crossing(Messages::of_trees(network, 0)), each))
+    Some(Bytes::of(
+        strategy.crossing(network, Messages::of_trees(network, 0)),
+        each,
+    ))
 }

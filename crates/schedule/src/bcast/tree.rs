@@ -32,7 +32,7 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
 }
 
 pub(super) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
-    strategy.crossing(Messages::of_trees(network, 0)).times(
+    strategy.crossing(network, Messages::of_trees(network, 0)).times(
         strategy
             .cut_in_shares(call, network, call.blocks.size(0), false)
             .pieces(),

@@ -1,13 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the members of a node do together in its memory ([`node`](crate::node)).
+//! What the members of a node do together in its memory, and those of a job of a machine's own MPI with that ([`node`](crate::node)).
 
-use super::{Council, Phase, Way};
+use super::{Council, Phase, SWITCH, Way};
+use crate::network::Jobs;
 use crate::together::{ALONE, combining};
+use isthmus_topology::Level;
 
 impl Council<'_> {
-    /// One step of all members for so many bytes. Everybody copies what he gives into cells, and what he takes out of them. Who gives
+    /// One step of all members; so many of them need so many bytes.
+    pub(super) fn together(&self, way: Way, bytes: &dyn Fn(u32) -> u64) -> Phase {
+        match self.network.jobs() {
+            Some(jobs) => self.natively(jobs, way, bytes),
+            None => self.in_memory(way, bytes(self.members)),
+        }
+    }
+
+    /// A collective operation of a machine's own MPI. How it goes is not known. It is taken for what any has: memory on a node; among nodes the quickest of
+    /// one who sends to all, a binomial tree, and, of long messages, halves of halves and then a ring. (Thakur, Rabenseifner, Gropp: Optimization of
+    /// collective communication operations in MPICH, 2005.)
+    fn natively(&self, jobs: Jobs, way: Way, bytes: &dyn Fn(u32) -> u64) -> Phase {
+        let (links, nodes) = (self.network.links(), u64::from(jobs.nodes.max(1)));
+        let link = links.level(Level::Vendor);
+        let combine = |bytes| if way == Way::Combine { links.reduce.at(bytes) } else { 0 };
+        let ends = |bytes| [link.send.at(bytes), link.receive.at(bytes) + combine(bytes)];
+        let busy = |bytes| ends(bytes).into_iter().sum::<u64>();
+        let apart = |bytes| link.gap.at(bytes) + link.latency;
+        // Blocks of processes: each node has its share.
+        let (bytes, share) = (bytes(self.members), bytes((self.members / jobs.nodes.max(1)).max(1)));
+        let rounds = u64::from(nodes.next_power_of_two().ilog2());
+        let between = |apart: &dyn Fn(u64) -> u64| {
+            if nodes < 2 {
+                return 0;
+            }
+            let each = |bytes| busy(bytes) + apart(bytes);
+            let halves = (1..=rounds)
+                .map(|round| each(bytes >> round))
+                .fold(0, u64::saturating_add);
+            // At one end all is done by one process.
+            let [send, receive] = ends(share);
+            let alone = (nodes - 1).saturating_mul(send.max(receive)) + send.min(receive) + apart(share);
+            let ring = (nodes - 1).saturating_mul(each(bytes / nodes));
+            let others = match share < bytes {
+                true => halves,
+                false => rounds.saturating_mul(each(bytes)).min(halves.saturating_add(ring)),
+            };
+            others.min(alone)
+        };
+        let copy = match jobs.on_node {
+            0 | 1 => 0,
+            _ => links.level(Level::Node).latency + 2 * links.copy.at(bytes) + combine(bytes),
+        };
+        let waiting = jobs.on_node.saturating_sub(links.processors);
+        let inside = copy.saturating_add(u64::from(waiting).saturating_mul(SWITCH));
+        Phase {
+            name: format!(
+                "{}: {} among {} on {nodes} nodes",
+                self.level().name(),
+                way.name(),
+                self.members
+            ),
+            depth: between(&apart).saturating_add(inside),
+            process: between(&|_| 0).saturating_add(inside),
+            tier: self.tier,
+            steps: 1,
+            ..Phase::default()
+        }
+    }
+
+    /// Everybody copies what he gives into cells, and what he takes out of them. Who gives
     /// only waits for nobody; for the parts of a long result everybody waits for all, twice.
-    pub(super) fn together(&self, way: Way, bytes: u64) -> Phase {
+    fn in_memory(&self, way: Way, bytes: u64) -> Phase {
         let (links, all) = (self.network.links(), u64::from(self.members));
         let copy = links.copy.at(bytes);
         let combined = copy.saturating_mul(2).saturating_add(combining(links, bytes, all));

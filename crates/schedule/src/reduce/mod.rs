@@ -70,9 +70,10 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     let each = call.bytes(call.blocks.size(0));
     let strategy = choose::strategy(call, network);
     match strategy.algorithm {
-        Algorithm::Tree | Algorithm::Shared if call.commutative || network.in_rank_order() => {
-            Some(Bytes::of(strategy.crossing(Messages::of_trees(network, 0)), each))
-        }
+        Algorithm::Tree | Algorithm::Shared if call.commutative || network.in_rank_order() => Some(Bytes::of(
+            strategy.crossing(network, Messages::of_trees(network, 0)),
+            each,
+        )),
         _ => None,
     }
 }

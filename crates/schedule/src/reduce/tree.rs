@@ -57,5 +57,7 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
 
 pub(crate) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> Messages {
     let cut = strategy.cut_in_shares(call, network, call.blocks.size(0), !call.commutative);
-    strategy.crossing(Messages::of_trees(network, 0)).times(cut.pieces())
+    strategy
+        .crossing(network, Messages::of_trees(network, 0))
+        .times(cut.pieces())
 }
