@@ -14,6 +14,7 @@ if [ "$1" != inside ]; then
     done
     mpicc -std=c11 -D_GNU_SOURCE -O2 "$here/ring.c" -o ring || fail "mpicc ring.c"
     mpicc -std=c11 -D_GNU_SOURCE -O2 "$here/ends.c" -o ends || fail "mpicc ends.c"
+    mpicc -std=c11 -O2 "$here/../system/steps.c" -o steps || fail "mpicc steps.c"
     for program in $programs; do
         mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" -lm || fail "mpicc $program.c"
     done
@@ -27,6 +28,7 @@ cd "$work" || exit 1
 fail() { printf 'FAIL: %s\n' "$*" >&2; exit 1; }
 . "$here/conformance.sh"
 . "$here/slurm.sh"
+. "$here/../system/counted.sh"
 slurm_start "$work" b1 b1n2 b1n3 || fail "Slurm does not come up"
 home=$(ssh b1 'echo $HOME')
 # Hosts of the testbed share /tmp and have the same process ids, which daemons of Open MPI 5 make names of.
@@ -53,6 +55,20 @@ for name in openmpi mpich-5.0.2 openmpi-5.0.11; do
         [ $status = 0 ] || { cat out err; fail "$name: $program with two processes at home"; }
     done
     echo "ok $name: $programs, on it and with two processes at home"
+    for form in together binomial; do
+        export ISTHMUS_COLL="*@vendor=$form"
+        ISTHMUS_STATS=1 start 120 --site home:2 --site "$site" $fabric ./steps
+        [ $status = 0 ] || { cat out err; fail "$name: steps, $form"; }
+        mv err $form.err
+        start 120 --site home:2 --site "$site" $fabric ./nodes
+        [ $status = 0 ] || { cat out err; fail "$name: operations in which its processes take steps together, $form"; }
+        unset ISTHMUS_COLL
+    done
+    for operation in bcast allreduce; do
+        with=$(counted together.err $operation vendor) without=$(counted binomial.err $operation vendor)
+        [ "$with" = 0 ] && [ "$without" -gt 0 ] || fail "$name: $operation: $with messages of ours between its nodes with its own steps, $without without"
+    done
+    echo "ok $name: operations over two sites take steps with it"
     for end in killed:137 aborted:7 orderly:0; do
         start 60 --site "$site" $fabric ./ends "${end%:*}" 3
         [ $status = "${end#*:}" ] || { cat out err; fail "$name: $end, exit status $status"; }

@@ -36,38 +36,25 @@ for pair in mpich:openmpi mpich:mpich; do
         { cat out; fail "programs on $pair"; }
     tail -1 out
 done
-# Over two such jobs, each on one node: its processes take steps together in memory, and no message of the other MPI.
-cat >steps.c <<'EOF'
-#include <mpi.h>
-#include <stddef.h>
-int main(void)
-{
-    int one = 1, sum;
-    static char data[300000];
-    MPI_Init(NULL, NULL);
-    for (int i = 0; i < 2; i++)
-        MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < 5; i++) {
-        MPI_Bcast(data, sizeof data, MPI_CHAR, i % 4, MPI_COMM_WORLD);
-        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-        if (sum != 4)
-            MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPI_Finalize();
-    return 0;
-}
-EOF
-mpicc steps.c -o steps || fail "mpicc steps.c"
+# Over two such jobs, each on one node: its processes take steps together, in memory or with the other MPI, and no message of ours passes between them.
+mpicc -std=c11 -O2 "$top/tests/system/steps.c" -o steps || fail "mpicc steps.c"
+mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/nodes.c" -o nodes || fail "mpicc nodes.c"
 if command -v mpicc.mpich >/dev/null 2>&1 && command -v mpicc.openmpi >/dev/null 2>&1; then
-    for form in together binomial; do
-        ISTHMUS_STATS=1 ISTHMUS_COLL="*@node=$form" timeout -k 5 60 isthmus run --site one=home:2,mpi=mpiexec.mpich \
-            --site two=home:2,mpi=mpiexec.openmpi ./steps >out 2>$form.err || { cat out $form.err; fail "steps, $form"; }
+    both() {
+        timeout -k 5 120 isthmus run --site one=home:2,mpi=mpiexec.mpich --site two=home:2,mpi=mpiexec.openmpi "$@"
+    }
+    for way in memory:node=together other:node=binomial,vendor=together messages:node=binomial; do
+        name=${way%%:*}
+        rules=$(echo "*@${way#*:}" | sed 's/,/;*@/g')
+        ISTHMUS_STATS=1 ISTHMUS_COLL=$rules both ./steps >out 2>$name.err || { cat out $name.err; fail "steps, $name"; }
     done
     for operation in bcast allreduce; do
-        met=$(counted together.err $operation vendor) sent=$(counted binomial.err $operation vendor)
-        [ "$met" = 0 ] && [ "$sent" -gt 0 ] || fail "$operation: $met messages of the machines' MPIs, $sent without steps together"
+        met=$(counted memory.err $operation vendor) other=$(counted other.err $operation vendor) sent=$(counted messages.err $operation vendor)
+        [ "$met $other" = '0 0' ] && [ "$sent" -gt 0 ] ||
+            fail "$operation: $met messages with steps in memory, $other with the other MPI's, $sent without"
     done
-    echo "processes of two jobs of other MPIs take steps together on their nodes"
+    ISTHMUS_COLL='*@node=binomial;*@vendor=together' both ./nodes >out 2>&1 || { cat out; fail "operations in which jobs take steps with their own MPIs"; }
+    echo "processes of two jobs of other MPIs take steps together, in memory and with these"
 fi
 cat >ending.c <<'EOF'
 #include <mpi.h>
