@@ -2,7 +2,7 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
-use crate::service;
+use crate::{memory, service};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
@@ -101,6 +101,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "channel",
         run: channel,
         corpus: channels,
+    },
+    Target {
+        name: "assist",
+        run: memory::assist,
+        corpus: memory::desks,
     },
     Target {
         name: "conversion",

@@ -72,6 +72,8 @@ mod together;
 mod transport;
 
 #[cfg(not(loom))]
+pub use assist::fuzz_desk;
+#[cfg(not(loom))]
 pub use error::ShmError;
 #[cfg(not(loom))]
 pub use segment::{Geometry, MAX_PROCESSES};

@@ -55,14 +55,14 @@ impl Handle {
         })
     }
 
-    /// Address of `length` bytes at `offset`, if that is inside.
+    /// Address of `length` bytes at `offset`, if that is inside and all of them have addresses.
     pub(crate) fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
         if end > self.length {
-            None
-        } else {
-            self.address.checked_add(offset)
+            return None;
         }
+        self.address.checked_add(end)?;
+        Some(self.address + offset)
     }
 }
 
@@ -176,6 +176,11 @@ mod tests {
         assert_eq!(handle.part(60, 40), Some(0x1000 + 60));
         assert_eq!(handle.part(61, 40), None);
         assert_eq!(handle.part(u64::MAX, 2), None);
+        let beyond = Handle {
+            address: u64::MAX - 50,
+            length: 100,
+        };
+        assert_eq!((beyond.part(0, 50), beyond.part(0, 51)), (Some(u64::MAX - 50), None));
         assert_eq!(Handle::decode(&[0; 15]), None);
         assert_eq!(Handle::decode(&[0; 17]), None);
     }

@@ -7,7 +7,7 @@ use isthmus_transport::{Peer, SendError, Transport};
 use isthmus_wire::frame::{Header, Kind};
 use rustix::io::Errno;
 
-use crate::assist;
+use crate::assist::{self, Asked, Missing, Opened};
 use crate::pull::{self, Handle};
 use crate::segment::{STATE_LEFT, STATE_PRESENT};
 use crate::sync::Ordering;
@@ -16,20 +16,6 @@ use crate::transport::ShmTransport;
 /// Looks in vain for a piece that another process writes before the core is offered to others; and from one look whether it still lives to the next.
 const SPINS: u64 = 20_000;
 const LIVES: u64 = 1000;
-
-/// A message of ours that its receiver, which copies it, wants us to copy together.
-pub(crate) struct Asked {
-    slot: usize,
-    /// Generation of the receiver's desk.
-    copy: u32,
-    /// Address here.
-    source: u64,
-    /// Address at the receiver.
-    target: u64,
-    length: u64,
-    /// Pieces that we have written.
-    pieces: u16,
-}
 
 impl Asked {
     pub(crate) fn read(slot: usize, header: &Header) -> Self {
@@ -108,8 +94,8 @@ impl ShmTransport {
         let source = Handle::decode(handle).and_then(|h| h.part(0, length));
         if let Some(source) = source.filter(|_| length >= assist::SHORTEST) {
             if let Some(pid) = self.may_ask(slot) {
-                if self.ask(slot, source, memory, length)? {
-                    return self.copy_together(slot, pid, source, memory, length);
+                if let Some(opened) = self.ask(slot, source, memory, length)? {
+                    return self.copy_together(slot, pid, source, memory, opened);
                 }
             }
         }
@@ -125,71 +111,44 @@ impl ShmTransport {
         self.source(slot).filter(|_| may)
     }
 
-    /// Asks `slot` to copy a part of its message, which lies at address `source` there. False: it cannot be asked now.
-    fn ask(&mut self, slot: usize, source: u64, memory: WriteMemory, length: u64) -> Result<bool, SendError> {
-        let copy = self.segment.block(self.slot).desk.open(length);
+    /// Asks `slot` to copy a part of its message, which lies at address `source` there. `None`: it cannot be asked now.
+    fn ask(&mut self, slot: usize, source: u64, memory: WriteMemory, length: u64) -> Result<Option<Opened>, SendError> {
+        let opened = self.segment.block(self.slot).desk.open(length);
         let mut header = Header::control(Kind::Assist, source, memory.reading().address() as u64, length);
-        header.tag = copy as i32;
+        header.tag = opened.copy as i32;
         match self.push(self.links[slot].peer, &header, 0, |_| ()) {
-            Ok(()) => Ok(true),
-            Err(SendError::WouldBlock) => Ok(false),
+            Ok(()) => Ok(Some(opened)),
+            Err(SendError::WouldBlock) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Copies a message from address `source` of `slot`, which has been asked to copy a part.
+    /// Copies a message from address `source` of `slot`, which has been asked to copy a part. All of it lies at addresses that there are.
     fn copy_together(
         &mut self,
         slot: usize,
         pid: u32,
         source: u64,
         mut memory: WriteMemory,
-        length: u64,
+        opened: Opened,
     ) -> Result<bool, SendError> {
-        let mut copy = |number: u16| {
-            let (at, bytes) = assist::part(length, number);
-            pull::copy(pid, source + at, memory.slice(at as isize, bytes as usize))
-        };
+        let fetch = |at: u64, bytes: u64| pull::copy(pid, source + at, memory.slice(at as isize, bytes as usize));
         let desk = &self.segment.block(self.slot).desk;
-        let mut copied = Ok(());
-        // After a failure, too, the pieces are taken: then the sender cannot take them any more.
-        let taken = loop {
-            match desk.front(length) {
-                Ok(number) => copied = copied.and_then(|()| copy(number)),
-                Err(taken) => break taken,
+        let copied = match desk.receive(opened, fetch, awaiting(pid)) {
+            Ok(together) => {
+                self.links[slot].refuses |= !together;
+                Ok(())
+            }
+            Err(Missing::Failed(errno)) => Err(errno),
+            Err(Missing::Gone) => Err(Errno::SRCH),
+            Err(Missing::Corrupt) => {
+                return Err(SendError::Lost(format!(
+                    "what this process and rank {} on this node know of a message that both copy is corrupt: a process of the job has overwritten it",
+                    self.links[slot].peer
+                )));
             }
         };
-        let written = self.await_pieces(pid, taken);
-        if written.failed {
-            self.links[slot].refuses = true;
-            // It takes pieces from the end; the one that it could not write is the last that it took.
-            copied = copied.and_then(|()| copy(assist::pieces(length) - taken));
-        } else if written.pieces < taken {
-            copied = Err(Errno::SRCH);
-        }
         self.copied(slot, copied)
-    }
-
-    /// Waits until a process has written the pieces that it has taken, or has failed, or has ended: then fewer are written.
-    fn await_pieces(&self, pid: u32, taken: u16) -> assist::Done {
-        let desk = &self.segment.block(self.slot).desk;
-        let mut rounds = 0_u64;
-        loop {
-            let done = desk.done();
-            if done.failed || done.pieces >= taken {
-                return done;
-            }
-            rounds += 1;
-            if rounds < SPINS {
-                std::hint::spin_loop();
-                continue;
-            }
-            std::thread::yield_now();
-            // Of a process that has ended, nothing can be read any more, and no call of it writes.
-            if rounds % LIVES == 0 && pull::copy(pid, 1, &mut [0]) == Err(Errno::SRCH) {
-                return desk.done();
-            }
-        }
     }
 
     /// Copies a piece of each message of which we have been asked to copy a part.
@@ -207,21 +166,28 @@ impl ShmTransport {
 
     /// True if there may be more of it to do.
     fn assist_with(&mut self, index: usize) -> bool {
-        let (slot, copy, length) = (self.asked[index].slot, self.asked[index].copy, self.asked[index].length);
+        let slot = self.asked[index].slot;
         // Nothing is taken, and so nothing has to be given back, before it is certain who is written to.
         let Some(pid) = self.source(slot) else { return false };
         let desk = &self.segment.block(slot).desk;
-        let Some(number) = desk.back(copy) else { return false };
-        let asked = &mut self.asked[index];
-        let (at, bytes) = assist::part(length, number);
-        let ends = (asked.source.checked_add(at), asked.target.checked_add(at));
-        let written = match ends {
-            (Some(source), Some(target)) => pull::write(pid, source, target, bytes),
-            _ => Err(Errno::FAULT),
-        };
-        asked.pieces += u16::from(written.is_ok());
-        desk.note(asked.pieces, written.is_err());
-        written.is_ok()
+        desk.give(&mut self.asked[index], |source, target, bytes| {
+            pull::write(pid, source, target, bytes).is_ok()
+        })
+    }
+}
+
+/// To be called again and again while a process is about to write a piece: whether it lives. Of one that has ended, nothing can be read any more, and no call
+/// of it writes.
+fn awaiting(pid: u32) -> impl FnMut() -> bool {
+    let mut rounds = 0_u64;
+    move || {
+        rounds += 1;
+        if rounds < SPINS {
+            std::hint::spin_loop();
+            return true;
+        }
+        std::thread::yield_now();
+        rounds % LIVES != 0 || pull::copy(pid, 1, &mut [0]) != Err(Errno::SRCH)
     }
 }
 
@@ -288,15 +254,16 @@ mod tests {
         }
 
         /// None where the system does not let processes copy.
-        fn copy(&mut self) -> Option<Result<bool, SendError>> {
+        fn copy(&mut self, opened: Opened) -> Option<Result<bool, SendError>> {
             let pid = self.receiver.source(0)?;
             let (address, memory) = (self.address(), self.target.memory());
-            Some(self.receiver.copy_together(0, pid, address, memory, LENGTH as u64))
+            Some(self.receiver.copy_together(0, pid, address, memory, opened))
         }
 
-        fn ask(&mut self) {
+        fn ask(&mut self) -> Opened {
             let (address, memory) = (self.address(), self.target.memory());
-            assert_eq!(self.receiver.ask(0, address, memory, LENGTH as u64), Ok(true));
+            let asked = self.receiver.ask(0, address, memory, LENGTH as u64);
+            asked.expect("room in the ring").expect("room in the ring")
         }
 
         fn is_whole(&self) -> bool {
@@ -320,14 +287,14 @@ mod tests {
         if message.receiver.source(0).is_none() {
             return skipped();
         }
-        message.ask();
+        let opened = message.ask();
         let mut polls = 0;
         while message.sender.poll(&mut Nothing) {
             polls += 1;
         }
         assert!(polls >= 4, "a piece for each poll");
         assert!(message.is_whole(), "written by the sender alone");
-        assert_eq!(message.copy(), Some(Ok(true)));
+        assert_eq!(message.copy(opened), Some(Ok(true)));
     }
 
     #[test]
@@ -336,8 +303,8 @@ mod tests {
         if message.receiver.source(0).is_none() {
             return skipped();
         }
-        message.ask();
-        assert_eq!(message.copy(), Some(Ok(true)));
+        let opened = message.ask();
+        assert_eq!(message.copy(opened), Some(Ok(true)));
         assert!(message.is_whole());
         // The sender comes too late, and leaves the memory alone, which may be used for something else now.
         message.target.memory().slice(0, LENGTH).fill(0);
@@ -351,13 +318,13 @@ mod tests {
         if message.receiver.source(0).is_none() {
             return skipped();
         }
-        message.ask();
+        let opened = message.ask();
         // The first piece is written, and nothing of the next one can be.
         assert!(message.sender.poll(&mut Nothing));
         message.sender.asked[0].target = 8;
         assert!(!message.sender.assist_with(0));
         assert!(message.wrong() > LENGTH / 2);
-        assert_eq!(message.copy(), Some(Ok(true)));
+        assert_eq!(message.copy(opened), Some(Ok(true)));
         assert!(message.is_whole() && message.receiver.links[0].refuses);
     }
 
@@ -369,8 +336,45 @@ mod tests {
         }
         let mut child = std::process::Command::new("true").spawn().expect("started");
         child.wait().expect("ended");
-        let copy = message.receiver.segment.block(1).desk.open(LENGTH as u64);
-        assert!(message.receiver.segment.block(1).desk.back(copy).is_some());
-        assert_eq!(message.receiver.await_pieces(child.id(), 1).pieces, 0);
+        let desk = &message.receiver.segment.block(1).desk;
+        let opened = desk.open(LENGTH as u64);
+        assert!(desk.back(opened.copy).is_some());
+        let copied = desk.receive(opened, |_, _| Ok::<(), Errno>(()), awaiting(child.id()));
+        assert_eq!(copied, Err(Missing::Gone));
+    }
+
+    #[test]
+    fn a_desk_that_was_overwritten_ends_the_copy() {
+        let mut message = Message::new();
+        if message.receiver.source(0).is_none() {
+            return skipped();
+        }
+        let opened = message.ask();
+        // Of a message that is not this one; its sender would be waited for in vain.
+        message.receiver.segment.block(1).desk.open(64 << 20);
+        let Some(Err(SendError::Lost(why))) = message.copy(opened) else {
+            panic!("the message came");
+        };
+        assert!(why.contains("rank 0 on this node") && why.contains("corrupt"), "{why}");
+    }
+
+    #[test]
+    fn of_requests_of_one_process_the_last_counts() {
+        let mut message = Message::new();
+        if message.receiver.source(0).is_none() {
+            return skipped();
+        }
+        let opened = message.ask();
+        let (address, memory) = (message.address(), message.target.memory());
+        let mut header = Header::control(Kind::Assist, address, memory.reading().address() as u64, LENGTH as u64);
+        header.tag = opened.copy as i32;
+        for _ in 0..20 {
+            assert_eq!(message.receiver.push(0, &header, 0, |_| ()), Ok(()));
+        }
+        assert!(message.sender.poll(&mut Nothing));
+        assert_eq!(message.sender.asked.len(), 1);
+        assert_eq!(message.receiver.segment.block(1).desk.done().pieces, 1);
+        while message.sender.poll(&mut Nothing) {}
+        assert!(message.is_whole() && message.sender.asked.is_empty());
     }
 }

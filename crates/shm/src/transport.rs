@@ -9,6 +9,7 @@ use isthmus_transport::meeting::Meeting;
 use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
+use crate::assist::Asked;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
 use crate::meeting::Frames;
@@ -18,7 +19,6 @@ use crate::segment::{Geometry, RingMemory, STATE_LEFT, Segment};
 use crate::slots::SlotOf;
 use crate::spread::Spread;
 use crate::sync::Ordering;
-use crate::together::Asked;
 
 /// Rings that are looked at without being told to. More would slow down polling when nothing arrives.
 const WATCHED: usize = 8;
@@ -256,7 +256,11 @@ impl ShmTransport {
         let mut tell = false;
         while frames < BURST && !link.lost {
             match link.reader.pop(decode, |header, payload| match header.kind {
-                Kind::Assist => asked.push(Asked::read(slot, header)),
+                Kind::Assist => {
+                    // It copies one message at a time, so what it asked before is over.
+                    asked.retain(|earlier| earlier.slot != slot);
+                    asked.push(Asked::read(slot, header));
+                }
                 _ => sink.frame(link.peer, header, payload),
             }) {
                 Ok(true) => frames += 1,
