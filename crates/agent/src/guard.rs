@@ -4,6 +4,7 @@
 //! The guard is the process of the other MPI's job as far as its `mpiexec` knows; the program is the guard's child and inherits what
 //! that MPI left in the environment and in open descriptors. A guard ends with its child, and the child dies with its guard.
 
+use crate::program;
 use isthmus_sched::fork::{self, STATUS_NOT_EXECUTABLE, TRAMPOLINE};
 use isthmus_stage::content::hex;
 use isthmus_wire::grid::Exit;
@@ -62,7 +63,7 @@ fn guard(door: &OsStr, rank: u32) -> io::Result<u8> {
         Answer::Orders(orders) => orders,
         Answer::Refused(why) => return Err(io::Error::other(why)),
     };
-    let mut child = start(rank, &orders)?;
+    let mut child = start(rank, &orders).map_err(|error| explain(error, &orders))?;
     introduce(&agent, &mut child)?;
     let (watched, ended) = (agent.try_clone()?, Arc::new(AtomicBool::new(false)));
     let (pid, over) = (child.id(), Arc::clone(&ended));
@@ -140,6 +141,17 @@ fn start(rank: u32, orders: &Orders) -> io::Result<Child> {
     command.spawn()
 }
 
+/// What is wrong when the process cannot be started.
+fn explain(error: io::Error, orders: &Orders) -> io::Error {
+    if error.kind() != io::ErrorKind::ArgumentListTooLong {
+        return error;
+    }
+    let variables = orders.environment.iter().map(|(name, value)| (&**name, value.len()));
+    let length = program::length(&orders.arguments, variables);
+    let text = format!("{length}, which is more than the system takes; {}", program::SHORTEN);
+    io::Error::new(io::ErrorKind::ArgumentListTooLong, text)
+}
+
 /// Tells the agent who the child is and hands its pipes over.
 fn introduce(agent: &UnixStream, child: &mut Child) -> io::Result<()> {
     let pid = child.id().to_le_bytes();
@@ -169,6 +181,19 @@ fn exit_of(status: ExitStatus) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_beyond_the_bound_is_refused() {
+        let (mut agent, mut guard) = UnixStream::pair().unwrap();
+        let length = u32::try_from(MAX_ANSWER + 1).unwrap();
+        agent.write_all(&length.to_le_bytes()).unwrap();
+        // Nothing of it has come, and nothing is waited for.
+        let error = answer(&mut guard).unwrap_err().to_string();
+        assert!(
+            error.contains("8388609 bytes") && error.contains("at most 8388608"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn a_guard_without_a_launcher_says_what_is_missing() {

@@ -5,6 +5,7 @@ use isthmus_stage::content;
 use isthmus_wire::grid::{FromAgent, Start};
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a subjob cannot be started.
@@ -28,6 +29,52 @@ impl From<Refusal> for FromAgent {
     fn from(Refusal { reason, hint }: Refusal) -> Self {
         Self::Refused { reason, hint }
     }
+}
+
+/// What to do when [`length`] is too much.
+pub(crate) const SHORTEN: &str = "put what is long into a file that the program reads, or leave it out; \
+    Linux takes 128 KiB for each and a quarter of `ulimit -s` for all";
+
+/// How long what a program is started with is, and which of it most. Variables: name and bytes of the value.
+pub(crate) fn length<'a>(arguments: &[String], variables: impl Iterator<Item = (&'a str, usize)>) -> String {
+    let (mut longest, mut most) = ("the program's name".to_owned(), 0);
+    let (mut of_arguments, mut of_variables) = (0, 0);
+    for (number, argument) in (1..).zip(arguments) {
+        of_arguments += argument.len() + 1;
+        if argument.len() > most {
+            (longest, most) = (format!("argument {number}"), argument.len());
+        }
+    }
+    for (name, value) in variables {
+        of_variables += name.len() + value + 2;
+        if value > most {
+            (longest, most) = (format!("variable {name}"), value);
+        }
+    }
+    format!(
+        "its arguments have {of_arguments} bytes, the variables that are set for it {of_variables}, and the longest of all is {longest} with {most}"
+    )
+}
+
+/// Why something cannot be started with these arguments and variables; `hint`: what to do if the system gives another reason than their length.
+pub(crate) fn not_started(
+    what: &str,
+    error: &io::Error,
+    arguments: &[String],
+    environment: &[(String, OsString)],
+    hint: &str,
+) -> Refusal {
+    if error.kind() != io::ErrorKind::ArgumentListTooLong {
+        return Refusal::new(format!("cannot start {what}: {error}"), hint);
+    }
+    let length = length(
+        arguments,
+        environment.iter().map(|(name, value)| (&**name, value.len())),
+    );
+    Refusal::new(
+        format!("cannot start {what}: {length}, which is more than the system takes"),
+        SHORTEN,
+    )
 }
 
 /// The working directory of the processes.
@@ -149,6 +196,34 @@ mod tests {
     fn write(path: &Path, content: &[u8], mode: u32) {
         fs::write(path, content).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_is_too_long_is_named() {
+        let arguments = ["-v".to_owned(), "x".repeat(300)];
+        let environment = |bytes| {
+            [
+                ("SHORT".to_owned(), "1".into()),
+                ("LONG".to_owned(), "y".repeat(bytes).into()),
+            ]
+        };
+        let refusal = |number, bytes| {
+            let error = io::Error::from_raw_os_error(number);
+            not_started("process 1 of 2", &error, &arguments, &environment(bytes), "wait")
+        };
+        let long = refusal(rustix::io::Errno::TOOBIG.raw_os_error(), 400);
+        assert!(
+            long.reason
+                .contains("cannot start process 1 of 2: its arguments have 304 bytes")
+        );
+        assert!(
+            long.reason
+                .contains("set for it 414, and the longest of all is variable LONG with 400")
+        );
+        assert_eq!(long.hint, SHORTEN);
+        let long = refusal(rustix::io::Errno::TOOBIG.raw_os_error(), 200);
+        assert!(long.reason.contains("argument 2 with 300"), "{}", long.reason);
+        assert_eq!(refusal(rustix::io::Errno::AGAIN.raw_os_error(), 400).hint, "wait");
     }
 
     #[test]

@@ -147,11 +147,10 @@ impl Subjob {
                 Ok(process) => self.processes.push(process),
                 Err(error) => {
                     self.signal(9);
-                    let reason = format!("cannot start process {} of {}: {error}", index + 1, start.count);
-                    return Err(Refusal::new(
-                        reason,
-                        "ask for fewer processes or raise the limit (ulimit -u)",
-                    ));
+                    let what = format!("process {} of {}", index + 1, start.count);
+                    let (arguments, environment) = (&with.template.arguments, &with.template.environment);
+                    let hint = "ask for fewer processes or raise the limit (ulimit -u)";
+                    return Err(program::not_started(&what, &error, arguments, environment, hint));
                 }
             }
         }
@@ -193,9 +192,7 @@ impl Subjob {
         let Some(underneath) = self.underneath.as_ref().filter(|_| self.launcher.is_none()) else {
             return Ok(());
         };
-        let launched = underneath.launch(self.of, hosts, events);
-        let cannot = |error| Refusal::new(format!("cannot start the machine's own mpiexec: {error}"), "");
-        self.launcher = Some(launched.map_err(cannot)?);
+        self.launcher = Some(underneath.launch(self.of, hosts, events)?);
         Ok(())
     }
 

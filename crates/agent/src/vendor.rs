@@ -4,11 +4,11 @@
 use crate::event::Event;
 use crate::guard::GUARD;
 use crate::processes::{self, Pipes};
-use crate::program::Refusal;
+use crate::program::{self, Refusal};
 use isthmus_sched::fork::{self, Template};
 use isthmus_sched::launching;
 use isthmus_wire::grid::{Exit, Input, LauncherEnd, Start};
-use isthmus_wire::guard::{self, Answer, ENDED_BYTES, MAX_DESCRIPTORS, Orders, decode_ended};
+use isthmus_wire::guard::{self, Answer, ENDED_BYTES, MAX_ANSWER, MAX_DESCRIPTORS, Orders, decode_ended};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSliceMut};
@@ -113,31 +113,14 @@ impl Underneath {
         environment.append(&mut template.environment);
         environment.push(("ISTHMUS_VENDOR".to_owned(), tools.adaptor.clone().into_os_string()));
         template.environment = environment;
-        let bytes = |text: &OsStr| text.as_bytes().to_vec();
-        let orders = |(index, token)| Orders {
-            token,
-            index,
-            input: start.input == Input::All || start.input == Input::One(index),
-            rendezvous: bytes(rendezvous.as_os_str()),
-            program: bytes(template.program.as_os_str()),
-            name: template.name.clone(),
-            arguments: template.arguments.clone(),
-            environment: template
-                .environment
-                .iter()
-                .map(|(name, value)| (name.clone(), bytes(value)))
-                .collect(),
-            hidden: template
-                .hidden
-                .iter()
-                .filter(|name| *name != "ISTHMUS_VENDOR")
-                .cloned()
-                .collect(),
-            directory: bytes(template.directory.as_os_str()),
-        };
+        let orders = orders(start, &template, rendezvous, tokens);
+        // They differ in numbers of fixed length only.
+        if let Some(refusal) = orders.first().and_then(too_long) {
+            return Err(refusal);
+        }
         let door = Door {
             first: start.first,
-            orders: (0..).zip(tokens).map(orders).collect(),
+            orders,
             events: events.clone(),
         };
         let name = guard::door(&start.job, start.subjob);
@@ -160,12 +143,15 @@ impl Underneath {
         count: u32,
         hosts: &[(String, u32)],
         events: &mpsc::Sender<Event>,
-    ) -> io::Result<Launcher> {
+    ) -> Result<Launcher, Refusal> {
         let command = self.command(count, hosts);
-        let child = fork::spawn(&command, &[], &fork::StandardInput::Empty)?;
-        let pid = child
-            .id()
-            .ok_or_else(|| io::Error::other("mpiexec ended before it began"))?;
+        let cannot = |error| {
+            let what = "the machine's own mpiexec";
+            program::not_started(what, &error, &command.arguments, &command.environment, "")
+        };
+        let child = fork::spawn(&command, &[], &fork::StandardInput::Empty).map_err(cannot)?;
+        let ended = || cannot(io::Error::other("it ended before it began"));
+        let pid = child.id().ok_or_else(ended)?;
         tokio::spawn(watch(child, pid, events.clone()));
         Ok(Launcher { pid, ended: false })
     }
@@ -202,6 +188,44 @@ impl Underneath {
             ..template.clone()
         }
     }
+}
+
+/// What the guards of the processes with these tokens start.
+fn orders(start: &Start, template: &Template, rendezvous: &Path, tokens: Vec<[u8; 16]>) -> Vec<Orders> {
+    let bytes = |text: &OsStr| text.as_bytes().to_vec();
+    let environment = template.environment.iter();
+    let environment: Vec<_> = environment.map(|(name, value)| (name.clone(), bytes(value))).collect();
+    let hidden = template.hidden.iter().filter(|name| *name != "ISTHMUS_VENDOR");
+    let hidden: Vec<_> = hidden.cloned().collect();
+    let orders = |(index, token)| Orders {
+        token,
+        index,
+        input: start.input == Input::All || start.input == Input::One(index),
+        rendezvous: bytes(rendezvous.as_os_str()),
+        program: bytes(template.program.as_os_str()),
+        name: template.name.clone(),
+        arguments: template.arguments.clone(),
+        environment: environment.clone(),
+        hidden: hidden.clone(),
+        directory: bytes(template.directory.as_os_str()),
+    };
+    (0..).zip(tokens).map(orders).collect()
+}
+
+/// Orders that no guard takes.
+fn too_long(orders: &Orders) -> Option<Refusal> {
+    let bytes = Answer::Orders(Box::new(orders.clone())).encode().len() - 4;
+    let variables = orders.environment.iter().map(|(name, value)| (&**name, value.len()));
+    let refusal = |()| {
+        let length = program::length(&orders.arguments, variables);
+        Refusal::new(
+            format!(
+                "the program cannot be started by the machine's own MPI: {length}; {bytes} bytes in all, of at most {MAX_ANSWER}"
+            ),
+            program::SHORTEN,
+        )
+    };
+    (bytes > MAX_ANSWER).then_some(()).map(refusal)
 }
 
 /// Listens under an abstract name, so that guards find the agent of their node without a directory that all nodes know.
@@ -439,6 +463,44 @@ pub(crate) fn failure(exit: Exit, said: &str) -> Refusal {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn orders_that_no_guard_takes_are_refused_before_anything_is_started() {
+        let mut orders = Orders {
+            token: [0; 16],
+            index: 0,
+            input: false,
+            rendezvous: Vec::new(),
+            program: Vec::new(),
+            name: String::new(),
+            arguments: vec![String::new()],
+            environment: vec![("GRID".to_owned(), Vec::new())],
+            hidden: Vec::new(),
+            directory: Vec::new(),
+        };
+        let rest = Answer::Orders(Box::new(orders.clone())).encode().len() - 4;
+        // As long as it may be.
+        orders.arguments[0] = "x".repeat(MAX_ANSWER - rest);
+        assert_eq!(too_long(&orders), None);
+        orders.arguments[0].push('x');
+        let refusal = too_long(&orders).expect("refused");
+        assert!(
+            refusal.reason.contains("the longest of all is argument 1 with 8388"),
+            "{}",
+            refusal.reason
+        );
+        assert!(
+            refusal.reason.contains("8388609 bytes in all, of at most 8388608"),
+            "{}",
+            refusal.reason
+        );
+        assert!(refusal.hint.contains("into a file"));
+        // Many variables, none of them long.
+        orders.arguments.clear();
+        orders.environment = vec![("GRID".to_owned(), vec![b'y'; 1000]); 9000];
+        let refusal = too_long(&orders).expect("refused");
+        assert!(refusal.reason.contains("set for it 9054000"), "{}", refusal.reason);
+    }
 
     #[test]
     fn commands_of_one_mpi_lie_together() {

@@ -24,7 +24,7 @@
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::grid::Exit;
 
-/// Longest answer, bytes: the arguments and variables of a process.
+/// Longest answer, bytes: the arguments and variables of a process. More than Linux takes for one; an agent sends no longer one, and says why.
 pub const MAX_ANSWER: usize = 8 << 20;
 /// Bytes of what a guard says last.
 pub const ENDED_BYTES: usize = 5;
