@@ -280,8 +280,9 @@ impl General {
             let error = JobError::new(format!("'{}' takes one program", file.name));
             return Err(error.hint("write several programs into a job file").into());
         };
+        let template = self.template(section, 0);
         let input = Input {
-            program: Some(&self.template(section, 0)),
+            program: Some(&template),
             total: section.count,
             lan: self.lan.as_deref(),
             ..Input::of(&file.text, &file.name)
