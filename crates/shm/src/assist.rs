@@ -153,7 +153,7 @@ impl Desk {
         let (next, all) = (opened.next, pieces(opened.length));
         let begun = u64::from(opened.copy) << 16 | u64::from(next);
         let right = |claims: u64| claims >> 16 == begun && (next..=all).contains(&(claims as u16));
-        let left = |claims: u64| (right(claims) && next < claims as u16).then_some(claims + (1 << 16));
+        let left = |claims: u64| (right(claims) && next < claims as u16).then(|| claims + (1 << 16));
         match self.claims.fetch_update(Ordering::AcqRel, Ordering::Acquire, left) {
             Ok(_) => {
                 opened.next += 1;
@@ -345,6 +345,7 @@ mod tests {
         assert_eq!(received(|claims| claims + (1 << 16), 1), Err(Missing::Corrupt));
         assert_eq!(received(|claims| claims + (1 << 32), 1), Err(Missing::Corrupt));
         assert_eq!(received(|_| 0, 0), Err(Missing::Corrupt));
+        assert_eq!(received(|_| u64::MAX, 0), Err(Missing::Corrupt));
         // More pieces are written than were taken, or none could be.
         assert_eq!(received(as_it_is, 2), Err(Missing::Corrupt));
         assert_eq!(received(as_it_is, FAILED | 1), Err(Missing::Corrupt));
