@@ -84,4 +84,15 @@ for vendor in mpich openmpi; do
     done
     echo "jobs on $vendor end as they should"
 done
+# An argument that is longer than the system takes is named once, before anything is started; the job's file may have it.
+printf 'program = "./ending"\narguments = ["orderly", "%s"]\n[[subjob]]\nsite = "home"\ncount = 2\n' "$(head -c 200000 /dev/zero | tr '\0' x)" >long.toml
+for vendor in mpich openmpi; do
+    command -v "mpiexec.$vendor" >/dev/null 2>&1 || continue
+    { cat long.toml && echo "mpi = \"mpiexec.$vendor\""; } >"long-$vendor.toml"
+    timeout -k 5 30 isthmus run "long-$vendor.toml" >out 2>&1
+    status=$?
+    [ $status = 1 ] && [ "$(grep -c error: out)" = 1 ] && grep -q 'the longest of all is argument 2 with 200001' out && grep -q 'hint: put what is long into a file' out ||
+        { cut -c 1-500 out; fail "an argument that is too long on $vendor: exit status $status"; }
+    echo "what is too long on $vendor is named"
+done
 [ $tried -gt 0 ] || skip "no other MPI is installed (Debian: mpich libmpich-dev, openmpi-bin libopenmpi-dev)"

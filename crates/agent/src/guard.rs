@@ -4,7 +4,7 @@
 //! The guard is the process of the other MPI's job as far as its `mpiexec` knows; the program is the guard's child and inherits what
 //! that MPI left in the environment and in open descriptors. A guard ends with its child, and the child dies with its guard.
 
-use crate::program;
+use crate::program::{Length, SHORTEN};
 use isthmus_sched::fork::{self, STATUS_NOT_EXECUTABLE, TRAMPOLINE};
 use isthmus_stage::content::hex;
 use isthmus_wire::grid::Exit;
@@ -147,8 +147,8 @@ fn explain(error: io::Error, orders: &Orders) -> io::Error {
         return error;
     }
     let variables = orders.environment.iter().map(|(name, value)| (&**name, value.len()));
-    let length = program::length(&orders.arguments, variables);
-    let text = format!("{length}, which is more than the system takes; {}", program::SHORTEN);
+    let length = Length::of(&orders.arguments, variables);
+    let text = format!("{length}, which is more than the system takes; {SHORTEN}");
     io::Error::new(io::ErrorKind::ArgumentListTooLong, text)
 }
 

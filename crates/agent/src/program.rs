@@ -4,6 +4,7 @@
 use isthmus_stage::content;
 use isthmus_wire::grid::{FromAgent, Start};
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,29 +32,67 @@ impl From<Refusal> for FromAgent {
     }
 }
 
-/// What to do when [`length`] is too much.
+/// What to do when a [`Length`] is too much.
 pub(crate) const SHORTEN: &str = "put what is long into a file that the program reads, or leave it out; \
     Linux takes 128 KiB for each and a quarter of `ulimit -s` for all";
 
-/// How long what a program is started with is, and which of it most. Variables: name and bytes of the value.
-pub(crate) fn length<'a>(arguments: &[String], variables: impl Iterator<Item = (&'a str, usize)>) -> String {
-    let (mut longest, mut most) = ("the program's name".to_owned(), 0);
-    let (mut of_arguments, mut of_variables) = (0, 0);
-    for (number, argument) in (1..).zip(arguments) {
-        of_arguments += argument.len() + 1;
-        if argument.len() > most {
-            (longest, most) = (format!("argument {number}"), argument.len());
+/// How long what a program is started with is, in bytes as the system counts them.
+pub(crate) struct Length {
+    arguments: usize,
+    variables: usize,
+    longest: String,
+    /// Bytes of that.
+    most: usize,
+}
+
+impl Length {
+    /// Variables: name and bytes of the value.
+    pub(crate) fn of<'a>(arguments: &[String], variables: impl Iterator<Item = (&'a str, usize)>) -> Self {
+        let mut length = Self {
+            arguments: 0,
+            variables: 0,
+            longest: "nothing".to_owned(),
+            most: 0,
+        };
+        // All end with a zero.
+        for (number, argument) in (1..).zip(arguments) {
+            let bytes = argument.len() + 1;
+            length.arguments += bytes;
+            length.compare(bytes, || format!("argument {number}"));
+        }
+        for (name, value) in variables {
+            let bytes = name.len() + value + 2;
+            length.variables += bytes;
+            length.compare(bytes, || format!("variable {name}"));
+        }
+        length
+    }
+
+    fn compare(&mut self, bytes: usize, name: impl FnOnce() -> String) {
+        if bytes > self.most {
+            (self.longest, self.most) = (name(), bytes);
         }
     }
-    for (name, value) in variables {
-        of_variables += name.len() + value + 2;
-        if value > most {
-            (longest, most) = (format!("variable {name}"), value);
-        }
+
+    /// Whether one of them is longer than Linux takes, whatever the others are.
+    pub(crate) fn one_is_too_long(&self) -> bool {
+        self.most > 32 * rustix::param::page_size()
     }
-    format!(
-        "its arguments have {of_arguments} bytes, the variables that are set for it {of_variables}, and the longest of all is {longest} with {most}"
-    )
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            arguments,
+            variables,
+            longest,
+            most,
+        } = self;
+        write!(
+            f,
+            "its arguments have {arguments} bytes, the variables that are set for it {variables}, and the longest of all is {longest} with {most}"
+        )
+    }
 }
 
 /// Why something cannot be started with these arguments and variables; `hint`: what to do if the system gives another reason than their length.
@@ -67,7 +106,7 @@ pub(crate) fn not_started(
     if error.kind() != io::ErrorKind::ArgumentListTooLong {
         return Refusal::new(format!("cannot start {what}: {error}"), hint);
     }
-    let length = length(
+    let length = Length::of(
         arguments,
         environment.iter().map(|(name, value)| (&**name, value.len())),
     );
@@ -218,11 +257,11 @@ mod tests {
         );
         assert!(
             long.reason
-                .contains("set for it 414, and the longest of all is variable LONG with 400")
+                .contains("set for it 414, and the longest of all is variable LONG with 406")
         );
         assert_eq!(long.hint, SHORTEN);
         let long = refusal(rustix::io::Errno::TOOBIG.raw_os_error(), 200);
-        assert!(long.reason.contains("argument 2 with 300"), "{}", long.reason);
+        assert!(long.reason.contains("argument 2 with 301"), "{}", long.reason);
         assert_eq!(refusal(rustix::io::Errno::AGAIN.raw_os_error(), 400).hint, "wait");
     }
 

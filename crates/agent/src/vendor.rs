@@ -4,7 +4,7 @@
 use crate::event::Event;
 use crate::guard::GUARD;
 use crate::processes::{self, Pipes};
-use crate::program::{self, Refusal};
+use crate::program::{self, Length, Refusal};
 use isthmus_sched::fork::{self, Template};
 use isthmus_sched::launching;
 use isthmus_wire::grid::{Exit, Input, LauncherEnd, Start};
@@ -212,20 +212,22 @@ fn orders(start: &Start, template: &Template, rendezvous: &Path, tokens: Vec<[u8
     (0..).zip(tokens).map(orders).collect()
 }
 
-/// Orders that no guard takes.
+/// Orders that no guard takes, or no process: said before anything is started, once and not by every guard.
 fn too_long(orders: &Orders) -> Option<Refusal> {
-    let bytes = Answer::Orders(Box::new(orders.clone())).encode().len() - 4;
     let variables = orders.environment.iter().map(|(name, value)| (&**name, value.len()));
-    let refusal = |()| {
-        let length = program::length(&orders.arguments, variables);
-        Refusal::new(
-            format!(
-                "the program cannot be started by the machine's own MPI: {length}; {bytes} bytes in all, of at most {MAX_ANSWER}"
-            ),
-            program::SHORTEN,
-        )
+    let length = Length::of(&orders.arguments, variables);
+    let bytes = Answer::Orders(Box::new(orders.clone())).encode().len() - 4;
+    let why = if length.one_is_too_long() {
+        "more than the system takes for one".to_owned()
+    } else if bytes > MAX_ANSWER {
+        format!("{bytes} bytes with what goes with them, of at most {MAX_ANSWER}")
+    } else {
+        return None;
     };
-    (bytes > MAX_ANSWER).then_some(()).map(refusal)
+    Some(Refusal::new(
+        format!("the machine's own MPI cannot start the program: {length}, {why}"),
+        program::SHORTEN,
+    ))
 }
 
 /// Listens under an abstract name, so that guards find the agent of their node without a directory that all nodes know.
@@ -465,7 +467,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn orders_that_no_guard_takes_are_refused_before_anything_is_started() {
+    fn orders_that_are_too_long_are_refused_before_anything_is_started() {
         let mut orders = Orders {
             token: [0; 16],
             index: 0,
@@ -473,33 +475,36 @@ mod tests {
             rendezvous: Vec::new(),
             program: Vec::new(),
             name: String::new(),
-            arguments: vec![String::new()],
-            environment: vec![("GRID".to_owned(), Vec::new())],
+            arguments: Vec::new(),
+            environment: vec![("GRID".to_owned(), vec![b'y'; 100_000]); 83],
             hidden: Vec::new(),
             directory: Vec::new(),
         };
-        let rest = Answer::Orders(Box::new(orders.clone())).encode().len() - 4;
-        // As long as it may be.
-        orders.arguments[0] = "x".repeat(MAX_ANSWER - rest);
-        assert_eq!(too_long(&orders), None);
+        let bytes = |orders: &Orders| Answer::Orders(Box::new(orders.clone())).encode().len() - 4;
+        // As long as they may be together; an argument has its length before it.
+        let rest = MAX_ANSWER - bytes(&orders) - 4;
+        orders.arguments.push("x".repeat(rest));
+        assert_eq!((bytes(&orders), too_long(&orders)), (MAX_ANSWER, None));
         orders.arguments[0].push('x');
-        let refusal = too_long(&orders).expect("refused");
+        let Refusal { reason, hint } = too_long(&orders).expect("refused");
         assert!(
-            refusal.reason.contains("the longest of all is argument 1 with 8388"),
-            "{}",
-            refusal.reason
+            reason.contains("8388609 bytes with what goes with them, of at most 8388608"),
+            "{reason}"
         );
         assert!(
-            refusal.reason.contains("8388609 bytes in all, of at most 8388608"),
-            "{}",
-            refusal.reason
+            reason.contains("the longest of all is variable GRID with 100006"),
+            "{reason}"
         );
-        assert!(refusal.hint.contains("into a file"));
-        // Many variables, none of them long.
-        orders.arguments.clear();
-        orders.environment = vec![("GRID".to_owned(), vec![b'y'; 1000]); 9000];
-        let refusal = too_long(&orders).expect("refused");
-        assert!(refusal.reason.contains("set for it 9054000"), "{}", refusal.reason);
+        assert!(hint.contains("into a file"), "{hint}");
+        // One alone.
+        let most = 32 * rustix::param::page_size() - 1;
+        orders.environment.clear();
+        orders.arguments = vec!["-x".to_owned(), "x".repeat(most)];
+        assert_eq!(too_long(&orders), None);
+        orders.arguments[1].push('x');
+        let Refusal { reason, .. } = too_long(&orders).expect("refused");
+        assert!(reason.contains("the longest of all is argument 2 with"), "{reason}");
+        assert!(reason.contains("more than the system takes for one"), "{reason}");
     }
 
     #[test]
