@@ -417,33 +417,40 @@ mod tests {
                     pieces: std::array::from_fn(|_| std::array::from_fn(|_| UnsafeCell::new(0))),
                 });
                 assert_eq!(pieces(LENGTH), 3);
+                let number = |at: u64| (at / piece(LENGTH)) as usize;
                 // The sender has been asked for both messages; for the first one maybe too late.
                 let sender = thread::spawn({
                     let copy = Arc::clone(&copy);
                     move || {
                         for message in 0..2 {
-                            let mut count = 0;
-                            while let Some(number) = copy.desk.back(message as u32 + 1) {
-                                write(&copy.pieces[message][number as usize], 1);
-                                count += 1;
-                                copy.desk.note(count, false);
-                            }
+                            let mut asked = Asked {
+                                slot: 0,
+                                copy: message as u32 + 1,
+                                source: 0,
+                                target: 0,
+                                length: LENGTH,
+                                pieces: 0,
+                            };
+                            let give = |at, _, _| {
+                                write(&copy.pieces[message][number(at)], 1);
+                                true
+                            };
+                            while copy.desk.give(&mut asked, give) {}
                         }
                     }
                 });
                 for message in 0..2 {
-                    let mut opened = copy.desk.open(LENGTH);
+                    let opened = copy.desk.open(LENGTH);
                     assert_eq!(opened.copy, message as u32 + 1);
-                    let taken = loop {
-                        match copy.desk.front(&mut opened) {
-                            Ok(number) => write(&copy.pieces[message][number as usize], 1),
-                            Err(NoPiece::Taken(taken)) => break taken,
-                            Err(NoPiece::Corrupt) => unreachable!("nobody else writes"),
-                        }
+                    let fetch = |at, _| {
+                        write(&copy.pieces[message][number(at)], 1);
+                        Ok::<(), ()>(())
                     };
-                    while copy.desk.done().pieces < taken {
+                    let awaiting = || {
                         thread::yield_now();
-                    }
+                        true
+                    };
+                    assert_eq!(copy.desk.receive(opened, fetch, awaiting), Ok(true));
                     for piece in &copy.pieces[message] {
                         assert_eq!(read(piece), 1);
                     }
