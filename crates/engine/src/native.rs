@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_transport::native::{self, Native, Pattern};
+use isthmus_transport::native::{self, Created, Native, Pattern};
 
 use crate::buffer::SendForm;
 use crate::direct::{Direct, Received};
@@ -79,6 +79,7 @@ pub(crate) type Freed = std::sync::Mutex<Vec<u64>>;
 #[derive(Debug)]
 pub struct NativeComm {
     name: u64,
+    near: bool,
     freed: Arc<Freed>,
 }
 
@@ -86,6 +87,11 @@ impl NativeComm {
     /// For [`Channel::native`].
     pub fn name(&self) -> u64 {
         self.name
+    }
+
+    /// Whether all members are on one node, so that they know when all have come to a blocking collective operation.
+    pub fn is_near(&self) -> bool {
+        self.near
     }
 }
 
@@ -151,7 +157,7 @@ impl Engine {
         drop(later);
         let made = native.create(peers, tag).map_err(vendor_error)?;
         self.underneath.alone &= made.is_some();
-        Ok(made.map(|name| NativeComm { name, freed }))
+        Ok(made.map(|Created { comm: name, near }| NativeComm { name, near, freed }))
     }
 
     /// Sends; the message has left (`None`) or has a request now.

@@ -185,7 +185,7 @@ impl World {
                 comm.meet_in_frame(self, WORLD_FRAME);
                 let native = self.native.lock().unwrap_or_else(PoisonError::into_inner).take();
                 if let Some(native) = native {
-                    comm.set_native(native, self);
+                    comm.set_native(native);
                 }
                 Arc::new(comm)
             })

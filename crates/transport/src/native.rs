@@ -173,10 +173,19 @@ pub enum Collective<'a> {
     },
 }
 
+/// A communicator that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// Its name.
+    pub comm: u64,
+    /// All members are on one node, so that [`Native::have_all_come`] knows.
+    pub near: bool,
+}
+
 /// The functions. Nothing blocks but those that say so.
 pub trait Native: Send {
     /// A communicator of these peers, in this order; collective over them, and blocks. `None`: they cannot have one, which all learn.
-    fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<u64>, String>;
+    fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<Created>, String>;
 
     /// Gives a communicator back.
     fn release(&mut self, comm: u64);

@@ -5,7 +5,7 @@ use crate::attendance::Attendance;
 use crate::{Arrival, Comm, Request, Vendor, VendorError};
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::Peer;
-use isthmus_transport::native::{self, Collective, General, Native, Pattern};
+use isthmus_transport::native::{self, Collective, Created, General, Native, Pattern};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -74,7 +74,7 @@ impl VendorNative {
         Ok((row != NONE).then_some(row))
     }
 
-    fn make(&mut self, ranks: &[i32], tag: i32) -> Result<Option<u64>, VendorError> {
+    fn make(&mut self, ranks: &[i32], tag: i32) -> Result<Option<Created>, VendorError> {
         let Some(comm) = self.vendor.among(ranks, tag % TAGS)? else {
             return Ok(None);
         };
@@ -93,12 +93,12 @@ impl VendorNative {
                 Made::Near(row, places)
             }
         };
-        let at = comm.0 as usize;
+        let (at, near) = (comm.0 as usize, matches!(made, Made::Near(..)));
         if at >= self.made.len() {
             self.made.resize(at + 1, None);
         }
         self.made[at] = Some(made);
-        Ok(Some(comm.0))
+        Ok(Some(Created { comm: comm.0, near }))
     }
 }
 
@@ -118,7 +118,7 @@ fn arrival(arrival: Arrival) -> native::Arrival {
 }
 
 impl Native for VendorNative {
-    fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<u64>, String> {
+    fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<Created>, String> {
         let ranks: Option<Vec<i32>> = peers.iter().map(|peer| self.ranks.get(peer).copied()).collect();
         let Some(ranks) = ranks else { return Ok(None) };
         self.make(&ranks, tag).map_err(failed)

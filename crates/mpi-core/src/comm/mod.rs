@@ -271,20 +271,14 @@ impl Comm {
             .lock()
             .create_native(self.group.members(), self.channel.context as i32 & i32::MAX);
         if let Some(native) = made.map_err(|error| Error::from(&error))? {
-            self.set_native(native, world);
+            self.set_native(native);
         }
         Ok(())
     }
 
-    pub(crate) fn set_native(&mut self, native: NativeComm, world: &World) {
+    pub(crate) fn set_native(&mut self, native: NativeComm) {
         self.channel.native = native.name();
-        let mut nodes = self
-            .group
-            .members()
-            .iter()
-            .map(|&rank| world.places().places[rank as usize].node);
-        let first = nodes.next();
-        self.blocks_natively = nodes.all(|node| Some(node) == first);
+        self.blocks_natively = native.is_near();
         self.native = Some(native);
     }
 
