@@ -1,9 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Two processes of x86-64 and two of s390x, a big-endian machine that qemu emulates, in one job: tests/unlike/*.c.
-# The library for s390x is built here with Debian's packages of the Rust compiler and of both standard libraries, all of
-# one version, unpacked below target/unlike because foreign packages cannot be installed beside each other. Kept there
-# for the next time. Exits with 77 after saying why where this cannot be had.
+# The library for s390x is built here with the oldest Rust compiler that it is for (scripts/oldest-rust.sh). Exits with 77 after saying why where this cannot be had.
 # usage: sh ci/unlike.sh [FILE...]
 files=$*
 . "$(dirname "$0")/../scripts/common.sh"
@@ -22,47 +20,8 @@ wanted qemu-s390x-static qemu-user-static
 [ -z "$missing" ] || (install_missing) || skip "the packages $missing cannot be installed"
 [ -x "$build/bin/isthmus" ] || sh scripts/build.sh || exit 1
 
-# apt with lists of its own, so that the system's architectures stay as they are.
-apt() {
-    command=$1
-    shift
-    "$command" -o APT::Architectures::=amd64 -o APT::Architectures::=s390x -o "Dir::State=$place/apt" -o "Dir::State::status=/dev/null" \
-        -o "Dir::Cache=$place/apt" -o APT::Sandbox::User="$(id -un)" -q "$@"
-}
-
-# The compiler and what it needs: the newest version that there is for both machines.
-fetch_tools() {
-    have apt-get && have dpkg-deb || return 1
-    mkdir -p "$place/apt/lists/partial" "$place/apt/archives/partial" "$place/packages"
-    apt apt-get update || return 1
-    std=libstd-rust-web-dev
-    version=$(apt apt-cache madison "$std:s390x" | cut -d'|' -f2 | tr -d ' ' | sort -Vr | while read -r v; do
-        apt apt-cache madison "rustc-web:amd64" | cut -d'|' -f2 | tr -d ' ' | grep -Fx "$v" && break
-    done)
-    version=$(echo "$version" | head -1)
-    [ -n "$version" ] || return 1
-    depends() { apt apt-cache show "$1" | sed -n 's/^Depends: //p' | head -1 | tr ',' '\n' | sed 's/^ *//; s/ .*//'; }
-    shared=$(depends "$std:amd64=$version" | grep '^libstd-rust-web' | head -1)
-    llvm=$(depends "$shared:amd64=$version" | grep '^libllvm' | head -1)
-    (cd "$place/packages" && rm -f ./*.deb && apt apt-get download "rustc-web:amd64=$version" "$std:amd64=$version" "$std:s390x=$version" \
-        "$shared:amd64=$version" "$llvm:amd64") || return 1
-    rm -rf "$tools"
-    mkdir -p "$tools"
-    for package in "$place"/packages/*.deb; do dpkg-deb -x "$package" "$tools" || return 1; done
-    rm -rf "$place/packages" "$place/apt"
-    cat >"$tools/rustc" <<'WRAPPER'
-#!/bin/sh
-here=$(dirname "$0")
-LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH
-exec "$here/usr/bin/rustc" "$@"
-WRAPPER
-    chmod +x "$tools/rustc"
-}
-
-if [ ! -x "$tools/rustc" ]; then
-    fetch_tools >"$logs/tools.log" 2>&1 || skip "no Rust compiler for s390x: $(tail -n 1 "$logs/tools.log")"
-fi
+. "$top/scripts/oldest-rust.sh"
+oldest_rust "$place" >"$logs/tools.log" 2>&1 || skip "no Rust compiler for s390x: $(tail -n 1 "$logs/tools.log")"
 
 # Optimized a little: everything is emulated. xtask itself is of this machine and its compiler.
 cargo build -q -p xtask || exit 1
