@@ -89,6 +89,30 @@ for name in openmpi mpich-5.0.2 openmpi-5.0.11; do
         ;;
     esac
 done
+# srun as the launcher of an MPI that finds its processes by PMI. A directory has it and the compiler wrapper.
+if [ -x "$peers/mpich-5.0.2/bin/mpicc" ]; then
+    mkdir bin
+    ln -s "$(command -v srun)" bin/srun
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$peers/mpich-5.0.2/bin/mpicc" >bin/mpicc
+    chmod +x bin/mpicc
+    fabric='--env TMPDIR=/mnt --env MPIR_CVAR_CH4_NETMOD=ofi'
+    for count in 4 3; do
+        # shellcheck disable=SC2086 # options are words
+        start 60 --site "b1:$count,scheduler=slurm,nodes=2,mpi=$work/bin/srun" $fabric --env SLURM_MPI_TYPE=pmi2 ./ring
+        [ $status = 0 ] && [ "$(grep -c 'on b1n2$' out) $(grep -c 'on b1n3$' out)" = "2 $((count - 2))" ] &&
+            grep -q "^$count processes: ring is right\$" out || { cat out err; fail "srun: a ring of $count"; }
+    done
+    start 120 --site home:1 --site "b1:4,scheduler=slurm,nodes=2,mpi=$work/bin/srun" $fabric --env SLURM_MPI_TYPE=pmi2 ./nodes
+    [ $status = 0 ] || { cat out err; fail "srun: operations with a process at home"; }
+    for end in killed:137 aborted:7 orderly:0; do
+        start 60 --site "b1:4,scheduler=slurm,nodes=2,mpi=$work/bin/srun" $fabric --env SLURM_MPI_TYPE=pmi2 ./ends "${end%:*}" 3
+        [ $status = "${end#*:}" ] || { cat out err; fail "srun: $end, exit status $status"; }
+    done
+    start 60 --site "b1:4,scheduler=slurm,nodes=2,mpi=$work/bin/srun" $fabric --env SLURM_MPI_TYPE=none ./ring
+    [ $status != 0 ] && grep -q SLURM_MPI_TYPE err || { cat out err; fail "srun without PMI, exit status $status"; }
+    nothing_left
+    echo "ok srun as the launcher"
+fi
 start 60 --site b1:4,scheduler=slurm,nodes=2,mpi=/nowhere/mpiexec ./ring
 [ $status = 1 ] && [ "$(grep -c error: err)" = 1 ] && grep -q "there is no '/nowhere/mpiexec'" err || { cat err; fail "an mpiexec that is not there"; }
 echo "ok an mpiexec that is not there: $(grep error: err)"

@@ -162,7 +162,9 @@ impl Underneath {
         let (mut environment, mut hidden) = (template.environment.clone(), template.hidden.clone());
         if hosts.len() > 1 {
             let within = launching::within_allocation(hosts, |name| std::env::var(name).ok());
-            hidden.extend(within.hidden);
+            // What the user has set is meant for it.
+            let set = |hidden: &String| template.environment.iter().any(|(name, _)| name == hidden);
+            hidden.extend(within.hidden.into_iter().filter(|name| !set(name)));
             environment.splice(
                 0..0,
                 within.environment.into_iter().map(|(n, v)| (n.to_owned(), v.into())),

@@ -22,7 +22,8 @@ pub(crate) fn begin(single: bool) -> Result<Option<(Vendor, u32)>, BootError> {
     if told != rank.to_string() {
         return Err(BootError::System(format!(
             "the machine's own MPI says that this is its rank {rank}, but its mpiexec has said '{told}'; was the program started by \
-             the mpiexec of another MPI than that whose mpicc was found?"
+             the mpiexec of another MPI than that whose mpicc was found, or by srun without what this MPI finds its processes by (srun --mpi=list; \
+             --env SLURM_MPI_TYPE=...)?"
         )));
     }
     Ok(Some((vendor, rank)))
