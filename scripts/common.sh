@@ -68,6 +68,9 @@ want_for_tests() {
     wanted curl curl
     # A minimal system has a perl without the modules that the tests use.
     perl -MTime::HiRes -e 1 2>/dev/null || missing="$missing perl"
+    # Machines' own MPIs, to be underneath.
+    wanted mpicc.mpich mpich libmpich-dev
+    wanted mpicc.openmpi openmpi-bin libopenmpi-dev
     want_rust_checks
     want_for_testbed
 }
