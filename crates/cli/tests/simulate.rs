@@ -118,6 +118,35 @@ fn a_drawing_is_well_formed() {
 }
 
 #[test]
+fn jobs_of_a_machines_own_mpi_take_steps_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("g.toml");
+    let jobs = "[[site]]\nname = \"a\"\nnodes = 4\nprocesses = 2\nmpi = true\n";
+    std::fs::write(&file, format!("{jobs}[[site]]\nname = \"b\"\nprocesses = 2\n")).unwrap();
+    let name = file.to_str().unwrap();
+    let json: Value = serde_json::from_str(&good(&["explain", "barrier", "--topology", name, "--json"])).unwrap();
+    let candidates = json["candidates"].as_array().unwrap();
+    let taken: Vec<&Value> = candidates.iter().filter(|c| c["chosen"] == true).collect();
+    assert_eq!((taken.len(), &taken[0]["natively"]), (1, &Value::Bool(true)));
+    assert!(candidates.iter().any(|c| c["natively"] == false));
+    assert_eq!(json["levels"][3]["messages"], 0);
+    let text = good(&["explain", "barrier", "--topology", name]);
+    for part in [
+        "* flat, vendor",
+        "vendor MPI: up among 8 on 4 nodes",
+        "vendor MPI    2 of at most 8 members: together",
+    ] {
+        assert!(text.contains(part), "no '{part}' in: {text}");
+    }
+    std::fs::write(&file, jobs).unwrap();
+    let text = refused(&["explain", "barrier", "--topology", name]);
+    assert!(
+        text.contains("in one job of a machine's own MPI") && text.contains("leave out 'mpi = true'"),
+        "{text}"
+    );
+}
+
+#[test]
 fn mistakes_are_pointed_out() {
     assert!(refused(&["simulate", "bcst", "8", "--topology", GRID]).contains("'bcst' is not an operation"));
     assert!(refused(&["simulate", "bcast", "8 parsecs", "--topology", GRID]).contains("is not a size"));

@@ -475,7 +475,7 @@ impl<'a> Document<'a> {
         self.catalogue.filter(|_| asks)?.scheduler(contact)
     }
 
-    fn flag(&self, table: &dyn TableLike, key: &str) -> Result<Option<bool>, JobError> {
+    pub(crate) fn flag(&self, table: &dyn TableLike, key: &str) -> Result<Option<bool>, JobError> {
         let Some(item) = table.get(key) else { return Ok(None) };
         item.as_bool()
             .map(Some)

@@ -12,6 +12,7 @@
 //! nodes = 1                         # nodes, each with
 //! processes = 4                     # processes
 //! processors = 2                    # that share so many processors; without it each has one of its own
+//! mpi = true                        # the processes of each machine are one job of its own MPI
 //!
 //! [[site]]
 //! name = "lab"
@@ -33,15 +34,15 @@ use crate::document::{Document, Spanned};
 use crate::error::JobError;
 use crate::links::place;
 use isthmus_topology::{Known, Links, Topology};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use toml_edit::{Item, TableLike};
 
 /// Most processes of a grid.
 pub const MAX_PROCESSES: u64 = 1 << 20;
 
 const TOP_KEYS: [&str; 4] = ["level", "link", "process", "site"];
-const SITE_KEYS: [&str; 6] = ["count", "machines", "name", "nodes", "processes", "processors"];
-const MACHINE_KEYS: [&str; 3] = ["nodes", "processes", "processors"];
+const SITE_KEYS: [&str; 7] = ["count", "machines", "mpi", "name", "nodes", "processes", "processors"];
+const MACHINE_KEYS: [&str; 4] = ["mpi", "nodes", "processes", "processors"];
 
 /// A grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub fn parse(text: &str, file: &str) -> Result<Grid, JobError> {
     let known = pins.pinned(Known::new(pins.levels(), []), |name| numbers.get(name).copied());
     let known = known.with_processors(builder.processors.unwrap_or(u32::MAX));
     Ok(Grid {
-        topology: Topology::from_clusters(builder.places),
+        topology: Topology::from_clusters(builder.places).with_vendor_jobs(|machine| builder.jobs.contains(&machine)),
         links: Links::clone(known.links()),
         sites: builder.names,
     })
@@ -85,6 +86,8 @@ struct Builder {
     names: Vec<String>,
     numbers: HashMap<String, u32>,
     machines: u32,
+    /// Machines whose own MPI is underneath.
+    jobs: HashSet<u32>,
     nodes: u32,
     places: Vec<[u32; 3]>,
     /// The fewest that are said of a node.
@@ -99,6 +102,8 @@ struct Machine {
     processes: u32,
     /// Per node, if that is said.
     processors: Option<u32>,
+    /// Whether its own MPI is underneath.
+    mpi: bool,
 }
 
 impl Builder {
@@ -110,6 +115,9 @@ impl Builder {
         for machine in machines {
             let said = [self.processors, machine.processors];
             self.processors = said.into_iter().flatten().min();
+            if machine.mpi {
+                self.jobs.insert(self.machines);
+            }
             for _ in 0..machine.nodes {
                 let place = [site, self.machines, self.nodes];
                 self.places.extend((0..machine.processes).map(|_| place));
@@ -160,6 +168,7 @@ impl Document<'_> {
                 nodes: self.number(table, "nodes")?.unwrap_or(1),
                 processes: self.number(table, "processes")?.unwrap_or(1),
                 processors: self.number(table, "processors")?,
+                mpi: self.flag(table, "mpi")?.unwrap_or(false),
             })
         };
         if table.get("machines").is_none_or(Item::is_integer) {
@@ -262,6 +271,28 @@ latency = "37.5 ms"
     }
 
     #[test]
+    fn jobs_of_a_machines_own_mpi() {
+        let text = "[level.vendor]\nlatency = \"3 us\"\n\
+                    [[site]]\nname = \"a\"\nmpi = true\nmachines = 2\nnodes = 2\n\
+                    [[site]]\nname = \"b\"\nmachines = [{ processes = 2, mpi = true }, { nodes = 2 }]\n";
+        let grid = parse(text, "g.toml").unwrap();
+        let levels = |a, others: [u32; 3]| others.map(|b| grid.topology.level_between(a, b));
+        assert_eq!(levels(0, [1, 2, 4]), [Level::Vendor, Level::LocalArea, Level::WideArea]);
+        assert_eq!(levels(5, [4, 6, 0]), [Level::Vendor, Level::LocalArea, Level::WideArea]);
+        assert_eq!(
+            levels(6, [7, 4, 0]),
+            [Level::Machine, Level::LocalArea, Level::WideArea]
+        );
+        assert_eq!(grid.links.level(Level::Vendor).latency, 3000);
+        let text = text.replace("machines = [", "mpi = true\nmachines = [");
+        let error = parse(&text, "g.toml").unwrap_err().to_string();
+        assert!(
+            error.starts_with("g.toml:10:7: 'mpi' is said of each machine"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn errors_point_at_the_place() {
         let head = "[[site]]\nname = \"a\"\n";
         for (body, start) in [
@@ -292,7 +323,8 @@ latency = "37.5 ms"
                 "[level.wide]\nsend = [[\"1 B\"]]\n",
                 "g.toml:4:8: 'send' must be a time",
             ),
-            ("[level.vendor]\n", "g.toml:3:8: unknown key 'vendor' in 'level'"),
+            ("[level.rack]\n", "g.toml:3:8: unknown key 'rack' in 'level'"),
+            ("mpi = \"mpiexec\"\n", "g.toml:3:7: 'mpi' must be true or false"),
             ("[level\n", "g.toml:3:"),
         ] {
             let text = parse(&format!("{head}{body}"), "g.toml").unwrap_err().to_string();

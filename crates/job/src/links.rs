@@ -2,7 +2,7 @@
 //! What users say about links: the tables `[level.*]`, `[process]` and `[[link]]` of topology files, job files and files of pins.
 //!
 //! ```toml
-//! [level.wide]                      # wide, local, machine, node; whatever is left out has a usual value
+//! [level.wide]                      # wide, local, machine, vendor, node; whatever is left out has a usual value
 //! latency = "20 ms"                 # one way
 //! rate = "100 Mbit/s"               # or gap = [["1 B", "5 us"], ["64 KiB", "5.3 ms"]]: time on the link by size
 //! send = "10 us"                    # time that sending keeps a process busy: one, or a list by size as above
@@ -28,7 +28,6 @@ use toml_edit::{Item, TableLike, Value};
 /// Keys of these tables at the top of a file.
 pub(crate) const TOP_KEYS: [&str; 3] = ["level", "link", "process"];
 const LINK_KEYS: [&str; 6] = ["between", "gap", "latency", "rate", "receive", "send"];
-const LEVELS: [Level; 4] = [Level::WideArea, Level::LocalArea, Level::Machine, Level::Node];
 
 /// What is said of one link or one kind of links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,8 +144,8 @@ impl Document<'_> {
         let all = item
             .as_table_like()
             .ok_or_else(|| self.wrong_type(item, "level", "a table"))?;
-        self.check_keys(all, &LEVELS.map(Level::key), "'level'")?;
-        for level in LEVELS {
+        self.check_keys(all, &Level::ALL.map(Level::key), "'level'")?;
+        for level in Level::ALL {
             let Some(item) = all.get(level.key()) else { continue };
             let table = item
                 .as_table_like()

@@ -337,10 +337,8 @@ impl Among {
 
     /// The same where these take steps together.
     fn with_steps(self, steps: Steps) -> Self {
-        match (&self, steps) {
-            (Self::Group(network), Steps::Jobs) => {
-                Self::Group(Arc::clone(network.with_whole_jobs().unwrap_or(network)))
-            }
+        match self {
+            Self::Group(network) => Self::Group(Arc::clone(network.of_steps(steps))),
             _ => self,
         }
     }

@@ -123,7 +123,7 @@ impl Comm {
     /// Communicators of machines' own MPIs for their jobs, and memory for nodes elsewhere.
     fn agree_on_jobs(&self, world: &World) -> Result<Option<Agreed>> {
         let network = self.network(world);
-        let ranks = network.with_whole_jobs().unwrap_or(&network).node(self.rank());
+        let ranks = network.of_steps(Steps::Jobs).node(self.rank());
         let in_job = ranks.len() > 1 && world.is_in_vendor_job();
         let memory = self.agree_on_nodes(world, if in_job { &[] } else { &ranks })?;
         let mut comms = Vec::new();

@@ -11,6 +11,7 @@ mod together;
 
 pub(crate) use opening::OPEN;
 pub(crate) use phase::Phase;
+pub(crate) use together::natively;
 
 use crate::Network;
 use crate::form::{Form, Part};

@@ -6,7 +6,7 @@ use crate::choose::{self, Question};
 use crate::cost::{Cost, Factor};
 use crate::shares::Sharing;
 use crate::strategy::{Algorithm, Strategy};
-use crate::{Call, Network, Operation, in_order, node, together};
+use crate::{Call, Network, Operation, Steps, in_order, node, together};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
@@ -40,22 +40,36 @@ pub struct Candidate {
     pub total: u64,
     /// Nanoseconds more over connections of the wide area that are new or have been idle.
     pub opening: u64,
+    /// Whether processes in jobs of machines' own MPIs take steps with these.
+    pub natively: bool,
     /// Whether it is the one that is taken.
     pub chosen: bool,
 }
 
-/// The candidates of a call in declared order. Empty for calls without a choice: without data, and of neighbourhoods.
+/// The candidates of a call in declared order, those in which jobs of machines' own MPIs take steps with these last. Empty for calls without a choice: without
+/// data, and of neighbourhoods.
 pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
     if call.operation.is_neighborhood() {
         return Vec::new();
     }
     let met = together::cost(call, network).map(|cost| in_memory(&cost, call.bytes(call.blocks.largest())));
-    let network = in_order(call, network);
-    let question = Question::of(call, network);
-    let candidates = choose::candidates(&question, network);
-    let chosen = choose::cheapest(&candidates);
-    let describe = |(i, strategy): (usize, &Strategy)| candidate(strategy, call, network, met.is_none() && chosen == i);
-    let messages: Vec<Candidate> = candidates.iter().enumerate().map(describe).collect();
+    let jobs = network
+        .with_whole_jobs()
+        .filter(|jobs| call.nodes && node::considers_jobs(call, jobs).is_some());
+    let with_jobs = jobs.is_some() && node::steps_together(call, network, true) == Steps::Jobs;
+    let whole = (network, met.is_none() && !with_jobs, false);
+    let among = std::iter::once(whole).chain(jobs.map(|jobs| (jobs, with_jobs, true)));
+    let messages = among.flat_map(|(network, taken, natively)| {
+        let network = in_order(call, network);
+        let question = Question::of(call, network);
+        let candidates = choose::candidates(&question, network);
+        let chosen = choose::cheapest(&candidates);
+        let all = candidates.iter().enumerate();
+        let all = all.filter(|(_, strategy)| !natively || strategy.meets_on_nodes());
+        let describe = |(i, strategy)| candidate(strategy, call, network, (natively, taken && chosen == i));
+        all.map(describe).collect::<Vec<_>>()
+    });
+    let messages: Vec<Candidate> = messages.collect();
     met.into_iter().chain(messages).collect()
 }
 
@@ -69,11 +83,12 @@ fn in_memory(cost: &Cost, block: u64) -> Candidate {
         factors: cost.factors().to_vec(),
         total: cost.total(),
         opening: 0,
+        natively: false,
         chosen: true,
     }
 }
 
-fn candidate(strategy: &Strategy, call: &Call, network: &Network, chosen: bool) -> Candidate {
+fn candidate(strategy: &Strategy, call: &Call, network: &Network, (natively, chosen): (bool, bool)) -> Candidate {
     let units = call.blocks.largest();
     // Where each block has trees of its own, each is cut by itself.
     let of_blocks = matches!(
@@ -93,6 +108,7 @@ fn candidate(strategy: &Strategy, call: &Call, network: &Network, chosen: bool) 
         factors: strategy.cost.factors().to_vec(),
         total: strategy.cost.total(),
         opening: strategy.opening,
+        natively,
         chosen,
     }
 }

@@ -5,6 +5,7 @@
 //! communicator was created, the overrides come from the job.
 
 use crate::choose::Choices;
+use crate::node::Steps;
 use crate::overrides::Overrides;
 use crate::routes::{Routes, Ways, arrangement};
 use isthmus_topology::{Level, Link, Links, Rank, Shape, Topology};
@@ -12,7 +13,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// The jobs of machines' own MPIs, where they are the innermost clusters beside single nodes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Jobs {
     /// Nodes of the largest of them.
     pub(crate) nodes: u32,
@@ -192,6 +193,14 @@ impl Network {
             Some(Arc::new(self.reshaped(shape, self.areas.clone(), Some(jobs))))
         });
         network.as_ref()
+    }
+
+    /// The network that plans with such steps are made for.
+    pub fn of_steps(self: &Arc<Self>, steps: Steps) -> &Arc<Self> {
+        match steps {
+            Steps::Jobs => self.with_whole_jobs().unwrap_or(self),
+            Steps::None | Steps::Nodes => self,
+        }
     }
 
     /// The jobs of machines' own MPIs, if they are the innermost clusters here.

@@ -80,20 +80,33 @@ pub fn steps_together(call: &Call, network: &Arc<Network>, natively: bool) -> St
 /// Whether those of jobs of machines' own MPIs take steps together in a call: where an override says so, and, with jobs over several nodes, where it costs
 /// no more than the way without. What moves inside a node alone we move as well as any.
 fn takes_jobs(call: &Call, network: &Arc<Network>, without: &Strategy) -> bool {
-    if !takes_steps(call.operation, network) {
+    let Some(said) = considers_jobs(call, network) else {
         return false;
+    };
+    let with = choose::strategy(call, in_order(call, network));
+    with.meets_on_nodes() && (said == Said::Together || with.cost.total() <= without.cost.total())
+}
+
+/// What was said of such steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Nothing,
+    Together,
+}
+
+/// Whether they come into question, in a network of whole jobs, and why. `None`: they do not.
+pub(crate) fn considers_jobs(call: &Call, network: &Arc<Network>) -> Option<Said> {
+    if !takes_steps(call.operation, network) {
+        return None;
     }
     let question = Question::of(call, network);
     let said = network
         .overrides()
         .about(call.operation, Some(Level::Vendor), question.bytes());
-    let asked = said.name.is_some_and(|name| name == crate::together::NAME);
-    let over_nodes = network.jobs().is_some_and(|jobs| jobs.nodes > 1);
-    if !asked && !over_nodes {
-        return false;
+    if said.name.is_some_and(|name| name == crate::together::NAME) {
+        return Some(Said::Together);
     }
-    let with = choose::strategy(call, in_order(call, network));
-    with.meets_on_nodes() && (asked || with.cost.total() <= without.cost.total())
+    network.jobs().filter(|jobs| jobs.nodes > 1).map(|_| Said::Nothing)
 }
 
 impl Strategy {

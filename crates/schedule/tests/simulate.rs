@@ -5,7 +5,7 @@ mod seeded;
 
 use isthmus_schedule::check::{Case, Counts};
 use isthmus_schedule::simulate::{Kind, Limits, Outcome, Stopped, simulate};
-use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides};
+use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, Steps, explain, steps_together};
 use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -63,6 +63,44 @@ fn run(call: &Call, topology: &Topology, links: &Links) -> Outcome {
 }
 
 /// A window of 400 bytes: 400 in the first round, 800 after 2000 ns, which is more than the rest.
+#[test]
+fn steps_of_a_machines_own_mpi_begin_when_all_have_come() {
+    // Ranks 0 to 3: a job over two nodes; rank 4: elsewhere.
+    let places = [[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 1], [1, 1, 2]];
+    let topology = Topology::from_clusters(places).with_vendor_jobs(|machine| machine == 0);
+    let mut links = small_links();
+    links.copy = Curve::rate(1_000_000_000);
+    let time = |operation, bytes, root| {
+        let call = Call {
+            nodes: true,
+            root,
+            ..Call::new(operation, bytes)
+        };
+        let rules = Overrides::parse("*@vendor=together").unwrap();
+        let network = Network::of_world(&topology, Arc::new(links.clone()), Arc::new(rules));
+        let steps = steps_together(&call, &network, true);
+        assert_eq!(steps, Steps::Jobs, "{operation:?}");
+        let told = explain(&call, &network);
+        let taken: Vec<_> = told.iter().filter(|candidate| candidate.chosen).collect();
+        assert!(taken.len() == 1 && taken[0].natively, "{operation:?}");
+        let outcome = simulate(&call, &topology, network.of_steps(steps), Limits::default()).unwrap();
+        let counted = &outcome.crossings.messages;
+        assert_eq!([Level::Vendor, Level::Node].map(|level| counted[level.index()]), [0, 0]);
+        (outcome.finished, taken[0].total)
+    };
+    // A message of 32 bytes between two nodes: 1 + 3 + 100 + 2 ns. In a node: 100 ns, and 32 ns to write and to read.
+    let inside = (1 + 3 + 100 + 2) + (100 + 2 * 32);
+    // Over the wide area: 10 + 32 + 1000 + 20 ns.
+    let (finished, cost) = time(Operation::Bcast, 32, 4);
+    let last = 1062 + inside;
+    assert_eq!((finished, cost), (vec![last, last, last, last, 42], last));
+    // What each node has of blocks, 64 bytes, passes between them: 1 + 6 + 100 + 2 ns; 128 are written and read. Then they leave together.
+    let (finished, _) = time(Operation::Gather, 32, 4);
+    let gathered = (1 + 6 + 100 + 2) + (100 + 2 * 128);
+    assert_eq!(finished[1..4], [gathered; 3]);
+    assert_eq!(finished[4], gathered + 10 + 128 + 1000 + 20);
+}
+
 #[test]
 fn a_new_connection_by_hand() {
     let cold = Limits {

@@ -61,6 +61,15 @@ impl Topology {
         }
     }
 
+    /// The same, with all processes of some machines (as numbered there) in jobs of their machine's own MPI.
+    #[must_use]
+    pub fn with_vendor_jobs(mut self, on_machine: impl Fn(u32) -> bool) -> Self {
+        for spot in &mut self.spots {
+            spot.vendor = on_machine(spot.subjob);
+        }
+        self
+    }
+
     /// Numbers of the clusters that a process belongs to: local area, machine, node.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 
 use super::ask::{Asked, Form};
 use isthmus_job::JobError;
-use isthmus_schedule::{Network, Operation, Overrides, explain};
+use isthmus_schedule::{Network, Operation, Overrides, Steps, explain};
 use isthmus_topology::Topology;
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ pub(super) struct Coarse {
     pub(super) steps: u64,
 }
 
-/// The network to make plans for, with larger pieces where the library's are too many.
+/// The network to make plans for, in which processes take such steps together, with larger pieces where the library's are too many.
 pub(super) fn affordable(
     asked: &Asked,
-    topology: &Topology,
+    (topology, together): (&Topology, Steps),
     network: &Arc<Network>,
     exact: bool,
 ) -> Result<(Arc<Network>, Option<Coarse>), JobError> {
-    let steps = steps(asked, network);
+    let steps = steps(asked, network.of_steps(together));
     if steps > STEPS && !exact && asked.form == Form::Whole {
         let (pieces, library) = pieces(asked, network);
         let times = steps.div_ceil(STEPS).next_power_of_two().min(pieces);
@@ -45,7 +45,8 @@ pub(super) fn affordable(
                 simulated,
                 steps,
             };
-            return Ok((Network::of_world(topology, links, Arc::new(overrides)), Some(coarse)));
+            let network = Network::of_world(topology, links, Arc::new(overrides));
+            return Ok((Arc::clone(network.of_steps(together)), Some(coarse)));
         }
     }
     if steps > MOST {
@@ -57,7 +58,7 @@ pub(super) fn affordable(
         ));
         return Err(error.hint(format!("at most {MOST} are: take fewer processes or a smaller size")));
     }
-    Ok((Arc::clone(network), None))
+    Ok((Arc::clone(network.of_steps(together)), None))
 }
 
 /// Pieces of the chosen algorithm, and bytes of one.

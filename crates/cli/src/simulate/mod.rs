@@ -15,7 +15,9 @@ use isthmus_job::grid::Grid;
 use isthmus_job::{JobError, grid};
 use isthmus_schedule::simulate::{Limits, Outcome, call_of, plans, run};
 use isthmus_schedule::step::{Plan, Rank};
-use isthmus_schedule::{Candidate, Network, explain as choices, inter_plan, neighbor_plan, nothing, plan};
+use isthmus_schedule::{
+    Candidate, Network, Steps, explain as choices, inter_plan, neighbor_plan, nothing, plan, steps_together,
+};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -127,19 +129,31 @@ fn candidates(all: &Simulated) -> Vec<Candidate> {
 fn simulated(what: &What) -> Result<Simulated, JobError> {
     let grid = grid::parse(&ask::read(&what.topology, "topology file")?, &what.topology)?;
     let mut asked = Asked::new(what, grid.topology.size())?;
+    if is_one_job(&grid) {
+        let error = JobError::new(format!(
+            "all processes of '{}' are in one job of a machine's own MPI: it has its own collective operations, nothing is chosen",
+            what.topology
+        ));
+        return Err(error.hint("leave out 'mpi = true', or add a site"));
+    }
     let (links, overrides) = (Arc::new(grid.links.clone()), Arc::new(crate::run::overrides()?));
     let network = Network::of_world(&grid.topology, links, overrides);
     // As the library does on one node, and, in blocking operations, on each of several.
     asked.call.together = matches!(asked.form, Form::Whole) && network.shares_memory();
     asked.call.nodes = matches!(asked.form, Form::Whole);
-    let (simulated, coarse) = budget::affordable(&asked, &grid.topology, &network, what.exact)?;
+    let steps = match asked.form {
+        Form::Whole => steps_together(&asked.call, &network, true),
+        Form::Grid(_) | Form::Groups(_) => Steps::None,
+    };
+    let (simulated, coarse) = budget::affordable(&asked, (&grid.topology, steps), &network, what.exact)?;
     let ranks = 0..grid.topology.size();
     let all: Box<dyn Iterator<Item = Box<dyn Plan>>> = match asked.form {
         Form::Whole => Box::new(plans(&asked.call, &simulated)),
         _ => Box::new(ranks.map(|me| asked.plan(&simulated, me))),
     };
     let limits = Limits::default();
-    let outcome = run(all, asked.call.unit_bytes, &grid.topology, &grid.links, limits).map_err(|stopped| {
+    let links = (&grid.topology, &grid.links);
+    let outcome = run(all, asked.call.unit_bytes, links, steps, limits).map_err(|stopped| {
         let error = JobError::new(format!(
             "{} of {} on '{}': {stopped}",
             asked.name, asked.size, what.topology
@@ -156,6 +170,13 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
     draw(what.svg.as_deref(), || svg::draw(&all))?;
     draw(what.tree.as_deref(), || Ok(tree::draw(&all)))?;
     Ok(all)
+}
+
+/// Whether the grid is one job of a machine's own MPI.
+fn is_one_job(grid: &Grid) -> bool {
+    let topology = &grid.topology;
+    let machine = |rank| topology.clusters_of(rank)[1];
+    (0..topology.size()).all(|rank| topology.is_in_vendor_job(rank) && machine(rank) == machine(0))
 }
 
 /// Writes a drawing into a file, if one was named.

@@ -75,6 +75,7 @@ pub(super) fn explained_json(all: &Simulated, candidates: &[Candidate]) -> Value
             "leaders": c.leaders,
             "pieces": c.pieces.0,
             "piece_bytes": c.pieces.1,
+            "natively": c.natively,
             "chosen": c.chosen,
             "factors": c.factors.iter().map(factor).collect::<Vec<_>>(),
             "tiers": tiers.collect::<Vec<_>>(),
@@ -150,26 +151,27 @@ fn choices(candidates: &[Candidate]) -> String {
         return "\ncandidates: this operation knows one way only\n".to_owned();
     }
     let mut text = format!(
-        "\n{:<14}{:>14}{:>10}{:>12}  made of\n",
+        "\n{:<18}{:>14}{:>10}{:>12}  made of\n",
         "candidate", "cost", "pieces", "bytes"
     );
     for candidate in candidates {
         let (pieces, size) = candidate.pieces;
         let mark = if candidate.chosen { "* " } else { "  " };
-        let name = format!("{mark}{}", candidate.algorithm);
+        let natively = if candidate.natively { ", vendor" } else { "" };
+        let name = format!("{mark}{}{natively}", candidate.algorithm);
         let mut factors = candidate.factors.iter();
         let first = factors.next().map(factor).unwrap_or_default();
         text.push_str(&format!(
-            "{name:<14}{:>14}{pieces:>10}{size:>12}  {first}\n",
+            "{name:<18}{:>14}{pieces:>10}{size:>12}  {first}\n",
             time(candidate.total)
         ));
         for other in factors {
-            text.push_str(&format!("{:<52}{}\n", "", factor(other)));
+            text.push_str(&format!("{:<56}{}\n", "", factor(other)));
         }
         if candidate.opening > 0 {
             let more = time(candidate.opening);
             text.push_str(&format!(
-                "{:<52}({more} more over idle connections, whose windows open)\n",
+                "{:<56}({more} more over idle connections, whose windows open)\n",
                 ""
             ));
         }

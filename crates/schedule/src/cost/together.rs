@@ -4,7 +4,56 @@
 use super::{Council, Phase, SWITCH, Way};
 use crate::network::Jobs;
 use crate::together::{ALONE, combining};
-use isthmus_topology::Level;
+use isthmus_topology::{Level, Links};
+
+/// What a step takes, nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spent {
+    /// Until everybody has what he takes.
+    pub(crate) depth: u64,
+    /// Of the time of a process.
+    pub(crate) process: u64,
+}
+
+/// A collective operation of a machine's own MPI in which all have so many bytes and a node so many of them. How it goes is not known. It is taken for what any
+/// has: memory on a node; among nodes the quickest of one who sends to all, a binomial tree, and, of long messages, halves of halves and then a ring. (Thakur,
+/// Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005.)
+pub(crate) fn natively(links: &Links, jobs: Jobs, combines: bool, [bytes, share]: [u64; 2]) -> Spent {
+    let (link, nodes) = (links.level(Level::Vendor), u64::from(jobs.nodes));
+    let combine = |bytes| if combines { links.reduce.at(bytes) } else { 0 };
+    let ends = |bytes| [link.send.at(bytes), link.receive.at(bytes) + combine(bytes)];
+    let busy = |bytes| ends(bytes).into_iter().sum::<u64>();
+    let apart = |bytes| link.gap.at(bytes) + link.latency;
+    let rounds = u64::from(nodes.next_power_of_two().ilog2());
+    let between = |apart: &dyn Fn(u64) -> u64| {
+        if nodes < 2 {
+            return 0;
+        }
+        let each = |bytes| busy(bytes) + apart(bytes);
+        let halves = (1..=rounds)
+            .map(|round| each(bytes >> round))
+            .fold(0, u64::saturating_add);
+        // At one end all is done by one process.
+        let [send, receive] = ends(share);
+        let alone = (nodes - 1).saturating_mul(send.max(receive)) + send.min(receive) + apart(share);
+        let ring = (nodes - 1).saturating_mul(each(bytes / nodes));
+        let others = match share < bytes {
+            true => halves,
+            false => rounds.saturating_mul(each(bytes)).min(halves.saturating_add(ring)),
+        };
+        others.min(alone)
+    };
+    let copy = match jobs.on_node {
+        0 | 1 => 0,
+        _ => links.level(Level::Node).latency + 2 * links.copy.at(bytes) + combine(bytes),
+    };
+    let waiting = jobs.on_node.saturating_sub(links.processors);
+    let inside = copy.saturating_add(u64::from(waiting).saturating_mul(SWITCH));
+    Spent {
+        depth: between(&apart).saturating_add(inside),
+        process: between(&|_| 0).saturating_add(inside),
+    }
+}
 
 impl Council<'_> {
     /// One step of all members; so many of them need so many bytes.
@@ -15,52 +64,21 @@ impl Council<'_> {
         }
     }
 
-    /// A collective operation of a machine's own MPI. How it goes is not known. It is taken for what any has: memory on a node; among nodes the quickest of
-    /// one who sends to all, a binomial tree, and, of long messages, halves of halves and then a ring. (Thakur, Rabenseifner, Gropp: Optimization of
-    /// collective communication operations in MPICH, 2005.)
     fn natively(&self, jobs: Jobs, way: Way, bytes: &dyn Fn(u32) -> u64) -> Phase {
-        let (links, nodes) = (self.network.links(), u64::from(jobs.nodes.max(1)));
-        let link = links.level(Level::Vendor);
-        let combine = |bytes| if way == Way::Combine { links.reduce.at(bytes) } else { 0 };
-        let ends = |bytes| [link.send.at(bytes), link.receive.at(bytes) + combine(bytes)];
-        let busy = |bytes| ends(bytes).into_iter().sum::<u64>();
-        let apart = |bytes| link.gap.at(bytes) + link.latency;
         // Blocks of processes: each node has its share.
-        let (bytes, share) = (bytes(self.members), bytes((self.members / jobs.nodes.max(1)).max(1)));
-        let rounds = u64::from(nodes.next_power_of_two().ilog2());
-        let between = |apart: &dyn Fn(u64) -> u64| {
-            if nodes < 2 {
-                return 0;
-            }
-            let each = |bytes| busy(bytes) + apart(bytes);
-            let halves = (1..=rounds)
-                .map(|round| each(bytes >> round))
-                .fold(0, u64::saturating_add);
-            // At one end all is done by one process.
-            let [send, receive] = ends(share);
-            let alone = (nodes - 1).saturating_mul(send.max(receive)) + send.min(receive) + apart(share);
-            let ring = (nodes - 1).saturating_mul(each(bytes / nodes));
-            let others = match share < bytes {
-                true => halves,
-                false => rounds.saturating_mul(each(bytes)).min(halves.saturating_add(ring)),
-            };
-            others.min(alone)
-        };
-        let copy = match jobs.on_node {
-            0 | 1 => 0,
-            _ => links.level(Level::Node).latency + 2 * links.copy.at(bytes) + combine(bytes),
-        };
-        let waiting = jobs.on_node.saturating_sub(links.processors);
-        let inside = copy.saturating_add(u64::from(waiting).saturating_mul(SWITCH));
+        let share = (self.members / jobs.nodes.max(1)).max(1);
+        let sizes = [bytes(self.members), bytes(share)];
+        let spent = natively(self.network.links(), jobs, way == Way::Combine, sizes);
         Phase {
             name: format!(
-                "{}: {} among {} on {nodes} nodes",
+                "{}: {} among {} on {} nodes",
                 self.level().name(),
                 way.name(),
-                self.members
+                self.members,
+                jobs.nodes
             ),
-            depth: between(&apart).saturating_add(inside),
-            process: between(&|_| 0).saturating_add(inside),
+            depth: spent.depth,
+            process: spent.process,
             tier: self.tier,
             steps: 1,
             ..Phase::default()

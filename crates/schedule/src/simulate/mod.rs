@@ -11,7 +11,8 @@
 //! that is longer arrives by as many round trips later as TCP's slow start takes for it.
 //!
 //! What all processes of a node do together in its memory begins when the last of them has come to it, and takes each as long as its own
-//! copying and combining.
+//! copying and combining. What those of a job of a machine's own MPI do with that MPI begins then too, and takes all of them as long as such an operation is
+//! expected to take.
 //!
 //! **Ties.** What happens to a process or a link at one time happens in the order in which it was decided; messages from other local areas come
 //! before that, ordered by when they left, then by sender.
@@ -20,6 +21,7 @@
 //! [`WINDOW`](crate::step::WINDOW) a process, 24 bytes each), the messages under way and the kept [`Record`]s, which are bounded by [`Limits`].
 
 mod areas;
+mod circles;
 mod journal;
 mod members;
 mod outcome;
@@ -32,7 +34,7 @@ pub use members::{call_of, plans};
 pub use outcome::{Kind, LinkUse, Outcome, Record};
 
 use crate::step::Plan;
-use crate::{Call, Network};
+use crate::{Call, Network, Steps};
 use isthmus_topology::{Links, Topology};
 use std::sync::Arc;
 use world::World;
@@ -90,16 +92,22 @@ impl std::error::Error for Stopped {}
 /// # Panics
 /// If the call contradicts itself; see [`plan`](crate::plan()).
 pub fn simulate(call: &Call, topology: &Topology, network: &Arc<Network>, limits: Limits) -> Result<Outcome, Stopped> {
-    run(plans(call, network), call.unit_bytes, topology, network.links(), limits)
+    let steps = if network.jobs().is_some() {
+        Steps::Jobs
+    } else {
+        Steps::Nodes
+    };
+    let grid = (topology, network.links());
+    run(plans(call, network), call.unit_bytes, grid, steps, limits)
 }
 
-/// Runs one plan for each process of the world. Units have so many bytes.
+/// Runs one plan for each process of the world. Units have so many bytes. `steps`: who takes those steps of plans that are taken together, but by all.
 pub fn run(
     plans: impl Iterator<Item = Box<dyn Plan>>,
     unit_bytes: u64,
-    topology: &Topology,
-    links: &Links,
+    grid: (&Topology, &Links),
+    steps: Steps,
     limits: Limits,
 ) -> Result<Outcome, Stopped> {
-    World::new(topology, links, unit_bytes, limits).run(plans)
+    World::new(grid, steps, unit_bytes, limits).run(plans)
 }

@@ -21,7 +21,9 @@ pub(super) enum Task {
     Copy,
     /// Something that all of a circle (as `peer` says) do together: as many units as the one gives or takes.
     Together,
-    /// The same, and the units are combined with those of all others.
+    /// The same with a block of its own for each of the others.
+    Blocks,
+    /// As `Together`, and the units are combined with those of all others.
     Combine,
 }
 
@@ -50,9 +52,11 @@ impl Work {
             Action::Reduce { target, .. } => work(Task::Reduce, target.length, 0, 0),
             Action::Copy { to, .. } => work(Task::Copy, to.length, 0, 0),
             Action::Together(together) => {
-                let combines = matches!(together.what, Operation::Reduce | Operation::Allreduce);
-                let takes = combines && together.take.length > 0;
-                let task = if takes { Task::Combine } else { Task::Together };
+                let task = match together.what {
+                    Operation::Reduce | Operation::Allreduce if together.take.length > 0 => Task::Combine,
+                    Operation::Gather | Operation::Scatter => Task::Blocks,
+                    _ => Task::Together,
+                };
                 let circle = together.circle as Rank;
                 work(task, together.give.length.max(together.take.length), circle, 0)
             }

@@ -2,6 +2,7 @@
 //! What happens: all processes, and what each event does.
 
 use super::areas::Areas;
+use super::circles::Circles;
 use super::journal::Journal;
 use super::outcome::{Kind, LinkUse, NONE, Outcome, Record};
 use super::process::{Process, Task};
@@ -9,8 +10,10 @@ use super::queue::{Delivery, Event, Key, What};
 use super::wires::{Cost, Wires};
 use super::{Limits, Stopped};
 use crate::check::Crossings;
-use crate::step::{Circle, Plan, Rank, StepId};
-use crate::together;
+use crate::cost::natively;
+use crate::network::Jobs;
+use crate::step::{Plan, Rank, StepId};
+use crate::{Steps, together};
 use isthmus_topology::{Level, Links, Topology};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -25,11 +28,7 @@ pub(super) struct World<'a> {
     /// The area whose events are handled.
     here: u32,
     handled: u64,
-    topology: &'a Topology,
-    /// Who has come to something that all of a circle do together, by circle and node.
-    met: FxHashMap<(Rank, u32), Vec<(Rank, StepId)>>,
-    /// Processes of each node, once asked for.
-    nodes: Vec<u32>,
+    circles: Circles<'a>,
     wires: Wires<'a>,
     crossings: Crossings,
     /// Units of the messages under way, if some are handed on by processes that do not know it.
@@ -40,7 +39,12 @@ pub(super) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(topology: &'a Topology, links: &'a Links, unit_bytes: u64, limits: Limits) -> Self {
+    pub(super) fn new(
+        (topology, links): (&'a Topology, &'a Links),
+        steps: Steps,
+        unit_bytes: u64,
+        limits: Limits,
+    ) -> Self {
         Self {
             links,
             unit_bytes,
@@ -50,9 +54,7 @@ impl<'a> World<'a> {
             areas: Areas::new(topology, links),
             here: 0,
             handled: 0,
-            topology,
-            met: FxHashMap::default(),
-            nodes: Vec::new(),
+            circles: Circles::new(topology, steps),
             wires: Wires::new(topology, links, limits.window),
             crossings: Crossings::default(),
             lengths: None,
@@ -173,48 +175,52 @@ impl<'a> World<'a> {
             }
             Task::Copy => self.compute(rank, step, self.links.copy.at(bytes), (now, cause)),
             Task::Reduce => self.compute(rank, step, self.links.reduce.at(bytes), (now, cause)),
-            Task::Together | Task::Combine => self.meet(rank, step, (now, cause)),
+            Task::Together | Task::Blocks | Task::Combine => self.meet(rank, step, (now, cause)),
         }
     }
 
-    /// A process has come to something that all of a circle do together. When the last one is there they begin, with what each has to copy and
-    /// combine.
+    /// A process has come to something that all of a circle do together. When the last one is there they begin.
     fn meet(&mut self, rank: Rank, step: StepId, (now, cause): (u64, u32)) {
         let circle = self.processes[rank as usize].work(step).peer;
-        let (node, expected) = match circle == Circle::All as Rank {
-            true => (NONE, self.topology.size()),
-            false => self.node(rank),
-        };
-        let met = self.met.entry((circle, node)).or_default();
-        met.push((rank, step));
-        if met.len() < expected as usize {
+        let Some(met) = self.circles.come(circle, rank, step) else {
             return;
+        };
+        if let Some(job) = met.job {
+            return self.meet_natively(&met.members, job, (now, cause));
         }
         let begin = now.saturating_add(self.links.level(Level::Node).latency);
-        for (rank, step) in std::mem::take(met) {
+        let expected = met.members.len() as u64;
+        for (rank, step) in met.members {
             let work = self.processes[rank as usize].work(step);
             let bytes = self.bytes(work.units);
             let combine = match work.task {
-                Task::Combine => together::combining(self.links, bytes, u64::from(expected)),
+                Task::Combine => together::combining(self.links, bytes, expected),
                 _ => 0,
             };
+            // Each copies and combines.
             let cost = self.links.copy.at(bytes).saturating_add(combine);
             self.compute(rank, step, cost, (begin, cause));
         }
     }
 
-    /// The node of a process, and how many processes it has.
-    fn node(&mut self, rank: Rank) -> (u32, u32) {
-        if self.nodes.is_empty() {
-            for other in 0..self.topology.size() {
-                let [.., node] = self.topology.clusters_of(other);
-                let node = node as usize;
-                self.nodes.resize(self.nodes.len().max(node + 1), 0);
-                self.nodes[node] += 1;
-            }
+    /// The same with a machine's own MPI.
+    fn meet_natively(&mut self, members: &[(Rank, StepId)], job: Jobs, (now, cause): (u64, u32)) {
+        let works = || {
+            members
+                .iter()
+                .map(|&(rank, step)| self.processes[rank as usize].work(step))
+        };
+        let units = works().map(|work| work.units).max().unwrap_or(0);
+        let combines = works().any(|work| work.task == Task::Combine);
+        let share = match works().any(|work| work.task == Task::Blocks) {
+            true => units / u64::from(job.nodes.max(1)),
+            false => units,
+        };
+        let spent = natively(self.links, job, combines, [units, share].map(|units| self.bytes(units)));
+        let begin = now.saturating_add(spent.depth.saturating_sub(spent.process));
+        for &(rank, step) in members {
+            self.compute(rank, step, spent.process, (begin, cause));
         }
-        let [.., node] = self.topology.clusters_of(rank);
-        (node, self.nodes[node as usize])
     }
 
     fn compute(&mut self, rank: Rank, step: StepId, cost: u64, (now, cause): (u64, u32)) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use isthmus_job::links;
 use isthmus_schedule::simulate::{Limits, run};
-use isthmus_schedule::{Blocks, Call, Network, Operation, plan};
+use isthmus_schedule::{Blocks, Call, Network, Operation, Steps, plan};
 use isthmus_topology::{Known, Topology};
 
 use super::super::grid::Grid;
@@ -92,8 +92,8 @@ impl Model {
         let outcome = run(
             plans,
             call.unit_bytes,
-            &self.topology,
-            self.network.links(),
+            (&self.topology, self.network.links()),
+            Steps::Nodes,
             self.limits,
         );
         let outcome = outcome.map_err(|stopped| Error::Run {
