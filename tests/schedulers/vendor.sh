@@ -33,6 +33,39 @@ slurm_start "$work" b1 b1n2 b1n3 || fail "Slurm does not come up"
 home=$(ssh b1 'echo $HOME')
 # Hosts of the testbed share /tmp and have the same process ids, which daemons of Open MPI 5 make names of.
 for node in b1n2 b1n3; do ssh $node "mount -t tmpfs none '$home' && mount -t tmpfs none /mnt" || fail "cannot hide the home"; done
+
+# The agent of the second node is killed: its processes are gone soon, the others when the job ends, which says where that was.
+# Before that they all have left MPI_Init, though none of them goes on to call MPI. lose_agent COUNT OPTIONS...: of so many processes.
+lose_agent() {
+    count=$1
+    shift
+    # shellcheck disable=SC2086 # options are words
+    timeout -k 5 60 isthmus run "$@" $fabric ./ends lasting >out 2>err </dev/null &
+    job=$!
+    for try in $(seq 100); do [ "$(wc -l <out)" = "$count" ] && break; sleep 0.2; done
+    [ "$(wc -l <out)" = "$count" ] || { cat out err; fail "$name: the processes did not start"; }
+    agent=$(ssh b1n3 "pgrep -f '^[^ ]*isthmus[^ ]* node '" | head -n 2)
+    [ "$(echo "$agent" | wc -w)" = 1 ] && ssh b1n3 "kill -KILL $agent" || { ssh b1n3 'ps axww -o pid,args'; fail "$name: agents on the second node: $agent"; }
+    for try in $(seq 50); do ssh b1n3 'pgrep -x ends >/dev/null' || break; sleep 0.1; done
+    ssh b1n3 'pgrep -x ends' && fail "$name: after their agent was killed there are processes"
+    wait $job
+    status=$?
+    [ $status = 1 ] && grep -q 'error: .*b1n3' err || { cat err; fail "$name: an agent that is killed, exit status $status"; }
+    echo "ok $name: an agent that is killed: $(grep error: err)"
+}
+
+# An mpiexec that starts the processes of its own node, and ends before those of the other begin.
+begin_here_only() {
+    mkdir -p "only-$name"
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$(dirname "$mpiexec")/$(basename "$mpiexec" | sed 's/mpiexec/mpicc/')" >"only-$name/mpicc"
+    printf '#!/bin/sh\nset -- $(echo "$@" | sed "s/-n 4/-n 2/; s/\\(-host [^, ]*\\),[^ ]*/\\1/")\n"%s" "$@" &\nsleep 2\n' "$mpiexec" >"only-$name/mpiexec"
+    chmod +x "only-$name/mpicc" "only-$name/mpiexec"
+    # shellcheck disable=SC2086 # options are words
+    start 60 --site "b1:4,scheduler=slurm,nodes=2,mpi=$work/only-$name/mpiexec" $fabric ./ring
+    [ $status = 1 ] && grep -q "error: .*: the machine's own mpiexec ended (.*) before all processes were started" err || { cat out err; fail "$name: an mpiexec that starts half of the processes, exit status $status"; }
+    echo "ok $name: an mpiexec that starts half of the processes: $(grep error: err | cut -c 1-120)"
+}
+
 conforming=slurm queued=yes tried=0
 for name in openmpi mpich-5.0.2 openmpi-5.0.11; do
     mpiexec=$(command -v "mpiexec.$name" || ls "$peers/$name/bin/mpiexec" 2>/dev/null)
@@ -76,6 +109,9 @@ for name in openmpi mpich-5.0.2 openmpi-5.0.11; do
     head -c 300000 /dev/urandom >input
     timeout -k 5 60 isthmus run --site "$site" $fabric ./ends copy 0 <input >out 2>err || { cat err; fail "$name: input"; }
     cmp input out || fail "$name: input is not what it was"
+    lose_agent 4 --site "$site"
+    lose_agent 6 --site home:2 --site "$site"
+    begin_here_only
     nothing_left
     for node in b1n2 b1n3; do ssh $node "pgrep -x 'ends|ring|nodes'" && fail "$name: processes are left on $node"; done
     echo "ok $name: ends of jobs, input"

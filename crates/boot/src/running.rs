@@ -16,7 +16,7 @@ use isthmus_net::{ArrivalHook, Config, Listener, PortRange, Prober, Reach};
 use isthmus_shm::ShmTransport;
 use isthmus_topology::{Known, Topology};
 use isthmus_transport::Transport;
-use isthmus_vendor::VendorTransport;
+use isthmus_vendor::{Comm, Vendor, VendorTransport};
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
@@ -40,6 +40,8 @@ pub struct Running {
     name: String,
     /// What is to be measured before communication begins.
     survey: Option<(Survey, Prober)>,
+    /// The machine's own MPI, if its job is on several nodes.
+    apart: Option<Mutex<Vendor>>,
     /// Knows what passes to other sites.
     prober: Option<Prober>,
     /// Sends what is recorded, when the job is traced.
@@ -115,6 +117,7 @@ impl Running {
             host,
             name: "this process".into(),
             survey: None,
+            apart: None,
             prober: None,
             recorder: Mutex::new(None),
         })
@@ -147,9 +150,9 @@ impl Running {
         let underneath = vendor
             .map(|(vendor, _)| vendor::underneath(vendor, &places, me, node_directory, threads))
             .transpose()?;
-        let (vendor, native, everybody) = match underneath {
-            Some(u) => (Some(u.transport), u.native, u.everybody),
-            None => (None, None, false),
+        let (vendor, native, everybody, apart) = match underneath {
+            Some(u) => (Some(u.transport), u.native, u.everybody, u.apart),
+            None => (None, None, false, None),
         };
         let (transports, wide) = transports(&world, &places, &topology, (offer, vendor))?;
         let prober = wide.as_ref().map(|(_, prober)| prober.clone());
@@ -220,14 +223,24 @@ impl Running {
             host,
             name,
             survey,
+            apart: apart.map(Mutex::new),
             prober,
             recorder: Mutex::new(recorder),
         })
     }
 
-    /// Measures what is not known of the links between local areas, for a bounded time, and agrees on it. All processes of the
-    /// job call this before they use any communicator.
-    pub fn survey(&self) -> Result<(), BootError> {
+    /// What all processes of the job do together before they use any communicator. Afterwards none of them is needed by others who are still at it.
+    pub fn prepare(&self) -> Result<(), BootError> {
+        self.survey()?;
+        let Some(vendor) = &self.apart else { return Ok(()) };
+        // Threads of the library do not use it meanwhile.
+        let _engine = self.world.engine().lock();
+        let mut vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
+        vendor.settle(Comm::WORLD).map_err(|e| BootError::System(e.to_string()))
+    }
+
+    /// Measures what is not known of the links between local areas, for a bounded time, and agrees on it.
+    fn survey(&self) -> Result<(), BootError> {
         let Some((survey, prober)) = &self.survey else {
             return Ok(());
         };

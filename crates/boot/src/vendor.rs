@@ -41,6 +41,8 @@ pub(crate) struct Underneath {
     pub(crate) native: Option<VendorNative>,
     /// Of the native one that is MPI_COMM_WORLD: peers in order, if all processes are in this job.
     pub(crate) everybody: bool,
+    /// To be [settled](Vendor::settle) when all is set up, if the job is on several nodes.
+    pub(crate) apart: Option<Vendor>,
 }
 
 /// Everything over an MPI that has begun; collective over its job. `threads`: several threads of the program may call MPI at once; such
@@ -61,6 +63,7 @@ pub(crate) fn underneath(
     let everybody = peers.len() == places.places.len();
     let all = vendor.all_agree(native.is_some()).map_err(failed)?;
     Ok(Underneath {
+        apart: (near.len() < peers.len()).then(|| vendor.share()),
         native: native.filter(|_| all),
         everybody,
         // Without others only what has no communicator of the vendor goes by frames.

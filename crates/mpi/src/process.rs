@@ -236,7 +236,7 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     forget_token();
     running.world().set_overrides(crate::settings::overrides()?);
     crate::settings::tune(running.world().engine());
-    running.survey().map_err(|e| boot_error(&e))?;
+    running.prepare().map_err(|e| boot_error(&e))?;
     crate::tool::begin(running.world().engine());
     UNLIKE.store(running.world().unlike(), Ordering::Relaxed);
     let (comm_world, comm_self) = (running.world().comm_world(), running.world().comm_self());

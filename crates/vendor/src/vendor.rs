@@ -460,6 +460,14 @@ impl Vendor {
         let code = unsafe { (self.functions.barrier)(comm.0) };
         self.done("synchronize", code)
     }
+
+    /// To be called where members on several nodes have done something together and may next stay away from this MPI for long. What it sent last may wait
+    /// inside its library for a connection, and who waits for that as long as the sender is away (MPICH 5 over OFI). Nobody leaves the second barrier before
+    /// everybody has left the first: what passes in the second has connections.
+    pub fn settle(&mut self, comm: Comm) -> Result<(), VendorError> {
+        self.barrier(comm)?;
+        self.barrier(comm)
+    }
 }
 
 /// For the text of errors.
