@@ -36,9 +36,12 @@ impl Cut {
             }
         };
         let twice = matches!(what, What::Allreduce | What::Reduce) && block > ALONE;
-        if block <= room(Lane::Short) {
+        if let Some(lane) = [Lane::Short, Lane::Middle]
+            .into_iter()
+            .find(|&lane| block <= room(lane))
+        {
             return Self {
-                lane: Lane::Short,
+                lane,
                 piece: block.max(1),
                 pieces: 1,
                 twice,
@@ -59,8 +62,11 @@ impl Cut {
     }
 
     /// Rounds in each lane.
-    pub(crate) fn rounds(&self) -> [u64; 2] {
-        let mut rounds = [if self.pulls { Pulling::ROUNDS } else { 0 }, 0];
+    pub(crate) fn rounds(&self) -> [u64; Lane::COUNT] {
+        let mut rounds = [0; Lane::COUNT];
+        if self.pulls {
+            rounds[Lane::Short as usize] = Pulling::ROUNDS;
+        }
         rounds[self.lane as usize] += self.pieces * if self.twice { 2 } else { 1 };
         rounds
     }

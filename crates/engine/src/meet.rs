@@ -63,7 +63,7 @@ pub(crate) struct Meet {
     pub(crate) timed: Option<Timed>,
     /// Number of the step at its place, and of the first round in each lane.
     pub(crate) step: u64,
-    first: [u64; 2],
+    first: [u64; Lane::COUNT],
     /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
     vain: u32,
     disagrees: bool,
@@ -101,7 +101,7 @@ impl Meet {
         members: Members,
         sides: Sides,
         cut: Cut,
-        first: (u64, [u64; 2]),
+        first: (u64, [u64; Lane::COUNT]),
         turn: Option<Turn>,
     ) -> Self {
         let block = step.block * sides.unit;
@@ -123,7 +123,7 @@ impl Meet {
         members: Members,
         sides: Sides,
         cut: Cut,
-        (number, first): (u64, [u64; 2]),
+        (number, first): (u64, [u64; Lane::COUNT]),
         Begin { given, turn }: Begin,
     ) -> Self {
         let Sides {

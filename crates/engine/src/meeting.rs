@@ -5,7 +5,7 @@ use isthmus_protocol::ways::Ways;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::Peer;
-use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Meeting, Place};
+use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Place};
 
 use crate::cut::Cut;
 use crate::execution::Execution;
@@ -19,7 +19,7 @@ use crate::{Binding, Channel, Engine, EngineError, Members, Operation, Request, 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Begun {
     /// Rounds in each lane.
-    rounds: [u64; 2],
+    rounds: [u64; Lane::COUNT],
     steps: u64,
     /// The members do not agree: nothing is possible there any more.
     broken: Option<EngineError>,
@@ -43,7 +43,7 @@ impl Begun {
     }
 
     /// Numbers of the next step and of its first round in each lane.
-    pub(crate) fn begin(&mut self, cut: &Cut) -> (u64, [u64; 2]) {
+    pub(crate) fn begin(&mut self, cut: &Cut) -> (u64, [u64; Lane::COUNT]) {
         let first = (self.steps, self.rounds);
         self.steps += 1;
         for (rounds, more) in self.rounds.iter_mut().zip(cut.rounds()) {

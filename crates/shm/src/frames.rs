@@ -13,7 +13,7 @@
 //! long cells has memory from the beginning (frame 0) or from when the frame is taken; memory behind a long cell is allocated when it
 //! is first used.
 
-use crate::desk::{LONG_ROUNDS, Left, Sleepers};
+use crate::desk::{LONG_ROUNDS, Left, MIDDLE_ROUNDS, Sleepers};
 use crate::sync::{AtomicU32, Ordering};
 
 /// Frames of a segment. Frame 0 is that of all processes of the node together.
@@ -39,7 +39,8 @@ pub(crate) struct FrameHeader {
     pub(crate) sleepers: Sleepers,
 }
 
-const _: () = assert!(size_of::<FrameHeader>() <= PAGE && SHORT_ROUNDS <= 64 && LONG_ROUNDS <= 64);
+const _: () =
+    assert!(size_of::<FrameHeader>() <= PAGE && SHORT_ROUNDS <= 64 && MIDDLE_ROUNDS <= 64 && LONG_ROUNDS <= 64);
 
 impl FrameHeader {
     /// Takes the frame if it is free.
@@ -71,26 +72,36 @@ impl FrameHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cells {
     members: usize,
+    /// Bytes of a cell with what stands before its data.
+    middle: usize,
     long: usize,
 }
 
 impl Cells {
     #[inline]
     pub(crate) fn of(members: usize) -> Self {
-        // One page more than a power of two: such messages fit, and cells do not all fall on the same lines of caches.
-        let long = match members {
-            0..=16 => 64 << 10,
-            17..=64 => 16 << 10,
-            _ => 4 << 10,
+        // More than powers of two: such messages fit, and cells do not all fall on the same lines of caches. The middle cells of a frame have 2 MiB
+        // at most; among many members there are none but short ones.
+        let (middle, long) = match members {
+            0..=16 => (4 << 10, 64 << 10),
+            17..=64 => (1 << 10, 16 << 10),
+            _ => (0, 4 << 10),
         };
         Self {
             members,
+            middle: middle + SHORT_CELL,
             long: long + PAGE,
         }
     }
 
     /// Bytes of what a member can give in a short round.
     pub(crate) const SHORT_BYTES: usize = SHORT_CELL - CELL_HEADER;
+
+    /// Bytes of what a member can give in a middle round.
+    #[inline]
+    pub(crate) fn middle_bytes(&self) -> usize {
+        self.middle - CELL_HEADER
+    }
 
     /// Bytes of what a member can give in a long round.
     #[inline]
@@ -118,16 +129,28 @@ impl Cells {
         self.short_start() + (round * self.members + cell) * SHORT_CELL
     }
 
+    /// Where in the frame a middle cell begins.
+    #[inline]
+    pub(crate) fn middle_at(&self, round: usize, cell: usize) -> usize {
+        self.middle_start() + (round * self.members + cell) * self.middle
+    }
+
     /// Where in the frame a long cell begins.
     #[inline]
     pub(crate) fn long_at(&self, round: usize, cell: usize) -> usize {
         self.long_start() + (round * self.members + cell) * self.long
     }
 
-    /// Bytes at the start of a frame that have memory from the beginning.
+    /// Bytes at the start of a frame that have memory from the beginning; behind them the middle cells begin.
+    #[inline]
+    pub(crate) fn middle_start(&self) -> usize {
+        self.short_at(SHORT_ROUNDS, 0).next_multiple_of(PAGE)
+    }
+
+    /// Where the long cells begin.
     #[inline]
     pub(crate) fn long_start(&self) -> usize {
-        self.short_at(SHORT_ROUNDS, 0).next_multiple_of(PAGE)
+        self.middle_at(MIDDLE_ROUNDS, 0).next_multiple_of(PAGE)
     }
 
     /// Bytes that a frame must have for all groups of up to so many members.
@@ -152,7 +175,11 @@ mod tests {
             let cells = Cells::of(members);
             assert!(cells.note_at(0, 0) >= size_of::<FrameHeader>());
             assert!(cells.note_at(members - 1, NOTES as u64 - 1) < cells.short_at(0, 0));
-            assert!(cells.short_at(SHORT_ROUNDS - 1, members - 1) + SHORT_CELL <= cells.long_at(0, 0));
+            assert!(cells.short_at(SHORT_ROUNDS - 1, members - 1) + SHORT_CELL <= cells.middle_at(0, 0));
+            let last = cells.middle_at(MIDDLE_ROUNDS - 1, members - 1) + CELL_HEADER + cells.middle_bytes();
+            assert!(last <= cells.long_at(0, 0));
+            assert!(last - cells.middle_at(0, 0) < 9 << 19);
+            assert_eq!(cells.middle_at(1, 1) % SHORT_CELL, 0);
             assert!(cells.long_at(LONG_ROUNDS - 1, members - 1) + cells.long_bytes() < cells.frame_bytes());
             assert_eq!(cells.long_at(0, 1) % PAGE, 0);
         }

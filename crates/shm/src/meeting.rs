@@ -8,7 +8,7 @@ use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, OF
 use isthmus_transport::{Peer, SendError, Transport};
 use rustix::io::Errno;
 
-use crate::desk::{Arrived, LONG_ROUNDS, Left, Turns};
+use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS, Turns};
 use crate::frames::{CELL_HEADER, Cells, FRAMES, FrameHeader, NOTES, SHORT_CELL, SHORT_ROUNDS};
 use crate::pull::{HANDLE_BYTES, Handle};
 use crate::segment::Segment;
@@ -21,7 +21,9 @@ pub(crate) struct Frames {
     /// Frames where this process is among those that sleep.
     watched: Vec<usize>,
     /// Per frame and lane, how far rounds are.
-    turns: Vec<[Turns; 2]>,
+    turns: Vec<[Turns; Lane::COUNT]>,
+    /// Frames whose middle cells are known to have memory, a bit each.
+    middle_backed: u32,
     /// Bytes from the start of a long cell that are known to have memory: frame, round, cell; only some of them, the last used.
     backed: Vec<((u32, usize, u32), usize)>,
 }
@@ -31,6 +33,8 @@ const SOON: u64 = 6;
 
 /// Long cells whose memory is remembered.
 const REMEMBERED: usize = 4 * LONG_ROUNDS;
+
+const _: () = assert!(FRAMES <= 32);
 
 impl ShmTransport {
     /// Up to which turn a cell is there, and the turn of the round.
@@ -47,11 +51,15 @@ impl ShmTransport {
                     round.number / rounds,
                 )
             }
-            Lane::Long => {
-                let rounds = LONG_ROUNDS as u64;
+            Lane::Middle | Lane::Long => {
+                let rounds = rounds(round.lane);
                 let members = Self::left(&self.segment, place.frame as usize, place.members as usize);
-                let member = &members[cell as usize];
-                (&member.long[(round.number % rounds) as usize], round.number / rounds)
+                let (member, at) = (&members[cell as usize], (round.number % rounds) as usize);
+                let arrived = match round.lane {
+                    Lane::Middle => &member.middle[at],
+                    _ => &member.long[at],
+                };
+                (arrived, round.number / rounds)
             }
         }
     }
@@ -81,7 +89,7 @@ impl ShmTransport {
     fn turns<'a>(frames: &'a mut Frames, place: &Place, lane: Lane) -> &'a mut Turns {
         let index = place.frame as usize;
         if frames.turns.len() <= index {
-            frames.turns.resize(index + 1, [Turns::default(); 2]);
+            frames.turns.resize(index + 1, [Turns::default(); Lane::COUNT]);
         }
         &mut frames.turns[index][lane as usize]
     }
@@ -95,6 +103,10 @@ impl ShmTransport {
             Lane::Short => {
                 let at = cells.short_at((round.number % SHORT_ROUNDS as u64) as usize, index);
                 (at, rest * SHORT_CELL)
+            }
+            Lane::Middle => {
+                let at = cells.middle_at((round.number % MIDDLE_ROUNDS as u64) as usize, index);
+                (at, rest * (cells.middle_bytes() + CELL_HEADER))
             }
             Lane::Long => {
                 let at = cells.long_at((round.number % LONG_ROUNDS as u64) as usize, index);
@@ -130,6 +142,22 @@ impl ShmTransport {
                 self.ring(slot);
             }
         }
+    }
+
+    /// Makes sure that the middle cells have memory.
+    #[inline]
+    fn back_middle(&mut self, place: &Place) -> Result<(), SendError> {
+        let bit = 1 << place.frame;
+        if self.frames.middle_backed & bit != 0 {
+            return Ok(());
+        }
+        let cells = Cells::of(place.members as usize);
+        let (from, to) = (cells.middle_start(), cells.long_start());
+        self.segment
+            .back_frame(place.frame as usize, from, to - from)
+            .map_err(|error| self.no_memory(error))?;
+        self.frames.middle_backed |= bit;
+        Ok(())
     }
 
     /// Makes sure that a long cell has memory.
@@ -173,6 +201,7 @@ impl ShmTransport {
 fn rounds(lane: Lane) -> u64 {
     match lane {
         Lane::Short => SHORT_ROUNDS as u64,
+        Lane::Middle => MIDDLE_ROUNDS as u64,
         Lane::Long => LONG_ROUNDS as u64,
     }
 }
@@ -207,7 +236,7 @@ impl Meeting for ShmTransport {
             // A frame that was never used has no memory behind it yet.
             self.segment.back_frame(frame, 0, size_of::<FrameHeader>()).is_ok() && self.segment.frame(frame).take()
         })?;
-        let bytes = Cells::of(members as usize).long_start();
+        let bytes = Cells::of(members as usize).middle_start();
         if self.segment.back_frame(frame, 0, bytes).is_err() {
             self.segment.frame(frame).close();
             return None;
@@ -239,8 +268,9 @@ impl Meeting for ShmTransport {
 
     fn open_frame(&mut self, frame: u32) {
         self.frames.backed.retain(|((f, _, _), _)| *f != frame);
+        self.frames.middle_backed &= !(1 << frame);
         if let Some(turns) = self.frames.turns.get_mut(frame as usize) {
-            *turns = [Turns::default(); 2];
+            *turns = [Turns::default(); Lane::COUNT];
         }
     }
 
@@ -251,6 +281,7 @@ impl Meeting for ShmTransport {
     fn cell_bytes(&self, members: u32, lane: Lane) -> usize {
         match lane {
             Lane::Short => Cells::SHORT_BYTES,
+            Lane::Middle => Cells::of(members as usize).middle_bytes(),
             Lane::Long => Cells::of(members as usize).long_bytes(),
         }
     }
@@ -299,8 +330,10 @@ impl Meeting for ShmTransport {
         let (at, room) = Self::cell(place, round, cell);
         let whole = CELL_HEADER + bytes;
         assert!(whole <= room, "more than the cells of a round hold");
-        if round.lane == Lane::Long {
-            self.back(place, round, cell, at, whole)?;
+        match round.lane {
+            Lane::Short => {}
+            Lane::Middle => self.back_middle(place)?,
+            Lane::Long => self.back(place, round, cell, at, whole)?,
         }
         self.length_word(place, at).store(bytes as u64, Ordering::Relaxed);
         let memory = self.segment.frame_memory(place.frame as usize, at, whole);

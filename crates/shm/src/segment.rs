@@ -106,7 +106,7 @@ impl Geometry {
 
     /// Bytes at the beginning that have memory from the beginning.
     fn reserved_bytes(&self) -> usize {
-        self.frames_at() + Cells::of(self.processes).long_start()
+        self.frames_at() + Cells::of(self.processes).middle_start()
     }
 
     fn ring_at(&self, reader: usize, writer: usize) -> usize {

@@ -46,8 +46,15 @@ pub struct Place {
 pub enum Lane {
     /// Small cells.
     Short,
-    /// Large cells.
+    /// Cells of some kilobytes at most.
+    Middle,
+    /// Large cells, of which few can be under way.
     Long,
+}
+
+impl Lane {
+    /// How many lanes there are.
+    pub const COUNT: usize = 3;
 }
 
 /// A round at a place.
