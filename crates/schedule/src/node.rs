@@ -60,7 +60,8 @@ pub enum Steps {
 pub fn steps_together(call: &Call, network: &Arc<Network>, natively: bool) -> Steps {
     let has_data = call.operation == Operation::Barrier || !matches!(call.blocks, Blocks::Equal(0));
     let jobs = network.with_whole_jobs().filter(|_| natively);
-    if !has_data || call.fixed || (jobs.is_none() && !takes_steps(call.operation, network)) {
+    let takes = |network: &Network| takes_steps(call.operation, network);
+    if !has_data || call.fixed || !(takes(network) || jobs.is_some_and(|jobs| takes(jobs))) {
         return Steps::None;
     }
     let call = Call {

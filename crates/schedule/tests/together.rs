@@ -199,3 +199,10 @@ fn jobs_do_it_together_with_their_own_mpi() {
         assert_eq!(steps_together(&call, &jobs("*@vendor=together"), false), Steps::Nodes);
     }
 }
+
+#[test]
+fn operations_without_such_steps_have_none_beside_jobs_either() {
+    for operation in [Operation::NeighborAlltoall, Operation::Alltoall, Operation::Scan] {
+        assert_eq!(steps_together(&Call::new(operation, 1), &jobs(""), true), Steps::None);
+    }
+}
