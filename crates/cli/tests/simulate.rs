@@ -139,6 +139,18 @@ fn jobs_of_a_machines_own_mpi_take_steps_with_it() {
         assert!(text.contains(part), "no '{part}' in: {text}");
     }
     std::fs::write(&file, jobs).unwrap();
+    // What has plans of ours there has them here.
+    let neighbours = good(&[
+        "simulate",
+        "neighbor_alltoall",
+        "1KiB",
+        "--dims",
+        "4x2",
+        "--topology",
+        name,
+    ]);
+    assert!(neighbours.contains("vendor MPI"), "{neighbours}");
+    _ = good(&["simulate", "allreduce", "1KiB", "--groups", "4", "--topology", name]);
     let text = refused(&["explain", "barrier", "--topology", name]);
     assert!(
         text.contains("in one job of a machine's own MPI") && text.contains("leave out 'mpi = true'"),

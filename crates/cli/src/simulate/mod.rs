@@ -129,7 +129,8 @@ fn candidates(all: &Simulated) -> Vec<Candidate> {
 fn simulated(what: &What) -> Result<Simulated, JobError> {
     let grid = grid::parse(&ask::read(&what.topology, "topology file")?, &what.topology)?;
     let mut asked = Asked::new(what, grid.topology.size())?;
-    if is_one_job(&grid) {
+    // Between groups and among neighbours our own plans are used there too.
+    if matches!(asked.form, Form::Whole) && is_one_job(&grid) {
         let error = JobError::new(format!(
             "all processes of '{}' are in one job of a machine's own MPI: it has its own collective operations, nothing is chosen",
             what.topology
@@ -152,8 +153,8 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
         _ => Box::new(ranks.map(|me| asked.plan(&simulated, me))),
     };
     let limits = Limits::default();
-    let links = (&grid.topology, &grid.links);
-    let outcome = run(all, asked.call.unit_bytes, links, steps, limits).map_err(|stopped| {
+    let world = (&grid.topology, &grid.links);
+    let outcome = run(all, asked.call.unit_bytes, world, steps, limits).map_err(|stopped| {
         let error = JobError::new(format!(
             "{} of {} on '{}': {stopped}",
             asked.name, asked.size, what.topology
