@@ -233,7 +233,8 @@ impl Running {
     pub fn prepare(&self) -> Result<(), BootError> {
         self.survey()?;
         let Some(vendor) = &self.apart else { return Ok(()) };
-        // Threads of the library do not use it meanwhile.
+        // Threads of the library do not use it meanwhile. It blocks, but what its other members still wait for in the survey comes from members: what is
+        // agreed on reaches a job once and goes on inside it.
         let _engine = self.world.engine().lock();
         let mut vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
         vendor.settle(Comm::WORLD).map_err(|e| BootError::System(e.to_string()))

@@ -62,7 +62,6 @@ fn run(call: &Call, topology: &Topology, links: &Links) -> Outcome {
         .unwrap_or_else(|stopped| panic!("{call:?}: {stopped}"))
 }
 
-/// A window of 400 bytes: 400 in the first round, 800 after 2000 ns, which is more than the rest.
 #[test]
 fn steps_of_a_machines_own_mpi_begin_when_all_have_come() {
     // Ranks 0 to 3: a job over two nodes; rank 4: elsewhere.
@@ -101,6 +100,7 @@ fn steps_of_a_machines_own_mpi_begin_when_all_have_come() {
     assert_eq!(finished[4], gathered + 10 + 128 + 1000 + 20);
 }
 
+/// A window of 400 bytes: 400 in the first round, 800 after 2000 ns, which is more than the rest.
 #[test]
 fn a_new_connection_by_hand() {
     let cold = Limits {
