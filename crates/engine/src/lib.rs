@@ -21,6 +21,7 @@ mod error;
 mod execution;
 mod itself;
 mod keeper;
+mod known;
 mod long;
 mod loss;
 mod meet;

@@ -11,6 +11,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_protocol::ways::Turn;
@@ -22,14 +23,17 @@ use isthmus_transport::native::{Element, Operator};
 
 use crate::binding::{BoundBuffer, Reducer};
 use crate::cut::Cut;
-use crate::pulling::{Phase, Pulling, Timed};
+use crate::pulling::{Phase, Pulling};
 use crate::{EngineError, Members, NodeMembers};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
 const LOOKS: u32 = 4096;
 
-/// Results from this length on, bytes, do not stay in caches (a core's own has less, and all have results): they are written past them.
+/// Shortest results, bytes, that are worth writing past the caches: a core's own has less, and all have results.
 const PAST_CACHES: u64 = 1 << 20;
+
+/// What a step is said to have taken if somebody could not copy: longer than any other way.
+const FAILED: Duration = Duration::from_secs(1);
 
 /// A buffer from some byte on.
 pub(crate) type Side = (BoundBuffer, u64);
@@ -59,8 +63,12 @@ pub(crate) struct Meet {
     reducer: Option<Reducer>,
     cut: Cut,
     pub(crate) phase: Phase,
-    /// How long it took, if that was to be found out here.
-    pub(crate) timed: Option<Timed>,
+    /// At the member that decides how results are stored: past the caches.
+    pub(crate) past: bool,
+    /// Since when it lasts, if that is to be found out.
+    since: Option<Instant>,
+    /// Somebody could not copy.
+    pub(crate) failed: bool,
     /// Number of the step at its place, and of the first round in each lane.
     pub(crate) step: u64,
     first: [u64; Lane::COUNT],
@@ -150,7 +158,9 @@ impl Meet {
             reducer,
             cut,
             phase,
-            timed: None,
+            past: false,
+            since: None,
+            failed: false,
             step: number,
             first,
             vain: 0,
@@ -160,6 +170,45 @@ impl Meet {
             taken: 0,
             seen: [(u64::MAX, 0); 2],
             mistake: None,
+        }
+    }
+
+    /// Bytes of a result that can be written past the caches.
+    pub(crate) fn long_result(&self) -> Option<u64> {
+        let blocks = match self.what {
+            What::Gather | What::Allgather | What::Alltoall => u64::from(self.place.members),
+            _ => 1,
+        };
+        let bytes = self.block.saturating_mul(blocks);
+        (bytes >= PAST_CACHES).then_some(bytes)
+    }
+
+    /// How long the step takes is to be found out.
+    pub(crate) fn begin_timing(&mut self) {
+        self.since = Some(Instant::now());
+    }
+
+    /// What was to be found out, when the step is over: frame, operation, and how many nanoseconds it took.
+    pub(crate) fn lesson(&mut self) -> Option<(u32, What, u64)> {
+        let since = self.since.take()?;
+        let time = if self.failed { FAILED } else { since.elapsed() };
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Some((self.place.frame, self.what, nanoseconds))
+    }
+
+    /// The cell, of those that this member takes, whose mark says that results are stored past the caches: one that the decider gives.
+    fn telling(&self) -> u32 {
+        match self.what {
+            What::Scatter => self.place.me,
+            What::Gather | What::Reduce => self.root,
+            _ => 0,
+        }
+    }
+
+    /// Says in a cell that this member gives how results are stored, if it decides that.
+    fn mark(&self, meeting: &mut dyn Meeting, round: Round, cell: u32) {
+        if self.past {
+            meeting.mark(&self.place, round, cell);
         }
     }
 
@@ -267,15 +316,10 @@ impl Meet {
     }
 
     /// Puts a part of the result in its place.
-    fn put(&self, buffer: &BoundBuffer, at: u64, data: &[u8]) {
-        let blocks = match self.what {
-            What::Gather | What::Allgather | What::Alltoall => u64::from(self.place.members),
-            _ => 1,
-        };
-        if self.block.saturating_mul(blocks) >= PAST_CACHES {
-            buffer.write_past_caches(at, data);
-        } else {
-            buffer.write(at, data);
+    fn put((buffer, at): (&BoundBuffer, u64), data: &[u8], past: bool) {
+        match past {
+            true => buffer.write_past_caches(at, data),
+            false => buffer.write(at, data),
         }
     }
 
@@ -377,11 +421,13 @@ impl Meet {
                 What::Bcast => {
                     let mut cell = meeting.give(&place, round, 0, bytes).map_err(no_memory)?;
                     read(at + from, cell.slice(0, bytes));
+                    self.mark(meeting, round, 0);
                 }
                 What::Scatter => {
                     for member in 0..members {
                         let mut cell = meeting.give(&place, round, member, bytes).map_err(no_memory)?;
                         read(at + u64::from(member) * self.block + from, cell.slice(0, bytes));
+                        self.mark(meeting, round, member);
                     }
                 }
                 What::Alltoall => {
@@ -391,10 +437,12 @@ impl Meet {
                         let part = cell.slice(member as isize * bytes as isize, bytes);
                         read(at + u64::from(member) * self.block + from, part);
                     }
+                    self.mark(meeting, round, me);
                 }
                 _ => {
                     let mut cell = meeting.give(&place, round, me, bytes).map_err(no_memory)?;
                     read(at + from, cell.slice(0, bytes));
+                    self.mark(meeting, round, me);
                 }
             }
         }
@@ -421,6 +469,7 @@ impl Meet {
         let (place, (at, bytes)) = (self.place, self.share(self.place.me, length));
         let mut cell = meeting.give(&place, to, place.me, bytes as usize).map_err(no_memory)?;
         self.combine(meeting, from, length, (at, bytes), cell.slice(0, bytes as usize))?;
+        self.mark(meeting, to, place.me);
         self.middle += 1;
         meeting.leave(&place, from);
         meeting.arrive(&place, to, place.me..place.me + 1);
@@ -475,6 +524,7 @@ impl Meet {
         let (round, place) = (self.round(piece, true), self.place);
         if let Some((buffer, at)) = self.take.clone() {
             let at = at + from;
+            let past = self.long_result().is_some() && meeting.is_marked(&place, round, self.telling());
             match self.what {
                 What::Reduce | What::Allreduce if !self.cut.twice => {
                     let outside = EngineError::Plan {
@@ -487,18 +537,15 @@ impl Meet {
                     for member in 0..place.members {
                         let (start, bytes) = self.share(member, length);
                         if let Some(cell) = self.expected(meeting, round, member, bytes) {
-                            self.put(&buffer, at + start, cell.slice(0, bytes as usize));
+                            Self::put((&buffer, at + start), cell.slice(0, bytes as usize), past);
                         }
                     }
                 }
                 What::Gather | What::Allgather => {
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, length) {
-                            self.put(
-                                &buffer,
-                                at + u64::from(member) * self.block,
-                                cell.slice(0, length as usize),
-                            );
+                            let at = at + u64::from(member) * self.block;
+                            Self::put((&buffer, at), cell.slice(0, length as usize), past);
                         }
                     }
                 }
@@ -507,18 +554,15 @@ impl Meet {
                     let mine = (u64::from(place.me) * length) as isize;
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, all) {
-                            self.put(
-                                &buffer,
-                                at + u64::from(member) * self.block,
-                                cell.slice(mine, length as usize),
-                            );
+                            let at = at + u64::from(member) * self.block;
+                            Self::put((&buffer, at), cell.slice(mine, length as usize), past);
                         }
                     }
                 }
                 _ => {
                     let cell = if self.what == What::Scatter { place.me } else { 0 };
                     if let Some(cell) = self.expected(meeting, round, cell, length) {
-                        self.put(&buffer, at, cell.slice(0, length as usize));
+                        Self::put((&buffer, at), cell.slice(0, length as usize), past);
                     }
                 }
             }

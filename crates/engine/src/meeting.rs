@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups that share memory: their frames, and steps that they take together.
 
-use isthmus_protocol::ways::Ways;
+use isthmus_protocol::ways::{Store, Way};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::Peer;
@@ -9,9 +9,10 @@ use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Pl
 
 use crate::cut::Cut;
 use crate::execution::Execution;
+use crate::known::Known;
 use crate::meet::{Meet, Sides};
 use crate::plan::Outcome;
-use crate::pulling::{self, Timed};
+use crate::pulling;
 use crate::requests::Task;
 use crate::{Binding, Channel, Engine, EngineError, Members, Operation, Request, StepsBy, native_step};
 
@@ -24,7 +25,7 @@ pub(crate) struct Begun {
     /// The members do not agree: nothing is possible there any more.
     broken: Option<EngineError>,
     /// Where this process decides how long blocks go: what it knows, by operation.
-    ways: Vec<(What, Ways)>,
+    known: Vec<(What, Known)>,
 }
 
 impl Begun {
@@ -32,14 +33,13 @@ impl Begun {
         self.broken.as_ref()
     }
 
-    /// What is known of ways for an operation.
-    fn ways(&mut self, what: What) -> &mut Ways {
-        let at = self.ways.iter().position(|(known, _)| *known == what);
+    fn known(&mut self, what: What) -> &mut Known {
+        let at = self.known.iter().position(|(known, _)| *known == what);
         let at = at.unwrap_or_else(|| {
-            self.ways.push((what, Ways::default()));
-            self.ways.len() - 1
+            self.known.push((what, Known::default()));
+            self.known.len() - 1
         });
-        &mut self.ways[at].1
+        &mut self.known[at].1
     }
 
     /// Numbers of the next step and of its first round in each lane.
@@ -107,7 +107,7 @@ impl Engine {
         if let Some(comm) = native_step::underneath(&execution.channel, step.circle) {
             return self.take_natively(&execution.channel, comm, step, sides);
         }
-        let mut meet = self.meet(&execution.channel, step, sides)?;
+        let mut meet = self.meet(&execution.channel, step, sides, false)?;
         if !self.try_meet(&mut meet, || false)? {
             return Ok(Outcome::Started(self.go_on_meeting(meet)));
         }
@@ -134,7 +134,7 @@ impl Engine {
     ) -> Result<Option<Request>, EngineError> {
         self.called(operation);
         self.state.operation = operation;
-        let mut meet = self.meet(channel, step, binding.sides(step, |_| None)?)?;
+        let mut meet = self.meet(channel, step, binding.sides(step, |_| None)?, true)?;
         if !self.try_meet(&mut meet, pause)? {
             let index = self.go_on_meeting(meet);
             return Ok(Some(self.state.requests.name(index)));
@@ -153,8 +153,8 @@ impl Engine {
                 return Err(self.give_up(meet.place(), error));
             }
             if meet.is_over() {
-                if let Some(timed) = meet.timed.take() {
-                    self.learn(&timed);
+                if let Some(lesson) = meet.lesson() {
+                    self.learn(lesson);
                 }
                 return Ok(true);
             }
@@ -164,11 +164,11 @@ impl Engine {
         }
     }
 
-    /// A step that was timed is over.
+    /// A step that was timed is over: its frame, operation and nanoseconds.
     #[cold]
-    fn learn(&mut self, timed: &Timed) {
-        if let Some(begun) = self.state.begun.get_mut(timed.frame as usize) {
-            begun.ways(timed.what).took(timed.way, timed.block, timed.nanoseconds);
+    fn learn(&mut self, (frame, what, nanoseconds): (u32, What, u64)) {
+        if let Some(begun) = self.state.begun.get_mut(frame as usize) {
+            begun.known(what).took(nanoseconds);
         }
     }
 
@@ -190,7 +190,8 @@ impl Engine {
         Some(self.state.lost_error(lost))
     }
 
-    fn meet(&mut self, channel: &Channel, step: &Together, sides: Sides) -> Result<Meet, EngineError> {
+    /// `blocking`: how long it takes is what it takes, and not what the program does meanwhile.
+    fn meet(&mut self, channel: &Channel, step: &Together, sides: Sides, blocking: bool) -> Result<Meet, EngineError> {
         let nowhere = EngineError::Plan {
             what: "a step together in a group that shares no memory",
         };
@@ -211,9 +212,23 @@ impl Engine {
             return Err(error.clone());
         }
         let first = begun.begin(&cut);
-        let decides = cut.pulls && place.me == pulling::decider(step.what, step.root);
-        let turn = decides.then(|| pulling::turn(begun.ways(step.what), step.what, place.members, block, &sides));
+        let decides = place.me == pulling::decider(step.what, step.root);
+        let known = begun.known(step.what);
+        let decision = (decides && cut.pulls)
+            .then(|| pulling::turn(known, step.what, place.members, (block, cut.pieces), &sides, blocking));
+        let turn = decision.map(|(turn, _)| turn);
+        let mut timed = decision.is_some_and(|(_, timed)| timed);
         let mut meet = Meet::new(step, place, members, sides, cut, first, turn);
+        if let Some(bytes) = meet.long_result().filter(|_| decides) {
+            // One trial at a time.
+            let tries = blocking && !timed && turn.is_none_or(|turn| turn.way == Way::Stream);
+            let (store, tried) = known.store(bytes, tries);
+            meet.past = store == Store::Past;
+            timed |= tried;
+        }
+        if timed {
+            meet.begin_timing();
+        }
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
         meeting.note(&place, meet.step, meet.claim());
         Ok(meet)
@@ -282,7 +297,7 @@ impl Engine {
             let result = meet.advance(meeting);
             let over = meet.is_over();
             let mistake = meet.mistake.take_if(|_| over);
-            let timed = meet.timed.take_if(|_| over);
+            let lesson = if over { meet.lesson() } else { None };
             let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
             let failed = match result {
                 Ok(moved) => {
@@ -302,8 +317,8 @@ impl Engine {
             }
             if over {
                 self.state.meets.remove(at);
-                if let Some(timed) = timed {
-                    self.learn(&timed);
+                if let Some(lesson) = lesson {
+                    self.learn(lesson);
                 }
                 self.state.requests.slot_mut(index).completion.error = mistake;
                 self.state.finish(index);

@@ -13,15 +13,14 @@
 //! other, nor from every kind of memory: where one could not, the step goes through cells after all. The numbers of the long rounds for that were
 //! taken when the step began. If nobody needs them, all leave them.
 
-use std::time::Instant;
-
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_protocol::ways::{Turn, Way, Ways};
+use isthmus_protocol::ways::{Turn, Way};
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Lane, Meeting, OFFER, Place, Round};
 
 use crate::EngineError;
 use crate::binding::BoundBuffer;
+use crate::known::{self, Known};
 use crate::meet::{self, Meet, Side, Sides};
 
 /// Bytes before the transport's offer.
@@ -29,8 +28,6 @@ const WORDS: usize = 2 * size_of::<u64>();
 /// What the decider wants.
 const COPY: u64 = 1;
 const TELL: u64 = 2;
-/// Nanoseconds that a step is said to have taken if somebody could not copy: longer than any other way.
-const FAILED: u64 = 1_000_000_000;
 
 /// How a step goes on.
 #[derive(Debug)]
@@ -43,17 +40,6 @@ pub(crate) enum Phase {
     Leaving(u64),
 }
 
-/// How long a step took.
-#[derive(Debug)]
-pub(crate) struct Timed {
-    pub(crate) frame: u32,
-    pub(crate) what: What,
-    /// Bytes.
-    pub(crate) block: u64,
-    pub(crate) way: Way,
-    pub(crate) nanoseconds: u64,
-}
-
 /// A step that may be copied.
 #[derive(Debug)]
 pub(crate) struct Pulling {
@@ -62,8 +48,6 @@ pub(crate) struct Pulling {
     decider: u32,
     /// What the decider wants, once it is known; at the decider from the beginning.
     turn: Option<Turn>,
-    /// At the decider, if the step is timed.
-    since: Option<Instant>,
     offered: bool,
     /// Members whose blocks are still to be copied, the next one last.
     missing: Vec<u32>,
@@ -83,28 +67,33 @@ const AT_ONCE: u64 = 1 << 20;
 /// Members among which, and all blocks for one of them, in bytes, up to which cells are worth a try in an alltoall: a piece for each of many members is
 /// short, and long blocks leave the caches. (Through cells / copied, 4 members, us: cores that share a cache, 64 KiB 38 / 56, 1 MiB 1140 / 1240;
 /// others, 64 KiB 170 / 59, 1 MiB 3300 / 870.)
-const FEW: u32 = 4;
+const FEW: u32 = 8;
 const CELLS: u64 = 1 << 20;
-
-/// Copies must be quicker than cells by this factor, in percent, to be worth it in a broadcast. Through cells its root goes on without waiting for the
-/// others, unless the step is timed.
-const WAITING: u64 = 130;
 
 /// Whether blocks of so many bytes may be copied.
 pub(crate) fn may_copy(what: What, block: u64) -> bool {
     matches!(what, What::Alltoall | What::Bcast) && block >= SHORTEST
 }
 
-/// What the decider wants in a step.
-pub(crate) fn turn(ways: &mut Ways, what: What, members: u32, block: u64, sides: &Sides) -> Turn {
-    let untimed = |way| Turn { way, timed: false };
+/// What the decider wants in a step whose blocks have so many bytes and go through so many rounds of cells; and whether it is to be timed.
+pub(crate) fn turn(
+    known: &mut Known,
+    what: What,
+    members: u32,
+    (block, pieces): (u64, u64),
+    sides: &Sides,
+    blocking: bool,
+) -> (Turn, bool) {
+    let untimed = |way| (Turn { way, timed: false }, false);
     let all = block.saturating_mul(u64::from(members));
     if is_in_place(&sides.give, &sides.take) {
         untimed(Way::Stream)
     } else if what == What::Alltoall && (members > FEW || all > CELLS) {
         untimed(Way::Pull)
+    } else if blocking {
+        known.way(block, known::burst(what, pieces))
     } else {
-        ways.next(block)
+        (known.usual_way(block), false)
     }
 }
 
@@ -125,7 +114,10 @@ fn is_in_place(give: &Option<Side>, take: &Option<Side>) -> bool {
 
 /// Who decides: the member that all wait for in any case, if there is one.
 pub(crate) fn decider(what: What, root: u32) -> u32 {
-    if what == What::Bcast { root } else { 0 }
+    match what {
+        What::Bcast | What::Scatter | What::Gather | What::Reduce => root,
+        _ => 0,
+    }
 }
 
 impl Pulling {
@@ -145,7 +137,6 @@ impl Pulling {
             first,
             decider: decider(what, root),
             turn,
-            since: None,
             offered: what == What::Bcast && me != root,
             missing,
             failed: false,
@@ -221,7 +212,6 @@ impl Meet {
         let mut any = false;
         if !pulling.offered && meeting.is_free(&place, pulling.offers()) {
             self.offer(&pulling, meeting)?;
-            pulling.since = pulling.turn.filter(|turn| turn.timed).map(|_| Instant::now());
             (pulling.offered, any) = (true, true);
         }
         if pulling.turn.is_none() && self.has_offered(pulling.decider, &pulling, meeting) {
@@ -263,20 +253,7 @@ impl Meet {
             return Ok((Phase::Deciding(pulling), any));
         }
         meeting.leave(&place, pulling.outcomes());
-        if let Some(since) = pulling.since {
-            let time = u64::try_from(since.elapsed().as_nanos()).unwrap_or(FAILED);
-            let time = match (self.what, turn.way) {
-                (What::Bcast, Way::Pull) => time.saturating_mul(WAITING) / 100,
-                _ => time,
-            };
-            self.timed = Some(Timed {
-                frame: place.frame,
-                what: self.what,
-                block: self.block,
-                way: turn.way,
-                nanoseconds: if pulling.others_failed { FAILED } else { time },
-            });
-        }
+        self.failed = pulling.others_failed;
         let phase = match turn.way {
             // Over.
             Way::Stream => Phase::Cells,

@@ -9,7 +9,7 @@
 //!                               cells of short rounds: round 0 member 0, round 0 member 1, ...
 //!  (next multiple of 4096)      cells of long rounds
 //! ```
-//! A cell is 8 bytes that say how many bytes its member gives, 8 bytes (of a short cell: up to which turn it is there), and what it gives. All but
+//! A cell is 8 bytes that say how many bytes its member gives (the highest bit: it is marked), 8 bytes (of a short cell: up to which turn it is there), and what it gives. All but
 //! long cells has memory from the beginning (frame 0) or from when the frame is taken; memory behind a long cell is allocated when it
 //! is first used.
 

@@ -224,6 +224,9 @@ fn read_note(note: u64) -> Claim {
     }
 }
 
+/// In the word that says how many bytes a member gives: its cell is marked.
+const MARK: u64 = 1 << 63;
+
 const _: () = assert!(HANDLE_BYTES == OFFER);
 
 impl Meeting for ShmTransport {
@@ -382,13 +385,24 @@ impl Meeting for ShmTransport {
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
         let (at, room) = Self::cell(place, round, cell);
         let bytes = bytes.min(room - CELL_HEADER);
-        let said = self.length_word(place, at).load(Ordering::Relaxed);
+        let said = self.length_word(place, at).load(Ordering::Relaxed) & !MARK;
         let memory = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER + bytes);
         // SAFETY: inside the mapping; nobody writes the cell until this member has left the round (rule 6).
         (
             unsafe { ReadMemory::new(memory.wrapping_add(CELL_HEADER), 0, bytes as isize) },
             said,
         )
+    }
+
+    fn mark(&mut self, place: &Place, round: Round, cell: u32) {
+        let (at, _) = Self::cell(place, round, cell);
+        let word = self.length_word(place, at);
+        word.store(word.load(Ordering::Relaxed) | MARK, Ordering::Relaxed);
+    }
+
+    fn is_marked(&self, place: &Place, round: Round, cell: u32) -> bool {
+        let (at, _) = Self::cell(place, round, cell);
+        self.length_word(place, at).load(Ordering::Relaxed) & MARK != 0
     }
 
     #[inline]

@@ -157,6 +157,12 @@ pub trait Meeting {
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
 
+    /// Marks a cell that this member is giving: what that means is the callers' affair. The mark goes with the round.
+    fn mark(&mut self, place: &Place, round: Round, cell: u32);
+
+    /// Whether the cell of a member who has arrived is marked.
+    fn is_marked(&self, place: &Place, round: Round, cell: u32) -> bool;
+
     /// What this member gives in these cells is there.
     fn arrive(&mut self, place: &Place, round: Round, cells: Range<u32>);
 
