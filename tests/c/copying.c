@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long blocks that the processes of a node may copy from and to each other, over and over, so that all ways are tried: everything is right whether the system
+/* Long blocks that the processes of a node may copy from and to each other, and long results, over and over, so that all ways are tried: everything is right whether the system
    lets all of them copy, all but one, or none; and where a buffer lies in pieces at some of them only.
    ranks: 2 3 5 */
 #include "values.h"
@@ -32,6 +32,32 @@ static void alltoalls(int n, int salt)
     for (int r = 0; r < size; r++)
         for (int i = 0; i < n; i++)
             CHECK(into[r * (long)n + i] == value(r * 64 + rank, i, salt));
+}
+
+/* Long enough to be stored past the caches, or through them. */
+static void results(int n, int salt)
+{
+    int root = salt % 2 % size, each = n / size;
+    fill(from, n, rank, salt);
+    OK(MPI_Allreduce(from, into, n, MPI_INT, MPI_SUM, comm));
+    for (int i = 0; i < n; i++)
+        CHECK(into[i] == total(i, salt));
+    fill(into, n, -1, salt);
+    OK(MPI_Reduce(from, into, n, MPI_INT, MPI_SUM, root, comm));
+    for (int i = 0; i < n; i++)
+        CHECK(into[i] == (rank == root ? total(i, salt) : value(-1, i, salt)));
+    OK(MPI_Allgather(from, each, MPI_INT, into, each, MPI_INT, comm));
+    for (int i = 0; i < each * size; i++)
+        CHECK(into[i] == value(i / each, i % each, salt));
+    fill(into, n, -1, salt);
+    OK(MPI_Gather(from, each, MPI_INT, into, each, MPI_INT, root, comm));
+    for (int i = 0; i < each * size; i++)
+        CHECK(into[i] == (rank == root ? value(i / each, i % each, salt) : value(-1, i, salt)));
+    for (int r = 0; r < size && rank == root; r++)
+        fill(from + r * (long)n, n, r, salt);
+    OK(MPI_Scatter(from, n, MPI_INT, into, n, MPI_INT, root, comm));
+    for (int i = 0; i < n; i++)
+        CHECK(into[i] == value(rank, i, salt));
 }
 
 /* From each to the next, with sends that wait: of long ones the sender may copy a part. */
@@ -85,7 +111,11 @@ static void work(int salt)
 {
     for (int i = 0; i < TIMES; i++, salt++) {
         bcasts(N, i % 3 % size, salt);
+        /* Of these a trial takes 114. */
+        for (int again = 0; again < 5; again++)
+            bcasts(N, 0, salt + again);
         alltoalls(N, salt);
+        results(30 * N, salt);
         in_pieces(salt);
         messages(N, salt);
         messages(40 * N - i, salt);
