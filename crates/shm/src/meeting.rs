@@ -22,10 +22,21 @@ pub(crate) struct Frames {
     watched: Vec<usize>,
     /// Per frame and lane, how far rounds are.
     turns: Vec<[Turns; Lane::COUNT]>,
-    /// Frames whose middle cells are known to have memory, a bit each.
-    middle_backed: u32,
+    /// Per frame, what is known of middle cells.
+    middle: [MiddleCells; FRAMES],
     /// Bytes from the start of a long cell that are known to have memory: frame, round, cell; only some of them, the last used.
     backed: Vec<((u32, usize, u32), usize)>,
+}
+
+/// Which middle cells of a frame are known to have memory: a bit for each round.
+#[derive(Clone, Copy, Debug, Default)]
+struct MiddleCells {
+    /// Those of the first member.
+    first: u32,
+    /// Those of this one.
+    own: u32,
+    /// All others.
+    others: u32,
 }
 
 /// Rounds from now whose cells are fetched: who gives in one round after the other, and takes nothing, needs the next sooner than it can come.
@@ -34,7 +45,7 @@ const SOON: u64 = 6;
 /// Long cells whose memory is remembered.
 const REMEMBERED: usize = 4 * LONG_ROUNDS;
 
-const _: () = assert!(FRAMES <= 32);
+const _: () = assert!(MIDDLE_ROUNDS <= 32);
 
 impl ShmTransport {
     /// Up to which turn a cell is there, and the turn of the round.
@@ -144,20 +155,26 @@ impl ShmTransport {
         }
     }
 
-    /// Makes sure that the middle cells have memory.
+    /// Makes sure that a middle cell has memory. (All cells of a frame would be up to 2 MiB, and a root that broadcasts needs the first of each round.)
     #[inline]
-    fn back_middle(&mut self, place: &Place) -> Result<(), SendError> {
-        let bit = 1 << place.frame;
-        if self.frames.middle_backed & bit != 0 {
+    fn back_middle(&mut self, place: &Place, round: Round, cell: u32) -> Result<(), SendError> {
+        let at = (round.number % MIDDLE_ROUNDS as u64) as usize;
+        let known = &mut self.frames.middle[place.frame as usize];
+        let (bits, from, count) = match cell {
+            0 => (&mut known.first, 0, 1),
+            _ if cell == place.me => (&mut known.own, cell as usize, 1),
+            _ => (&mut known.others, 0, place.members as usize),
+        };
+        if *bits >> at & 1 != 0 {
             return Ok(());
         }
         let cells = Cells::of(place.members as usize);
-        let (from, to) = (cells.middle_start(), cells.long_start());
-        self.segment
-            .back_frame(place.frame as usize, from, to - from)
-            .map_err(|error| self.no_memory(error))?;
-        self.frames.middle_backed |= bit;
-        Ok(())
+        let (start, end) = (cells.middle_at(at, from), cells.middle_at(at, from + count));
+        let backed = self.segment.back_frame(place.frame as usize, start, end - start);
+        if backed.is_ok() {
+            *bits |= 1 << at;
+        }
+        backed.map_err(|error| self.no_memory(error))
     }
 
     /// Makes sure that a long cell has memory.
@@ -271,7 +288,7 @@ impl Meeting for ShmTransport {
 
     fn open_frame(&mut self, frame: u32) {
         self.frames.backed.retain(|((f, _, _), _)| *f != frame);
-        self.frames.middle_backed &= !(1 << frame);
+        self.frames.middle[frame as usize] = MiddleCells::default();
         if let Some(turns) = self.frames.turns.get_mut(frame as usize) {
             *turns = [Turns::default(); Lane::COUNT];
         }
@@ -335,7 +352,7 @@ impl Meeting for ShmTransport {
         assert!(whole <= room, "more than the cells of a round hold");
         match round.lane {
             Lane::Short => {}
-            Lane::Middle => self.back_middle(place)?,
+            Lane::Middle => self.back_middle(place, round, cell)?,
             Lane::Long => self.back(place, round, cell, at, whole)?,
         }
         self.length_word(place, at).store(bytes as u64, Ordering::Relaxed);
