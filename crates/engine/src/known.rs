@@ -6,17 +6,13 @@
 //! (4 ranks on two cores, 64 KiB, us: copied 20; through cells 10 in a row, and 25 if each is waited for.)
 
 use isthmus_protocol::ways::{Store, Turn, Way, Ways};
-use isthmus_schedule::Operation as What;
 
 /// Most broadcasts of a burst: as many as there are rounds of long cells or more.
 const BURST: u64 = 8;
 
 /// Broadcasts of a burst of which each takes so many rounds.
-pub(crate) fn burst(what: What, pieces: u64) -> u32 {
-    match what {
-        What::Bcast => (2 * BURST / pieces.max(1)).clamp(2, BURST) as u32,
-        _ => 1,
-    }
+pub(crate) fn burst(pieces: u64) -> u32 {
+    (2 * BURST / pieces.max(1)).clamp(2, BURST) as u32
 }
 
 /// What is known of an operation's long blocks.
@@ -25,8 +21,6 @@ pub(crate) struct Known {
     ways: Ways,
     burst: Burst,
     stores: Ways<Store>,
-    /// Of the step under way: how it stores its results, and how many bytes of them there are, if that is tried out.
-    stored: Option<(Store, u64)>,
 }
 
 /// Steps of a trial that count as one.
@@ -39,22 +33,37 @@ struct Burst {
     nanoseconds: u64,
 }
 
+/// What a step is timed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lesson {
+    /// It belongs to a burst.
+    Burst,
+    /// Blocks of so many bytes went this way.
+    Way(Way, u64),
+    /// Results of so many bytes were stored like this.
+    Store(Store, u64),
+}
+
 impl Known {
-    /// How blocks of so many bytes go in the next step. If it belongs to a trial, it counts to a burst of so many steps and has to be timed; it is to be
-    /// waited for at its end if its turn says so.
-    pub(crate) fn way(&mut self, block: u64, burst: u32) -> (Turn, bool) {
-        self.stored = None;
+    /// How blocks of so many bytes go in the next step.
+    pub(crate) fn way(&mut self, block: u64) -> (Turn, Option<Lesson>) {
+        let turn = self.ways.next(block);
+        (turn, turn.timed.then_some(Lesson::Way(turn.way, block)))
+    }
+
+    /// The same where so many steps of a trial count as one. A step is to be waited for at its end if its turn says so.
+    pub(crate) fn way_in_bursts(&mut self, block: u64, steps: u32) -> (Turn, Option<Lesson>) {
         if self.burst.left == 0 || self.burst.block != block {
             let turn = self.ways.next(block);
             if !turn.timed {
                 self.burst = Burst::default();
-                return (turn, false);
+                return (turn, None);
             }
             self.burst = Burst {
                 way: Some(turn.way),
                 block,
-                steps: burst,
-                left: burst,
+                steps,
+                left: steps,
                 nanoseconds: 0,
             };
         }
@@ -63,39 +72,42 @@ impl Known {
             way: self.burst.way.unwrap_or(Way::Pull),
             timed: self.burst.left == 0,
         };
-        (turn, true)
+        (turn, Some(Lesson::Burst))
     }
 
     /// The same outside of trials.
-    pub(crate) fn usual_way(&self, block: u64) -> Turn {
-        Turn {
+    pub(crate) fn usual_way(&self, block: u64) -> (Turn, Option<Lesson>) {
+        let turn = Turn {
             way: self.ways.known(block),
             timed: false,
-        }
+        };
+        (turn, None)
     }
 
-    /// How results of so many bytes are stored in the next step, and whether it has to be timed. `tries`: it may be part of a trial.
-    pub(crate) fn store(&mut self, bytes: u64, tries: bool) -> (Store, bool) {
+    /// How results of so many bytes are stored in the next step. `tries`: it may be part of a trial.
+    pub(crate) fn store(&mut self, bytes: u64, tries: bool) -> (Store, Option<Lesson>) {
         if !tries {
-            return (self.stores.known(bytes), false);
+            return (self.stores.known(bytes), None);
         }
         let turn = self.stores.next(bytes);
-        self.stored = turn.timed.then_some((turn.way, bytes));
-        (turn.way, turn.timed)
+        (turn.way, turn.timed.then_some(Lesson::Store(turn.way, bytes)))
     }
 
-    /// A step that had to be timed has taken so long.
-    pub(crate) fn took(&mut self, nanoseconds: u64) {
-        if let Some((store, bytes)) = self.stored.take() {
-            return self.stores.took(store, bytes, nanoseconds);
-        }
-        let Burst { way: Some(way), .. } = self.burst else {
-            return;
-        };
-        self.burst.nanoseconds = self.burst.nanoseconds.saturating_add(nanoseconds);
-        if self.burst.left == 0 {
-            let mean = self.burst.nanoseconds / u64::from(self.burst.steps);
-            self.ways.took(way, self.burst.block, mean);
+    /// A step that was timed for this has taken so long.
+    pub(crate) fn took(&mut self, lesson: Lesson, nanoseconds: u64) {
+        match lesson {
+            Lesson::Store(store, bytes) => self.stores.took(store, bytes, nanoseconds),
+            Lesson::Way(way, block) => self.ways.took(way, block, nanoseconds),
+            Lesson::Burst => {
+                let Burst { way: Some(way), .. } = self.burst else {
+                    return;
+                };
+                self.burst.nanoseconds = self.burst.nanoseconds.saturating_add(nanoseconds);
+                if self.burst.left == 0 {
+                    let mean = self.burst.nanoseconds / u64::from(self.burst.steps);
+                    self.ways.took(way, self.burst.block, mean);
+                }
+            }
         }
     }
 }
@@ -111,15 +123,16 @@ mod tests {
     fn steps(known: &mut Known, count: u32, burst: u32, cells: u64, copied: u64) -> (u32, u32) {
         let (mut streamed, mut waited) = (0, 0);
         for _ in 0..count {
-            let (turn, timed) = known.way(BLOCK, burst);
+            let (turn, lesson) = known.way_in_bursts(BLOCK, burst);
             streamed += u32::from(turn.way == Way::Stream);
             waited += u32::from(turn.timed);
-            if timed {
-                known.took(match (turn.way, turn.timed) {
-                    (Way::Pull, _) => copied,
-                    (Way::Stream, true) => cells,
-                    (Way::Stream, false) => 0,
-                });
+            let time = match (turn.way, turn.timed) {
+                (Way::Pull, _) => copied,
+                (Way::Stream, true) => cells,
+                (Way::Stream, false) => 0,
+            };
+            if let Some(lesson) = lesson {
+                known.took(lesson, time);
             }
         }
         (streamed, waited)
@@ -135,26 +148,24 @@ mod tests {
         let mut known = Known::default();
         steps(&mut known, trial, 8, 8000, 200);
         assert_eq!(steps(&mut known, 30, 8, 8000, 200), (0, 0), "copies are quicker");
-        assert_eq!(known.usual_way(BLOCK).way, Way::Pull);
+        assert_eq!(known.usual_way(BLOCK).0.way, Way::Pull);
     }
 
     #[test]
     fn another_length_ends_a_burst() {
         let mut known = Known::default();
-        known.way(BLOCK, 8);
-        assert!(known.way(BLOCK, 8).1);
-        known.took(100);
-        let (turn, timed) = known.way(16 * BLOCK, 8);
-        assert!(!turn.timed && !timed, "the first of its trial");
-        known.took(100);
-        assert!(known.way(BLOCK, 8).1);
+        known.way_in_bursts(BLOCK, 8);
+        assert_eq!(known.way_in_bursts(BLOCK, 8).1, Some(Lesson::Burst));
+        known.took(Lesson::Burst, 100);
+        let (turn, lesson) = known.way_in_bursts(16 * BLOCK, 8);
+        assert_eq!((turn.timed, lesson), (false, None), "the first of its trial");
+        known.took(Lesson::Burst, 100);
+        assert_eq!(known.way_in_bursts(BLOCK, 8).1, Some(Lesson::Burst));
     }
 
     #[test]
     fn a_burst_fills_all_rounds() {
-        let bursts = [1, 2, 8, 1000].map(|pieces| burst(What::Bcast, pieces));
-        assert_eq!(bursts, [8, 8, 2, 2]);
-        assert_eq!(burst(What::Alltoall, 1), 1);
+        assert_eq!([1, 2, 8, 1000].map(burst), [8, 8, 2, 2]);
     }
 
     #[test]
@@ -162,12 +173,26 @@ mod tests {
         let mut known = Known::default();
         let bytes = 4 << 20;
         for _ in 0..16 {
-            let (store, timed) = known.store(bytes, true);
-            if timed {
-                known.took(if store == Store::Past { 1000 } else { 500 });
+            let (store, lesson) = known.store(bytes, true);
+            if let Some(lesson) = lesson {
+                known.took(lesson, if store == Store::Past { 1000 } else { 500 });
             }
         }
-        assert_eq!(known.store(bytes, false), (Store::Through, false));
-        assert_eq!(known.usual_way(BLOCK).way, Way::Pull);
+        assert_eq!(known.store(bytes, false), (Store::Through, None));
+        assert_eq!(known.usual_way(BLOCK).0.way, Way::Pull);
+    }
+
+    #[test]
+    fn single_steps_may_overlap() {
+        let mut known = Known::default();
+        let begun: Vec<_> = (0..16).map(|_| known.way(BLOCK).1).collect();
+        for lesson in begun.into_iter().rev().flatten() {
+            let Lesson::Way(way, block) = lesson else {
+                panic!("{lesson:?}")
+            };
+            known.took(lesson, if way == Way::Stream { 500 } else { 1000 });
+            assert_eq!(block, BLOCK);
+        }
+        assert_eq!(known.usual_way(BLOCK).0.way, Way::Stream);
     }
 }

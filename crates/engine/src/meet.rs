@@ -23,6 +23,7 @@ use isthmus_transport::native::{Element, Operator};
 
 use crate::binding::{BoundBuffer, Reducer};
 use crate::cut::Cut;
+use crate::known::Lesson;
 use crate::pulling::{Phase, Pulling};
 use crate::{EngineError, Members, NodeMembers};
 
@@ -65,8 +66,8 @@ pub(crate) struct Meet {
     pub(crate) phase: Phase,
     /// At the member that decides how results are stored: past the caches.
     pub(crate) past: bool,
-    /// Since when it lasts, if that is to be found out.
-    since: Option<Instant>,
+    /// Since when it lasts, and what for that is to be found out.
+    timed: Option<(Instant, Lesson)>,
     /// Somebody could not copy.
     pub(crate) failed: bool,
     /// Number of the step at its place, and of the first round in each lane.
@@ -159,7 +160,7 @@ impl Meet {
             cut,
             phase,
             past: false,
-            since: None,
+            timed: None,
             failed: false,
             step: number,
             first,
@@ -184,16 +185,15 @@ impl Meet {
     }
 
     /// How long the step takes is to be found out.
-    pub(crate) fn begin_timing(&mut self) {
-        self.since = Some(Instant::now());
+    pub(crate) fn begin_timing(&mut self, lesson: Lesson) {
+        self.timed = Some((Instant::now(), lesson));
     }
 
-    /// What was to be found out, when the step is over: frame, operation, and how many nanoseconds it took.
-    pub(crate) fn lesson(&mut self) -> Option<(u32, What, u64)> {
-        let since = self.since.take()?;
+    /// What was to be found out, when the step is over, and how many nanoseconds it took.
+    pub(crate) fn lesson(&mut self) -> Option<(Lesson, u64)> {
+        let (since, lesson) = self.timed.take()?;
         let time = if self.failed { FAILED } else { since.elapsed() };
-        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Some((self.place.frame, self.what, nanoseconds))
+        Some((lesson, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
     }
 
     /// The cell, of those that this member takes, whose mark says that results are stored past the caches: one that the decider gives.

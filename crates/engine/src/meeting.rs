@@ -9,7 +9,7 @@ use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Pl
 
 use crate::cut::Cut;
 use crate::execution::Execution;
-use crate::known::Known;
+use crate::known::{Known, Lesson};
 use crate::meet::{Meet, Sides};
 use crate::plan::Outcome;
 use crate::pulling;
@@ -154,7 +154,7 @@ impl Engine {
             }
             if meet.is_over() {
                 if let Some(lesson) = meet.lesson() {
-                    self.learn(lesson);
+                    self.learn((meet.place().frame, meet.what), lesson);
                 }
                 return Ok(true);
             }
@@ -164,11 +164,11 @@ impl Engine {
         }
     }
 
-    /// A step that was timed is over: its frame, operation and nanoseconds.
+    /// A step of an operation in a frame that was timed is over.
     #[cold]
-    fn learn(&mut self, (frame, what, nanoseconds): (u32, What, u64)) {
+    fn learn(&mut self, (frame, what): (u32, What), (lesson, nanoseconds): (Lesson, u64)) {
         if let Some(begun) = self.state.begun.get_mut(frame as usize) {
-            begun.known(what).took(nanoseconds);
+            begun.known(what).took(lesson, nanoseconds);
         }
     }
 
@@ -213,21 +213,23 @@ impl Engine {
         }
         let first = begun.begin(&cut);
         let decides = place.me == pulling::decider(step.what, step.root);
-        let known = begun.known(step.what);
-        let decision = (decides && cut.pulls)
-            .then(|| pulling::turn(known, step.what, place.members, (block, cut.pieces), &sides, blocking));
-        let turn = decision.map(|(turn, _)| turn);
-        let mut timed = decision.is_some_and(|(_, timed)| timed);
+        let mut lesson = None;
+        let turn = (decides && cut.pulls).then(|| {
+            let (known, sizes) = (begun.known(step.what), (block, cut.pieces));
+            let (turn, tried) = pulling::turn(known, step.what, place.members, sizes, &sides, blocking);
+            lesson = tried;
+            turn
+        });
         let mut meet = Meet::new(step, place, members, sides, cut, first, turn);
         if let Some(bytes) = meet.long_result().filter(|_| decides) {
             // One trial at a time.
-            let tries = blocking && !timed && turn.is_none_or(|turn| turn.way == Way::Stream);
-            let (store, tried) = known.store(bytes, tries);
+            let tries = blocking && lesson.is_none() && turn.is_none_or(|turn| turn.way == Way::Stream);
+            let (store, tried) = begun.known(step.what).store(bytes, tries);
             meet.past = store == Store::Past;
-            timed |= tried;
+            lesson = lesson.or(tried);
         }
-        if timed {
-            meet.begin_timing();
+        if let Some(lesson) = lesson {
+            meet.begin_timing(lesson);
         }
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
         meeting.note(&place, meet.step, meet.claim());
@@ -297,6 +299,7 @@ impl Engine {
             let result = meet.advance(meeting);
             let over = meet.is_over();
             let mistake = meet.mistake.take_if(|_| over);
+            let step = (meet.place().frame, meet.what);
             let lesson = if over { meet.lesson() } else { None };
             let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
             let failed = match result {
@@ -318,7 +321,7 @@ impl Engine {
             if over {
                 self.state.meets.remove(at);
                 if let Some(lesson) = lesson {
-                    self.learn(lesson);
+                    self.learn(step, lesson);
                 }
                 self.state.requests.slot_mut(index).completion.error = mistake;
                 self.state.finish(index);

@@ -20,7 +20,7 @@ use isthmus_transport::meeting::{Lane, Meeting, OFFER, Place, Round};
 
 use crate::EngineError;
 use crate::binding::BoundBuffer;
-use crate::known::{self, Known};
+use crate::known::{self, Known, Lesson};
 use crate::meet::{self, Meet, Side, Sides};
 
 /// Bytes before the transport's offer.
@@ -75,7 +75,7 @@ pub(crate) fn may_copy(what: What, block: u64) -> bool {
     matches!(what, What::Alltoall | What::Bcast) && block >= SHORTEST
 }
 
-/// What the decider wants in a step whose blocks have so many bytes and go through so many rounds of cells; and whether it is to be timed.
+/// What the decider wants in a step whose blocks have so many bytes and go through so many rounds of cells; and what it is timed for.
 pub(crate) fn turn(
     known: &mut Known,
     what: What,
@@ -83,17 +83,16 @@ pub(crate) fn turn(
     (block, pieces): (u64, u64),
     sides: &Sides,
     blocking: bool,
-) -> (Turn, bool) {
-    let untimed = |way| (Turn { way, timed: false }, false);
+) -> (Turn, Option<Lesson>) {
+    let untimed = |way| (Turn { way, timed: false }, None);
     let all = block.saturating_mul(u64::from(members));
-    if is_in_place(&sides.give, &sides.take) {
-        untimed(Way::Stream)
-    } else if what == What::Alltoall && (members > FEW || all > CELLS) {
-        untimed(Way::Pull)
-    } else if blocking {
-        known.way(block, known::burst(what, pieces))
-    } else {
-        (known.usual_way(block), false)
+    match what {
+        _ if is_in_place(&sides.give, &sides.take) => untimed(Way::Stream),
+        What::Alltoall if members > FEW || all > CELLS => untimed(Way::Pull),
+        What::Bcast if blocking => known.way_in_bursts(block, known::burst(pieces)),
+        // Its root waits for nobody while the program computes.
+        What::Bcast => known.usual_way(block),
+        _ => known.way(block),
     }
 }
 
