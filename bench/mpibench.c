@@ -16,7 +16,7 @@
  * -p: ranks of each machine, as "4,4", with sites divided by slashes; it is checked that they are there: ranks that a launcher has put on one
  * host would measure its memory.
  *
- * -d: measure where ranks 0 and 1 are about so far apart: each test waits for that and is repeated if it is not so at its end. What never came so
+ * -d: measure where ranks 0 and 1 (of more than three: the first two processors, which must be all there are) are about so far apart: each test waits for that and is repeated if it is not so at its end. What never came so
  * is reported as the value "elsewhere".
  *
  * A collective is timed in loops that last about SECONDS together: the median. Where some ranks may be many operations ahead of others (a root
@@ -352,15 +352,26 @@ static double usual_distance(void)
 static int in_place(double patience)
 {
     double start = now();
+    cpu_set_t allowed;
     int alike = 0;
-    if (distance <= 0 || rank > 1)
+    if (distance <= 0)
         return 1;
-    if (rank == 1)
-        return cores_echo() == -1;
-    do
-        alike = cores_alike(cores_probe(), distance);
-    while (!alike && now() - start < patience);
-    cores_say(alike ? -1 : -2);
+    if (rank > 1) {
+        cores_sleep();
+        return 1;
+    }
+    if (size > 3)
+        cores_pin(rank, &allowed);
+    if (rank == 1) {
+        alike = cores_echo() == -1;
+    } else {
+        do
+            alike = cores_alike(cores_probe(), distance);
+        while (!alike && now() - start < patience);
+        cores_say(alike ? -1 : -2);
+    }
+    if (size > 3)
+        sched_setaffinity(0, sizeof allowed, &allowed);
     return alike;
 }
 

@@ -41,6 +41,11 @@ pub(crate) enum Field {
     Near(Box<Testbed>, [&'static str; 2]),
 }
 
+/// Processors of this machine.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Nanoseconds between two processors of this machine as they mostly are; `None` where that is not to be known.
 pub(crate) fn distance(peer: &Peer) -> Option<f64> {
     const PROBE: Run = Run {
@@ -73,9 +78,9 @@ impl Field {
         })
     }
 
-    /// Runs one job of a peer to its end, two ranks as far from each other as is said.
+    /// Runs one job of a peer to its end, on processors as far from each other as is said, where it minds that.
     pub(crate) fn run(&self, peer: &Peer, run: &Run, distance: Option<f64>) -> Result<Vec<Sample>, Error> {
-        let distance = distance.filter(|_| run.is_of_two());
+        let distance = distance.filter(|_| run.minds_distance(processors()));
         let before = distance.map(|ns| vec!["-d".to_owned(), ns.to_string()]);
         let before = before.unwrap_or_default();
         let start = Instant::now();

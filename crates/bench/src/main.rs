@@ -129,15 +129,16 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// How far apart two ranks are to be, where sets measure them alone. On one processor they take turns, for milliseconds each: there is no distance.
+/// How far apart two processors are to be, where sets mind that. On one processor ranks take turns, for milliseconds each: there is no distance.
 fn distance(sets: &[Set], peers: &[Peer]) -> Option<f64> {
-    let several = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+    let processors = launch::processors();
     let nanoseconds = peers
         .first()
-        .filter(|_| several && sets.iter().any(|set| set.measures_two()))
+        .filter(|_| processors > 1 && sets.iter().any(|set| set.measures_two()))
         .and_then(launch::distance)?;
+    let who = if processors == 2 { "ranks" } else { "two ranks" };
     eprintln!(
-        "isthmus-bench: two ranks are measured while a word takes about {nanoseconds:.0} ns between their processors"
+        "isthmus-bench: {who} are measured while a word takes about {nanoseconds:.0} ns between their processors"
     );
     Some(nanoseconds)
 }

@@ -356,9 +356,11 @@ impl Run {
         self.arguments.iter().any(|a| a.starts_with("pending"))
     }
 
-    /// Whether it measures what two ranks do, each with a processor of its own.
-    pub(crate) fn is_of_two(&self) -> bool {
-        self.ranks <= 3 && self.program == Program::Messages && !self.arguments.is_empty()
+    /// Whether what it measures depends on how far two processors are apart: those of two ranks, or all there are.
+    pub(crate) fn minds_distance(&self, processors: usize) -> bool {
+        let of_memory = self.arguments.iter().any(|a| ["rss", "pss"].contains(a));
+        let moves = self.program == Program::Messages && !self.arguments.is_empty() && !of_memory;
+        moves && (self.ranks <= 3 || processors == 2)
     }
 
     pub(crate) fn label(&self) -> String {

@@ -23,10 +23,10 @@ pub(crate) struct Known {
     stores: Ways<Store>,
 }
 
-/// Steps of a trial that count as one.
+/// Steps that count as one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Burst {
-    way: Option<Way>,
+    turn: Option<Turn>,
     block: u64,
     steps: u32,
     left: u32,
@@ -51,28 +51,26 @@ impl Known {
         (turn, turn.timed.then_some(Lesson::Way(turn.way, block)))
     }
 
-    /// The same where so many steps of a trial count as one. A step is to be waited for at its end if its turn says so.
+    /// The same where so many steps count as one. A step is to be waited for at its end if its turn says so.
     pub(crate) fn way_in_bursts(&mut self, block: u64, steps: u32) -> (Turn, Option<Lesson>) {
         if self.burst.left == 0 || self.burst.block != block {
-            let turn = self.ways.next(block);
-            if !turn.timed {
-                self.burst = Burst::default();
-                return (turn, None);
-            }
             self.burst = Burst {
-                way: Some(turn.way),
+                turn: Some(self.ways.next(block)),
                 block,
                 steps,
                 left: steps,
                 nanoseconds: 0,
             };
         }
+        let Some(Turn { way, timed }) = self.burst.turn else {
+            return self.usual_way(block);
+        };
         self.burst.left -= 1;
         let turn = Turn {
-            way: self.burst.way.unwrap_or(Way::Pull),
-            timed: self.burst.left == 0,
+            way,
+            timed: timed && self.burst.left == 0,
         };
-        (turn, Some(Lesson::Burst))
+        (turn, timed.then_some(Lesson::Burst))
     }
 
     /// The same outside of trials.
@@ -99,7 +97,7 @@ impl Known {
             Lesson::Store(store, bytes) => self.stores.took(store, bytes, nanoseconds),
             Lesson::Way(way, block) => self.ways.took(way, block, nanoseconds),
             Lesson::Burst => {
-                let Burst { way: Some(way), .. } = self.burst else {
+                let Some(Turn { way, timed: true }) = self.burst.turn else {
                     return;
                 };
                 self.burst.nanoseconds = self.burst.nanoseconds.saturating_add(nanoseconds);
@@ -142,8 +140,8 @@ mod tests {
     fn a_burst_counts_as_one_step_and_only_its_last_one_is_waited_for() {
         // Eight through cells take 800, one that is waited for as long as all; copies 200 each.
         let mut known = Known::default();
-        let trial = 2 * (1 + 7 * 8);
-        assert_eq!(steps(&mut known, trial, 8, 800, 200), (57, 14));
+        let trial = 2 * 8 * 8;
+        assert_eq!(steps(&mut known, trial, 8, 800, 200), (64, 14));
         assert_eq!(steps(&mut known, 30, 8, 800, 200), (30, 0), "cells are quicker");
         let mut known = Known::default();
         steps(&mut known, trial, 8, 8000, 200);
@@ -154,7 +152,7 @@ mod tests {
     #[test]
     fn another_length_ends_a_burst() {
         let mut known = Known::default();
-        known.way_in_bursts(BLOCK, 8);
+        steps(&mut known, 8, 8, 100, 100);
         assert_eq!(known.way_in_bursts(BLOCK, 8).1, Some(Lesson::Burst));
         known.took(Lesson::Burst, 100);
         let (turn, lesson) = known.way_in_bursts(16 * BLOCK, 8);
