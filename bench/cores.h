@@ -22,6 +22,8 @@
 
 /* A file of memory is grown to this, and words lie so far apart. */
 enum { CORES_ROOM = 4096, CORES_APART = 256 };
+/* Of up to so many ranks the first two have processors of their own. */
+enum { CORES_ALONE = 3 };
 enum { CORES_BURSTS = 20, CORES_TURNS = 250 };
 
 /* There and back; anything below zero ends a series of probes. How many series have ended. */
@@ -118,19 +120,20 @@ static void cores_sleep(void)
     cores_known++;
 }
 
-/* Ranks 0 and 1 where others share their processors: each on one of these, until it is `allowed` others again. */
-static void cores_pin(int rank, cpu_set_t *allowed)
+/* Ranks 0 and 1 where others share their processors: each on one of these, until it is `allowed` others again. Whether these are known. */
+static int cores_pin(int rank, cpu_set_t *allowed)
 {
     cpu_set_t one;
     int which = rank;
     if (sched_getaffinity(0, sizeof *allowed, allowed))
-        return;
+        return 0;
     CPU_ZERO(&one);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, allowed) && which-- == 0)
             CPU_SET(cpu, &one);
     if (CPU_COUNT(&one) > 0)
         sched_setaffinity(0, sizeof one, &one);
+    return 1;
 }
 
 static int cores_alike(double a, double b)

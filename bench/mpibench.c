@@ -16,8 +16,8 @@
  * -p: ranks of each machine, as "4,4", with sites divided by slashes; it is checked that they are there: ranks that a launcher has put on one
  * host would measure its memory.
  *
- * -d: measure where ranks 0 and 1 (of more than three: the first two processors, which must be all there are) are about so far apart: each test waits for that and is repeated if it is not so at its end. What never came so
- * is reported as the value "elsewhere".
+ * -d: measure where ranks 0 and 1 (of more than three: the first two processors, which must be all there are) are about so far apart: each
+ * test waits for that and is repeated if it is not so at its end. What never came so is reported as the value "elsewhere".
  *
  * A collective is timed in loops that last about SECONDS together: the median. Where some ranks may be many operations ahead of others (a root
  * that only sends, those that only send to it) a short loop shows how far ahead they are; there one loop of the whole length counts, at
@@ -360,8 +360,7 @@ static int in_place(double patience)
         cores_sleep();
         return 1;
     }
-    if (size > 3)
-        cores_pin(rank, &allowed);
+    int pinned = size > CORES_ALONE && cores_pin(rank, &allowed);
     if (rank == 1) {
         alike = cores_echo() == -1;
     } else {
@@ -370,7 +369,7 @@ static int in_place(double patience)
         while (!alike && now() - start < patience);
         cores_say(alike ? -1 : -2);
     }
-    if (size > 3)
+    if (pinned)
         sched_setaffinity(0, sizeof allowed, &allowed);
     return alike;
 }

@@ -134,7 +134,7 @@ fn distance(sets: &[Set], peers: &[Peer]) -> Option<f64> {
     let processors = launch::processors();
     let nanoseconds = peers
         .first()
-        .filter(|_| processors > 1 && sets.iter().any(|set| set.measures_two()))
+        .filter(|_| processors > 1 && sets.iter().any(|set| set.minds_distance()))
         .and_then(launch::distance)?;
     let who = if processors == 2 { "ranks" } else { "two ranks" };
     eprintln!(

@@ -330,8 +330,8 @@ impl Set {
         }
     }
 
-    /// Whether it is about what two ranks of one machine do, emulated hosts included.
-    pub(crate) fn measures_two(self) -> bool {
+    /// Whether it measures what depends on how far processors of this machine are apart, emulated hosts included.
+    pub(crate) fn minds_distance(self) -> bool {
         matches!(self, Self::Local | Self::Node | Self::Vendor | Self::Tcp | Self::Tls)
     }
 

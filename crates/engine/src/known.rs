@@ -7,7 +7,7 @@
 
 use isthmus_protocol::ways::{Store, Turn, Way, Ways};
 
-/// Most broadcasts of a burst: as many as there are rounds of long cells or more.
+/// Most broadcasts of a burst: one for each round of long cells.
 const BURST: u64 = 8;
 
 /// Broadcasts of a burst of which each takes so many rounds.
@@ -19,14 +19,14 @@ pub(crate) fn burst(pieces: u64) -> u32 {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     ways: Ways,
-    burst: Burst,
+    burst: Option<Burst>,
     stores: Ways<Store>,
 }
 
 /// Steps that count as one.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Burst {
-    turn: Option<Turn>,
+    turn: Turn,
     block: u64,
     steps: u32,
     left: u32,
@@ -53,22 +53,20 @@ impl Known {
 
     /// The same where so many steps count as one. A step is to be waited for at its end if its turn says so.
     pub(crate) fn way_in_bursts(&mut self, block: u64, steps: u32) -> (Turn, Option<Lesson>) {
-        if self.burst.left == 0 || self.burst.block != block {
-            self.burst = Burst {
-                turn: Some(self.ways.next(block)),
-                block,
-                steps,
-                left: steps,
-                nanoseconds: 0,
-            };
-        }
-        let Some(Turn { way, timed }) = self.burst.turn else {
-            return self.usual_way(block);
-        };
-        self.burst.left -= 1;
+        let (ways, goes_on) = (&mut self.ways, |burst: &Burst| burst.left > 0 && burst.block == block);
+        let mut burst = self.burst.filter(goes_on).unwrap_or_else(|| Burst {
+            turn: ways.next(block),
+            block,
+            steps,
+            left: steps,
+            nanoseconds: 0,
+        });
+        burst.left -= 1;
+        self.burst = Some(burst);
+        let Turn { way, timed } = burst.turn;
         let turn = Turn {
             way,
-            timed: timed && self.burst.left == 0,
+            timed: timed && burst.left == 0,
         };
         (turn, timed.then_some(Lesson::Burst))
     }
@@ -97,13 +95,13 @@ impl Known {
             Lesson::Store(store, bytes) => self.stores.took(store, bytes, nanoseconds),
             Lesson::Way(way, block) => self.ways.took(way, block, nanoseconds),
             Lesson::Burst => {
-                let Some(Turn { way, timed: true }) = self.burst.turn else {
+                let Some(burst) = self.burst.as_mut().filter(|burst| burst.turn.timed) else {
                     return;
                 };
-                self.burst.nanoseconds = self.burst.nanoseconds.saturating_add(nanoseconds);
-                if self.burst.left == 0 {
-                    let mean = self.burst.nanoseconds / u64::from(self.burst.steps);
-                    self.ways.took(way, self.burst.block, mean);
+                burst.nanoseconds = burst.nanoseconds.saturating_add(nanoseconds);
+                if burst.left == 0 {
+                    let mean = burst.nanoseconds / u64::from(burst.steps);
+                    self.ways.took(burst.turn.way, burst.block, mean);
                 }
             }
         }

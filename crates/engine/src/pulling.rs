@@ -111,7 +111,7 @@ fn is_in_place(give: &Option<Side>, take: &Option<Side>) -> bool {
         .is_some_and(|(give, take)| give.start < take.end && take.start < give.end)
 }
 
-/// Who decides: the member that all wait for in any case, if there is one.
+/// Who decides how blocks go and how results are stored: the root, which all wait for or which has the result, else the first.
 pub(crate) fn decider(what: What, root: u32) -> u32 {
     match what {
         What::Bcast | What::Scatter | What::Gather | What::Reduce => root,

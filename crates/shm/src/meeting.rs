@@ -288,7 +288,9 @@ impl Meeting for ShmTransport {
 
     fn open_frame(&mut self, frame: u32) {
         self.frames.backed.retain(|((f, _, _), _)| *f != frame);
-        self.frames.middle[frame as usize] = MiddleCells::default();
+        if let Some(middle) = self.frames.middle.get_mut(frame as usize) {
+            *middle = MiddleCells::default();
+        }
         if let Some(turns) = self.frames.turns.get_mut(frame as usize) {
             *turns = [Turns::default(); Lane::COUNT];
         }
