@@ -36,10 +36,8 @@ impl Cut {
             }
         };
         let twice = matches!(what, What::Allreduce | What::Reduce) && block > ALONE;
-        if let Some(lane) = [Lane::Short, Lane::Middle]
-            .into_iter()
-            .find(|&lane| block <= room(lane))
-        {
+        let may = |&lane: &Lane| block <= room(lane) && (lane != Lane::Word || what == What::Bcast);
+        if let Some(lane) = [Lane::Word, Lane::Short, Lane::Middle].into_iter().find(may) {
             return Self {
                 lane,
                 piece: block.max(1),

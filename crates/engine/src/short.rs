@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blocking operations in shared memory whose blocks fit into short cells: one round, and neither plan nor binding nor, if the others come
+//! Blocking operations in shared memory whose blocks fit into short cells or those of words: one round, and neither plan nor binding nor, if the others come
 //! while this process polls, a request. What most collective operations of a node are; all others take [`Meet`].
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -133,7 +133,7 @@ impl Engine {
         let begun = self.state.begun.get_mut(frame as usize)?;
         let meeting = self.transports[self.meeting?].meeting()?;
         let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit(), true);
-        if cut.lane != Lane::Short {
+        if !matches!(cut.lane, Lane::Word | Lane::Short) {
             return None;
         }
         if let Some(error) = begun.broken() {
@@ -141,8 +141,8 @@ impl Engine {
         }
         let (step, first) = begun.begin(&cut);
         let round = Round {
-            lane: Lane::Short,
-            number: first[Lane::Short as usize],
+            lane: cut.lane,
+            number: first[cut.lane as usize],
         };
         meeting.note(&place, step, short.claim());
         self.begin_natively(channel, operation, sequence);
@@ -160,7 +160,7 @@ impl Engine {
         let mut seen = cells.start;
         loop {
             if gives && !given {
-                given = meeting.give_at_once(&place, round.number, cell, short.give.as_ref(), bytes, !waits);
+                given = meeting.give_at_once(&place, round, cell, short.give.as_ref(), bytes, !waits);
                 if given && !waits {
                     return Some(Ok(None));
                 }

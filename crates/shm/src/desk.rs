@@ -28,9 +28,12 @@ pub(crate) const MIDDLE_ROUNDS: usize = 32;
 /// Long rounds under way.
 pub(crate) const LONG_ROUNDS: usize = 8;
 
-/// Up to which turn there is something in a cell.
+/// Up to which turn there is something in a cell. Of a cell of a word, which has no room for more, also how many bytes there are: the highest bits.
 #[repr(transparent)]
 pub(crate) struct Arrived(AtomicU64);
+
+const BYTES_SHIFT: u32 = 60;
+const TURN: u64 = (1 << BYTES_SHIFT) - 1;
 
 impl Arrived {
     #[cfg(any(loom, test))]
@@ -56,6 +59,26 @@ impl Arrived {
         after_update();
     }
 
+    /// The same in a cell of a word, of which so many bytes are given, at most 8.
+    #[inline]
+    pub(crate) fn last_of(&self, turn: u64, bytes: usize) {
+        self.0
+            .swap((turn + 1) | (bytes as u64) << BYTES_SHIFT, Ordering::AcqRel);
+        after_update();
+    }
+
+    /// Before it is there: how many bytes of a word will be.
+    pub(crate) fn say(&self, bytes: usize) {
+        let turn = self.0.load(Ordering::Relaxed) & TURN;
+        self.0.store(turn | (bytes as u64) << BYTES_SHIFT, Ordering::Relaxed);
+    }
+
+    /// How many bytes of a word there are, or will be.
+    #[inline]
+    pub(crate) fn said(&self) -> usize {
+        (self.0.load(Ordering::Relaxed) >> BYTES_SHIFT) as usize
+    }
+
     /// Asks for its cache line, to write it soon.
     #[inline]
     pub(crate) fn fetch(&self) {
@@ -64,7 +87,7 @@ impl Arrived {
 
     #[inline]
     pub(crate) fn is_there(&self, turn: u64) -> bool {
-        self.0.load(Ordering::Acquire) > turn
+        self.0.load(Ordering::Acquire) & TURN > turn
     }
 }
 
@@ -73,7 +96,7 @@ impl Arrived {
 pub(crate) struct Left {
     lanes: [AtomicU64; Lane::COUNT],
     gave_up: AtomicU64,
-    _line: [u64; 4],
+    _line: [u64; 3],
     pub(crate) long: [Arrived; LONG_ROUNDS],
     pub(crate) middle: [Arrived; MIDDLE_ROUNDS],
 }
@@ -84,7 +107,7 @@ impl Left {
         Self {
             lanes: std::array::from_fn(|_| AtomicU64::new(0)),
             gave_up: AtomicU64::new(0),
-            _line: [0; 4],
+            _line: [0; 3],
             long: std::array::from_fn(|_| Arrived::new()),
             middle: std::array::from_fn(|_| Arrived::new()),
         }
@@ -228,6 +251,18 @@ mod tests {
                 arrived.last(turn);
             }
             assert!(arrived.is_there(turn) && !arrived.is_there(turn + 1));
+        }
+    }
+
+    #[cfg(not(loom))]
+    #[test]
+    fn a_word_says_how_long_it_is() {
+        let arrived = Arrived::new();
+        for (turn, bytes) in [8, 0, 3].into_iter().enumerate() {
+            arrived.say(bytes);
+            assert!(!arrived.is_there(turn as u64) && arrived.said() == bytes);
+            arrived.last_of(turn as u64, arrived.said());
+            assert!(arrived.is_there(turn as u64) && !arrived.is_there(turn as u64 + 1) && arrived.said() == bytes);
         }
     }
 

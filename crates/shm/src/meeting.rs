@@ -9,7 +9,9 @@ use isthmus_transport::{Peer, SendError, Transport};
 use rustix::io::Errno;
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS, Turns};
-use crate::frames::{CELL_HEADER, Cells, FRAMES, FrameHeader, NOTES, SHORT_CELL, SHORT_ROUNDS};
+use crate::frames::{
+    CELL_HEADER, Cells, FRAMES, FrameHeader, NOTES, SHORT_CELL, SHORT_ROUNDS, WORD_CELL, WORD_HEADER, WORD_ROUNDS,
+};
 use crate::pull::{HANDLE_BYTES, Handle};
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
@@ -52,15 +54,10 @@ impl ShmTransport {
     #[inline]
     fn arrived(&self, place: &Place, round: Round, cell: u32) -> (&Arrived, u64) {
         match round.lane {
-            Lane::Short => {
-                let rounds = SHORT_ROUNDS as u64;
-                let at = Cells::of(place.members as usize).short_at((round.number % rounds) as usize, cell as usize);
-                let word = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER);
-                // SAFETY: inside the mapping, aligned to 8 (cells to 128), only touched as an atomic.
-                (
-                    unsafe { &*word.wrapping_add(8).cast::<Arrived>() },
-                    round.number / rounds,
-                )
+            Lane::Word | Lane::Short => {
+                let (at, _) = Self::cell(place, round, cell);
+                let header = self.segment.frame_memory(place.frame as usize, at, header(round.lane));
+                (Self::arrived_at(header, round.lane), round.number / rounds(round.lane))
             }
             Lane::Middle | Lane::Long => {
                 let rounds = rounds(round.lane);
@@ -75,10 +72,18 @@ impl ShmTransport {
         }
     }
 
+    /// Up to which turn a cell of a word or a short one is there, which begins here.
+    #[inline]
+    fn arrived_at<'a>(cell: *mut u8, lane: Lane) -> &'a Arrived {
+        let at = if lane == Lane::Word { cell } else { cell.wrapping_add(8) };
+        // SAFETY: inside the mapping, which outlives the transport; aligned to 8, as cells are to 16 or more; only touched as an atomic.
+        unsafe { &*at.cast::<Arrived>() }
+    }
+
     /// After a cell was given: its writer's one in a short round soon comes to this core, if that is not there anyway, while it does other things.
     #[inline]
     fn prepare(&self, place: &Place, round: Round, cell: u32) {
-        if round.lane == Lane::Short {
+        if matches!(round.lane, Lane::Word | Lane::Short) {
             let next = Round {
                 number: round.number + SOON,
                 ..round
@@ -111,6 +116,7 @@ impl ShmTransport {
         let cells = Cells::of(place.members as usize);
         let (index, rest) = (cell as usize, (place.members - cell) as usize);
         match round.lane {
+            Lane::Word => (cells.word_at((round.number % WORD_ROUNDS as u64) as usize), WORD_CELL),
             Lane::Short => {
                 let at = cells.short_at((round.number % SHORT_ROUNDS as u64) as usize, index);
                 (at, rest * SHORT_CELL)
@@ -217,9 +223,19 @@ impl ShmTransport {
 #[inline]
 fn rounds(lane: Lane) -> u64 {
     match lane {
+        Lane::Word => WORD_ROUNDS as u64,
         Lane::Short => SHORT_ROUNDS as u64,
         Lane::Middle => MIDDLE_ROUNDS as u64,
         Lane::Long => LONG_ROUNDS as u64,
+    }
+}
+
+/// Bytes of what stands before what a member gives.
+#[inline]
+fn header(lane: Lane) -> usize {
+    match lane {
+        Lane::Word => WORD_HEADER,
+        _ => CELL_HEADER,
     }
 }
 
@@ -275,12 +291,13 @@ impl Meeting for ShmTransport {
         }
         for round in 0..SHORT_ROUNDS {
             for cell in 0..members as usize {
-                let word = self
-                    .segment
-                    .frame_memory(frame, cells.short_at(round, cell), CELL_HEADER);
-                // SAFETY: as in `arrived`.
-                unsafe { &*word.wrapping_add(8).cast::<Arrived>() }.reset();
+                let at = cells.short_at(round, cell);
+                Self::arrived_at(self.segment.frame_memory(frame, at, CELL_HEADER), Lane::Short).reset();
             }
+        }
+        for round in 0..WORD_ROUNDS {
+            let at = cells.word_at(round);
+            Self::arrived_at(self.segment.frame_memory(frame, at, WORD_CELL), Lane::Word).reset();
         }
         self.segment.frame(frame).open(members);
         Some(frame as u32)
@@ -302,6 +319,7 @@ impl Meeting for ShmTransport {
 
     fn cell_bytes(&self, members: u32, lane: Lane) -> usize {
         match lane {
+            Lane::Word => WORD_CELL - WORD_HEADER,
             Lane::Short => Cells::SHORT_BYTES,
             Lane::Middle => Cells::of(members as usize).middle_bytes(),
             Lane::Long => Cells::of(members as usize).long_bytes(),
@@ -309,7 +327,8 @@ impl Meeting for ShmTransport {
     }
 
     fn round_bytes(&self, members: u32, lane: Lane) -> usize {
-        members as usize * (self.cell_bytes(members, lane) + CELL_HEADER) - CELL_HEADER
+        let cells = if lane == Lane::Word { 1 } else { members as usize };
+        cells * (self.cell_bytes(members, lane) + header(lane)) - header(lane)
     }
 
     #[inline]
@@ -350,49 +369,51 @@ impl Meeting for ShmTransport {
 
     fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
         let (at, room) = Self::cell(place, round, cell);
-        let whole = CELL_HEADER + bytes;
+        let whole = header(round.lane) + bytes;
         assert!(whole <= room, "more than the cells of a round hold");
         match round.lane {
-            Lane::Short => {}
+            Lane::Word | Lane::Short => {}
             Lane::Middle => self.back_middle(place, round, cell)?,
             Lane::Long => self.back(place, round, cell, at, whole)?,
         }
-        self.length_word(place, at).store(bytes as u64, Ordering::Relaxed);
+        match round.lane {
+            Lane::Word => self.arrived(place, round, cell).0.say(bytes),
+            _ => self.length_word(place, at).store(bytes as u64, Ordering::Relaxed),
+        }
         let memory = self.segment.frame_memory(place.frame as usize, at, whole);
         // SAFETY: `whole` bytes inside the mapping, which outlives what the engine does with the value; until this member arrives the
         // cell is its own (rule 6).
-        Ok(unsafe { WriteMemory::new(memory.wrapping_add(CELL_HEADER), 0, bytes as isize) })
+        Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.lane)), 0, bytes as isize) })
     }
 
     fn give_at_once(
         &mut self,
         place: &Place,
-        round: u64,
+        round: Round,
         cell: u32,
         memory: Option<&ReadMemory>,
         bytes: usize,
         leaves: bool,
     ) -> bool {
-        let round = Round {
-            lane: Lane::Short,
-            number: round,
-        };
         if !self.is_free(place, round) {
             return false;
         }
         let (at, room) = Self::cell(place, round, cell);
-        assert!(CELL_HEADER + bytes <= room, "more than the cells of a round hold");
-        let to = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER + bytes);
-        // SAFETY: inside the mapping, aligned to 128, only touched as an atomic.
-        unsafe { &*to.cast::<AtomicU64>() }.store(bytes as u64, Ordering::Relaxed);
+        let header = header(round.lane);
+        assert!(header + bytes <= room, "more than the cells of a round hold");
+        let to = self.segment.frame_memory(place.frame as usize, at, header + bytes);
         if let Some(from) = memory {
             // SAFETY: `bytes` bytes inside the mapping; until this member arrives the cell is its own (rule 6).
-            let mut to = unsafe { WriteMemory::new(to.wrapping_add(CELL_HEADER), 0, bytes as isize) };
+            let mut to = unsafe { WriteMemory::new(to.wrapping_add(header), 0, bytes as isize) };
             to.copy_short(from, bytes);
         }
-        // SAFETY: as in `arrived`.
-        let arrived = unsafe { &*to.wrapping_add(8).cast::<Arrived>() };
-        arrived.last(round.number / SHORT_ROUNDS as u64);
+        let (arrived, turn) = (Self::arrived_at(to, round.lane), round.number / rounds(round.lane));
+        if round.lane == Lane::Word {
+            arrived.last_of(turn, bytes);
+        } else {
+            self.length_word(place, at).store(bytes as u64, Ordering::Relaxed);
+            arrived.last(turn);
+        }
         self.announce(place.frame);
         self.prepare(place, round, cell);
         if leaves {
@@ -403,17 +424,22 @@ impl Meeting for ShmTransport {
 
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
         let (at, room) = Self::cell(place, round, cell);
-        let bytes = bytes.min(room - CELL_HEADER);
-        let said = self.length_word(place, at).load(Ordering::Relaxed) & !MARK;
-        let memory = self.segment.frame_memory(place.frame as usize, at, CELL_HEADER + bytes);
+        let header = header(round.lane);
+        let bytes = bytes.min(room - header);
+        let said = match round.lane {
+            Lane::Word => self.arrived(place, round, cell).0.said() as u64,
+            _ => self.length_word(place, at).load(Ordering::Relaxed) & !MARK,
+        };
+        let memory = self.segment.frame_memory(place.frame as usize, at, header + bytes);
         // SAFETY: inside the mapping; nobody writes the cell until this member has left the round (rule 6).
         (
-            unsafe { ReadMemory::new(memory.wrapping_add(CELL_HEADER), 0, bytes as isize) },
+            unsafe { ReadMemory::new(memory.wrapping_add(header), 0, bytes as isize) },
             said,
         )
     }
 
     fn mark(&mut self, place: &Place, round: Round, cell: u32) {
+        assert!(round.lane != Lane::Word, "a cell of a word has no room for a mark");
         let (at, _) = Self::cell(place, round, cell);
         let word = self.length_word(place, at);
         word.store(word.load(Ordering::Relaxed) | MARK, Ordering::Relaxed);
@@ -421,7 +447,7 @@ impl Meeting for ShmTransport {
 
     fn is_marked(&self, place: &Place, round: Round, cell: u32) -> bool {
         let (at, _) = Self::cell(place, round, cell);
-        self.length_word(place, at).load(Ordering::Relaxed) & MARK != 0
+        round.lane != Lane::Word && self.length_word(place, at).load(Ordering::Relaxed) & MARK != 0
     }
 
     #[inline]
@@ -432,7 +458,10 @@ impl Meeting for ShmTransport {
             arrived.one(turn);
         }
         let (arrived, turn) = self.arrived(place, round, last);
-        arrived.last(turn);
+        match round.lane {
+            Lane::Word => arrived.last_of(turn, arrived.said()),
+            _ => arrived.last(turn),
+        }
         self.announce(place.frame);
         self.prepare(place, round, last);
     }

@@ -35,12 +35,13 @@ pub(crate) fn after_update() {
 /// Asks for the cache line of a word that this core is about to write. Changes nothing.
 #[inline]
 pub(crate) fn fetch_to_write(word: &AtomicU64) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: a hint; the address is one of memory that there is.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(word).cast::<i8>()) };
+    // The compiler's own hint becomes one for reading unless all processors of the target know the other: the line then comes shared, and the write
+    // has to wait for the others after all. Processors that lack it decode it as nothing (AMD64 manual, volume 3, PREFETCHW).
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    // SAFETY: a hint, which changes nothing.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) std::ptr::from_ref(word), options(nostack, preserves_flags));
     }
-    #[cfg(any(not(target_arch = "x86_64"), loom))]
+    #[cfg(any(not(target_arch = "x86_64"), loom, miri))]
     let _ = word;
 }

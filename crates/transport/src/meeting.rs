@@ -44,6 +44,8 @@ pub struct Place {
 /// Rounds with little memory, of which many can be under way, and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
+    /// A single cell of eight bytes in each round, several in a cache line: for rounds in which one member gives to all.
+    Word,
     /// Small cells.
     Short,
     /// Cells of some kilobytes at most.
@@ -54,7 +56,7 @@ pub enum Lane {
 
 impl Lane {
     /// How many lanes there are.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
 }
 
 /// A round at a place.
@@ -118,7 +120,7 @@ pub trait Meeting {
     /// This process uses the memory no longer.
     fn give_back_frame(&mut self, frame: u32);
 
-    /// Bytes that a cell of a group of so many members holds, at least 64.
+    /// Bytes that a cell of a group of so many members holds: 8 in the lane of words, at least 64 in others.
     fn cell_bytes(&self, members: u32, lane: Lane) -> usize;
 
     /// Bytes of all cells together, for the only giver of a round: it gives them as cell 0.
@@ -142,12 +144,12 @@ pub trait Meeting {
     /// memory. The value is good until this member has arrived.
     fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError>;
 
-    /// In a short round, at once what takes several calls else: if this member may give, it gives this and has arrived, and `leaves`: it has left,
+    /// In a round of words or a short one, at once what takes several calls else: if this member may give, it gives this and has arrived, and `leaves`: it has left,
     /// because it takes nothing. False: it must come again. Not more than [`cell_bytes`](Meeting::cell_bytes).
     fn give_at_once(
         &mut self,
         place: &Place,
-        round: u64,
+        round: Round,
         cell: u32,
         memory: Option<&ReadMemory>,
         bytes: usize,
@@ -157,7 +159,7 @@ pub trait Meeting {
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
 
-    /// Marks a cell that this member is giving: what that means is the callers' affair. The mark goes with the round.
+    /// Marks a cell that this member is giving: what that means is the callers' affair. The mark goes with the round. Not in rounds of words.
     fn mark(&mut self, place: &Place, round: Round, cell: u32);
 
     /// Whether the cell of a member who has arrived is marked.
