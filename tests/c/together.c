@@ -176,6 +176,37 @@ static void gaps(void)
     OK(MPI_Type_free(&pairs));
 }
 
+/* Broadcasts of a few bytes, of which many share a cache line: all lengths around a word, each member as root, more at once than there are rounds. */
+static void words(void)
+{
+    enum { MANY = 200, LONGEST = 17 };
+    static unsigned char at_once[MANY][LONGEST + 1];
+    MPI_Request request[MANY];
+    for (int k = 0; k < MANY; k++) {
+        int length = k % (LONGEST + 1), root = k / 3 % size;
+        unsigned char one[LONGEST + 1];
+        for (int i = 0; i <= LONGEST; i++) {
+            one[i] = (unsigned char)(i < length && rank == root ? 7 * k + i + 1 : 200);
+            at_once[k][i] = one[i];
+        }
+        OK(MPI_Ibcast(at_once[k], length, MPI_BYTE, root, comm, &request[k]));
+        if (k % 5 != 0)
+            OK(MPI_Bcast(one, length, MPI_BYTE, root, comm));
+        for (int i = 0; k % 5 != 0 && i <= LONGEST; i++)
+            CHECK(one[i] == (unsigned char)(i < length ? 7 * k + i + 1 : 200));
+    }
+    OK(MPI_Waitall(MANY, request, MPI_STATUSES_IGNORE));
+    for (int k = 0; k < MANY; k++)
+        for (int i = 0; i <= LONGEST; i++)
+            CHECK(at_once[k][i] == (unsigned char)(i < k % (LONGEST + 1) ? 7 * k + i + 1 : 200));
+    /* A root that runs ahead as far as it can, between members that are late. */
+    for (int k = 0; k < 1000; k++) {
+        long told = rank == k / 100 % size ? 3L * k : -1;
+        OK(MPI_Bcast(&told, 1, MPI_LONG, k / 100 % size, comm));
+        CHECK(told == 3L * k);
+    }
+}
+
 /* Persistent operations may be started in any order, between others. */
 static void persistent(void)
 {
@@ -235,6 +266,7 @@ int main(void)
     long_at_once();
     long_gaps();
     gaps();
+    words();
     persistent();
     communicators();
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
