@@ -199,8 +199,10 @@ mod threads {
 
     #[test]
     fn two_threads_and_many_sizes() {
-        static LENGTHS: [usize; 20_000] = {
-            let mut lengths = [0; 20_000];
+        // Interpreted, each takes some milliseconds.
+        const MANY: usize = if cfg!(miri) { 400 } else { 20_000 };
+        static LENGTHS: [usize; MANY] = {
+            let mut lengths = [0; MANY];
             let mut at = 0;
             let mut state = 12345_u32;
             while at < lengths.len() {

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The unit tests of the crates that touch memory that others use, interpreted by Miri, which reports undefined behaviour and data races. Left out is
+# what it cannot do: copies between processes (`pull`, `together`), mappings of files and C. Five minutes. Exits with 77 after saying why where there is no Miri.
+# usage: sh ci/miri.sh
+. "$(dirname "$0")/../scripts/common.sh"
+skip() { say "skipped: $*"; exit 77; }
+command -v rustup >/dev/null || skip "no rustup, with which Miri is installed"
+cargo +nightly miri --version >/dev/null 2>&1 ||
+    rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 ||
+    skip "no Miri: rustup component add --toolchain nightly miri rust-src"
+target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+export CARGO_TARGET_DIR="$target/miri"
+# Results of mathematical functions are those of the machine; files and clocks are real; addresses come back from other processes as numbers.
+export MIRIFLAGS="-Zmiri-deterministic-floats -Zmiri-disable-isolation -Zmiri-permissive-provenance"
+cargo +nightly miri test -p isthmus-shm --lib -- --skip pull:: --skip together:: &&
+    cargo +nightly miri test -p isthmus-datatype --lib
