@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blocking operations in shared memory whose blocks fit into short cells or those of words: one round, and neither plan nor binding nor, if the others come
-//! while this process polls, a request. What most collective operations of a node are; all others take [`Meet`].
+//! Blocking operations in shared memory whose blocks fit into short cells or those of words: one round, and neither plan nor binding nor, if the
+//! others come while this process polls, a request. What most collective operations of a node are; all others take [`Meet`].
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;

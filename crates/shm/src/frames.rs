@@ -4,17 +4,16 @@
 //! ```text
 //!  offset                       content of a frame
 //!  0           4096 bytes       members that use it | who sleeps
-//!  4096                         of each member 128 bytes: how far it has left rounds, which of its long cells are there
+//!  4096                         of each member 384 bytes: how far it has left rounds, which of its middle and long cells are there
 //!                               what each member took its last steps for, 512 bytes each
 //!                               cells of rounds of words, one each
 //!                               cells of short rounds: round 0 member 0, round 0 member 1, ...
 //!  (next multiple of 4096)      cells of middle rounds
 //!  (next multiple of 4096)      cells of long rounds
 //! ```
-//! A cell is 8 bytes that say how many bytes its member gives (the highest bit: it is marked), 8 bytes (of a short cell: up to which turn it is there), and what it gives; of a cell of a word both are in one
-//! word of 8 bytes. All before
-//! the middle cells has memory from the beginning (frame 0) or from when the frame is taken; memory behind a middle or long cell is allocated when it
-//! is first used.
+//! A cell is 8 bytes that say how many bytes its member gives (the highest bit: it is marked), 8 bytes (of a short cell: up to which turn it is
+//! there), and what it gives. Of a cell of a word both are in one word of 8 bytes. All before the middle cells has memory from the beginning (frame 0)
+//! or from when the frame is taken; memory behind a middle or long cell is allocated when it is first used.
 
 use crate::desk::{LONG_ROUNDS, Left, MIDDLE_ROUNDS, Sleepers};
 use crate::sync::{AtomicU32, Ordering};

@@ -80,7 +80,7 @@ impl ShmTransport {
         unsafe { &*at.cast::<Arrived>() }
     }
 
-    /// After a cell was given: its writer's one in a short round soon comes to this core, if that is not there anyway, while it does other things.
+    /// After a cell was given: its writer's one in a round of words or a short one soon comes to this core, if that is not there anyway, while it does other things.
     #[inline]
     fn prepare(&self, place: &Place, round: Round, cell: u32) {
         if matches!(round.lane, Lane::Word | Lane::Short) {

@@ -144,8 +144,8 @@ pub trait Meeting {
     /// memory. The value is good until this member has arrived.
     fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError>;
 
-    /// In a round of words or a short one, at once what takes several calls else: if this member may give, it gives this and has arrived, and `leaves`: it has left,
-    /// because it takes nothing. False: it must come again. Not more than [`cell_bytes`](Meeting::cell_bytes).
+    /// In a round of words or a short one, at once what takes several calls else: if this member may give, it gives this and has arrived, and
+    /// `leaves`: it has left, because it takes nothing. False: it must come again. Not more than [`cell_bytes`](Meeting::cell_bytes).
     fn give_at_once(
         &mut self,
         place: &Place,
