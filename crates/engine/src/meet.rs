@@ -18,7 +18,7 @@ use isthmus_protocol::ways::Turn;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
 use isthmus_transport::SendError;
-use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place, Round};
 use isthmus_transport::native::{Element, Operator};
 
 use crate::binding::{BoundBuffer, Reducer};
@@ -242,8 +242,31 @@ impl Meet {
 
     /// Before this member sleeps: whether it would for ever.
     pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
-        self.disagrees = meeting.disagreement(&self.place, self.step, self.claim()).is_some();
+        self.disagrees = self.disagreement(meeting).is_some();
         self.disagrees
+    }
+
+    /// A member with which this one, which waits, will never get further.
+    pub(crate) fn disagreement(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
+        let found = meeting.disagreements(&self.place, self.step, self.claim());
+        found.into_iter().next()
+    }
+
+    /// After a mistake: a member that has taken other rounds for this step than this one. What it gives in later steps is never where this one looks.
+    #[cold]
+    pub(crate) fn out_of_step(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
+        let other_rounds = |found: &Disagreement| {
+            let Disagreement::Other { claim, .. } = found else {
+                return true;
+            };
+            What::ALL.get(usize::from(claim.what)).is_none_or(|&what| {
+                let all = self.node.is_none();
+                let cut = Cut::new(meeting, what, self.place.members, claim.block, self.unit, all);
+                cut.rounds() != self.cut.rounds()
+            })
+        };
+        let found = meeting.disagreements(&self.place, self.step, self.claim());
+        found.into_iter().find(other_rounds)
     }
 
     pub(crate) fn is_over(&self) -> bool {

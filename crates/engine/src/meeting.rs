@@ -111,7 +111,8 @@ impl Engine {
         if !self.try_meet(&mut meet, || false)? {
             return Ok(Outcome::Started(self.go_on_meeting(meet)));
         }
-        if let Some(mistake) = meet.mistake {
+        if let Some(mistake) = meet.mistake.take() {
+            let mistake = self.after_mistake(&meet, mistake);
             self.state
                 .requests
                 .slot_mut(plan)
@@ -139,7 +140,10 @@ impl Engine {
             let index = self.go_on_meeting(meet);
             return Ok(Some(self.state.requests.name(index)));
         }
-        meet.mistake.map_or(Ok(None), Err)
+        match meet.mistake.take() {
+            None => Ok(None),
+            Some(mistake) => Err(self.after_mistake(&meet, mistake)),
+        }
     }
 
     /// True if it is over.
@@ -241,14 +245,19 @@ impl Engine {
         let Task::Meet(meet) = &self.state.requests.slot(index).task else {
             return None;
         };
-        let (place, step, claim) = (*meet.place(), meet.step, meet.claim());
         let meeting = self.transports[self.meeting?].meeting()?;
-        let found = meeting.disagreement(&place, step, claim)?;
-        let Task::Meet(meet) = &self.state.requests.slot(index).task else {
-            return None;
-        };
-        let error = disagreement(&found, meet);
+        let (place, error) = (*meet.place(), disagreement(&meet.disagreement(meeting)?, meet));
         Some(self.give_up(&place, error))
+    }
+
+    /// What this process says of a step that is over here and in which a member gave another length than it expects. If that member took other rounds for
+    /// it, nothing is possible any more at the place, and the others are told.
+    #[cold]
+    pub(crate) fn after_mistake(&mut self, meet: &Meet, mistake: EngineError) -> EngineError {
+        match self.meeting().and_then(|meeting| meet.out_of_step(meeting)) {
+            Some(found) => self.give_up(meet.place(), disagreement(&found, meet)),
+            None => mistake,
+        }
     }
 
     /// A step has failed here: the others are told that they wait in vain.
@@ -299,7 +308,9 @@ impl Engine {
             let result = meet.advance(meeting);
             let over = meet.is_over();
             let mistake = meet.mistake.take_if(|_| over);
-            let step = (meet.place().frame, meet.what);
+            let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(meeting));
+            let out_of_step = out_of_step.map(|found| disagreement(&found, meet));
+            let (place, step) = (*meet.place(), (meet.place().frame, meet.what));
             let lesson = if over { meet.lesson() } else { None };
             let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
             let failed = match result {
@@ -323,7 +334,8 @@ impl Engine {
                 if let Some(lesson) = lesson {
                     self.learn(step, lesson);
                 }
-                self.state.requests.slot_mut(index).completion.error = mistake;
+                let error = out_of_step.map(|error| self.give_up(&place, error)).or(mistake);
+                self.state.requests.slot_mut(index).completion.error = error;
                 self.state.finish(index);
             } else {
                 at += 1;

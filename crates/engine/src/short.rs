@@ -158,6 +158,18 @@ impl Engine {
         let (bytes, cell, cells) = short.given(&place);
         let waits = short.waits();
         let mut seen = cells.start;
+        // The same as a step of the general way.
+        let under_way = |given| {
+            Meet::under_way(
+                (short.what, short.root, short.block),
+                place,
+                channel.members.clone(),
+                short.sides(&place),
+                cut,
+                (step, first),
+                Begin { given, turn: None },
+            )
+        };
         loop {
             if gives && !given {
                 given = meeting.give_at_once(&place, round, cell, short.give.as_ref(), bytes, !waits);
@@ -172,24 +184,17 @@ impl Engine {
                 if !waits || seen == cells.end {
                     let taken = short.take(meeting, &place, round);
                     meeting.leave(&place, round);
-                    return Some(taken.map(|()| None));
+                    return Some(match taken {
+                        Ok(()) => Ok(None),
+                        Err(mistake) => Err(self.after_mistake(&under_way(true), mistake)),
+                    });
                 }
             }
             if !pause() {
                 break;
             }
         }
-        let sides = short.sides(&place);
-        let meet = Meet::under_way(
-            (short.what, short.root, short.block),
-            place,
-            channel.members.clone(),
-            sides,
-            cut,
-            (step, first),
-            Begin { given, turn: None },
-        );
-        let index = self.go_on_meeting(meet);
+        let index = self.go_on_meeting(under_way(given));
         Some(Ok(Some(self.state.requests.name(index))))
     }
 }

@@ -337,10 +337,10 @@ impl Meeting for ShmTransport {
             .store(note(step, claim), Ordering::Release);
     }
 
-    fn disagreement(&self, place: &Place, step: u64, claim: Claim) -> Option<Disagreement> {
+    fn disagreements(&self, place: &Place, step: u64, claim: Claim) -> Vec<Disagreement> {
         let mine = note(step, claim);
         let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
-        (0..place.members).find_map(|member| {
+        let at_odds = |member| {
             let theirs = self.noted(place, member, step).load(Ordering::Acquire);
             if theirs != 0 && theirs >> 48 == mine >> 48 && theirs != mine {
                 let claim = read_note(theirs);
@@ -349,7 +349,8 @@ impl Meeting for ShmTransport {
             let other = Some(&left[member as usize]).filter(|_| member != place.me);
             let no_memory = other.and_then(Left::has_given_up)?;
             Some(Disagreement::GaveUp { member, no_memory })
-        })
+        };
+        (0..place.members).filter_map(at_odds).collect()
     }
 
     fn give_up(&mut self, place: &Place, no_memory: bool) {

@@ -19,7 +19,7 @@
 //! have agreed on.
 //!
 //! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if they do not agree, some
-//! may wait for what never comes, and [`Meeting::disagreement`] says so.
+//! may wait for what never comes, and [`Meeting::disagreements`] say so.
 //!
 //! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`Meeting::watch`] after [`Transport::arm`](crate::Transport::arm)
 //! and looks once more; whoever makes a round go on after that wakes it.
@@ -129,9 +129,8 @@ pub trait Meeting {
     /// This member has come to its `step`th step at a place and takes it for this.
     fn note(&mut self, place: &Place, step: u64, claim: Claim);
 
-    /// A member with which this one, which waits in a step, will never get further. Members whose notes of that step are gone already, or
-    /// still to come, are believed.
-    fn disagreement(&self, place: &Place, step: u64, claim: Claim) -> Option<Disagreement>;
+    /// Members that are at odds with this one, which is in a step. Those whose notes of that step are gone already, or still to come, are believed.
+    fn disagreements(&self, place: &Place, step: u64, claim: Claim) -> Vec<Disagreement>;
 
     /// This member takes no further step at a place: the others will wait in vain, and are woken to see that. `no_memory`: because there was none
     /// for what the group shares, here or at another member.
