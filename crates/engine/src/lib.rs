@@ -16,6 +16,7 @@ mod conversion;
 mod counters;
 mod cut;
 mod direct;
+mod disagreement;
 mod engine;
 mod error;
 mod execution;

@@ -18,7 +18,7 @@ use isthmus_protocol::ways::Turn;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
 use isthmus_transport::SendError;
-use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 use isthmus_transport::native::{Element, Operator};
 
 use crate::binding::{BoundBuffer, Reducer};
@@ -60,9 +60,9 @@ pub(crate) struct Meet {
     pub(crate) take: Option<Side>,
     pub(crate) block: u64,
     /// Bytes of an element, and the reduction.
-    unit: u64,
+    pub(crate) unit: u64,
     reducer: Option<Reducer>,
-    cut: Cut,
+    pub(crate) cut: Cut,
     pub(crate) phase: Phase,
     /// At the member that decides how results are stored: past the caches.
     pub(crate) past: bool,
@@ -244,29 +244,6 @@ impl Meet {
     pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
         self.disagrees = self.disagreement(meeting).is_some();
         self.disagrees
-    }
-
-    /// A member with which this one, which waits, will never get further.
-    pub(crate) fn disagreement(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
-        let found = meeting.disagreements(&self.place, self.step, self.claim());
-        found.into_iter().next()
-    }
-
-    /// After a mistake: a member that has taken other rounds for this step than this one. What it gives in later steps is never where this one looks.
-    #[cold]
-    pub(crate) fn out_of_step(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
-        let other_rounds = |found: &Disagreement| {
-            let Disagreement::Other { claim, .. } = found else {
-                return true;
-            };
-            What::ALL.get(usize::from(claim.what)).is_none_or(|&what| {
-                let all = self.node.is_none();
-                let cut = Cut::new(meeting, what, self.place.members, claim.block, self.unit, all);
-                cut.rounds() != self.cut.rounds()
-            })
-        };
-        let found = meeting.disagreements(&self.place, self.step, self.claim());
-        found.into_iter().find(other_rounds)
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -5,9 +5,10 @@ use isthmus_protocol::ways::{Store, Way};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::Peer;
-use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Place};
+use isthmus_transport::meeting::{Lane, Meeting, Place};
 
 use crate::cut::Cut;
+use crate::disagreement::in_words;
 use crate::execution::Execution;
 use crate::known::{Known, Lesson};
 use crate::meet::{Meet, Sides};
@@ -54,7 +55,7 @@ impl Begun {
 }
 
 impl Engine {
-    fn meeting(&mut self) -> Option<&mut dyn Meeting> {
+    pub(crate) fn meeting(&mut self) -> Option<&mut dyn Meeting> {
         self.transports[self.meeting?].meeting()
     }
 
@@ -240,26 +241,6 @@ impl Engine {
         Ok(meet)
     }
 
-    /// A step waits in vain if members do not agree; looked for when nothing has happened for a while.
-    fn disagreement(&mut self, index: u32) -> Option<EngineError> {
-        let Task::Meet(meet) = &self.state.requests.slot(index).task else {
-            return None;
-        };
-        let meeting = self.transports[self.meeting?].meeting()?;
-        let (place, error) = (*meet.place(), disagreement(&meet.disagreement(meeting)?, meet));
-        Some(self.give_up(&place, error))
-    }
-
-    /// What this process says of a step that is over here and in which a member gave another length than it expects. If that member took other rounds for
-    /// it, nothing is possible any more at the place, and the others are told.
-    #[cold]
-    pub(crate) fn after_mistake(&mut self, meet: &Meet, mistake: EngineError) -> EngineError {
-        match self.meeting().and_then(|meeting| meet.out_of_step(meeting)) {
-            Some(found) => self.give_up(meet.place(), disagreement(&found, meet)),
-            None => mistake,
-        }
-    }
-
     /// A step has failed here: the others are told that they wait in vain.
     fn leaves_others(&mut self, index: u32, error: EngineError) -> EngineError {
         match &self.state.requests.slot(index).task {
@@ -309,7 +290,7 @@ impl Engine {
             let over = meet.is_over();
             let mistake = meet.mistake.take_if(|_| over);
             let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(meeting));
-            let out_of_step = out_of_step.map(|found| disagreement(&found, meet));
+            let out_of_step = out_of_step.map(|found| in_words(&found, meet));
             let (place, step) = (*meet.place(), (meet.place().frame, meet.what));
             let lesson = if over { meet.lesson() } else { None };
             let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
@@ -386,56 +367,4 @@ fn place(channel: &Channel, circle: Circle) -> Option<Place> {
         members: node.ranks.len() as u32,
         me: node.me,
     })
-}
-
-/// In words, as this process sees it.
-fn disagreement(found: &Disagreement, meet: &Meet) -> EngineError {
-    let (claim, me) = (meet.claim(), meet.rank_of(meet.place().me));
-    let told = |claim: &Claim| {
-        let name = What::ALL
-            .get(usize::from(claim.what))
-            .map_or("another operation", |what| what.name());
-        match claim {
-            Claim { block: 0, .. } => name.to_owned(),
-            Claim { block, root, .. } => {
-                let root = meet.rank_of(*root);
-                format!("{name} of {block} bytes (root {root})")
-            }
-        }
-    };
-    let (what, lengths) = match found {
-        Disagreement::Other { member, claim: theirs } => {
-            let what = format!(
-                "rank {me} is in {}, rank {} was in {}",
-                told(&claim),
-                meet.rank_of(*member),
-                told(theirs)
-            );
-            (what, theirs.what == claim.what && theirs.root == claim.root)
-        }
-        // Whoever is heard of first ends the job, so what the user can do about it is in the errors of all.
-        Disagreement::GaveUp {
-            member,
-            no_memory: true,
-        } => {
-            let reason = format!(
-                "rank {} has given up: there is no memory for what the processes of this node share (one of them says where){ENLARGE}; no further \
-                 collective operation is possible on this communicator",
-                meet.rank_of(*member)
-            );
-            return EngineError::Memory { reason: reason.into() };
-        }
-        Disagreement::GaveUp { member, .. } => {
-            let what = format!(
-                "rank {me} is in {}, rank {} has given up (its own error says why)",
-                told(&claim),
-                meet.rank_of(*member)
-            );
-            (what, false)
-        }
-    };
-    EngineError::Disagreement {
-        what: what.into(),
-        lengths,
-    }
 }

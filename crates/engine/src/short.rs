@@ -107,6 +107,26 @@ impl Short {
             computes: None,
         }
     }
+
+    /// The same as a step that goes on in the general way.
+    fn under_way(
+        &self,
+        channel: &Channel,
+        place: Place,
+        cut: Cut,
+        numbers: (u64, [u64; Lane::COUNT]),
+        given: bool,
+    ) -> Meet {
+        Meet::under_way(
+            (self.what, self.root, self.block),
+            place,
+            channel.members.clone(),
+            self.sides(&place),
+            cut,
+            numbers,
+            Begin { given, turn: None },
+        )
+    }
 }
 
 impl Engine {
@@ -158,18 +178,6 @@ impl Engine {
         let (bytes, cell, cells) = short.given(&place);
         let waits = short.waits();
         let mut seen = cells.start;
-        // The same as a step of the general way.
-        let under_way = |given| {
-            Meet::under_way(
-                (short.what, short.root, short.block),
-                place,
-                channel.members.clone(),
-                short.sides(&place),
-                cut,
-                (step, first),
-                Begin { given, turn: None },
-            )
-        };
         loop {
             if gives && !given {
                 given = meeting.give_at_once(&place, round, cell, short.give.as_ref(), bytes, !waits);
@@ -186,7 +194,10 @@ impl Engine {
                     meeting.leave(&place, round);
                     return Some(match taken {
                         Ok(()) => Ok(None),
-                        Err(mistake) => Err(self.after_mistake(&under_way(true), mistake)),
+                        Err(mistake) => {
+                            let meet = short.under_way(channel, place, cut, (step, first), given);
+                            Err(self.after_mistake(&meet, mistake))
+                        }
                     });
                 }
             }
@@ -194,7 +205,7 @@ impl Engine {
                 break;
             }
         }
-        let index = self.go_on_meeting(under_way(given));
+        let index = self.go_on_meeting(short.under_way(channel, place, cut, (step, first), given));
         Some(Ok(Some(self.state.requests.name(index))))
     }
 }

@@ -8,7 +8,7 @@
 //!  arrived, per cell       turn + 1    what is given in this turn is there          who gives stores it
 //!  left, per member        n           it has left all rounds before n              it stores it, now and then
 //! ```
-//! Every word has one writer at a time, and that of a short cell lies beside its data: what a member waits for comes to its core in one transfer of
+//! Every word has one writer at a time, and that of a short cell or of a word lies beside its data: what a member waits for comes to its core in one transfer of
 //! a cache line. A round n may be given in when all members have left round n - R and those before it. So *arrived* cannot run ahead of what a
 //! member waits for, and who gives looks at the words of all members once in up to R rounds ([`Turns::is_free`]). A member says only
 //! every few rounds how far it has left them: who waits for it then waits for a member that is still to come to rounds that have been
@@ -429,6 +429,7 @@ mod tests {
         #[test]
         fn no_wake_up_is_lost() {
             loom::model(|| sleeper(|hall| hall.arrived[0].last(0), |hall| hall.arrived[0].is_there(0)));
+            loom::model(|| sleeper(|hall| hall.arrived[0].last_of(0, 8), |hall| hall.arrived[0].is_there(0)));
             let leave = |hall: &Hall| _ = Turns::default().leave(0, 1, 0, &hall.left[0]);
             loom::model(move || sleeper(leave, |hall| Turns::default().is_free(1, 1, 0, || &hall.left[..1])));
         }
