@@ -2,7 +2,7 @@
 //! Members of a group that do not call the same: who waits in vain is told, and so is who found something else than it expects.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Meeting};
+use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting};
 
 use crate::cut::Cut;
 use crate::meet::Meet;
@@ -10,27 +10,34 @@ use crate::requests::Task;
 use crate::{Engine, EngineError};
 
 impl Meet {
-    /// A member with which this one, which waits, will never get further.
+    /// A member with which this one, which waits, may never get further.
     pub(crate) fn disagreement(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
         let found = meeting.disagreements(self.place(), self.step, self.claim());
-        found.into_iter().next()
+        let out_of_step = found.iter().find(|found| self.is_out_of_step(found, meeting));
+        // One that has given up says why itself.
+        let gave_up = || found.iter().find(|found| matches!(found, Disagreement::GaveUp { .. }));
+        out_of_step.or_else(gave_up).copied()
     }
 
-    /// After a mistake: a member that has taken other rounds for this step than this one. What it gives in later steps is never where this one looks.
+    /// After a mistake: a member that does something else in this step. What it gives in later steps may never be where this one looks.
     #[cold]
     pub(crate) fn out_of_step(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
-        let other_rounds = |found: &Disagreement| {
-            let Disagreement::Other { claim, .. } = found else {
-                return true;
-            };
-            What::ALL.get(usize::from(claim.what)).is_none_or(|&what| {
-                let all = self.node.is_none();
-                let cut = Cut::new(meeting, what, self.place().members, claim.block, self.unit, all);
-                cut.rounds() != self.cut.rounds()
-            })
-        };
         let found = meeting.disagreements(self.place(), self.step, self.claim());
-        found.into_iter().find(other_rounds)
+        found.into_iter().find(|found| self.is_out_of_step(found, meeting))
+    }
+
+    /// Whether a member takes this step for something that does not go together with what this one takes it for. What differs in lengths alone and goes
+    /// in the same rounds is over for all, and each that looks at a length which it did not expect has an error of its own.
+    fn is_out_of_step(&self, found: &Disagreement, meeting: &dyn Meeting) -> bool {
+        let (mine, theirs) = match found {
+            Disagreement::Other { claim, .. } => (self.claim(), claim),
+            Disagreement::GaveUp { .. } => return false,
+        };
+        let all = self.node.is_none();
+        let cut = Cut::new(meeting, self.what, self.place().members, theirs.block, self.unit, all);
+        // How long blocks are cut follows from their elements, which nobody notes.
+        let is_known = self.unit == 1 || self.cut.lane != Lane::Long;
+        mine.what != theirs.what || mine.root != theirs.root || cut.rounds() != self.cut.rounds() || !is_known
     }
 }
 
@@ -45,8 +52,8 @@ impl Engine {
         Some(self.give_up(&place, error))
     }
 
-    /// What this process says of a step that is over here and in which a member gave another length than it expects. If that member took other rounds for
-    /// it, nothing is possible any more at the place, and the others are told.
+    /// What this process says of a step that is over here and in which a member gave another length than it expects. If that member did something else,
+    /// nothing is possible any more at the place, and the others are told.
     #[cold]
     pub(crate) fn after_mistake(&mut self, meet: &Meet, mistake: EngineError) -> EngineError {
         match self.meeting().and_then(|meeting| meet.out_of_step(meeting)) {

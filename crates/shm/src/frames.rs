@@ -31,8 +31,9 @@ pub(crate) const WORD_CELL: usize = 16;
 pub(crate) const WORD_HEADER: usize = 8;
 /// Bytes of a short cell.
 pub(crate) const SHORT_CELL: usize = 128;
-/// Steps of a member that are noted: no member is much more than all rounds ahead of another one that it waits for.
-pub(crate) const NOTES: usize = 64;
+/// Steps of a member that are noted. One that waits for nobody (the root of broadcasts) is as many steps ahead as there are rounds in all lanes, and its
+/// note of a step must last as long as another member may be there.
+pub(crate) const NOTES: usize = 256;
 /// What stands before what a member gives.
 pub(crate) const CELL_HEADER: usize = 16;
 const PAGE: usize = 4096;
@@ -48,6 +49,7 @@ pub(crate) struct FrameHeader {
     pub(crate) sleepers: Sleepers,
 }
 
+const _: () = assert!(WORD_ROUNDS + SHORT_ROUNDS + MIDDLE_ROUNDS + LONG_ROUNDS < NOTES);
 const _: () = assert!(
     size_of::<FrameHeader>() <= PAGE
         && SHORT_ROUNDS <= 64

@@ -342,15 +342,15 @@ impl Meeting for ShmTransport {
         let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
         let at_odds = |member| {
             let theirs = self.noted(place, member, step).load(Ordering::Acquire);
-            if theirs != 0 && theirs >> 48 == mine >> 48 && theirs != mine {
-                let claim = read_note(theirs);
-                return Some(Disagreement::Other { member, claim });
-            }
-            let other = Some(&left[member as usize]).filter(|_| member != place.me);
-            let no_memory = other.and_then(Left::has_given_up)?;
-            Some(Disagreement::GaveUp { member, no_memory })
+            let differs = theirs != 0 && theirs >> 48 == mine >> 48 && theirs != mine;
+            let claim = read_note(theirs);
+            let other = differs.then_some(Disagreement::Other { member, claim });
+            let left = Some(&left[member as usize]).filter(|_| member != place.me);
+            let no_memory = left.and_then(Left::has_given_up);
+            let gave_up = no_memory.map(|no_memory| Disagreement::GaveUp { member, no_memory });
+            other.into_iter().chain(gave_up)
         };
-        (0..place.members).filter_map(at_odds).collect()
+        (0..place.members).flat_map(at_odds).collect()
     }
 
     fn give_up(&mut self, place: &Place, no_memory: bool) {

@@ -37,7 +37,7 @@ pub const MAX_PROCESSES: usize = 64 * WORDS;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 const PAGE: usize = 4096;
 const BLOCK_BYTES: usize = 1024;
 

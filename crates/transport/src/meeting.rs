@@ -129,7 +129,8 @@ pub trait Meeting {
     /// This member has come to its `step`th step at a place and takes it for this.
     fn note(&mut self, place: &Place, step: u64, claim: Claim);
 
-    /// Members that are at odds with this one, which is in a step. Those whose notes of that step are gone already, or still to come, are believed.
+    /// How members are at odds with this one, which is in a step; one can have given up as well. Those whose notes of that step are gone already, or
+    /// still to come, are believed.
     fn disagreements(&self, place: &Place, step: u64, claim: Claim) -> Vec<Disagreement>;
 
     /// This member takes no further step at a place: the others will wait in vain, and are woken to see that. `no_memory`: because there was none
