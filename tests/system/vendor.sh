@@ -75,14 +75,18 @@ int main(int argc, char **argv)
 }
 EOF
 mpicc ending.c -o ending || fail "mpicc ending.c"
-for vendor in mpich openmpi; do
-    command -v "mpiexec.$vendor" >/dev/null 2>&1 || continue
+# Open MPI has a directory for each job, and of one that is left behind another job with the same pid dies.
+mkdir temporary
+for launcher in mpiexec.mpich mpiexec.openmpi "$top/target/peers/openmpi-5.0.11/bin/mpiexec"; do
+    command -v "$launcher" >/dev/null 2>&1 || continue
     for end in killed:137 aborted:7 orderly:0; do
-        timeout -k 5 30 isthmus run --site "a=home:2,mpi=mpiexec.$vendor" --site b=home:1 ./ending "${end%:*}" >out 2>&1
+        TMPDIR=$PWD/temporary timeout -k 5 30 isthmus run --site "a=home:2,mpi=$launcher" --site b=home:1 ./ending "${end%:*}" >out 2>&1
         status=$?
-        [ "$status" = "${end#*:}" ] || { cat out; fail "$end on $vendor: exit status $status"; }
+        [ "$status" = "${end#*:}" ] || { cat out; fail "$end on $launcher: exit status $status"; }
+        left=$(find temporary -name 'pid.*' -o -name 'ompi.[0-9]*')
+        [ -z "$left" ] || fail "$end on $launcher has left $left"
     done
-    echo "jobs on $vendor end as they should"
+    echo "jobs on ${launcher#"$top/"} end as they should, and leave nothing"
 done
 # An argument that is longer than the system takes is named once, before anything is started; the job's file may have it.
 printf 'program = "./ending"\narguments = ["orderly", "%s"]\n[[subjob]]\nsite = "home"\ncount = 2\n' "$(head -c 200000 /dev/zero | tr '\0' x)" >long.toml

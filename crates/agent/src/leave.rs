@@ -12,6 +12,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// How long processes have after SIGTERM when the coordinator is lost.
 const TERMINATING: Duration = Duration::from_millis(1500);
+/// How long a machine's own `mpiexec` may take to see that its processes have ended, and as long again when it is told to end.
+const SETTLING: Duration = Duration::from_millis(700);
 /// How long the kernel has to end killed processes.
 const KILLING: Duration = Duration::from_millis(1000);
 /// How long the last output may take.
@@ -36,6 +38,15 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
         if end == End::Lost && !subjob.all_ended() {
             subjob.signal(15);
             await_ends(&mut agent, &mut subjob, TERMINATING).await;
+        }
+        if end == End::Told {
+            // Killed at once, it would leave on the machine what it has made there: Open MPI its session directory.
+            subjob.kill_processes();
+            await_ends(&mut agent, &mut subjob, SETTLING).await;
+            if !subjob.all_ended() {
+                subjob.signal(15);
+                await_ends(&mut agent, &mut subjob, SETTLING).await;
+            }
         }
         subjob.signal(9);
         await_ends(&mut agent, &mut subjob, KILLING).await;

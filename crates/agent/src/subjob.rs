@@ -196,6 +196,11 @@ impl Subjob {
         Ok(())
     }
 
+    /// Ends all processes, and leaves what has started them to see that.
+    pub(crate) fn kill_processes(&self) {
+        self.processes.iter().for_each(|p| p.signal(9));
+    }
+
     /// Sends a signal to all processes.
     pub(crate) fn signal(&self, signal: u32) {
         self.processes.iter().for_each(|p| p.signal(signal));
