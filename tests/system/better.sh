@@ -25,7 +25,9 @@ EOF
 cat >job.sh <<'EOF'
 when=$1
 shift
+# Nothing is there that an earlier job has said: this one would not be waited for.
 rm -rf go here.*
+: >out
 [ "$when" = later ] || sh shut.sh || exit
 ISTHMUS_STATS=1 isthmus run --site home:2 --site b1:2 sh "$PWD/late.sh" "$@" >out 2>err </dev/null &
 job=$!

@@ -16,6 +16,8 @@ ss -Hltnp | while read -r _ _ _ at _ who; do
 done
 S
 cat >all.sh <<'S'
+# Nothing is there that an earlier job has said.
+: >out
 isthmus run --site home:1 --site b1:1 ./classes "$PWD/stop" >out 2>err </dev/null &
 job=$!
 until grep -q hold out; do kill -0 $job 2>/dev/null || exit 1; sleep 0.2; done

@@ -25,6 +25,8 @@ EOF
 cat >hurt.sh <<'EOF'
 messages=$1 spread=$2
 shift 2
+# Nothing is there that an earlier job has said.
+: >out
 ISTHMUS_PATH=gateway ISTHMUS_GATEWAY_THREADS=2 ISTHMUS_AWAY=90 ISTHMUS_LOST_AFTER=120 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >out 2>err </dev/null &
 job=$!
 until grep -q begun out; do

@@ -67,6 +67,8 @@ row() {
         nap=600
         away=
         case $victim in cut_short) nap=15 ;; cut_long) nap=60 away=ISTHMUS_AWAY=60 ;; esac
+        # Nothing is there that an earlier job has said.
+        : >out
         env $away isthmus run --site home:2 --site b1:2 "$prog" "$phase" $nap >out 2>err </dev/null &
         job=$!
         for _ in $(seq 600); do grep -q waiting out && break; kill -0 $job 2>/dev/null || break; sleep 0.1; done

@@ -69,6 +69,8 @@ expect() {
 # accident NAME PATTERN ACTION: the action happens to a running job.
 accident() {
     name=$1 pattern=$2 action=$3
+    # Nothing is there that an earlier job has said.
+    : >out
     isthmus run $two "$prog" wait >out 2>err </dev/null &
     job=$!
     for _ in $(seq 600); do grep -q going out && break; kill -0 $job 2>/dev/null || break; sleep 0.1; done
