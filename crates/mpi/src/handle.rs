@@ -2,9 +2,9 @@
 //! Handles of objects that the program made: small numbers in a pointer's place.
 //!
 //! ```text
-//!  bit 63            31                                  4 3      0
+//!  bit 63            31                                  5 4      0
 //!      +--------------+-----------------------------------+--------+
-//!      | 0            | index + 256                       | kind   |
+//!      | 0            | index + 128                       | kind   |
 //!      +--------------+-----------------------------------+--------+
 //! ```
 //! So a handle is never below 0x1000 (the predefined ones are, MPI 5.0 chapter 20), is a positive C int
@@ -24,10 +24,16 @@ use crate::turns::{Guard, Turns};
 /// A handle as C passes it: the pointer's value.
 pub(crate) type Handle = usize;
 
-/// Largest handle that the ABI may give a meaning.
-const FIRST: usize = 256;
-const CHUNKS: usize = 21;
+/// Bits of a handle that tell its kind.
+const KIND_BITS: u32 = 5;
+/// Number of the first object: its handle is not among those that the ABI may give a meaning.
+const FIRST: usize = isthmus_abi::PREDEFINED_HANDLES_END >> KIND_BITS;
+/// Most objects of one kind: the handle of the last is still a positive C int.
+const MOST: usize = (i32::MAX as usize >> KIND_BITS) - FIRST;
+const CHUNKS: usize = 20;
 const SMALLEST: usize = 64;
+
+const _: () = assert!(SMALLEST * ((1 << CHUNKS) - 1) >= MOST, "the chunks hold all objects");
 
 /// What a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,17 +54,24 @@ pub(crate) enum Kind {
     EventRegistration = 13,
     EventInstance = 14,
     Enum = 15,
+    #[cfg_attr(not(test), expect(dead_code, reason = "one-sided communication is not there yet"))]
+    Win = 16,
+    #[cfg_attr(not(test), expect(dead_code, reason = "files are not there yet"))]
+    File = 17,
 }
+
+const _: () = assert!((Kind::File as usize) < 1 << KIND_BITS, "the last kind has room");
 
 /// The handle of something that is always there, by its number among its kind.
 pub(crate) fn fixed(kind: Kind, number: usize) -> Handle {
-    ((number + FIRST) << 4) | kind as usize
+    ((number + FIRST) << KIND_BITS) | kind as usize
 }
 
 /// The number of a handle of [`fixed`].
 #[inline]
 pub(crate) fn fixed_index(kind: Kind, handle: Handle) -> Option<usize> {
-    (handle & 15 == kind as usize).then(|| (handle >> 4).checked_sub(FIRST))?
+    let of_kind = handle & ((1 << KIND_BITS) - 1) == kind as usize;
+    of_kind.then(|| (handle >> KIND_BITS).checked_sub(FIRST))?
 }
 
 /// All objects of one kind.
@@ -142,6 +155,7 @@ impl<T> Table<T> {
     pub(crate) fn insert(&self, value: T) -> Handle {
         let mut free = self.free();
         let index = free.indices.pop().unwrap_or_else(|| {
+            assert!((free.next as usize) < MOST, "more than {MOST} objects of one kind");
             free.next += 1;
             free.next - 1
         }) as usize;
@@ -228,6 +242,63 @@ impl<T> Table<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const KINDS: [Kind; 17] = [
+        Kind::Comm,
+        Kind::Group,
+        Kind::Datatype,
+        Kind::Op,
+        Kind::Request,
+        Kind::Info,
+        Kind::Errhandler,
+        Kind::Message,
+        Kind::Session,
+        Kind::PvarSession,
+        Kind::PvarHandle,
+        Kind::CvarHandle,
+        Kind::EventRegistration,
+        Kind::EventInstance,
+        Kind::Enum,
+        Kind::Win,
+        Kind::File,
+    ];
+
+    #[test]
+    fn handles_of_every_kind_are_positive_ints_and_no_predefined_ones() {
+        for kind in KINDS {
+            for number in [0, 1, SMALLEST, MOST - 1] {
+                let handle = fixed(kind, number);
+                assert!(
+                    handle >= isthmus_abi::PREDEFINED_HANDLES_END,
+                    "{kind:?} {number}: {handle:#x}"
+                );
+                assert!(i32::try_from(handle).is_ok(), "{kind:?} {number}: {handle:#x}");
+                assert_eq!(fixed_index(kind, handle), Some(number));
+            }
+        }
+    }
+
+    #[test]
+    fn a_handle_is_of_one_kind() {
+        for kind in KINDS {
+            let handle = fixed(kind, 7);
+            let of: Vec<Kind> = KINDS
+                .into_iter()
+                .filter(|k| fixed_index(*k, handle).is_some())
+                .collect();
+            assert_eq!(of, [kind]);
+        }
+    }
+
+    #[test]
+    fn predefined_handles_are_of_no_table() {
+        for handle in 0..isthmus_abi::PREDEFINED_HANDLES_END {
+            assert!(
+                KINDS.iter().all(|kind| fixed_index(*kind, handle).is_none()),
+                "{handle:#x}"
+            );
+        }
+    }
 
     #[test]
     fn handles_are_found_and_reused() {
