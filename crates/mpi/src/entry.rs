@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Entry bodies that differ in little: in the type of their counts (`int` or `MPI_Count`) and in one value.
 
+use std::ffi::c_int;
+
+use isthmus_abi::{Aint, Count};
+
+use crate::c::Number;
+
 /// Functions with the same parameters and the same body.
 ///
 /// ```ignore
@@ -36,6 +42,26 @@ macro_rules! entry {
 }
 
 pub(crate) use entry;
+
+/// The type of the counts of a call: `int`, or `MPI_Count` in its twin with large counts.
+pub(crate) trait Width: Number {
+    /// The type of what counts bytes in such a call.
+    type Bytes: Number;
+    const LARGE: bool;
+}
+
+/// What counts bytes in a call whose counts are `N`.
+pub(crate) type Bytes<N> = <N as Width>::Bytes;
+
+impl Width for c_int {
+    type Bytes = Aint;
+    const LARGE: bool = false;
+}
+
+impl Width for Count {
+    type Bytes = Self;
+    const LARGE: bool = true;
+}
 
 /// A count of either type.
 #[inline]

@@ -56,7 +56,6 @@ pub(crate) enum Kind {
     Enum = 15,
     #[cfg_attr(not(test), expect(dead_code, reason = "one-sided communication is not there yet"))]
     Win = 16,
-    #[cfg_attr(not(test), expect(dead_code, reason = "files are not there yet"))]
     File = 17,
 }
 

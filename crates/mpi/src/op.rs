@@ -13,9 +13,10 @@ use isthmus_datatype::op::{Predefined, Spacing};
 use isthmus_datatype::{Basic, Datatype, Packer, Unpacker};
 use isthmus_engine::Reducer;
 
-use crate::c::{Out, Source, Target, flag};
+use crate::c::{Number, Out, Source, Target, flag};
 use crate::call::call;
 use crate::check::{self, Region};
+use crate::entry::entry;
 use crate::handle::{Kind, Table};
 
 /// `MPI_User_function`
@@ -253,26 +254,9 @@ fn reduce_local(input: Source, inout: Target, count: i64, datatype: h::Datatype,
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Reduce_local(
-    input: Source,
-    inout: Target,
-    count: c_int,
-    datatype: h::Datatype,
-    op: h::Op,
-) -> c_int {
-    call("MPI_Reduce_local", || {
-        reduce_local(input, inout, count.into(), datatype, op)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Reduce_local_c(
-    input: Source,
-    inout: Target,
-    count: isthmus_abi::Count,
-    datatype: h::Datatype,
-    op: h::Op,
-) -> c_int {
-    call("MPI_Reduce_local_c", || reduce_local(input, inout, count, datatype, op))
+entry! {
+    isthmus_MPI_Reduce_local<c_int>, isthmus_MPI_Reduce_local_c<isthmus_abi::Count>:
+    (input: Source, inout: Target, count: N, datatype: h::Datatype, op: h::Op) => {
+        reduce_local(input, inout, count.wide(), datatype, op)
+    }
 }

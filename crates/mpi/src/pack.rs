@@ -5,17 +5,16 @@
 
 use std::ffi::c_int;
 
+use isthmus_abi::Count;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_abi::{Aint, Count};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::{Datatype, Foreign, Packer, Representation, Unpacker};
 
 use crate::c::{Number, Out, Source, Target, Text, count};
-use crate::call::call;
 use crate::datatype::find_any;
-use crate::entry::entry;
+use crate::entry::{Bytes, entry};
 use crate::{comm, process};
 
 fn packer(buffer: Source, n: u64, ty: &Datatype) -> Result<Packer> {
@@ -154,125 +153,41 @@ entry! {
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Pack_external(
-    datarep: Text,
-    input: Source,
-    n: c_int,
-    datatype: h::Datatype,
-    output: Target,
-    size: Aint,
-    position: Out<Aint>,
-) -> c_int {
-    call("MPI_Pack_external", || {
-        let from = Elements {
-            buffer: input,
-            count: n.into(),
-            datatype,
-        };
-        let to = Packed {
-            buffer: output,
-            size,
-            position,
-            form: external(datarep)?,
-        };
-        pack(from, to, |v| v as Aint)
-    })
+entry! {
+    isthmus_MPI_Pack_external<c_int>, isthmus_MPI_Pack_external_c<Count>:
+    (
+        datarep: Text,
+        input: Source,
+        count: N,
+        datatype: h::Datatype,
+        output: Target,
+        size: Bytes<N>,
+        position: Out<Bytes<N>>
+    ) => {
+        let from = Elements { buffer: input, count: count.wide(), datatype };
+        pack(from, Packed { buffer: output, size, position, form: external(datarep)? }, |v| v as Bytes<N>)
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Pack_external_c(
-    datarep: Text,
-    input: Source,
-    n: Count,
-    datatype: h::Datatype,
-    output: Target,
-    size: Count,
-    position: Out<Count>,
-) -> c_int {
-    call("MPI_Pack_external_c", || {
-        let from = Elements {
-            buffer: input,
-            count: n,
-            datatype,
-        };
-        let to = Packed {
-            buffer: output,
-            size,
-            position,
-            form: external(datarep)?,
-        };
-        pack(from, to, |v| v)
-    })
+entry! {
+    isthmus_MPI_Unpack_external<c_int>, isthmus_MPI_Unpack_external_c<Count>:
+    (
+        datarep: Text,
+        input: Source,
+        size: Bytes<N>,
+        position: Out<Bytes<N>>,
+        output: Target,
+        count: N,
+        datatype: h::Datatype
+    ) => {
+        let to = Elements { buffer: output, count: count.wide(), datatype };
+        unpack(Packed { buffer: input, size, position, form: external(datarep)? }, to, |v| v as Bytes<N>)
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Unpack_external(
-    datarep: Text,
-    input: Source,
-    size: Aint,
-    position: Out<Aint>,
-    output: Target,
-    n: c_int,
-    datatype: h::Datatype,
-) -> c_int {
-    call("MPI_Unpack_external", || {
-        let from = Packed {
-            buffer: input,
-            size,
-            position,
-            form: external(datarep)?,
-        };
-        let to = Elements {
-            buffer: output,
-            count: n.into(),
-            datatype,
-        };
-        unpack(from, to, |v| v as Aint)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Unpack_external_c(
-    datarep: Text,
-    input: Source,
-    size: Count,
-    position: Out<Count>,
-    output: Target,
-    n: Count,
-    datatype: h::Datatype,
-) -> c_int {
-    call("MPI_Unpack_external_c", || {
-        let from = Packed {
-            buffer: input,
-            size,
-            position,
-            form: external(datarep)?,
-        };
-        let to = Elements {
-            buffer: output,
-            count: n,
-            datatype,
-        };
-        unpack(from, to, |v| v)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Pack_external_size(datarep: Text, n: c_int, datatype: h::Datatype, size: Out<Aint>) -> c_int {
-    call("MPI_Pack_external_size", || {
-        size.set("size", size_of(n.into(), datatype, external(datarep)?)? as Aint)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Pack_external_size_c(
-    datarep: Text,
-    n: Count,
-    datatype: h::Datatype,
-    size: Out<Count>,
-) -> c_int {
-    call("MPI_Pack_external_size_c", || {
-        size.set("size", size_of(n, datatype, external(datarep)?)?)
-    })
+entry! {
+    isthmus_MPI_Pack_external_size<c_int>, isthmus_MPI_Pack_external_size_c<Count>:
+    (datarep: Text, count: N, datatype: h::Datatype, size: Out<Bytes<N>>) => {
+        size.set("size", size_of(count.wide(), datatype, external(datarep)?)? as Bytes<N>)
+    }
 }

@@ -10,9 +10,10 @@ use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::{Datatype, Foreign, Representation};
 
-use crate::c::{In, Out, count};
-use crate::call::{call, call_anytime};
+use crate::c::{In, Number, Out, count};
+use crate::call::call_anytime;
 use crate::datatype::find_any;
+use crate::entry::entry;
 
 const UNDEFINED: i64 = abi::MPI_UNDEFINED as i64;
 
@@ -58,9 +59,9 @@ fn basics(status: In<Status>, datatype: h::Datatype) -> Result<i64> {
     Ok(elements.map_or(UNDEFINED, |n| n as i64))
 }
 
-/// For an `int`: MPI_UNDEFINED if it does not fit.
-fn small(value: i64) -> c_int {
-    c_int::try_from(value).unwrap_or(abi::MPI_UNDEFINED)
+/// MPI_UNDEFINED if it does not fit.
+fn fitting<N: TryFrom<i64> + From<c_int>>(value: i64) -> N {
+    N::try_from(value).unwrap_or_else(|_| abi::MPI_UNDEFINED.into())
 }
 
 fn set_elements(status: Out<Status>, datatype: h::Datatype, n: i64) -> Result<()> {
@@ -103,44 +104,21 @@ fn change(status: Out<Status>, with: impl FnOnce(&mut Status)) -> Result<()> {
     status.set("status", changed)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Get_count(status: In<Status>, datatype: h::Datatype, n: Out<c_int>) -> c_int {
-    call("MPI_Get_count", || n.set("count", small(whole(status, datatype)?)))
+entry! {
+    isthmus_MPI_Get_count<c_int>, isthmus_MPI_Get_count_c<Count>:
+    (status: In<Status>, datatype: h::Datatype, n: Out<N>) => n.set("count", fitting(whole(status, datatype)?))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Get_count_c(status: In<Status>, datatype: h::Datatype, n: Out<Count>) -> c_int {
-    call("MPI_Get_count_c", || n.set("count", whole(status, datatype)?))
+entry! {
+    isthmus_MPI_Get_elements<c_int>, isthmus_MPI_Get_elements_c<Count>, isthmus_MPI_Get_elements_x<Count>:
+    (status: In<Status>, datatype: h::Datatype, n: Out<N>) => n.set("count", fitting(basics(status, datatype)?))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Get_elements(status: In<Status>, datatype: h::Datatype, n: Out<c_int>) -> c_int {
-    call("MPI_Get_elements", || n.set("count", small(basics(status, datatype)?)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Get_elements_c(status: In<Status>, datatype: h::Datatype, n: Out<Count>) -> c_int {
-    call("MPI_Get_elements_c", || n.set("count", basics(status, datatype)?))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Get_elements_x(status: In<Status>, datatype: h::Datatype, n: Out<Count>) -> c_int {
-    call("MPI_Get_elements_x", || n.set("count", basics(status, datatype)?))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Status_set_elements(status: Out<Status>, datatype: h::Datatype, n: c_int) -> c_int {
-    call("MPI_Status_set_elements", || set_elements(status, datatype, n.into()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Status_set_elements_c(status: Out<Status>, datatype: h::Datatype, n: Count) -> c_int {
-    call("MPI_Status_set_elements_c", || set_elements(status, datatype, n))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Status_set_elements_x(status: Out<Status>, datatype: h::Datatype, n: Count) -> c_int {
-    call("MPI_Status_set_elements_x", || set_elements(status, datatype, n))
+entry! {
+    isthmus_MPI_Status_set_elements<c_int>,
+    isthmus_MPI_Status_set_elements_c<Count>,
+    isthmus_MPI_Status_set_elements_x<Count>:
+    (status: Out<Status>, datatype: h::Datatype, n: N) => set_elements(status, datatype, n.wide())
 }
 
 #[unsafe(no_mangle)]

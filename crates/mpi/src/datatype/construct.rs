@@ -3,9 +3,9 @@
 
 use std::ffi::c_int;
 
+use isthmus_abi::Count;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_abi::{Aint, Count};
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_datatype::{Datatype, Distribution, Order, TypeError};
@@ -14,22 +14,26 @@ use super::{find_any, give};
 use crate::c::Number;
 use crate::c::{In, Out, count};
 use crate::call::call;
+use crate::entry::{Bytes, Width, entry};
 
 /// Most dimensions of an array; more is taken for a mistake.
 const MOST_DIMENSIONS: usize = 4096;
 
 type New = Out<h::Datatype>;
 
-/// Makes a datatype of one other. `large`: by the call with large counts, which MPI_Type_get_envelope tells.
-fn derive(
+/// A new datatype, which tells in MPI_Type_get_envelope whether the call that made it had large counts.
+fn made<N: Width>(datatype: Datatype) -> Datatype {
+    if N::LARGE { datatype.large() } else { datatype }
+}
+
+/// Makes a datatype of one other.
+fn derive<N: Width>(
     new: New,
     old: h::Datatype,
-    large: bool,
     make: impl FnOnce(&Datatype) -> Result<std::result::Result<Datatype, TypeError>>,
 ) -> Result<()> {
     give(new, || {
-        let made = make(find_any(old).about("oldtype")?)?.map_err(refused)?;
-        Ok(if large { made.large() } else { made })
+        make(find_any(old).about("oldtype")?)?.map(made::<N>).map_err(refused)
     })
 }
 
@@ -48,36 +52,36 @@ fn list<T: Number>(argument: &str, array: In<T>, n: u64) -> Result<Vec<i64>> {
 }
 
 fn indexed<C: Number, D: Number>(
-    n: i64,
+    n: C,
     lengths: In<C>,
     displacements: In<D>,
     old: &Datatype,
     make: impl Fn(&[i64], &[i64], &Datatype) -> std::result::Result<Datatype, TypeError>,
 ) -> Result<std::result::Result<Datatype, TypeError>> {
-    let n = count("count", n)?;
+    let n = count("count", n.wide())?;
     let lengths = list("array_of_blocklengths", lengths, n)?;
     Ok(make(&lengths, &list("array_of_displacements", displacements, n)?, old))
 }
 
-fn blocks<D: Number>(
-    n: i64,
+fn blocks<C: Number, D: Number>(
+    n: C,
     displacements: In<D>,
     make: impl Fn(&[i64]) -> std::result::Result<Datatype, TypeError>,
 ) -> Result<std::result::Result<Datatype, TypeError>> {
     Ok(make(&list(
         "array_of_displacements",
         displacements,
-        count("count", n)?,
+        count("count", n.wide())?,
     )?))
 }
 
 fn structure<C: Number, D: Number>(
-    n: i64,
+    n: C,
     lengths: In<C>,
     displacements: In<D>,
     types: In<h::Datatype>,
 ) -> Result<Datatype> {
-    let n = count("count", n)?;
+    let n = count("count", n.wide())?;
     let lengths = list("array_of_blocklengths", lengths, n)?;
     let displacements = list("array_of_displacements", displacements, n)?;
     let handles = types.slice("array_of_types", n as usize)?;
@@ -201,344 +205,104 @@ extern "C" fn isthmus_MPI_Type_dup(old: h::Datatype, new: New) -> c_int {
     call("MPI_Type_dup", || super::duplicate(old, new))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_contiguous(n: c_int, old: h::Datatype, new: New) -> c_int {
-    call("MPI_Type_contiguous", || {
-        derive(new, old, false, |old| Ok(Datatype::contiguous_type(n.wide(), old)))
-    })
+entry! {
+    isthmus_MPI_Type_contiguous<c_int>, isthmus_MPI_Type_contiguous_c<Count>:
+    (count: N, old: h::Datatype, new: New) => {
+        derive::<N>(new, old, |old| Ok(Datatype::contiguous_type(count.wide(), old)))
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_vector(n: c_int, length: c_int, stride: c_int, old: h::Datatype, new: New) -> c_int {
-    call("MPI_Type_vector", || {
-        derive(new, old, false, |old| {
-            Ok(Datatype::vector(n.wide(), length.wide(), stride.wide(), old))
+entry! {
+    isthmus_MPI_Type_vector<c_int>, isthmus_MPI_Type_vector_c<Count>:
+    (count: N, length: N, stride: N, old: h::Datatype, new: New) => {
+        derive::<N>(new, old, |old| Ok(Datatype::vector(count.wide(), length.wide(), stride.wide(), old)))
+    }
+}
+
+entry! {
+    isthmus_MPI_Type_create_hvector<c_int>, isthmus_MPI_Type_create_hvector_c<Count>:
+    (count: N, length: N, stride: Bytes<N>, old: h::Datatype, new: New) => {
+        derive::<N>(new, old, |old| Ok(Datatype::hvector(count.wide(), length.wide(), stride.wide(), old)))
+    }
+}
+
+entry! {
+    isthmus_MPI_Type_indexed<c_int>, isthmus_MPI_Type_indexed_c<Count>:
+    (count: N, lengths: In<N>, places: In<N>, old: h::Datatype, new: New) => {
+        derive::<N>(new, old, |old| indexed(count, lengths, places, old, Datatype::indexed))
+    }
+}
+
+entry! {
+    isthmus_MPI_Type_create_hindexed<c_int>, isthmus_MPI_Type_create_hindexed_c<Count>:
+    (count: N, lengths: In<N>, places: In<Bytes<N>>, old: h::Datatype, new: New) => {
+        derive::<N>(new, old, |old| indexed(count, lengths, places, old, Datatype::hindexed))
+    }
+}
+
+entry! {
+    isthmus_MPI_Type_create_indexed_block<c_int>, isthmus_MPI_Type_create_indexed_block_c<Count>:
+    (count: N, length: N, places: In<N>, old: h::Datatype, new: New) => {
+        derive::<N>(new, old, |old| {
+            blocks(count, places, |places| Datatype::indexed_block(length.wide(), places, old))
         })
-    })
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_hvector(
-    n: c_int,
-    length: c_int,
-    stride: Aint,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_hvector", || {
-        derive(new, old, false, |old| {
-            Ok(Datatype::hvector(n.wide(), length.wide(), stride.wide(), old))
+entry! {
+    isthmus_MPI_Type_create_hindexed_block<c_int>, isthmus_MPI_Type_create_hindexed_block_c<Count>:
+    (count: N, length: N, places: In<Bytes<N>>, old: h::Datatype, new: New) => {
+        derive::<N>(new, old, |old| {
+            blocks(count, places, |places| Datatype::hindexed_block(length.wide(), places, old))
         })
-    })
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_indexed(
-    n: c_int,
-    lengths: In<c_int>,
-    places: In<c_int>,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_indexed", || {
-        derive(new, old, false, |old| {
-            indexed(n.wide(), lengths, places, old, Datatype::indexed)
+entry! {
+    isthmus_MPI_Type_create_struct<c_int>, isthmus_MPI_Type_create_struct_c<Count>:
+    (count: N, lengths: In<N>, places: In<Bytes<N>>, types: In<h::Datatype>, new: New) => {
+        give(new, || Ok(made::<N>(structure(count, lengths, places, types)?)))
+    }
+}
+
+entry! {
+    isthmus_MPI_Type_create_resized<c_int>, isthmus_MPI_Type_create_resized_c<Count>:
+    (old: h::Datatype, lower: Bytes<N>, extent: Bytes<N>, new: New) => {
+        derive::<N>(new, old, |old| Ok(Datatype::resized(old, lower.wide(), extent.wide())))
+    }
+}
+
+entry! {
+    isthmus_MPI_Type_create_subarray<c_int>, isthmus_MPI_Type_create_subarray_c<Count>:
+    (
+        dimensions: c_int,
+        sizes: In<N>,
+        subsizes: In<N>,
+        starts: In<N>,
+        order: c_int,
+        old: h::Datatype,
+        new: New
+    ) => {
+        derive::<N>(new, old, |old| Part { dimensions, sizes, subsizes, starts, order }.of(old))
+    }
+}
+
+entry! {
+    isthmus_MPI_Type_create_darray<c_int>, isthmus_MPI_Type_create_darray_c<Count>:
+    (
+        size: c_int,
+        rank: c_int,
+        dimensions: c_int,
+        sizes: In<N>,
+        distributions: In<c_int>,
+        arguments: In<c_int>,
+        grid: In<c_int>,
+        order: c_int,
+        old: h::Datatype,
+        new: New
+    ) => {
+        derive::<N>(new, old, |old| {
+            Share { size, rank, dimensions, sizes, distributions, arguments, grid, order }.of(old)
         })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_hindexed(
-    n: c_int,
-    lengths: In<c_int>,
-    places: In<Aint>,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_hindexed", || {
-        derive(new, old, false, |old| {
-            indexed(n.wide(), lengths, places, old, Datatype::hindexed)
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_indexed_block(
-    n: c_int,
-    length: c_int,
-    places: In<c_int>,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_indexed_block", || {
-        derive(new, old, false, |old| {
-            blocks(n.wide(), places, |places| {
-                Datatype::indexed_block(length.wide(), places, old)
-            })
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_hindexed_block(
-    n: c_int,
-    length: c_int,
-    places: In<Aint>,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_hindexed_block", || {
-        derive(new, old, false, |old| {
-            blocks(n.wide(), places, |places| {
-                Datatype::hindexed_block(length.wide(), places, old)
-            })
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_struct(
-    n: c_int,
-    lengths: In<c_int>,
-    places: In<Aint>,
-    types: In<h::Datatype>,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_struct", || {
-        give(new, || structure(n.wide(), lengths, places, types))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_resized(old: h::Datatype, lower: Aint, extent: Aint, new: New) -> c_int {
-    call("MPI_Type_create_resized", || {
-        derive(new, old, false, |old| {
-            Ok(Datatype::resized(old, lower.wide(), extent.wide()))
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_subarray(
-    dimensions: c_int,
-    sizes: In<c_int>,
-    subsizes: In<c_int>,
-    starts: In<c_int>,
-    order: c_int,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_subarray", || {
-        derive(new, old, false, |old| {
-            Part {
-                dimensions,
-                sizes,
-                subsizes,
-                starts,
-                order,
-            }
-            .of(old)
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_darray(
-    size: c_int,
-    rank: c_int,
-    dimensions: c_int,
-    sizes: In<c_int>,
-    distributions: In<c_int>,
-    arguments: In<c_int>,
-    grid: In<c_int>,
-    order: c_int,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_darray", || {
-        derive(new, old, false, |old| {
-            Share {
-                size,
-                rank,
-                dimensions,
-                sizes,
-                distributions,
-                arguments,
-                grid,
-                order,
-            }
-            .of(old)
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_contiguous_c(n: Count, old: h::Datatype, new: New) -> c_int {
-    call("MPI_Type_contiguous_c", || {
-        derive(new, old, true, |old| Ok(Datatype::contiguous_type(n.wide(), old)))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_vector_c(n: Count, length: Count, stride: Count, old: h::Datatype, new: New) -> c_int {
-    call("MPI_Type_vector_c", || {
-        derive(new, old, true, |old| {
-            Ok(Datatype::vector(n.wide(), length.wide(), stride.wide(), old))
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_hvector_c(
-    n: Count,
-    length: Count,
-    stride: Count,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_hvector_c", || {
-        derive(new, old, true, |old| {
-            Ok(Datatype::hvector(n.wide(), length.wide(), stride.wide(), old))
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_indexed_c(
-    n: Count,
-    lengths: In<Count>,
-    places: In<Count>,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_indexed_c", || {
-        derive(new, old, true, |old| {
-            indexed(n.wide(), lengths, places, old, Datatype::indexed)
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_hindexed_c(
-    n: Count,
-    lengths: In<Count>,
-    places: In<Count>,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_hindexed_c", || {
-        derive(new, old, true, |old| {
-            indexed(n.wide(), lengths, places, old, Datatype::hindexed)
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_indexed_block_c(
-    n: Count,
-    length: Count,
-    places: In<Count>,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_indexed_block_c", || {
-        derive(new, old, true, |old| {
-            blocks(n.wide(), places, |places| {
-                Datatype::indexed_block(length.wide(), places, old)
-            })
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_hindexed_block_c(
-    n: Count,
-    length: Count,
-    places: In<Count>,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_hindexed_block_c", || {
-        derive(new, old, true, |old| {
-            blocks(n.wide(), places, |places| {
-                Datatype::hindexed_block(length.wide(), places, old)
-            })
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_struct_c(
-    n: Count,
-    lengths: In<Count>,
-    places: In<Count>,
-    types: In<h::Datatype>,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_struct_c", || {
-        give(new, || structure(n.wide(), lengths, places, types).map(Datatype::large))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_resized_c(old: h::Datatype, lower: Count, extent: Count, new: New) -> c_int {
-    call("MPI_Type_create_resized_c", || {
-        derive(new, old, true, |old| {
-            Ok(Datatype::resized(old, lower.wide(), extent.wide()))
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_subarray_c(
-    dimensions: c_int,
-    sizes: In<Count>,
-    subsizes: In<Count>,
-    starts: In<Count>,
-    order: c_int,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_subarray_c", || {
-        derive(new, old, true, |old| {
-            Part {
-                dimensions,
-                sizes,
-                subsizes,
-                starts,
-                order,
-            }
-            .of(old)
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_create_darray_c(
-    size: c_int,
-    rank: c_int,
-    dimensions: c_int,
-    sizes: In<Count>,
-    distributions: In<c_int>,
-    arguments: In<c_int>,
-    grid: In<c_int>,
-    order: c_int,
-    old: h::Datatype,
-    new: New,
-) -> c_int {
-    call("MPI_Type_create_darray_c", || {
-        derive(new, old, true, |old| {
-            Share {
-                size,
-                rank,
-                dimensions,
-                sizes,
-                distributions,
-                arguments,
-                grid,
-                order,
-            }
-            .of(old)
-        })
-    })
+    }
 }

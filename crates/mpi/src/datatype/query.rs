@@ -14,11 +14,7 @@ use super::parametric::{handle_of, is_parametric};
 use super::{find_any, insert};
 use crate::c::{Out, count};
 use crate::call::call;
-
-/// A size for an `int`; MPI_UNDEFINED if it does not fit.
-fn small(value: u64) -> c_int {
-    c_int::try_from(value).unwrap_or(abi::MPI_UNDEFINED)
-}
+use crate::entry::entry;
 
 fn bounds<T>(datatype: h::Datatype, lower: Out<T>, extent: Out<T>, of: impl Fn(i64) -> T) -> Result<()> {
     let ty = find_any(datatype)?;
@@ -111,67 +107,23 @@ fn pair(value: h::Datatype, index: h::Datatype) -> Result<h::Datatype> {
         .map_or(h::MPI_DATATYPE_NULL, |b| h::Datatype(b.handle() as usize)))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_size(datatype: h::Datatype, size: Out<c_int>) -> c_int {
-    call("MPI_Type_size", || size.set("size", small(find_any(datatype)?.size())))
+entry! {
+    isthmus_MPI_Type_size<c_int>, isthmus_MPI_Type_size_c<Count>, isthmus_MPI_Type_size_x<Count>:
+    (datatype: h::Datatype, size: Out<N>) => {
+        size.set("size", N::try_from(find_any(datatype)?.size()).unwrap_or(abi::MPI_UNDEFINED as N))
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_size_c(datatype: h::Datatype, size: Out<Count>) -> c_int {
-    call("MPI_Type_size_c", || {
-        size.set("size", find_any(datatype)?.size() as Count)
-    })
+entry! {
+    isthmus_MPI_Type_get_extent<Aint>, isthmus_MPI_Type_get_extent_c<Count>, isthmus_MPI_Type_get_extent_x<Count>:
+    (datatype: h::Datatype, lower: Out<N>, extent: Out<N>) => bounds(datatype, lower, extent, |v| v as N)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_size_x(datatype: h::Datatype, size: Out<Count>) -> c_int {
-    call("MPI_Type_size_x", || {
-        size.set("size", find_any(datatype)?.size() as Count)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_get_extent(datatype: h::Datatype, lower: Out<Aint>, extent: Out<Aint>) -> c_int {
-    call("MPI_Type_get_extent", || bounds(datatype, lower, extent, |v| v as Aint))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_get_extent_c(datatype: h::Datatype, lower: Out<Count>, extent: Out<Count>) -> c_int {
-    call("MPI_Type_get_extent_c", || bounds(datatype, lower, extent, |v| v))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_get_extent_x(datatype: h::Datatype, lower: Out<Count>, extent: Out<Count>) -> c_int {
-    call("MPI_Type_get_extent_x", || bounds(datatype, lower, extent, |v| v))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_get_true_extent(datatype: h::Datatype, lower: Out<Aint>, extent: Out<Aint>) -> c_int {
-    call("MPI_Type_get_true_extent", || {
-        true_bounds(datatype, lower, extent, |v| v as Aint)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_get_true_extent_c(
-    datatype: h::Datatype,
-    lower: Out<Count>,
-    extent: Out<Count>,
-) -> c_int {
-    call("MPI_Type_get_true_extent_c", || {
-        true_bounds(datatype, lower, extent, |v| v)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Type_get_true_extent_x(
-    datatype: h::Datatype,
-    lower: Out<Count>,
-    extent: Out<Count>,
-) -> c_int {
-    call("MPI_Type_get_true_extent_x", || {
-        true_bounds(datatype, lower, extent, |v| v)
-    })
+entry! {
+    isthmus_MPI_Type_get_true_extent<Aint>,
+    isthmus_MPI_Type_get_true_extent_c<Count>,
+    isthmus_MPI_Type_get_true_extent_x<Count>:
+    (datatype: h::Datatype, lower: Out<N>, extent: Out<N>) => true_bounds(datatype, lower, extent, |v| v as N)
 }
 
 #[unsafe(no_mangle)]
