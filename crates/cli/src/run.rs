@@ -87,7 +87,7 @@ pub(crate) struct Run {
     /// Files that are fetched from there at the end, as *.out or frames/**; repeatable
     #[arg(long = "output", value_name = "PATTERN")]
     outputs: Vec<String>,
-    /// Where outputs go, those of each site into a directory of its name [default: isthmus-results]
+    /// Where outputs go, those of each site into a directory of its name [default: isthmus-results/JOB]
     #[arg(long, value_name = "DIRECTORY")]
     results: Option<String>,
     #[command(flatten)]

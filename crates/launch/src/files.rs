@@ -5,6 +5,8 @@
 
 use crate::connection::Failure;
 use crate::fetch;
+use crate::left::{self, Before};
+use crate::outputs;
 use crate::service::out_of_turn;
 use crate::site::Shared;
 use crate::staging::{self, Staged};
@@ -15,7 +17,7 @@ use isthmus_job::transfer::{Given, Input, Pattern, Transfers};
 use isthmus_job::{Contact, Subjob};
 use isthmus_stage::local;
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Placed, Root};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -24,8 +26,6 @@ use tokio::task::JoinSet;
 const LAST_TRY: Duration = Duration::from_secs(8);
 /// Nothing runs any more that could be where it should not be: outputs are waited for for so long at least.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Where outputs go unless the job says so.
-const RESULTS: &str = "isthmus-results";
 
 /// A file of a subjob's directory, or a directory in it.
 enum Item {
@@ -55,7 +55,9 @@ struct Kept {
     setup: Vec<String>,
     transfers: Transfers,
     workspace: Workspace,
-    attended: Attended,
+    attended: Option<Attended>,
+    /// Outputs in the user's own directory, where the processes work in that.
+    before: Option<Before>,
 }
 
 /// Hears how far a subjob's files are.
@@ -114,9 +116,8 @@ impl Filling<'_> {
             format!("{total} bytes of inputs staged; sent {sent} bytes over {connections} connections")
         });
         let options = &self.shared.options;
-        let wanted = subjob.files.gives_back();
         let terms = Terms {
-            lease: if wanted { options.lease } else { Duration::ZERO },
+            lease: options.lease,
             silence: options.silence,
         };
         let workspace = line.make_workspace(terms).await?;
@@ -132,6 +133,10 @@ impl Filling<'_> {
         }
         let place = (subjob.contact.clone(), subjob.setup.clone());
         let service = line.into_service()?;
+        let before = match works_at_home(subjob) {
+            true => Some(own_files(&options.directory, &subjob.files.outputs)?),
+            false => None,
+        };
         self.shared.directories.keep(Kept {
             number: self.number,
             site: subjob.site.clone(),
@@ -139,7 +144,8 @@ impl Filling<'_> {
             setup: subjob.setup.clone(),
             transfers: subjob.files.clone(),
             workspace: workspace.clone(),
-            attended: Attended::begin(Arc::clone(access), place, workspace.clone(), service),
+            attended: Some(Attended::begin(Arc::clone(access), place, workspace.clone(), service)),
+            before,
         });
         Ok(Filled {
             files: workspace.files,
@@ -260,6 +266,21 @@ fn placed(file: Staged, path: String, executable: bool) -> Placed {
     }
 }
 
+/// Whether the processes of a subjob with files work in the user's own directory. What RSL brings and takes back by relative paths is in the
+/// directory of the subjob.
+pub(crate) fn works_at_home(subjob: &Subjob) -> bool {
+    subjob.contact == Contact::Home && subjob.directory.is_none() && subjob.files.taken.is_empty()
+}
+
+fn own_files(directory: &Path, patterns: &[Pattern]) -> Result<Before, Failure> {
+    Before::look(directory, patterns).map_err(|e| {
+        Failure::new(
+            format!("cannot look for outputs: {e}"),
+            "let --output name files more closely, for example results/*.dat",
+        )
+    })
+}
+
 /// So much of a transfer is done, for people.
 pub(crate) fn progress(done: u64, total: u64) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
@@ -301,8 +322,11 @@ impl Directories {
 }
 
 impl Kept {
-    async fn empty(self, shared: &Shared, replaced: bool, silent: bool, tell: &Tell) -> Emptied {
-        let service = self.attended.end().await;
+    async fn empty(mut self, shared: &Shared, replaced: bool, silent: bool, tell: &Tell) -> Emptied {
+        let service = match self.attended.take() {
+            Some(attended) => attended.end().await,
+            None => None,
+        };
         let hope = if silent {
             LAST_TRY
         } else {
@@ -310,7 +334,8 @@ impl Kept {
         };
         let place = (&self.contact, self.setup.as_slice());
         let mut line = Line::within(&shared.access, place, service, self.workspace.clone(), hope);
-        if replaced || !self.transfers.gives_back() && self.transfers.removed.is_empty() {
+        // What nobody wants is not waited for.
+        if replaced || silent && !self.transfers.gives_back() {
             if let Ok(service) = line.into_service() {
                 if silent {
                     service.abandon()
@@ -322,9 +347,7 @@ impl Kept {
         }
         let number = self.number;
         let shown = |how: String| tell(number, how);
-        let fetching = self
-            .transfers
-            .fetch(&mut line, &shared.options.directory, &self.site, &shown);
+        let fetching = self.fetch(&mut line, shared, &shown);
         let fetched = if silent {
             let late = || Err(Failure::new("it does not answer", ""));
             tokio::time::timeout(LAST_TRY, fetching)
@@ -334,18 +357,20 @@ impl Kept {
             fetching.await
         };
         let service = line.into_service();
+        let site = &self.site;
         let failure = match fetched {
-            Ok(missing) => {
+            Ok(fetched) => {
                 if let Ok(service) = service {
-                    service.leave().await;
+                    match &fetched.left {
+                        Some(_) => service.abandon(),
+                        None => service.leave().await,
+                    }
                 }
-                let (none, site) = (missing.is_empty(), &self.site);
-                let notice = format!(
-                    "site '{site}': it has left nothing that is called {}",
-                    missing.join(" or ")
-                );
                 return Emptied {
-                    notice: (!none).then_some(notice),
+                    left: fetched.left.map(|left| format!("site '{site}': {left}")),
+                    site: self.site,
+                    missing: fetched.missing,
+                    files: fetched.files,
                     ..Emptied::default()
                 };
             }
@@ -354,67 +379,44 @@ impl Kept {
         if let Ok(service) = service {
             service.abandon();
         }
-        let (site, files, lease) = (&self.site, &self.workspace.files, shared.options.lease);
+        if !self.transfers.gives_back() {
+            // Whether something was made there is not known.
+            return Emptied::default();
+        }
         let problem = format!(
-            "site '{site}': its outputs could not be fetched: {}; they stay there for {} min: isthmus cp {}{files} TARGET",
+            "site '{site}': its outputs could not be fetched: {}; they stay there for {} min: isthmus cp {} TARGET",
             failure.problem,
-            lease.as_secs().div_ceil(60),
-            match &self.contact {
-                Contact::Home => String::new(),
-                contact => format!("isthmus://{contact}"),
-            }
+            minutes(shared.options.lease),
+            self.at(),
         );
         Emptied {
             problem: Some(problem),
             ..Emptied::default()
         }
     }
-}
 
-/// What became of the directory of a subjob.
-#[derive(Debug, Default)]
-pub(crate) struct Emptied {
-    /// Why something of it is not here.
-    pub(crate) problem: Option<String>,
-    /// What the user should know beside that.
-    pub(crate) notice: Option<String>,
-}
+    /// What `isthmus cp` calls the directory.
+    fn at(&self) -> String {
+        let files = &self.workspace.files;
+        match &self.contact {
+            Contact::Home => files.clone(),
+            contact => format!("isthmus://{contact}{files}"),
+        }
+    }
 
-/// What a subjob gives back.
-trait Outputs {
-    /// Fetches it. Patterns that nothing matches come back.
+    /// Fetches what the subjob gives back.
     async fn fetch(
         &self,
         line: &mut Line<'_>,
-        home: &Path,
-        site: &str,
+        shared: &Shared,
         tell: &(dyn Fn(String) + Sync),
-    ) -> Result<Vec<String>, Failure>;
-
-    /// Files with places of their own.
-    async fn fetch_taken(
-        &self,
-        line: &mut Line<'_>,
-        home: &Path,
-        tell: &(dyn Fn(String) + Sync),
-    ) -> Result<(), Failure>;
-}
-
-impl Outputs for Transfers {
-    async fn fetch(
-        &self,
-        line: &mut Line<'_>,
-        home: &Path,
-        site: &str,
-        tell: &(dyn Fn(String) + Sync),
-    ) -> Result<Vec<String>, Failure> {
-        self.fetch_taken(line, home, tell).await?;
-        for path in &self.removed {
+    ) -> Result<Fetched, Failure> {
+        let home = &shared.options.directory;
+        let transfers = &self.transfers;
+        outputs::fetch_taken(transfers, line, home, tell).await?;
+        for path in &transfers.removed {
             let (root, path) = (Root::Site, path.clone());
             line.perform(&Ask::Remove(File { root, path })).await?;
-        }
-        if self.outputs.is_empty() {
-            return Ok(Vec::new());
         }
         let listing = Ask::List(File {
             root: Root::Job,
@@ -424,55 +426,56 @@ impl Outputs for Transfers {
             return Err(out_of_turn());
         };
         let top = home
-            .join(self.results.as_deref().unwrap_or(RESULTS))
-            .join(site.replace('/', "_"));
-        let wanted = |path: &str| self.outputs.iter().any(|pattern| pattern.matches(path));
-        let files: Vec<_> = entries
-            .into_iter()
-            .filter(|e| e.kind == EntryKind::File && wanted(&e.path))
-            .collect();
-        let unmet = |pattern: &&Pattern| !files.iter().any(|e| pattern.matches(&e.path));
-        let missing = self.outputs.iter().filter(unmet);
-        let missing = missing.map(|pattern| format!("'{}'", pattern.text())).collect();
-        let total: u64 = files.iter().map(|e| e.size).sum();
-        let mut before = 0;
-        for entry in files {
-            isthmus_job::transfer::check_relative(&entry.path)
-                .map_err(|why| Failure::new(format!("the site names a file '{}': {why}", entry.path), ""))?;
-            let here: PathBuf = top.join(&entry.path);
-            let parent = here.parent().unwrap_or(&top);
-            std::fs::create_dir_all(parent)
-                .map_err(|e| Failure::new(format!("cannot create '{}': {e}", parent.display()), ""))?;
-            let file = File {
-                root: Root::Job,
-                path: entry.path,
-            };
-            let shown = |done: u64, _| tell(progress(before + done, total));
-            line.get(&file, &here, entry.executable, &shown).await?;
-            before += entry.size;
+            .join(outputs::results(transfers, &shared.job))
+            .join(self.site.replace('/', "_"));
+        let wanted = |path: &str| transfers.outputs.iter().any(|pattern| pattern.matches(path));
+        let is_taken = |path: &str| transfers.taken.iter().any(|t| !t.at_site && t.path == path);
+        let minutes = minutes(shared.options.lease);
+        let left = left::told(&entries, |path| wanted(path) || is_taken(path), &self.at(), minutes);
+        let files = entries.iter().filter(|e| e.kind == EntryKind::File && wanted(&e.path));
+        let files: Vec<_> = files.collect();
+        outputs::fetch_listed(line, &files, &top, tell).await?;
+        let mut paths: Vec<String> = files.iter().map(|e| e.path.clone()).collect();
+        if let Some(before) = &self.before {
+            paths.extend(outputs::copy_own(before, &transfers.outputs, &top)?);
         }
-        Ok(missing)
+        let missing = transfers
+            .outputs
+            .iter()
+            .filter(|pattern| !paths.iter().any(|p| pattern.matches(p)));
+        Ok(Fetched {
+            missing: missing.map(|pattern| pattern.text().to_owned()).collect(),
+            files: paths.len(),
+            left,
+        })
     }
+}
 
-    async fn fetch_taken(
-        &self,
-        line: &mut Line<'_>,
-        home: &Path,
-        tell: &(dyn Fn(String) + Sync),
-    ) -> Result<(), Failure> {
-        for taken in &self.taken {
-            let file = File {
-                root: if taken.at_site { Root::Site } else { Root::Job },
-                path: taken.path.clone(),
-            };
-            let here = home.join(&taken.target);
-            if let Some(parent) = here.parent() {
-                std::fs::create_dir_all(parent)
-                    .map_err(|e| Failure::new(format!("cannot create '{}': {e}", parent.display()), ""))?;
-            }
-            line.get(&file, &here, false, &|done, total| tell(progress(done, total)))
-                .await?;
-        }
-        Ok(())
-    }
+fn minutes(time: Duration) -> u64 {
+    time.as_secs().div_ceil(60)
+}
+
+/// What was fetched from the directory of a subjob.
+struct Fetched {
+    /// Patterns that nothing matches.
+    missing: Vec<String>,
+    /// How many files.
+    files: usize,
+    /// What is said of those that nothing fetches.
+    left: Option<String>,
+}
+
+/// What became of the directory of a subjob.
+#[derive(Debug, Default)]
+pub(crate) struct Emptied {
+    /// Name of the subjob.
+    pub(crate) site: String,
+    /// Why something of it is not here.
+    pub(crate) problem: Option<String>,
+    /// What the user should know of files that stay there.
+    pub(crate) left: Option<String>,
+    /// Patterns of outputs that nothing matches there.
+    pub(crate) missing: Vec<String>,
+    /// How many outputs are here.
+    pub(crate) files: usize,
 }

@@ -5,7 +5,7 @@ use crate::Options;
 use crate::connection::{Client, Connection, Failure, Verb};
 use crate::coordinator::Event;
 use crate::fetch;
-use crate::files::{Directories, Filled, Filling};
+use crate::files::{Directories, Filled, Filling, works_at_home};
 use crate::output;
 use crate::paths::Opening;
 use crate::sharing::Access;
@@ -209,6 +209,8 @@ impl Site {
             .map_or_else(|| program.clone(), |path| program.replace(MARK, path));
         let options = &self.shared.options;
         let at_home = self.subjob.contact == Contact::Home;
+        // Relative names of the program belong to where the user stands.
+        let filled = files.clone().filter(|_| !works_at_home(&self.subjob));
         let own = (!at_home).then(|| options.directory.to_string_lossy().into_owned());
         // As MPICH-G2 had them; what the job says itself wins.
         let mut environment = vec![
@@ -230,7 +232,7 @@ impl Site {
             environment,
             directory_optional: subjob.directory.is_none() && files.is_none(),
             files: files.clone().unwrap_or_default(),
-            directory: subjob.directory.clone().or(files).or(own).unwrap_or_default(),
+            directory: subjob.directory.clone().or(filled).or(own).unwrap_or_default(),
             library,
             reach: match &self.gateway {
                 Some(gateway) if gateway.is_only_way && self.subjob.allocation.is_none() => Reach::Gateway,
@@ -252,7 +254,7 @@ impl Site {
         if self.subjob.contact == Contact::Home {
             let library = options.library.as_ref().and_then(|l| l.parent());
             return Ok((
-                program.to_owned(),
+                self.program_at_home(program),
                 library.map(|l| l.to_string_lossy().into_owned()).unwrap_or_default(),
             ));
         }
@@ -281,6 +283,16 @@ impl Site {
         }
         let path = self.put(link, staging::prepare(file).await?).await?;
         Ok((path, library))
+    }
+
+    /// A relative name belongs to where the user stands, also when the processes work elsewhere; what is not there may be where they work.
+    fn program_at_home(&self, program: &str) -> String {
+        let here = self.shared.options.directory.join(program);
+        let elsewhere = self.subjob.directory.is_some() || !self.subjob.files.is_empty();
+        if elsewhere && program.contains('/') && here.is_file() {
+            return here.to_string_lossy().into_owned();
+        }
+        program.to_owned()
     }
 
     /// Puts a file into the site's cache unless it is there.

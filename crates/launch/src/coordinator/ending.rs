@@ -7,6 +7,7 @@ use crate::console::Print;
 use crate::events::JobEvent;
 use crate::files::{Emptied, Tell};
 use crate::links::JobLinks;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -14,6 +15,24 @@ use tokio::time::Instant;
 
 /// When fetching takes longer than this, the user hears of it once.
 const QUIET: Duration = Duration::from_secs(9);
+
+/// What has come back.
+#[derive(Default)]
+struct Came {
+    /// Number of outputs.
+    files: usize,
+    /// By subjob: its name, and patterns that nothing there matches.
+    sites: Vec<(String, Vec<String>)>,
+}
+
+impl Came {
+    /// Patterns that nothing matches at any site.
+    fn nowhere(&self) -> BTreeSet<String> {
+        let all: BTreeSet<String> = self.sites.iter().flat_map(|(_, missing)| missing).cloned().collect();
+        let everywhere = |pattern: &String| self.sites.iter().all(|(_, missing)| missing.contains(pattern));
+        all.into_iter().filter(everywhere).collect()
+    }
+}
 
 impl Coordinator {
     /// Fetches what the subjobs give back. An interrupt ends it; the directories then wait for their leases to end.
@@ -27,11 +46,12 @@ impl Coordinator {
             .map(|site| self.connections.is_lost(site))
             .collect();
         let mut emptying = shared.directories.empty(&shared, &silent, &tell);
+        let mut came = Came::default();
         let mut quiet = tokio::time::interval_at(Instant::now() + QUIET, QUIET);
         loop {
             tokio::select! {
                 done = emptying.join_next() => match done {
-                    Some(Ok(emptied)) => self.take_emptied(emptied),
+                    Some(Ok(emptied)) => self.take_emptied(emptied, &mut came),
                     Some(Err(_)) => {}
                     None => break,
                 },
@@ -52,17 +72,19 @@ impl Coordinator {
             }
         }
         emptying.abort_all();
+        self.tell_outputs(&came);
         self.machine.handle_staged_out();
         self.tell_states();
         self.show_progress();
     }
 
     /// A job whose outputs are lost has not ended well.
-    fn take_emptied(&mut self, emptied: Emptied) {
-        let failed = self.machine.verdict().problem.is_some();
-        if let Some(notice) = emptied.notice.filter(|_| !failed) {
-            self.notice(notice);
+    fn take_emptied(&mut self, emptied: Emptied, came: &mut Came) {
+        if let Some(left) = emptied.left {
+            self.notice(left);
         }
+        came.files += emptied.files;
+        came.sites.push((emptied.site, emptied.missing));
         let Some(problem) = emptied.problem else { return };
         match self.machine.verdict().problem {
             // The cause comes first, and alone.
@@ -70,6 +92,41 @@ impl Coordinator {
             None => {
                 self.unwritten.get_or_insert(problem);
             }
+        }
+    }
+
+    /// Where the outputs are, and which there are none of.
+    fn tell_outputs(&self, came: &Came) {
+        let unnamed = self
+            .subjobs
+            .iter()
+            .find(|s| !s.files.outputs.is_empty() && s.files.results.is_none());
+        if let Some(subjob) = unnamed.filter(|_| came.files > 0) {
+            let place = crate::outputs::results(&subjob.files, &self.name);
+            self.notice(format!("outputs are in {} ({} files)", place.display(), came.files));
+        }
+        if self.machine.verdict().problem.is_some() {
+            return;
+        }
+        let nowhere = came.nowhere();
+        for (site, missing) in &came.sites {
+            let here: Vec<String> = missing
+                .iter()
+                .filter(|p| !nowhere.contains(*p))
+                .map(|p| format!("'{p}'"))
+                .collect();
+            if !here.is_empty() {
+                self.notice(format!(
+                    "site '{site}': it has left nothing that is called {}",
+                    here.join(" or ")
+                ));
+            }
+        }
+        for pattern in nowhere {
+            self.notice(format!(
+                "no process has left a file that is called '{pattern}': --output fetches files that the processes write; \
+                 what they print goes into files with --output-dir or --outfile-pattern, or with '> FILE'"
+            ));
         }
     }
 
