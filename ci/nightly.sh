@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory]     (all; an hour)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [codes]     (all; an hour and a half)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory
+[ $# -gt 0 ] || set -- threads memory codes
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -22,7 +22,9 @@ while [ $# -gt 0 ]; do
             "$build/bin/mpiexec" -n 1 "$work/memory" 1000000 && "$build/bin/mpiexec" -n 2 "$work/memory" 1000000 || bad=1
         rm -rf "$work"
         ;;
-    *) die "$name is not a nightly check; there are: threads, memory" ;;
+    # Solvers and libraries that people use, with their own checks.
+    codes) sh conformance/codes/run.sh || bad=1 ;;
+    *) die "$name is not a nightly check; there are: threads, memory, codes" ;;
     esac
 done
 exit $bad
