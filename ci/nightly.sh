@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [codes]     (all; an hour and a half)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [codes] [docs]     (all; an hour and a half)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory codes
+[ $# -gt 0 ] || set -- threads memory codes docs
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -24,7 +24,9 @@ while [ $# -gt 0 ]; do
         ;;
     # Solvers and libraries that people use, with their own checks.
     codes) sh conformance/codes/run.sh || bad=1 ;;
-    *) die "$name is not a nightly check; there are: threads, memory, codes" ;;
+    # The commands of the book that take longer.
+    docs) ISTHMUS_DOCS=all sh ci/docs.sh || bad=1 ;;
+    *) die "$name is not a nightly check; there are: threads, memory, codes, docs" ;;
     esac
 done
 exit $bad

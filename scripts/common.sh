@@ -71,6 +71,9 @@ want_for_tests() {
     # Machines' own MPIs, to be underneath.
     wanted mpicc.mpich mpich libmpich-dev
     wanted mpicc.openmpi openmpi-bin libopenmpi-dev
+    # The book as HTML.
+    wanted mkdocs mkdocs
+    wanted python3 python3
     want_rust_checks
     want_for_testbed
 }

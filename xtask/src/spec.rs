@@ -179,7 +179,7 @@ fn error_classes(constants: &[Constant]) -> Result<Vec<ErrorClass>> {
 }
 
 /// Rows of a table after its heading, each with exactly `N` columns.
-fn rows<const N: usize>(path: &str) -> Result<Vec<[String; N]>> {
+pub(crate) fn rows<const N: usize>(path: &str) -> Result<Vec<[String; N]>> {
     let text = tree::read(path)?;
     let mut all = Vec::new();
     for (number, line) in text.lines().enumerate().skip(1) {

@@ -2,6 +2,7 @@
 //! Files made from the tables of `spec/` and from the bodies found in `crates/mpi/src`.
 
 mod bodies;
+mod book;
 mod collectives;
 mod entry;
 mod header;
@@ -21,7 +22,7 @@ pub(crate) fn write() -> Result<()> {
             println!("wrote {path}");
         }
     }
-    Ok(())
+    book::of_the_command()
 }
 
 /// Fails with the names of stale files.
@@ -58,7 +59,14 @@ fn generate() -> Result<Vec<Generated>> {
     let spec = Spec::load()?;
     let collectives = collectives::generate(&spec)?;
     let bodies = bodies::find(&spec, (COLLECTIVES, &collectives))?;
+    let [exit, files] = book::small()?;
     Ok(vec![
+        ("docs/reference/settings.md", book::settings(&spec)?),
+        ("docs/reference/functions.md", book::functions(&spec, &bodies)),
+        ("docs/reference/hints.md", book::hints()?),
+        ("docs/reference/collectives.md", book::collectives()?),
+        ("docs/reference/exit-status.md", exit),
+        ("docs/reference/files.md", files),
         ("include/mpi.h", header::generate(&spec)),
         (COLLECTIVES, collectives),
         ("crates/mpi/generated/entry.c", entry::generate(&spec, &bodies)),

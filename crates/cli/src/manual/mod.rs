@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completions for shells and manual pages, from the same tables as the command line and the settings.
+//! Completions for shells, manual pages and pages of the book's reference, from the same tables as the command line and
+//! the settings.
+
+mod book;
+mod tables;
 
 use crate::diagnostic::refuse;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use isthmus_abi::SETTINGS;
-use isthmus_job::{JobError, catalogue, document};
+use isthmus_job::{JobError, catalogue, document, mpiexec};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,6 +24,9 @@ pub(crate) struct Completions {
 /// Write the manual pages into a directory
 #[derive(Args, Debug)]
 pub(crate) struct Manual {
+    /// Write the book's pages about commands and files instead, as Markdown
+    #[arg(long)]
+    book: bool,
     /// The directory
     directory: PathBuf,
 }
@@ -34,7 +41,12 @@ pub(crate) fn completions(arguments: &Completions, mut command: Command) -> Exit
 
 /// `isthmus manual`.
 pub(crate) fn manual(arguments: &Manual, command: Command) -> ExitCode {
-    match write(&arguments.directory, command) {
+    let written = if arguments.book {
+        book::write(&arguments.directory, command)
+    } else {
+        write(&arguments.directory, command)
+    };
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refuse(&JobError::new(format!("cannot write manual pages: {error}"))),
     }
@@ -47,6 +59,12 @@ fn write(directory: &Path, mut command: Command) -> io::Result<()> {
     }
     command.build();
     pages(&first, &command, "isthmus")?;
+    for name in ["mpiexec", "mpirun"] {
+        std::fs::write(first.join(format!("{name}.1")), launcher(name))?;
+    }
+    for name in ["mpicc", "mpicxx"] {
+        std::fs::write(first.join(format!("{name}.1")), wrapper(name))?;
+    }
     for (name, what, example) in [
         ("isthmus-job", "job files of Isthmus", document::EXAMPLE),
         ("isthmus-sites", "the sites file of Isthmus", catalogue::EXAMPLE),
@@ -63,14 +81,69 @@ fn pages(directory: &Path, command: &Command, name: &str) -> io::Result<()> {
     clap_mangen::Man::new(named)
         .title(name.to_uppercase())
         .render(&mut page)?;
+    page.extend_from_slice(closing(name).as_bytes());
     std::fs::write(directory.join(format!("{name}.1")), page)?;
-    for verb in command
-        .get_subcommands()
-        .filter(|c| !c.is_hide_set() && c.get_name() != "help")
-    {
+    for verb in visible(command) {
         pages(directory, verb, &format!("{name}-{}", verb.get_name()))?;
     }
     Ok(())
+}
+
+/// The verbs that people use.
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set() && c.get_name() != "help")
+}
+
+/// What every page of a command ends with: EXAMPLES, EXIT STATUS, FILES, SEE ALSO.
+fn closing(name: &str) -> String {
+    let mut page = String::new();
+    let mut examples = tables::examples(name).peekable();
+    if examples.peek().is_some() {
+        page.push_str(".SH EXAMPLES\n");
+    }
+    for (example, what) in examples {
+        page.push_str(&format!(".TP\n.B {}\n{}\n", plain(example), plain(what)));
+    }
+    page.push_str(".SH \"EXIT STATUS\"\n");
+    if tables::ends_as_its_job(name) {
+        for [status, meaning] in tables::exit_statuses() {
+            page.push_str(&format!(".TP\n.B {}\n{}\n", plain(status), plain(meaning)));
+        }
+    } else {
+        page.push_str("0 when all went well, 1 when not, 2 for a mistake in the command line or in a file.\n");
+    }
+    page.push_str(".SH FILES\n");
+    for [place, what] in tables::places() {
+        page.push_str(&format!(".TP\n.I {}\n{}\n", plain(place), plain(what)));
+    }
+    let also: Vec<String> = tables::see_also(name)
+        .map(|(page, section)| format!("{}({section})", plain(page)))
+        .collect();
+    page.push_str(&format!(".SH \"SEE ALSO\"\n{}\n", also.join(", ")));
+    page
+}
+
+/// `mpiexec` and `mpirun`, from their help.
+fn launcher(name: &str) -> String {
+    by_hand(name, "run programs as one MPI job", mpiexec::HELP)
+}
+
+/// `mpicc` and `mpicxx`.
+fn wrapper(name: &str) -> String {
+    by_hand(name, tables::WRAPPER_WHAT, tables::WRAPPER_HELP)
+}
+
+fn by_hand(name: &str, what: &str, help: &str) -> String {
+    let help: Vec<String> = help.lines().map(plain).collect();
+    format!(
+        ".TH {} 1\n.SH NAME\n{} \\- {what}\n.SH DESCRIPTION\n.nf\n{}\n.fi\n{}",
+        name.to_uppercase(),
+        plain(name),
+        help.join("\n"),
+        closing(name)
+    )
 }
 
 /// The page of a kind of files, which their example explains.
@@ -133,10 +206,36 @@ mod tests {
             !top.path().join("man1/isthmus-agent.1").exists(),
             "hidden verbs have no page"
         );
+        for page in ["isthmus-run", "mpiexec", "mpicc", "isthmus-top"] {
+            let text = read(&format!("man1/{page}.1"));
+            for section in ["EXAMPLES", "EXIT STATUS", "FILES", "SEE ALSO"] {
+                assert!(text.contains(section), "{page} lacks {section}");
+            }
+        }
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut crate::Command::command(), "isthmus", &mut text);
             assert!(String::from_utf8_lossy(&text).contains("discover"), "{shell}");
+        }
+    }
+
+    #[test]
+    fn every_example_is_of_a_command_that_there_is() {
+        let mut command = crate::Command::command();
+        command.build();
+        for (name, example) in tables::all_examples() {
+            let mut words = example.split_whitespace().skip(1);
+            assert!(
+                example.starts_with(name.split('-').next().unwrap_or_default()),
+                "{example}"
+            );
+            if let Some(rest) = name.strip_prefix("isthmus-") {
+                let mut at = &command;
+                for verb in rest.split('-') {
+                    at = at.find_subcommand(verb).unwrap_or_else(|| panic!("no command {name}"));
+                    assert_eq!(words.next(), Some(verb), "{example}");
+                }
+            }
         }
     }
 }
