@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Whatever dies, whenever: 15 s later nothing of the job runs anywhere, the exit status is right and one message names the cause.
-# A site that is cut off for 5 s loses nothing; the user is told after 9 s, and after 11 s it is lost. Only who lets sites be away for longer (ISTHMUS_AWAY)
-# loses nothing by a cut of 30 s. The row of a scheduler's node is in tests/schedulers/together.sh.
+# A site that is cut off for 5 or 30 s loses nothing; the user is told after 9 s. With ISTHMUS_AWAY=11 it is lost after 11 s, and nothing runs there after
+# 1.5 times that and 5 s. The row of a scheduler's node is in tests/schedulers/together.sh.
 # usage: kills.sh [all]   (without: a short selection)
 whole=$1
 . "$(dirname "$0")/common.sh"
@@ -66,7 +66,7 @@ row() {
         name="$victim $phase"
         nap=600
         away=
-        case $victim in cut_short) nap=15 ;; cut_long) nap=60 away=ISTHMUS_AWAY=60 ;; esac
+        case $victim in cut_short) nap=15 ;; cut_long) nap=60 ;; cut_off) away=ISTHMUS_AWAY=11 ;; esac
         # Nothing is there that an earlier job has said.
         : >out
         env $away isthmus run --site home:2 --site b1:2 "$prog" "$phase" $nap >out 2>err </dev/null &
@@ -87,11 +87,12 @@ row() {
         if [ -n "$pattern" ]; then
             [ "$(grep -c 'error:' err)" = 1 ] || complain "$(grep -c 'error:' err) messages"
             grep 'error:' err | head -n 1 | grep -qE "$pattern" || complain "the message is not like '$pattern': $(cat err)"
-            # A cut is told of after 9 s, and is for good after 11 s.
+            # A cut is told of after 9 s; here it is for good after 11 s.
             most=10
             if [ $victim = cut_off ]; then
                 most=13
                 grep -q "site 'b1': nothing has been heard from its agent for 9 s" err || complain "the cut was not told: $(cat err)"
+                grep -q "site 'b1': .*what is left there ends by itself within 21 s" err || complain "the user does not know of the rest: $(cat err)"
             fi
             [ $took -le $most ] || complain "the message took $took s"
         elif [ $victim = cut_short ] || [ $victim = cut_long ]; then
@@ -102,7 +103,8 @@ row() {
             fi
         fi
         if [ $victim = cut_off ]; then
-            sleep $((15 - took > 0 ? 15 - took : 0))
+            # The site gives up half as long later, and has 5 s to end what it runs.
+            sleep $((21 - took > 0 ? 21 - took : 0))
             isthmus-testbed restore a b
             left=$(processes)
         else

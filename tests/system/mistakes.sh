@@ -96,6 +96,7 @@ expect "MPI_Abort" 'abort' isthmus run $two "$prog" abort
 expect "malformed TOML" 'malformed.toml:1:' isthmus run malformed.toml
 expect "-n 0" '\b0\b' isthmus run -n 0 "$prog"
 expect "-n 100000" '100000|100,000' isthmus run -n 100000 "$prog"
+expect "-n 1025" '1025 processes on site .home. are above the limit of 1024 per node' isthmus run -n 1025 "$prog"
 accident "Ctrl-C" '' 'kill -INT $job'
 accident "Ctrl-C twice" '' 'kill -INT $job; sleep 0.3; kill -INT $job 2>/dev/null'
 accident "coordinator killed" '' 'kill -KILL $job'

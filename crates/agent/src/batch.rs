@@ -61,8 +61,8 @@ pub(crate) enum FromNode {
     Unfit(String),
     /// Its agent says.
     Said(FromAgent),
-    /// Its agent says nothing.
-    Silent,
+    /// Its agent says nothing; `lost`: for so long that a busy machine is no reason.
+    Silent { lost: bool },
     /// The connection is closed.
     Lost,
 }
@@ -185,7 +185,7 @@ impl Batch {
             BatchEvent::Node(_, FromNode::Ready(ready)) => self.take_node(*ready),
             BatchEvent::Node(_, FromNode::Unfit(why)) => self.refuse(Refusal::new(why, "")),
             BatchEvent::Node(node, FromNode::Said(message)) => self.handle_node(node, message),
-            BatchEvent::Node(node, FromNode::Silent) => self.miss(node),
+            BatchEvent::Node(node, FromNode::Silent { lost }) => self.miss(node, lost),
             BatchEvent::Node(node, FromNode::Lost) => self.lose(node),
         }
     }
@@ -450,9 +450,9 @@ impl Batch {
     }
 
     /// A node says nothing: one that the scheduler has stopped cannot.
-    fn miss(&mut self, node: u32) {
+    fn miss(&mut self, node: u32, lost: bool) {
         if !self.suspended {
-            self.silent = Some(node);
+            self.silent = lost.then_some(node);
             self.ask(true);
         }
     }

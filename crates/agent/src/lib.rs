@@ -22,6 +22,7 @@ mod secure;
 mod sink;
 mod subjob;
 mod vendor;
+mod vigil;
 
 pub use guard::{GUARD, run as run_guard};
 pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
@@ -36,6 +37,7 @@ use isthmus_wire::gateway::FromGateway;
 use isthmus_wire::grid::{FileState, FromAgent, Hash, Start, ToAgent};
 use link::Outbox;
 use program::Refusal;
+use rustix::process::Signal;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,21 +45,14 @@ use subjob::Subjob;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
-
-/// An agent that has heard nothing from its coordinator for so long leaves; once it starts processes the coordinator says how long.
-const SILENCE: Duration = Duration::from_secs(60);
-
-/// Silence is counted in steps that this process has lived through, not by the clock: when the whole machine stood still
-/// (suspended, overloaded), what arrived meanwhile is looked at before the job is given up.
-const STEP: Duration = Duration::from_millis(500);
+use vigil::{Finding, STEP, Vigil};
 
 /// Events that may wait; whoever makes more of them waits too.
 const QUEUE: usize = 256;
 
 /// Serves a coordinator over standard input and output until the job has ended. `binary` is the path of the
-/// `isthmus` binary. Processes are tied to the life of the calling thread.
-pub fn run(binary: PathBuf) -> io::Result<()> {
+/// `isthmus` binary. Processes are tied to the life of the calling thread. `home`: the launcher itself has started this.
+pub fn run(binary: PathBuf, home: bool) -> io::Result<()> {
     // Neither a Ctrl-C at the coordinator's terminal nor its end may reach us other than through the connection.
     let _ = rustix::process::setsid();
     prepare();
@@ -65,7 +60,7 @@ pub fn run(binary: PathBuf) -> io::Result<()> {
     let result = runtime.block_on(async {
         let input = tokio::net::unix::pipe::Receiver::from_file_unchecked(owned(io::stdin())?)?;
         let output = tokio::net::unix::pipe::Sender::from_file_unchecked(owned(io::stdout())?)?;
-        serve(input, output, binary).await
+        serve(input, output, binary, home).await
     });
     runtime.shutdown_background();
     result
@@ -99,7 +94,7 @@ fn raise_descriptor_limit() {
     }
 }
 
-async fn serve<R, W>(reader: R, writer: W, binary: PathBuf) -> io::Result<()>
+async fn serve<R, W>(reader: R, writer: W, binary: PathBuf, home: bool) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -121,7 +116,7 @@ where
         files: Vec::new(),
         subjob: None,
         batch: None,
-        silence: SILENCE,
+        vigil: Vigil::new(home),
         gateway: None,
         workspace: None,
     };
@@ -161,8 +156,7 @@ struct Agent {
     subjob: Option<Subjob>,
     /// In place of it, when the machine's scheduler starts the processes.
     batch: Option<Batch>,
-    /// How long the coordinator may be silent.
-    silence: Duration,
+    vigil: Vigil,
     gateway: Option<Gateway>,
     /// The directory of the subjob's files, which stays as long as we do.
     workspace: Option<Workspace>,
@@ -170,13 +164,12 @@ struct Agent {
 
 impl Agent {
     async fn work(&mut self) -> End {
-        let (mut silent, mut counted) = (Duration::ZERO, Instant::now());
         loop {
-            if counted.elapsed() >= STEP {
-                (silent, counted) = (silent + STEP, Instant::now());
-            }
-            if silent > self.silence {
-                return End::Lost;
+            match self.vigil.look() {
+                Finding::Fine => {}
+                Finding::Stopped => self.signal(Signal::STOP),
+                Finding::GoesOn => self.signal(Signal::CONT),
+                Finding::Lost => return End::Lost,
             }
             let event = match self.events.try_recv() {
                 Ok(event) => event,
@@ -190,12 +183,22 @@ impl Agent {
                     }
                 }
             };
-            if matches!(event, Event::FromCoordinator(_)) {
-                silent = Duration::ZERO;
+            if let Event::FromCoordinator(message) = &event {
+                self.vigil.heard(message);
             }
             if let Some(end) = self.handle(event) {
                 return end;
             }
+        }
+    }
+
+    /// Sends a signal to all processes.
+    fn signal(&self, signal: Signal) {
+        let signal = signal.as_raw() as u32;
+        if let Some(batch) = &self.batch {
+            batch.handle_coordinator(ToAgent::Signal(signal));
+        } else if let Some(subjob) = &self.subjob {
+            subjob.signal(signal);
         }
     }
 
@@ -298,7 +301,7 @@ impl Agent {
 
     fn start(&mut self, start: &Start) -> Result<(), Refusal> {
         if start.silence > 0 {
-            self.silence = Duration::from_secs(u64::from(start.silence));
+            self.vigil.allow(Duration::from_secs(u64::from(start.silence)));
         }
         if !start.files.is_empty() {
             self.workspace = Workspace::of(std::path::Path::new(&start.files));

@@ -71,6 +71,7 @@ impl Subjob {
         outbox: &Outbox,
         events: &mpsc::Sender<Event>,
     ) -> Result<Self, Refusal> {
+        check_count(start.count)?;
         check_descriptors(start.count)?;
         let template = template(start, binary)?;
         let cannot = |error| {
@@ -432,6 +433,20 @@ fn later(after: Duration, event: Event, events: &mpsc::Sender<Event>) {
 /// Where the user wants shared memory.
 fn place_of_memory(start: &Start) -> Option<PathBuf> {
     variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from)
+}
+
+fn check_count(count: u32) -> Result<(), Refusal> {
+    if count > boot::MAX_NODE_PROCESSES {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        return Err(Refusal::new(
+            format!(
+                "{count} processes on node {host} are above the limit of {} per node",
+                boot::MAX_NODE_PROCESSES
+            ),
+            "spread them over more nodes or sites",
+        ));
+    }
+    Ok(())
 }
 
 /// Three descriptors a process: two pipes and the rendezvous connection.

@@ -7,6 +7,7 @@ use isthmus_job::attributes::{ATTRIBUTES, Fate};
 use isthmus_job::form::{Described, Form, Input};
 use isthmus_job::transfer::Place;
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, rsl, sites};
+use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -244,6 +245,9 @@ pub(crate) fn runnable(job: &Job) -> Result<(), JobErrors> {
                 errors.push(JobError { problem, ..error });
             }
         }
+        if let Err(error) = check_node(subjob) {
+            errors.push(error);
+        }
     }
     if let Err(problems) = job.clone().with_staging() {
         errors.extend(problems);
@@ -253,6 +257,18 @@ pub(crate) fn runnable(job: &Job) -> Result<(), JobErrors> {
         diagnostic::note(&JobError::new(format!("site '{site}': {request} has no effect: {why}")));
     }
     Ok(())
+}
+
+/// Without a scheduler, and without an MPI of the machine that knows of others, all processes of a subjob are on one node.
+fn check_node(subjob: &Subjob) -> Result<(), JobError> {
+    let one_node = subjob.allocation.is_none() && subjob.vendor().is_none();
+    if !one_node || subjob.count <= MAX_NODE_PROCESSES {
+        return Ok(());
+    }
+    let (count, site) = (subjob.count, &subjob.site);
+    let problem = format!("{count} processes on site '{site}' are above the limit of {MAX_NODE_PROCESSES} per node");
+    Err(JobError::new(problem)
+        .hint("spread them over more sites with --site NAME:N, or let a scheduler give more nodes"))
 }
 
 /// What becomes of an attribute: one word, and more of it.

@@ -64,7 +64,11 @@ enum Verb {
     Manual(manual::Manual),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
-    Agent,
+    Agent {
+        /// Whoever starts this is the launcher itself, on this machine
+        #[arg(long)]
+        home: bool,
+    },
     /// Serve files and what this machine has over standard input and output
     #[command(hide = true)]
     Service,
@@ -152,7 +156,7 @@ fn isthmus() -> ExitCode {
         Verb::Login(arguments) => login::login(&arguments),
         Verb::Completions(arguments) => manual::completions(&arguments, Command::command()),
         Verb::Manual(arguments) => manual::manual(&arguments, Command::command()),
-        Verb::Agent => agent(isthmus_agent::run),
+        Verb::Agent { home } => agent(|binary| isthmus_agent::run(binary, home)),
         Verb::Service => agent(|_| isthmus_discovery::serve()),
         Verb::Gateway => agent(|_| isthmus_gateway::run()),
         Verb::Node { words } => agent(|binary| isthmus_agent::run_node(binary, &words)),

@@ -34,9 +34,9 @@ const INTERNAL: [&str; 6] = [
     "ISTHMUS_TRACE",
     background::VARIABLE,
 ];
-/// Seconds that a site may be silent before it counts as lost: a cut of 5 s costs TCP up to 10.6 s. What runs there ends by itself within
-/// 3 s more, so nothing of a job that was cut off is there 15 s later. Processes wait longer for each other while all are under control.
-const AWAY: u64 = 11;
+/// Seconds that a site may be silent before it counts as lost: a wireless network that comes back, a laptop that is carried to another room, a router
+/// that restarts. The site itself ends what it runs after one and a half times as long.
+const AWAY: u64 = 300;
 /// Seconds that outputs wait at a site for a launcher that is gone.
 const LEASE: u64 = 3600;
 

@@ -130,8 +130,14 @@ impl Verdict {
 enum Phase {
     Gathering,
     Running,
-    Ending { until: Duration },
-    Leaving { until: Duration },
+    /// `asked`: the signal that the processes got last.
+    Ending {
+        until: Duration,
+        asked: Option<u32>,
+    },
+    Leaving {
+        until: Duration,
+    },
     Over,
 }
 
@@ -234,7 +240,7 @@ impl Coallocation {
     /// When [`Self::handle_time`] must be called at the latest.
     pub fn deadline(&self) -> Option<Duration> {
         match self.phase {
-            Phase::Ending { until } | Phase::Leaving { until } => Some(until),
+            Phase::Ending { until, .. } | Phase::Leaving { until } => Some(until),
             Phase::Over => None,
             Phase::Gathering | Phase::Running => {
                 let patience = self

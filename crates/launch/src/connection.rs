@@ -223,15 +223,19 @@ fn what(contact: &Contact) -> &'static str {
 fn home(access: &Access, verb: Verb) -> Command {
     let mut command = Command::new(&access.binary);
     command.arg(verb.word());
+    if verb == Verb::Agent {
+        command.arg("--home");
+    }
     command
 }
 
-/// The client ignores what a terminal or a time limit sends to the whole process group: the job ends through the connection.
+/// The client ignores what a terminal, a shell or a time limit sends to the whole process group: the job ends, stops and goes on through the
+/// connection.
 fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args([
         "-c",
-        r#"trap "" HUP INT QUIT TERM; set -f; exec $0 "$@""#,
+        r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#,
         &access.ssh,
         "-T",
     ]);

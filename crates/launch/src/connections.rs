@@ -5,7 +5,7 @@
 use crate::coordinator::Event;
 use crate::paths::Opening;
 use crate::site::{Shared, Site};
-use isthmus_job::Subjob;
+use isthmus_job::{Contact, Subjob};
 use isthmus_wire::gateway::ToGateway;
 use isthmus_wire::grid::{Input, ToAgent};
 use std::sync::Arc;
@@ -29,6 +29,8 @@ struct Connection {
     serving: bool,
     /// Host of the agent, once that is known.
     host: String,
+    /// The agent is on this machine: its end closes the connection, so silence only means that the machine is busy.
+    home: bool,
 }
 
 /// Ticks after which silence means something.
@@ -47,6 +49,8 @@ pub(crate) struct Limits {
 pub(crate) enum Silence {
     /// The user should know.
     Long,
+    /// The same of an agent on this machine.
+    Busy,
     /// The site is lost.
     Lost,
 }
@@ -78,6 +82,7 @@ impl Connections {
         let (leaving, seen) = watch::channel(false);
         let (lost, lost_seen) = watch::channel(false);
         let connection = self.all.len();
+        let home = subjob.contact == Contact::Home;
         let site = Site {
             number,
             connection,
@@ -101,6 +106,7 @@ impl Connections {
             told: false,
             serving: false,
             host: String::new(),
+            home,
         });
         match self.current.get_mut(number) {
             Some(current) => {
@@ -162,16 +168,34 @@ impl Connections {
                 limits.staging
             };
             let reached = connection.serving || !connection.host.is_empty();
-            if reached && connection.silent > limit {
+            if reached && connection.silent > limit && !connection.home {
                 connection.open = false;
                 connection.lost.send_replace(true);
                 silent.push((number, Silence::Lost));
             } else if connection.serving && connection.silent > limits.told && !connection.told {
                 connection.told = true;
-                silent.push((number, Silence::Long));
+                let silence = if connection.home { Silence::Busy } else { Silence::Long };
+                silent.push((number, silence));
             }
         }
         silent
+    }
+
+    /// Those whose agents answer.
+    pub(crate) fn serving(&self) -> impl Iterator<Item = usize> + '_ {
+        let all = self.all.iter().enumerate();
+        all.filter(|(_, c)| c.open && c.serving && c.silent == 0)
+            .map(|(number, _)| number)
+    }
+
+    /// Subjobs whose agents have not confirmed their end.
+    pub(crate) fn unconfirmed(&self) -> Vec<usize> {
+        let subjobs = (0..self.current.len()).filter(|&subjob| {
+            let connection = &self.all[self.current[subjob]];
+            let lost = *connection.lost.borrow();
+            !connection.home && !connection.host.is_empty() && (connection.open || lost)
+        });
+        subjobs.collect()
     }
 
     /// Whether a subjob's agent was given up because it was silent.

@@ -2,6 +2,7 @@
 //! The coordinator's loop: events in, co-allocation decides, commands out.
 
 mod actions;
+mod away;
 mod ending;
 mod people;
 mod sites;
@@ -64,6 +65,8 @@ pub(crate) enum Event {
     Fetching { site: usize, how: String },
     /// The user (or the system) asks for the end.
     Interrupt(u32),
+    /// A signal that is for the processes.
+    Forward(u32),
     /// The terminal is gone.
     HangUp,
     /// The user typed an answer.
@@ -105,10 +108,11 @@ fn prepare(
 ) -> std::io::Result<Parts> {
     for (kind, number) in [
         (SignalKind::interrupt(), 2),
+        (SignalKind::quit(), 3),
         (SignalKind::terminate(), 15),
         (SignalKind::hangup(), 1),
     ] {
-        if number == 1 && ignores_hang_up() {
+        if number == 1 && away::is_ignored(1) {
             continue;
         }
         let mut signals = signal(kind)?;
@@ -126,6 +130,7 @@ fn prepare(
             }
         });
     }
+    away::forward(events)?;
     let number = match session {
         Some(session) => {
             if let Some(listener) = session.take_listener() {
@@ -149,14 +154,6 @@ fn prepare(
     });
     let printer = Printer::start(console, files, trace.transpose()?, events.clone())?;
     Ok((printer, credentials, name))
-}
-
-/// Whether somebody (nohup) wants the job to take no notice of it.
-fn ignores_hang_up() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).map(str::trim);
-    mask.and_then(|m| u64::from_str_radix(m, 16).ok())
-        .is_some_and(|mask| mask & 1 != 0)
 }
 
 fn reach(job: &Job) -> Reach {
@@ -213,6 +210,8 @@ struct Coordinator {
     unwritten: Option<String>,
     leaving: bool,
     ticks: u64,
+    /// This process is about to stop.
+    stopping: Option<away::Stopping>,
 }
 
 impl Coordinator {
@@ -273,6 +272,7 @@ impl Coordinator {
             unwritten: None,
             leaving: false,
             ticks: 0,
+            stopping: None,
         }
     }
 
@@ -346,6 +346,7 @@ impl Coordinator {
                 }
             }
             self.tell_states();
+            self.stop_when_told();
         }
     }
 
@@ -371,6 +372,7 @@ impl Coordinator {
             Event::Marked | Event::Fetching { .. } => {}
             Event::Input { source, bytes } => self.pass_input(source, bytes),
             Event::Interrupt(signal) => self.machine.handle_interrupt(signal, now),
+            Event::Forward(signal) => self.forward(signal),
             Event::HangUp => self.hang_up(),
             Event::Typed(line) => self.take_answer(&line, now),
             Event::Control { request, reply } => {

@@ -106,6 +106,14 @@ pub struct Options {
     pub described: Vec<Subjob>,
 }
 
+impl Options {
+    /// How long an agent may hear nothing before it ends what it has started: longer than the coordinator waits for it, because the two
+    /// directions of a connection come back one after the other, and who is heard decides.
+    pub(crate) fn agents_silence(&self) -> Duration {
+        self.silence + self.silence / 2
+    }
+}
+
 /// How a job ended.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {

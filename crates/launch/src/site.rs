@@ -242,7 +242,7 @@ impl Site {
             stdin: output::Place::of(subjob, "stdin").there(),
             stdout: output::Place::of(subjob, "stdout").there(),
             stderr: output::Place::of(subjob, "stderr").there(),
-            silence: u32::try_from(options.silence.as_secs()).unwrap_or(u32::MAX),
+            silence: u32::try_from(options.agents_silence().as_secs()).unwrap_or(u32::MAX),
             allocation: self.subjob.allocation.clone(),
             vendor: self.subjob.vendor().unwrap_or_default().to_owned(),
         }

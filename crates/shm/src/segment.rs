@@ -35,6 +35,8 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Most processes of one job on one node.
 pub const MAX_PROCESSES: usize = 64 * WORDS;
 
+const _: () = assert!(MAX_PROCESSES == isthmus_wire::boot::MAX_NODE_PROCESSES as usize);
+
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
 const VERSION: u32 = 10;

@@ -35,6 +35,9 @@ use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 /// Version of this protocol. The agent refuses a process with another one.
 pub const VERSION: u32 = 4;
 
+/// Most processes of a job on one node: as many have a place in its shared memory.
+pub const MAX_NODE_PROCESSES: u32 = 1024;
+
 /// Longest reason text, bytes; longer ones are cut.
 pub const MAX_REASON: usize = 4096;
 

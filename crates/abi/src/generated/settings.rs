@@ -16,8 +16,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "ISTHMUS_AWAY",
         unit: "seconds",
-        default: "11 from the launcher to a site, 60 between processes of sites that it reaches",
-        reason: "a cut of 5 s costs TCP up to 10.6 s, and what nobody can reach any more should be gone after 15 s; processes that are under control may wait for routers that restart",
+        default: "300",
+        reason: "a wireless network that comes back, a laptop that sleeps for a while or a router that restarts should not cost a job; what nobody can reach any more ends after one and a half times as long",
         scope: "job",
         help: "how long a site may be out of reach before it counts as lost; one number for the launcher, its agents and the processes; the user is told after 9 s",
     },

@@ -18,6 +18,8 @@ const PING: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(60);
 /// A node that is ready answers pings; when it does not for so long, the scheduler is asked about it.
 const MISSING: Duration = Duration::from_secs(7);
+/// How often in a row that may happen before the node is lost: a busy machine is not.
+const MISSED: u32 = 8;
 
 /// A file that was staged to the submitting machine.
 #[derive(Clone, Debug)]
@@ -81,11 +83,18 @@ pub(super) async fn serve(plain: DuplexStream, deframer: Deframer, who: &NodeHel
         mut deframer,
     } = link;
     let writing = tokio::spawn(write(writer, queue));
+    let mut missed = 0;
     loop {
         let event = match tokio::time::timeout(MISSING, next(&mut reader, &mut deframer)).await {
-            Ok(Ok(message)) => FromNode::Said(message),
+            Ok(Ok(message)) => {
+                missed = 0;
+                FromNode::Said(message)
+            }
             Ok(Err(_)) => break,
-            Err(_) => FromNode::Silent,
+            Err(_) => {
+                missed += 1;
+                FromNode::Silent { lost: missed >= MISSED }
+            }
         };
         if tell(event).await.is_err() {
             break;

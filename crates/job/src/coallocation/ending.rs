@@ -5,6 +5,9 @@ use super::words::interruption;
 use super::{Action, Coallocation, GRACE, LEAVE, LEAVE_AT_ONCE, Phase, STATUS_LIMIT, Site, Verdict};
 use std::time::Duration;
 
+const SIGPIPE: u32 = 13;
+const SIGTERM: u32 = 15;
+
 impl Coallocation {
     /// The user asked for the end: the first time orderly, then at once.
     pub fn handle_interrupt(&mut self, signal: u32, now: Duration) {
@@ -22,7 +25,8 @@ impl Coallocation {
             problem: Some(interruption(signal).to_owned()),
             hint: String::new(),
         });
-        self.end_orderly(now);
+        // What the user sends is what the processes get; a pipe that nobody reads is not theirs.
+        self.end_orderly(if signal == SIGPIPE { SIGTERM } else { signal }, now);
     }
 
     /// Time has passed.
@@ -32,6 +36,9 @@ impl Coallocation {
         }
         match self.phase {
             Phase::Gathering | Phase::Running => self.look_at_clock(now),
+            Phase::Ending {
+                asked: Some(signal), ..
+            } if signal != SIGTERM => self.end_orderly(SIGTERM, now),
             Phase::Ending { .. } => self.leave(now + LEAVE),
             Phase::Leaving { .. } => self.phase = Phase::Over,
             Phase::Over => {}
@@ -57,14 +64,17 @@ impl Coallocation {
             problem: Some(format!("the job reached its time limit of {} s", limit.as_secs())),
             hint: "raise --time".to_owned(),
         });
-        self.end_orderly(now);
+        self.end_orderly(SIGTERM, now);
     }
 
-    /// Processes may still do something about it.
-    fn end_orderly(&mut self, now: Duration) {
+    /// Processes may still do something about it. Those that do not mind another signal get SIGTERM after that.
+    fn end_orderly(&mut self, signal: u32, now: Duration) {
         if !matches!(self.phase, Phase::Leaving { .. } | Phase::Over) {
-            self.phase = Phase::Ending { until: now + GRACE };
-            self.actions.push_back(Action::Signal(15));
+            self.phase = Phase::Ending {
+                until: now + GRACE,
+                asked: Some(signal),
+            };
+            self.actions.push_back(Action::Signal(signal));
         }
     }
 
@@ -81,7 +91,10 @@ impl Coallocation {
         if !dismissed {
             self.actions.push_back(Action::Abort { code, reason });
         }
-        self.phase = Phase::Ending { until: now + GRACE };
+        self.phase = Phase::Ending {
+            until: now + GRACE,
+            asked: None,
+        };
         if !self.sites.iter().any(Site::has_processes) {
             self.leave(now + LEAVE);
         }

@@ -137,8 +137,19 @@ fn abort_keeps_its_code_and_never_looks_like_success() {
 fn one_interrupt_is_orderly_and_two_are_not() {
     let mut m = machine(&[1]);
     m.handle_interrupt(2, T0);
-    assert_eq!(m.poll_action(), Some(Action::Signal(15)));
+    assert_eq!(m.poll_action(), Some(Action::Signal(2)));
     assert_eq!(m.poll_action(), None);
+    // Who does not mind it gets SIGTERM, and is killed then.
+    m.handle_time(GRACE);
+    assert_eq!(m.poll_action(), Some(Action::Signal(15)));
+    m.handle_time(2 * GRACE);
+    assert_eq!(
+        (m.poll_action(), m.deadline()),
+        (Some(Action::Leave), Some(2 * GRACE + LEAVE))
+    );
+    let mut m = machine(&[1]);
+    m.handle_interrupt(13, T0);
+    assert_eq!(m.poll_action(), Some(Action::Signal(15)));
     m.handle_interrupt(2, T0);
     assert_eq!(m.poll_action(), Some(Action::Leave));
     assert_eq!((m.verdict().status, m.deadline()), (130, Some(LEAVE_AT_ONCE)));

@@ -34,6 +34,9 @@ impl Came {
     }
 }
 
+/// Seconds that an agent takes at most to end what it has started.
+const LEAVING: u64 = 5;
+
 impl Coordinator {
     /// Fetches what the subjobs give back. An interrupt ends it; the directories then wait for their leases to end.
     pub(super) async fn stage_out(&mut self, events: &mut mpsc::UnboundedReceiver<Event>) {
@@ -130,6 +133,17 @@ impl Coordinator {
         }
     }
 
+    /// What runs at a site that does not answer ends by itself: until when.
+    fn tell_unconfirmed(&self) {
+        let most = self.shared.options.agents_silence().as_secs() + LEAVING;
+        for site in self.connections.unconfirmed() {
+            self.notice_of(
+                site,
+                &format!("its agent has not confirmed its end; what is left there ends by itself within {most} s (1.5 times ISTHMUS_AWAY)"),
+            );
+        }
+    }
+
     /// Whoever waits for the outputs of a job that has failed knows already why.
     fn tell_fetching(&self) {
         let away = crate::files::patience(self.silence).as_secs();
@@ -155,6 +169,7 @@ impl Coordinator {
                 Some(_) => {}
             }
         }
+        self.tell_unconfirmed();
         // A job that is leaving takes no further verdict; one that lost output has not ended well.
         if let (0, Some(problem)) = (verdict.status, self.unwritten.take()) {
             (verdict.status, verdict.problem) = (1, Some(problem));

@@ -67,7 +67,10 @@ impl Coordinator {
                     self.printer.print(Print::Traffic(self.tally.links()));
                 }
             }
-            FromAgent::Pong(number, clock) => self.clocks.answered(connection, number, clock),
+            FromAgent::Pong(number, clock) => {
+                self.take_pong(connection, number);
+                self.clocks.answered(connection, number, clock);
+            }
             FromAgent::InputCredit(bytes) => {
                 let sources = self.sources.iter_mut().filter(|s| s.is_for(site));
                 sources.for_each(|s| s.add_credit(site, bytes as usize));

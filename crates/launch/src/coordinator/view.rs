@@ -15,7 +15,9 @@ const STAGING_SILENCE: Duration = Duration::from_secs(60);
 
 impl Coordinator {
     pub(super) fn tick(&mut self) {
-        self.ping();
+        if self.stopping.is_none() {
+            self.ping();
+        }
         let away = self.silence;
         let limits = Limits {
             told: ticks(TOLD_AFTER, TICK),
@@ -33,6 +35,13 @@ impl Coordinator {
                         "nothing has been heard from its agent for {} s; it is waited for until it is silent for {} s (ISTHMUS_AWAY)",
                         TOLD_AFTER.as_secs(),
                         away.as_secs()
+                    ),
+                ),
+                Silence::Busy => self.notice_of(
+                    site,
+                    &format!(
+                        "nothing has been heard from the agent on this machine for {} s: the machine is busy, or the agent was stopped; it is waited for",
+                        TOLD_AFTER.as_secs()
                     ),
                 ),
                 Silence::Lost => {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether the launcher is there: silence elsewhere, the state of its process at home.
+
+use isthmus_wire::grid::ToAgent;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// An agent that has heard nothing from its coordinator for so long leaves; once it starts processes the coordinator says how long.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How long a launcher that has said that it stops is waited for.
+const STOPPED: Duration = Duration::from_secs(24 * 3600);
+/// Silence is counted in steps that this process has lived through, not by the clock: when the whole machine stood still
+/// (suspended, overloaded), what arrived meanwhile is looked at before the job is given up.
+pub(crate) const STEP: Duration = Duration::from_millis(500);
+/// A launcher on this machine that has said nothing for so long may have been stopped.
+const SUSPICIOUS: Duration = Duration::from_secs(1);
+
+/// What there is to be done about the launcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// Nothing.
+    Fine,
+    /// It has been stopped: its processes stop with it.
+    Stopped,
+    /// It goes on, and so do they.
+    GoesOn,
+    /// It is lost.
+    Lost,
+}
+
+/// Watches for the launcher.
+#[derive(Debug)]
+pub(crate) struct Vigil {
+    /// The launcher's process, where it runs on this machine and has started us. Its end closes our input, so silence means nothing there.
+    launcher: Option<u32>,
+    limit: Duration,
+    silent: Duration,
+    counted: Instant,
+    /// It has said that it stops, and whether the ping has come with which it makes sure that we know.
+    announced: Option<bool>,
+    /// It was found stopped.
+    stopped: bool,
+}
+
+impl Vigil {
+    /// `home`: whoever has started us is the launcher.
+    pub(crate) fn new(home: bool) -> Self {
+        let parent = rustix::process::getppid().and_then(|pid| u32::try_from(pid.as_raw_pid()).ok());
+        Self {
+            launcher: parent.filter(|_| home),
+            limit: SILENCE,
+            silent: Duration::ZERO,
+            counted: Instant::now(),
+            announced: None,
+            stopped: false,
+        }
+    }
+
+    /// The launcher says how long it may be silent.
+    pub(crate) fn allow(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
+    /// It has said something.
+    pub(crate) fn heard(&mut self, message: &ToAgent) {
+        let stop = rustix::process::Signal::TSTP.as_raw() as u32;
+        self.silent = Duration::ZERO;
+        self.announced = match (message, self.announced) {
+            (ToAgent::Signal(signal), _) if *signal == stop => Some(false),
+            (ToAgent::Ping(_), Some(false)) => Some(true),
+            // It says more: it has not stopped, or goes on.
+            _ => None,
+        };
+    }
+
+    /// Time passes.
+    pub(crate) fn look(&mut self) -> Finding {
+        if self.counted.elapsed() < STEP {
+            return Finding::Fine;
+        }
+        (self.silent, self.counted) = (self.silent + STEP, Instant::now());
+        let Some(launcher) = self.launcher else {
+            let limit = if self.announced.is_some() { STOPPED } else { self.limit };
+            return if self.silent > limit {
+                Finding::Lost
+            } else {
+                Finding::Fine
+            };
+        };
+        let stopped = self.silent > SUSPICIOUS && is_stopped(launcher);
+        match (std::mem::replace(&mut self.stopped, stopped), stopped) {
+            (false, true) => Finding::Stopped,
+            (true, false) => Finding::GoesOn,
+            _ => Finding::Fine,
+        }
+    }
+}
+
+/// Whether a process is stopped by a signal or a debugger.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name stands in parentheses and may contain some.
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    state.is_some_and(|state| state.starts_with(['T', 't']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_ends_a_job_elsewhere_unless_it_was_announced() {
+        let after = |vigil: &mut Vigil, seconds: u64| {
+            let steps = (0..2 * seconds).map(|_| {
+                vigil.counted -= STEP;
+                vigil.look()
+            });
+            steps.last()
+        };
+        let mut vigil = Vigil::new(false);
+        vigil.allow(Duration::from_secs(10));
+        assert_eq!(after(&mut vigil, 10), Some(Finding::Fine));
+        vigil.heard(&ToAgent::Ping(1));
+        assert_eq!(after(&mut vigil, 10), Some(Finding::Fine));
+        assert_eq!(after(&mut vigil, 1), Some(Finding::Lost));
+        vigil.heard(&ToAgent::Signal(20));
+        vigil.heard(&ToAgent::Ping(2));
+        assert_eq!(after(&mut vigil, 3600), Some(Finding::Fine));
+        vigil.heard(&ToAgent::Ping(3));
+        assert_eq!(after(&mut vigil, 11), Some(Finding::Lost));
+        let mut home = Vigil::new(true);
+        assert_eq!(after(&mut home, 3600), Some(Finding::Fine));
+    }
+
+    #[test]
+    fn a_stopped_process_is_seen() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(!is_stopped(child.id()));
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        while !is_stopped(child.id()) {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_stopped(child.id()));
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Signals that are for the processes. A launcher that is stopped (^Z) stops them first, so that nobody takes it for lost.
+
+use super::{Coordinator, Event};
+use isthmus_wire::grid::ToAgent;
+use rustix::process::{Signal, getpid, kill_process};
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// How long agents may take to say that they know; who is out of reach does not keep the user waiting.
+const KNOWING: Duration = Duration::from_secs(1);
+/// Signals that go to all processes.
+const FORWARDED: [Signal; 4] = [Signal::USR1, Signal::USR2, Signal::TSTP, Signal::CONT];
+
+/// The launcher is about to stop.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    /// Number of the ping behind the news.
+    ping: u64,
+    /// Connections that have not answered it.
+    waiting: BTreeSet<usize>,
+    until: Instant,
+}
+
+/// Makes events of the signals that are for the processes.
+pub(super) fn forward(events: &mpsc::UnboundedSender<Event>) -> io::Result<()> {
+    for kind in FORWARDED {
+        let number = kind.as_raw();
+        if is_ignored(number) {
+            continue;
+        }
+        let mut signals = signal(SignalKind::from_raw(number))?;
+        let events = events.clone();
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                let _ = events.send(Event::Forward(number as u32));
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Whether somebody (nohup, a shell without job control) wants us to take no notice of a signal.
+pub(super) fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).map(str::trim);
+    mask.and_then(|m| u64::from_str_radix(m, 16).ok())
+        .is_some_and(|mask| mask >> (signal - 1) & 1 != 0)
+}
+
+impl Coordinator {
+    /// A signal for the processes.
+    pub(super) fn forward(&mut self, signal: u32) {
+        if signal == Signal::TSTP.as_raw() as u32 {
+            return self.stop();
+        }
+        self.connections.send_all(&ToAgent::Signal(signal));
+    }
+
+    /// Tells the agents that this process stops, and their processes with it.
+    fn stop(&mut self) {
+        if self.stopping.is_some() {
+            return;
+        }
+        self.printer.print_progress(Vec::new());
+        self.connections
+            .send_all(&ToAgent::Signal(Signal::TSTP.as_raw() as u32));
+        self.ping();
+        self.stopping = Some(Stopping {
+            ping: self.ticks,
+            waiting: self.connections.serving().collect(),
+            until: Instant::now() + KNOWING,
+        });
+    }
+
+    /// An agent has answered a ping.
+    pub(super) fn take_pong(&mut self, connection: usize, number: u64) {
+        if let Some(stopping) = self.stopping.as_mut().filter(|s| s.ping <= number) {
+            stopping.waiting.remove(&connection);
+        }
+    }
+
+    /// Stops this process once the agents know. Whoever continues it sends SIGCONT, which goes to the processes too.
+    pub(super) fn stop_when_told(&mut self) {
+        let told = |s: &Stopping| s.waiting.is_empty() || Instant::now() >= s.until;
+        if self.stopping.as_ref().is_some_and(told) {
+            // It returns when the process goes on.
+            let _ = kill_process(getpid(), Signal::STOP);
+            self.stopping = None;
+        }
+    }
+}
