@@ -253,5 +253,6 @@ mkdir -p "$home/runtime" && chmod 700 "$home/runtime" && cd "$home" || exit 1
 echo "Welcome to $destination!"
 PATH=/usr/bin:/bin
 [ "$destination" = foreign ] && PATH=$BENCH_ROOT/foreign:$PATH
-exec env -i HOME="$home" PATH="$PATH" XDG_RUNTIME_DIR="$home/runtime" sh -c "$*"
+# As behind a server: what the client ignores is not ignored there.
+exec env -i --default-signal HOME="$home" PATH="$PATH" XDG_RUNTIME_DIR="$home/runtime" sh -c "$*"
 "#;

@@ -88,7 +88,7 @@ fn by_an_interrupt_that_the_program_may_answer() {
     let bench = Bench::new("orderly");
     bench.write(
         "work/nice",
-        "#!/bin/sh\ntrap 'echo tidy; exit 0' TERM\necho ready\nwhile :; do sleep 0.05; done\n",
+        "#!/bin/sh\ntrap 'echo tidy; exit 0' INT\necho ready\nwhile :; do sleep 0.05; done\n",
         0o755,
     );
     let child = bench.command("run -n 2 ./nice").spawn().unwrap();
