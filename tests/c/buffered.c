@@ -14,7 +14,7 @@ static void receive(MPI_Comm comm, int tag, int *in)
         CHECK(in[i] == tag + i);
 }
 
-/* A communicator of a session uses the session's buffer, not that of the process. */
+/* A communicator of a session uses the buffer of the first that has one: itself, its session, the process. */
 static void session_buffer(void)
 {
     MPI_Session session;
@@ -28,8 +28,13 @@ static void session_buffer(void)
     OK(MPI_Group_from_session_pset(session, "mpi://SELF", &group));
     OK(MPI_Comm_create_from_group(group, "buffers", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
     OK(MPI_Comm_dup(comm, &copy));
-    OK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0));
     CHECK(MPI_Bsend(&value, 1, MPI_INT, 0, 0, copy) == MPI_ERR_BUFFER);
+    OK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0));
+    OK(MPI_Bsend(&value, 1, MPI_INT, 0, 0, copy));
+    OK(MPI_Recv(&got, 1, MPI_INT, 0, 0, copy, MPI_STATUS_IGNORE));
+    CHECK(got == 5);
+    got = 0;
+    /* The session has one now, which is full before that of the process is. */
     OK(MPI_Session_attach_buffer(session, space, sizeof space));
     OK(MPI_Bsend(&value, 1, MPI_INT, 0, 0, copy));
     CHECK(MPI_Bsend(space, sizeof space, MPI_CHAR, 0, 0, comm) == MPI_ERR_BUFFER);

@@ -149,6 +149,11 @@ static void collectives(void)
     ERR(MPI_ERR_BUFFER, NULL, MPI_Scatterv(buf, counts, displacements, MPI_INT, buf, 1, MPI_INT, 0, self));
     ERR(MPI_ERR_BUFFER, NULL, MPI_Allgather(buf, 1, MPI_INT, buf, 1, MPI_INT, self));
     ERR(MPI_ERR_TYPE, "recvtype", MPI_Allgather(buf, 1, MPI_INT, other, 1, uncommitted, self));
+    /* What a process gives to itself is as long as what it takes. */
+    ERR(MPI_ERR_COUNT, "sendcount", MPI_Allgather(buf, 0, MPI_INT, other, 1, MPI_INT, self));
+    ERR(MPI_ERR_TRUNCATE, "sendcount", MPI_Alltoall(buf, 1, MPI_INT, other, 0, MPI_INT, self));
+    ERR(MPI_ERR_COUNT, "sendcount", MPI_Gather(buf, 0, MPI_INT, other, 1, MPI_INT, 0, self));
+    ERR(MPI_ERR_COUNT, "sendcount", MPI_Scatter(buf, 0, MPI_INT, other, 1, MPI_INT, 0, self));
     ERR(MPI_ERR_COUNT, "recvcounts", MPI_Allgatherv(buf, 1, MPI_INT, other, negative, displacements, MPI_INT, self));
     ERR(MPI_ERR_BUFFER, NULL, MPI_Allgatherv(buf, 1, MPI_INT, buf, counts, displacements, MPI_INT, self));
     ERR(MPI_ERR_BUFFER, NULL, MPI_Alltoall(buf, 1, MPI_INT, buf, 1, MPI_INT, self));
@@ -160,7 +165,10 @@ static void collectives(void)
     ERR(MPI_ERR_OP, "op", MPI_Reduce(buf, other, 1, MPI_INT, (MPI_Op)MPI_COMM_WORLD, 0, self));
     ERR(MPI_ERR_OP, "op", MPI_Reduce(buf, other, 1, MPI_DOUBLE, MPI_BAND, 0, self));
     ERR(MPI_ERR_OP, "op", MPI_Allreduce(buf, other, 1, MPI_FLOAT, MPI_MAXLOC, self));
-    ERR(MPI_ERR_OP, "op", MPI_Allreduce(buf, other, 1, MPI_CHAR, MPI_SUM, self));
+    ERR(MPI_ERR_OP, "MPI_SIGNED_CHAR", MPI_Allreduce(buf, other, 1, MPI_CHAR, MPI_SUM, self));
+    ERR(MPI_ERR_OP, "MPI_INT32_T", MPI_Allreduce(buf, other, 1, MPI_WCHAR, MPI_MAX, self));
+    ERR(MPI_ERR_OP, "MPI_UINT8_T", MPI_Allreduce(buf, other, 1, MPI_BYTE, MPI_SUM, self));
+    ERR(MPI_ERR_OP, "MPI_DOUBLE_INT", MPI_Allreduce(buf, other, 1, MPI_DOUBLE, MPI_MAXLOC, self));
     ERR(MPI_ERR_OP, "op", MPI_Allreduce(buf, other, 1, MPI_INT, MPI_REPLACE, self));
     ERR(MPI_ERR_ROOT, "root", MPI_Reduce(buf, other, 1, MPI_INT, MPI_SUM, 3, self));
     ERR(MPI_ERR_COUNT, "count", MPI_Reduce(buf, other, -1, MPI_INT, MPI_SUM, 0, self));

@@ -93,7 +93,6 @@ static void other_requests(void)
     ERR(MPI_ERR_RANK, "dest", MPI_Psend_init(buf, 1, 1, MPI_INT, 9, 0, self, MPI_INFO_NULL, &request));
     ERR(MPI_ERR_TAG, "tag", MPI_Precv_init(buf, 1, 1, MPI_INT, 0, -1, self, MPI_INFO_NULL, &request));
     ERR(MPI_ERR_REQUEST, "request", MPI_Pready(0, MPI_REQUEST_NULL));
-    ERR(MPI_ERR_REQUEST, "request", MPI_Parrived(null, 0, &flag));
     OK(MPI_Psend_init(buf, 2, 1, MPI_INT, 0, 3, self, MPI_INFO_NULL, &partitioned));
     OK(MPI_Precv_init(other, 2, 1, MPI_INT, 0, 3, self, MPI_INFO_NULL, &parts[0]));
     OK(MPI_Start(&parts[0]));

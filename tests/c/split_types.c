@@ -92,6 +92,12 @@ static void check_sets(void)
     MPI_Comm comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", "mpi://WORLD");
     CHECK(size_of(comm) == size);
     OK(MPI_Comm_free(&comm));
+    /* A set that is another one at each process: each is alone. */
+    comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", "mpi://SELF");
+    int result;
+    OK(MPI_Comm_compare(comm, MPI_COMM_SELF, &result));
+    CHECK(result == MPI_CONGRUENT);
+    OK(MPI_Comm_free(&comm));
     comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", "node");
     CHECK(comm != MPI_COMM_NULL);
     OK(MPI_Comm_free(&comm));

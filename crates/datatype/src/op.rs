@@ -11,7 +11,7 @@ mod table;
 
 use std::fmt;
 
-use crate::basic::Basic;
+use crate::basic::{Basic, Kind};
 
 /// A predefined operation; the discriminant is the handle value of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -152,15 +152,31 @@ pub fn apply(
     Ok(())
 }
 
+/// What a program uses instead of a type that an operation is not defined for.
+fn instead(op: Predefined, basic: Basic) -> &'static str {
+    match basic.kind() {
+        Kind::Character if basic.size() == 1 => {
+            ": it stands for text; for small numbers use MPI_SIGNED_CHAR, MPI_UNSIGNED_CHAR, MPI_INT8_T or MPI_UINT8_T"
+        }
+        Kind::Character => ": it stands for text; for numbers use MPI_INT32_T or another integer type",
+        Kind::Packed => ": what is packed cannot be computed with; unpack it first",
+        Kind::Byte => "; for numbers use MPI_UINT8_T, for bits MPI_BAND, MPI_BOR or MPI_BXOR",
+        Kind::Pair(..) => "; pairs are for MPI_MINLOC and MPI_MAXLOC",
+        _ if matches!(op, Predefined::Minloc | Predefined::Maxloc) => "; it takes pairs, such as MPI_DOUBLE_INT",
+        _ => "",
+    }
+}
+
 impl fmt::Display for OpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Undefined { op, basic } => {
                 write!(
                     f,
-                    "{} is not defined for {} (MPI 5.0, section 6.9.2)",
+                    "{} is not defined for {} (MPI 5.0, section 6.9.2){}",
                     op.name(),
-                    basic.name()
+                    basic.name(),
+                    instead(*op, *basic)
                 )
             }
             Self::Unsupported { op, basic } => {

@@ -128,6 +128,31 @@ impl Planned {
         NativeOperation::new(&self.call, &self.binding, (comm.rank(), comm.size()))
     }
 
+    /// Whether no data move and nobody waits for anybody: then no member has a part in it. All members find the same, because
+    /// the sizes are those of all blocks, and alike at all members or known to all.
+    fn is_empty(&self) -> bool {
+        use schedule::Operation as O;
+        let empty = |blocks: &Blocks| matches!(blocks, Blocks::Equal(0));
+        let all_empty = |blocks: &Blocks| match blocks {
+            Blocks::Known(sums) => sums.last() == Some(&0),
+            blocks => empty(blocks),
+        };
+        let Call {
+            operation,
+            blocks,
+            receive_blocks,
+            ..
+        } = &self.call;
+        match (&self.role, operation) {
+            (Role::Bystander, _) | (_, O::Barrier) => false,
+            (_, O::Allgather | O::Alltoall) => empty(blocks) && empty(receive_blocks),
+            (Role::Member, O::ReduceScatter | O::Allgatherv) => all_empty(blocks) && all_empty(receive_blocks),
+            (_, O::Bcast | O::Gather | O::Scatter | O::Reduce | O::Allreduce) => empty(blocks),
+            (_, O::ReduceScatterBlock | O::Scan | O::Exscan) => empty(blocks),
+            _ => false,
+        }
+    }
+
     fn start(mut self, world: &World, comm: &Comm) -> Result<Request> {
         let operation = world.operation(self.call.operation);
         if let Some(native) = self.natively(comm) {
@@ -138,6 +163,11 @@ impl Planned {
     }
 
     fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
+        if self.is_empty() {
+            let operation = world.operation(self.call.operation);
+            world.engine().lock().called(operation);
+            return Ok(());
+        }
         if let Some(native) = self.natively(comm) {
             if comm.blocks_natively() {
                 native.run(|collective| comm.run_natively(world, self.call.operation, collective))?;

@@ -3157,13 +3157,6 @@ EXPORT int PMPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datat
 }
 ALIAS(PMPI_Precv_init) int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
-BODY int isthmus_MPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-EXPORT int PMPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return isthmus_MPI_Precv_init_c(buf, partitions, count, datatype, dest, tag, comm, info, request);
-}
-ALIAS(PMPI_Precv_init_c) int MPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-
 BODY int isthmus_MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status);
 EXPORT int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
@@ -3177,13 +3170,6 @@ EXPORT int PMPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI
     return isthmus_MPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
 }
 ALIAS(PMPI_Psend_init) int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-
-BODY int isthmus_MPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-EXPORT int PMPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return isthmus_MPI_Psend_init_c(buf, partitions, count, datatype, dest, tag, comm, info, request);
-}
-ALIAS(PMPI_Psend_init_c) int MPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
 EXPORT int PMPI_Publish_name(const char *service_name, MPI_Info info, const char *port_name)
 {

@@ -25,20 +25,24 @@ static PROCESS: Attachment = Attachment::new();
 
 const THE_PROCESS: &str = "the process";
 
-/// Charges a message to the buffer of its communicator, or else to that of the session that this comes from, or of the process.
+/// Charges a message to the first buffer that is attached: to its communicator, to the session that this comes from, to the
+/// process (MPI 5.0 section 3.6).
 pub(crate) fn charge(comm: &Comm, length: u64) -> Result<Charge> {
     let own = comm.buffer().charge(length, || comm.describe());
-    let (outer, name, function) = match comm.session_buffer() {
-        Some(session) => (session, "its session", "MPI_Session_attach_buffer"),
-        None => (&PROCESS, THE_PROCESS, "MPI_Buffer_attach"),
-    };
-    match own.or_else(|| outer.charge(length, || name.to_owned())) {
+    let of_session = || comm.session_buffer()?.charge(length, || "its session".to_owned());
+    let of_process = || PROCESS.charge(length, || THE_PROCESS.to_owned());
+    match own.or_else(of_session).or_else(of_process) {
         Some(charge) => charge,
         None => fail!(
             abi::MPI_ERR_BUFFER,
-            "a buffered send of {length} bytes needs a buffer, but none is attached to {} or to {name}; attach one with {function} or \
-             MPI_Comm_attach_buffer",
-            comm.describe()
+            "a buffered send of {length} bytes needs a buffer, but none is attached to {}{} or to {THE_PROCESS}; attach one with \
+             MPI_Buffer_attach or MPI_Comm_attach_buffer",
+            comm.describe(),
+            if comm.session_buffer().is_some() {
+                ", to its session"
+            } else {
+                ""
+            }
         ),
     }
 }

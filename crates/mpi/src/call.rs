@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::errhandler::ErrorHandler;
+use isthmus_core::errhandler::{ErrorHandler, Owner};
 use isthmus_core::error::{Error, Result};
 
 use crate::comm::Held;
@@ -30,6 +30,23 @@ pub(crate) fn call_on(function: &'static str, comm: h::Comm, body: impl FnOnce()
         crate::tool::dispatch();
     }
     code
+}
+
+/// Runs a body that makes a communicator from groups: its error goes to the handler that the new communicator was to have
+/// (MPI 5.0 sections 7.4.2 and 7.6.2), and if that is none, to that of MPI_COMM_SELF.
+pub(crate) fn call_for_new(
+    function: &'static str,
+    handler: h::Errhandler,
+    body: impl FnOnce(ErrorHandler) -> Result<()>,
+) -> c_int {
+    let found = process::running().and_then(|_| crate::errhandler::find_for(Owner::Comm, handler));
+    match found {
+        Err(error) => raise(function, h::MPI_COMM_NULL, &error),
+        Ok(handler) => match body(handler.clone()) {
+            Ok(()) => abi::MPI_SUCCESS,
+            Err(error) => raise_to(function, h::MPI_COMM_NULL.0, handler, &error),
+        },
+    }
 }
 
 /// Runs a body that may be called at any time.

@@ -88,8 +88,9 @@ impl Comm {
         let color = match (resource, by) {
             (Some(resource), _) => Some(resource.of(world, world.rank()) as i32),
             (None, SplitType::ProcessSet(name)) => {
-                let set = session::process_set(world, name);
-                set.and_then(|set| set.rank_of(world.rank())).map(|_| 0)
+                // A name such as mpi://SELF means another set at each process: a set is known by its first member.
+                let set = session::process_set(world, name).filter(|set| set.rank_of(world.rank()).is_some());
+                set.and_then(|set| set.members().first().map(|&first| first as i32))
             }
             (None, _) => None,
         };

@@ -3,15 +3,17 @@
 
 use std::ffi::c_int;
 
+use isthmus_abi::constants as abi;
 use isthmus_core::collective::Prepared;
 use isthmus_core::error::Result;
+use isthmus_core::fail;
 use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Row, Unequal};
 use super::{Place, Role, native, short};
 use crate::c::{Source, Target};
-use crate::check::{Region, distinct};
+use crate::check::{self, Region, distinct};
 
 pub(super) fn barrier(place: &Place) -> Result<Prepared> {
     if let Some(done) = native::barrier_there(place)? {
@@ -59,6 +61,9 @@ pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Targe
     }
     call.in_place = !place.is_inter() && from.is_in_place();
     call.blocks = Blocks::Equal(into.bytes(place)?);
+    if !call.in_place {
+        own_lengths(place, &from, &into)?;
+    }
     let send = own_block(place, call.in_place, &from, into.region(place.blocks())?)?;
     Ok(Prepared::new(call, Binding::bytes(send, into.bind(place.blocks())?)))
 }
@@ -81,6 +86,9 @@ pub(super) fn gatherv(place: &Place, from: Elements<Source>, into: Unequal<Targe
     call.in_place = !place.is_inter() && from.is_in_place();
     call.blocks = Blocks::known(into.sizes());
     let own = into.sizes().nth(place.rank()).unwrap_or(0);
+    if !call.in_place && !place.is_inter() {
+        same_length(from.bytes(place)?, own)?;
+    }
     let send = match into.region(place.rank()) {
         Some(region) => own_block(place, call.in_place, &from, region)?,
         None => BoundBuffer::none(),
@@ -106,6 +114,9 @@ pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Targ
     }
     call.blocks = Blocks::Equal(from.bytes(place)?);
     call.in_place = !place.is_inter() && into.is_in_place();
+    if !call.in_place {
+        own_lengths(place, &from, &into)?;
+    }
     let receive = own_block(place, call.in_place, &into, from.region(place.blocks())?)?;
     Ok(Prepared::new(call, Binding::bytes(from.bind(place.blocks())?, receive)))
 }
@@ -126,6 +137,9 @@ pub(super) fn scatterv(place: &Place, from: Unequal<Source>, into: Elements<Targ
     let from = from.read(place, place.blocks())?;
     call.blocks = Blocks::known(from.sizes());
     call.in_place = !place.is_inter() && into.is_in_place();
+    if !call.in_place && !place.is_inter() {
+        same_length(from.sizes().nth(place.rank()).unwrap_or(0), into.bytes(place)?)?;
+    }
     let receive = match from.region(place.rank()) {
         Some(region) => own_block(place, call.in_place, &into, region)?,
         None => BoundBuffer::none(),
@@ -137,6 +151,32 @@ pub(super) fn scatterv(place: &Place, from: Unequal<Source>, into: Elements<Targ
         Binding::bytes(from.bind()?, receive),
         counts,
     ))
+}
+
+/// What a process gives to itself and what it takes from itself are as long (MPI 5.0 sections 6.5 to 6.8).
+fn same_length(gives: u64, takes: u64) -> Result<()> {
+    if gives == takes || !check::on() {
+        return Ok(());
+    }
+    let class = if gives > takes {
+        abi::MPI_ERR_TRUNCATE
+    } else {
+        abi::MPI_ERR_COUNT
+    };
+    fail!(
+        class,
+        "arguments sendcount and recvcount do not fit each other: this process sends {gives} bytes to itself and expects {takes} bytes \
+         from itself, but both must be the same; to leave data where they are, give MPI_IN_PLACE, and where blocks differ, \
+         use the form of the function that ends with v"
+    )
+}
+
+/// The same for blocks of one length, within a group.
+fn own_lengths(place: &Place, from: &Elements<Source>, into: &Elements<Target>) -> Result<()> {
+    if place.is_inter() {
+        return Ok(());
+    }
+    same_length(from.bytes(place)?, into.bytes(place)?)
 }
 
 /// The root's own block, unless it is found in the other buffer, which has `other`, or the root's group has none.
@@ -163,6 +203,7 @@ pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Ta
         call.blocks = Blocks::Equal(from.bytes(place)?);
     }
     if !call.in_place {
+        own_lengths(place, &from, &into)?;
         distinct(from.region(1)?, into.region(blocks)?)?;
     }
     let binding = Binding::bytes(from.bind_unless_in_place(1)?, into.bind(blocks)?);
@@ -181,6 +222,7 @@ pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Ta
         return Ok(Prepared::with_counts(call, binding, vec![own]));
     }
     if !call.in_place {
+        same_length(from.bytes(place)?, into.sizes().nth(place.rank()).unwrap_or(0))?;
         distinct_from_own(place, &into, from.region(1)?)?;
     }
     Ok(Prepared::new(
@@ -210,6 +252,7 @@ fn alltoall_in_time(place: &Place, from: Elements<Source>, into: Elements<Target
         call.blocks = Blocks::Equal(from.bytes(place)?);
     }
     if !call.in_place {
+        own_lengths(place, &from, &into)?;
         distinct(from.region(blocks)?, into.region(blocks)?)?;
     }
     let binding = Binding::bytes(from.bind_unless_in_place(blocks)?, into.bind(blocks)?);
@@ -238,6 +281,8 @@ fn exchange(place: &Place, operation: Operation, from: Unequal<Source>, into: Un
     }
     let from = from.read(place, place.blocks())?;
     if let (false, Some(own)) = (place.is_inter(), from.region(place.rank())) {
+        let (gives, takes) = (from.sizes().nth(place.rank()), into.sizes().nth(place.rank()));
+        same_length(gives.unwrap_or(0), takes.unwrap_or(0))?;
         distinct_from_own(place, &into, own)?;
     }
     call.blocks = Blocks::known(from.sizes());

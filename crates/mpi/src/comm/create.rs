@@ -8,16 +8,15 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute;
 use isthmus_core::comm::{Comm, SplitType};
-use isthmus_core::errhandler::Owner;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 
 use super::{COMMS, Entry, Pending, find, insert};
 use crate::c::{Out, Text};
-use crate::call::{call, call_on};
+use crate::call::{call_for_new, call_on};
 use crate::request::{self, Operation};
-use crate::{errhandler, group, info, process};
+use crate::{group, info, process};
 
 /// Gives a new communicator; none gives MPI_COMM_NULL.
 pub(crate) fn give(out: Out<h::Comm>, make: impl FnOnce() -> Result<Option<Arc<Comm>>>) -> Result<()> {
@@ -112,14 +111,10 @@ extern "C" fn isthmus_MPI_Comm_create_from_group(
     handler: h::Errhandler,
     new: Out<h::Comm>,
 ) -> c_int {
-    call("MPI_Comm_create_from_group", || {
+    call_for_new("MPI_Comm_create_from_group", handler, |handler| {
         give(new, || {
             let tag = tag.get("stringtag", abi::MPI_ERR_ARG)?;
-            let (group, handler, hints) = (
-                group::find(group)?,
-                errhandler::find_for(Owner::Comm, handler)?,
-                hints(info)?,
-            );
+            let (group, hints) = (group::find(group)?, hints(info)?);
             if group.size() == 0 {
                 return Ok(None);
             }

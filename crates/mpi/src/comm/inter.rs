@@ -6,15 +6,14 @@ use std::ffi::c_int;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
-use isthmus_core::errhandler::Owner;
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 
 use super::create::{give, intra};
 use super::find;
 use crate::c::{Out, Text, flag};
-use crate::call::{call, call_on};
-use crate::{errhandler, group, info, process};
+use crate::call::{call_for_new, call_on};
+use crate::{group, info, process};
 
 fn inter(handle: h::Comm) -> Result<&'static Comm> {
     let comm = find(handle)?;
@@ -82,14 +81,10 @@ extern "C" fn isthmus_MPI_Intercomm_create_from_groups(
     handler: h::Errhandler,
     new: Out<h::Comm>,
 ) -> c_int {
-    call("MPI_Intercomm_create_from_groups", || {
+    call_for_new("MPI_Intercomm_create_from_groups", handler, |handler| {
         give(new, || {
             let tag = tag.get("stringtag", abi::MPI_ERR_ARG)?;
-            let (local, handler, hints) = (
-                group::find(local)?,
-                errhandler::find_for(Owner::Comm, handler)?,
-                info::find(info)?,
-            );
+            let (local, hints) = (group::find(local)?, info::find(info)?);
             let remote = || Ok((group::find(remote)?, remote_leader));
             let made = Comm::intercomm_from_groups(process::world()?, &local, local_leader, remote, &tag)?;
             made.set_error_handler(handler);

@@ -110,16 +110,16 @@ fn precv_init(
     )
 }
 
-// The number of partitions is an `int` in both forms, the count a MPI_Count.
+// The number of partitions is an `int`, the count a MPI_Count: there is no second form.
 entry! {
-    isthmus_MPI_Psend_init<Count>, isthmus_MPI_Psend_init_c<Count>:
+    isthmus_MPI_Psend_init<Count>:
     (buf: Source, partitions: c_int, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm,
      info: h::Info, request: Out<h::Request>) on comm =>
     psend_init(buf, partitions, Envelope { count, datatype, rank, tag, comm }, info, request)
 }
 
 entry! {
-    isthmus_MPI_Precv_init<Count>, isthmus_MPI_Precv_init_c<Count>:
+    isthmus_MPI_Precv_init<Count>:
     (buf: Target, partitions: c_int, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm,
      info: h::Info, request: Out<h::Request>) on comm =>
     precv_init(buf, partitions, Envelope { count, datatype, rank, tag, comm }, info, request)
@@ -183,6 +183,10 @@ extern "C" fn isthmus_MPI_Pready_list(length: c_int, partitions: In<c_int>, requ
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Parrived(request: h::Request, partition: c_int, arrived: Out<c_int>) -> c_int {
     call_on("MPI_Parrived", request::comm_of(request), || {
+        if request == h::MPI_REQUEST_NULL {
+            // As an inactive one (MPI 5.0 section 4.2.2).
+            return arrived.set("flag", flag(true));
+        }
         let (role, operation) = request::partitioned(request)?;
         if role.is_send() {
             fail!(

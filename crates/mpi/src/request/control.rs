@@ -49,8 +49,19 @@ extern "C" fn isthmus_MPI_Startall(n: c_int, requests: In<h::Request>) -> c_int 
     })
 }
 
-/// Active collective and partitioned operations must be waited for first (MPI 5.0 sections 6.12, 6.13 and 4.2).
+/// Collective and partitioned operations must be complete first (MPI 5.0 sections 6.12, 6.13 and 4.2).
 fn may_be_freed(object: &Object) -> Result<()> {
+    if matches!(object.role, Role::Generalized(_)) {
+        return Ok(());
+    }
+    {
+        // The state is never locked before the engine.
+        let mut engine = process::world()?.engine().lock();
+        engine.progress();
+        if object.is_complete(&engine) {
+            return Ok(());
+        }
+    }
     match (&object.role, &*object.state()) {
         (Role::Once | Role::Persistent(_), Some(Operation::Other(_))) => fail!(
             abi::MPI_ERR_REQUEST,
