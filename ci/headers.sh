@@ -14,12 +14,15 @@ check() {
     fi
 }
 printf '#include <mpi.h>\n#include <mpi.h>\nint main(void) { return 0; }\n' >"$work/twice.c"
+printf '#define ISTHMUS_MPI1\n#include <mpi.h>\n' >"$work/old.c"
 for standard in c99 c11 c17; do
+    check c $standard "$work/old.c"
     check c $standard "$work/twice.c"
     check c $standard tests/headers/values.c
 done
 if have c++; then
     for standard in c++11 c++17 c++20; do
+        check c++ $standard "$work/old.c"
         check c++ $standard "$work/twice.c"
         check c++ $standard tests/headers/values.c
     done

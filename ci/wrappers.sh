@@ -22,9 +22,9 @@ silent() { ! "$@" | grep -q -- -lmpi_abi; }
 
 check_tree() {
     prefix=$1
-    for compiler in mpicc mpicc_abi mpicxx mpic++; do
+    for compiler in mpicc mpicc_abi mpicxx mpicxx_abi mpic++ mpiCC; do
         source=tests/cmake/main.c
-        case $compiler in mpicxx | mpic++) source=tests/cmake/main.cpp ;; esac
+        case $compiler in mpicxx* | mpic++ | mpiCC) source=tests/cmake/main.cpp ;; esac
         have c++ || [ "$source" = tests/cmake/main.c ] || continue
         program=$work/$compiler
         expect "$compiler compiles and links" "$prefix/bin/$compiler" "$source" -o "$program"

@@ -77,6 +77,10 @@ typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
 typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
 typedef MPI_Session_errhandler_function MPI_Session_errhandler_fn;
 
+/* Which Isthmus: major * 10000 + minor * 100 + patch. */
+#define ISTHMUS_VERSION 100
+#define ISTHMUS_VERSION_STRING "0.1.0"
+
 /* version */
 #define MPI_VERSION 5
 #define MPI_SUBVERSION 0
@@ -1916,6 +1920,10 @@ typedef int MPI_Fint;
 #define MPI_Win_f2c MPI_Win_fromint
 #define PMPI_Win_c2f PMPI_Win_toint
 #define PMPI_Win_f2c PMPI_Win_fromint
+#endif
+
+#if defined(ISTHMUS_MPI1)
+#include "isthmus_mpi1.h"
 #endif
 
 #if defined(__cplusplus)

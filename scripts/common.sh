@@ -64,6 +64,11 @@ want_for_tests() {
     wanted cmake cmake
     wanted make make
     wanted pkg-config pkg-config
+    # Build systems that look for an MPI.
+    wanted meson meson ninja-build
+    wanted scons scons
+    wanted automake autoconf automake
+    [ -e /usr/share/aclocal/ax_mpi.m4 ] || missing="$missing autoconf-archive"
     wanted openssl openssl
     wanted curl curl
     # A minimal system has a perl without the modules that the tests use.

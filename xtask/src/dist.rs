@@ -2,10 +2,10 @@
 //! Builds everything and lays it out as it is installed.
 //!
 //! ```text
-//! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicc_abi, mpicxx, mpic++ (other names of it)
-//! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0, pkgconfig/{isthmus,mpi}.pc
-//! DIR/include   mpi.h
-//! DIR/share     doc/isthmus, man/man1, man/man5, man/man7, completions for bash, zsh and fish
+//! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicxx, … (other names of it: NAMES)
+//! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0; libmpi.so, libmpich.so, … (LIBRARY_NAMES); pkgconfig
+//! DIR/include   mpi.h, isthmus_mpi1.h
+//! DIR/share     doc/isthmus, modulefiles, man/man1, man/man5, man/man7, completions for bash, zsh and fish
 //! ```
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
 //! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.
@@ -26,7 +26,33 @@ use crate::tree::{self, Result};
 const SONAME: &str = "libmpi_abi.so.1";
 const LIBRARY: &str = "libmpi_abi.so.1.0.0";
 /// Other names of the command `isthmus`.
-const NAMES: [&str; 6] = ["mpiexec", "mpirun", "mpicc", "mpicc_abi", "mpicxx", "mpic++"];
+const NAMES: [&str; 10] = [
+    "mpiexec",
+    "mpirun",
+    "mpiexec.isthmus",
+    "mpirun.isthmus",
+    "mpicc",
+    "mpicc_abi",
+    "mpicxx",
+    "mpicxx_abi",
+    "mpic++",
+    "mpiCC",
+];
+/// What the libraries of other MPIs are called, and those of bindings to C++ that they once had: `-lmpi` and the like link ours.
+const LIBRARY_NAMES: [&str; 6] = ["mpi", "mpich", "pmpich", "mpi_cxx", "mpicxx", "mpichcxx"];
+/// Names for pkg-config, and versions: of Isthmus, or of the MPI standard where the name is that of any MPI or of another one, whose users
+/// compare it with a version of theirs. Debian's alternatives are `mpi-c` and `mpi-cxx`; meson asks for `ompi-c` and `ompi-cxx`.
+const PACKAGES: [(&str, &str); 9] = [
+    ("isthmus", env!("CARGO_PKG_VERSION")),
+    ("mpi", "5.0.0"),
+    ("mpi-c", "5.0.0"),
+    ("mpi-cxx", "5.0.0"),
+    ("mpi_abi", "5.0.0"),
+    ("mpich", "5.0.0"),
+    ("ompi", "5.0.0"),
+    ("ompi-c", "5.0.0"),
+    ("ompi-cxx", "5.0.0"),
+];
 /// Only what the standard names leaves the library.
 const VERSION_SCRIPT: &str = "{ global: MPI_*; PMPI_*; local: *; };\n";
 /// Commands of the workshop: package, binary.
@@ -163,7 +189,12 @@ fn link_library(options: &Options, built: &Path) -> Result<()> {
     link.args(["-lpthread", "-ldl", "-lrt", "-lm"]);
     execute(&mut link, "linking the library")?;
     point(&options.out.join("lib").join(SONAME), LIBRARY)?;
-    point(&options.out.join("lib/libmpi_abi.so"), SONAME)
+    point(&options.out.join("lib/libmpi_abi.so"), SONAME)?;
+    for name in LIBRARY_NAMES {
+        // No linker script: these names are also opened by programs (dlopen), and the library's own name enters what is linked.
+        point(&options.out.join(format!("lib/lib{name}.so")), SONAME)?;
+    }
+    Ok(())
 }
 
 /// Every function under both names, `MPI_X` weak and `PMPI_X` strong, and nothing else.
@@ -250,26 +281,64 @@ fn install_program(options: &Options, from: &Path, to: &Path) -> Result<()> {
 
 fn texts(options: &Options) -> Result<()> {
     let top = tree::root();
-    copy(&top.join("include/mpi.h"), &options.out.join("include/mpi.h"))?;
+    for name in ["mpi.h", "isthmus_mpi1.h"] {
+        copy(&top.join("include").join(name), &options.out.join("include").join(name))?;
+    }
     for name in ["README.md", "LICENSE"] {
         copy(&top.join(name), &options.out.join("share/doc/isthmus").join(name))?;
     }
-    for name in ["isthmus.pc", "mpi.pc"] {
-        let path = options.out.join("lib/pkgconfig").join(name);
-        fs::write(&path, pkg_config()).map_err(|e| format!("{}: cannot write: {e}", path.display()))?;
+    for (name, version) in PACKAGES {
+        write(
+            &options.out.join(format!("lib/pkgconfig/{name}.pc")),
+            &pkg_config(name, version),
+        )?;
     }
-    Ok(())
+    write(&options.out.join("share/modulefiles/isthmus"), MODULE)?;
+    write(&options.out.join("share/doc/isthmus/packages.yaml"), &spack())
 }
 
 /// Says where it is by its own place, so that the tree can be moved.
-fn pkg_config() -> String {
+fn pkg_config(name: &str, version: &str) -> String {
     format!(
-        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
-         Name: isthmus\nDescription: MPI for several machines, clusters and sites as one (MPI 5.0 Standard ABI)\n\
-         Version: {}\nCflags: -I${{includedir}}\n\
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\
+         isthmus_version={own}\n\n\
+         Name: {name}\nDescription: Isthmus: MPI for several machines, clusters and sites as one (MPI 5.0 Standard ABI)\n\
+         Version: {version}\nCflags: -I${{includedir}}\n\
          Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -Wl,--enable-new-dtags -lmpi_abi\n",
+        own = env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// For `module load isthmus`, with Tcl modules and Lmod: put `PREFIX/share/modulefiles` into MODULEPATH.
+const MODULE: &str = r#"#%Module1.0
+# Says where it is by its own place, so that the tree can be moved.
+set prefix [file dirname [file dirname [file dirname [file normalize $ModulesCurrentModulefile]]]]
+module-whatis "Isthmus: MPI for several machines, clusters and sites as one (MPI 5.0 Standard ABI)"
+conflict mpi
+setenv ISTHMUS_HOME $prefix
+setenv MPI_HOME $prefix
+prepend-path PATH $prefix/bin
+prepend-path LD_LIBRARY_PATH $prefix/lib
+prepend-path LIBRARY_PATH $prefix/lib
+prepend-path CPATH $prefix/include
+prepend-path PKG_CONFIG_PATH $prefix/lib/pkgconfig
+prepend-path MANPATH $prefix/share/man
+"#;
+
+/// For Spack: Isthmus as an MPI that is there already. PREFIX is to be replaced.
+fn spack() -> String {
+    format!(
+        "# Into ~/.spack/packages.yaml, with PREFIX replaced by where Isthmus is. Spack then builds with its mpicc.\n\
+         packages:\n  mpi:\n    buildable: false\n    require: [isthmus]\n  isthmus:\n    buildable: false\n    \
+         externals:\n    - spec: isthmus@{}\n      prefix: PREFIX\n",
         env!("CARGO_PKG_VERSION")
     )
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let wrong = |e: std::io::Error| format!("{}: cannot write: {e}", path.display());
+    fs::create_dir_all(path.parent().unwrap_or(path)).map_err(wrong)?;
+    fs::write(path, text).map_err(wrong)
 }
 
 fn target_directory() -> Result<PathBuf> {

@@ -10,15 +10,94 @@
 //! | `-compile-info`, `-compile_info`, `-showme:compile` | the part for compiling |
 //! | `-link-info`, `-link_info`, `-showme:link` | the part for linking |
 //! | `-showme:incdirs`, `-showme:libdirs`, `-showme:libs` | names only |
+//! | `-showme:command` | the compiler |
+//! | `-showme:version` | the version of Isthmus |
+//! | `-help`, `-showme:help` | these options |
+//!
+//! Every option may begin with one hyphen or two. What is printed can be pasted into a shell: a path with spaces is quoted as
+//! CMake's FindMPI reads it (`-I"/a b/include"`).
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a command for people and build systems"
 )]
 
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+
+/// A language of programs, and what its wrapper is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    C,
+    Cxx,
+}
+
+impl Language {
+    /// The language of the wrapper with this name.
+    pub(crate) fn of_wrapper(name: &str) -> Option<Self> {
+        match name {
+            "mpicc" | "mpicc_abi" => Some(Self::C),
+            "mpicxx" | "mpicxx_abi" | "mpic++" | "mpiCC" => Some(Self::Cxx),
+            _ => None,
+        }
+    }
+
+    /// Its usual wrapper.
+    fn wrapper(self) -> &'static str {
+        match self {
+            Self::C => "mpicc",
+            Self::Cxx => "mpicxx",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::C => "C",
+            Self::Cxx => "C++",
+        }
+    }
+
+    /// Who names the compiler, the first that is set: we, then MPICH, Open MPI and Intel MPI.
+    fn variables(self) -> [&'static str; 4] {
+        match self {
+            Self::C => ["ISTHMUS_CC", "MPICH_CC", "OMPI_CC", "I_MPI_CC"],
+            Self::Cxx => ["ISTHMUS_CXX", "MPICH_CXX", "OMPI_CXX", "I_MPI_CXX"],
+        }
+    }
+
+    /// The compiler that nobody has named.
+    fn usual(self) -> &'static str {
+        match self {
+            Self::C => "cc",
+            Self::Cxx => "c++",
+        }
+    }
+
+    /// Options that name the compiler: MPICH's `-cc=NAME`.
+    fn choosing(self) -> &'static [&'static str] {
+        match self {
+            Self::C => &["cc="],
+            Self::Cxx => &["cxx=", "CC=", "c++="],
+        }
+    }
+
+    /// What is linked beside the C library, before it.
+    fn libraries(self) -> &'static [&'static str] {
+        match self {
+            Self::C | Self::Cxx => &["mpi_abi"],
+        }
+    }
+
+    fn compiler(self) -> String {
+        let mut named = self.variables().into_iter().filter_map(|v| std::env::var(v).ok());
+        let named = named.find(|compiler| !compiler.trim().is_empty());
+        named.unwrap_or_else(|| self.usual().to_owned())
+    }
+}
 
 /// Options with which a compiler does not link.
 const WITHOUT_LINKING: [&str; 6] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"];
@@ -43,83 +122,175 @@ const WITH_VALUE: [&str; 17] = [
     "-T",
 ];
 
+/// What is said to `-help`.
+const HELP: &str = "\
+Compile and link programs that use MPI: the compiler's own options, and
+
+  -show, -showme           print the command and run nothing
+  -compile-info, -link-info, -showme:compile, -showme:link
+                           print the part for compiling, for linking
+  -showme:incdirs, :libdirs, :libs, :command, :version
+                           print only that
+  -cc=NAME, -cxx=NAME      use this compiler (also ISTHMUS_CC, ISTHMUS_CXX; then MPICH_CC, OMPI_CC, I_MPI_CC and _CXX)
+  -profile=NAME            link the library NAME before MPI's own
+  -echo                    print the command, then run it
+  -help";
+
 /// Runs the compiler in place of this process, or prints what was asked for.
-pub(crate) fn main(cxx: bool, arguments: Vec<String>) -> ExitCode {
+pub(crate) fn main(language: Language, arguments: Vec<OsString>) -> ExitCode {
     let tree = match Tree::find() {
         Ok(tree) => tree,
-        Err(message) => return fail(cxx, &message),
+        Err(message) => return fail(language, &message),
     };
-    let (variable, usual) = if cxx {
-        ("ISTHMUS_CXX", "c++")
-    } else {
-        ("ISTHMUS_CC", "cc")
-    };
-    let compiler = std::env::var(variable).ok().filter(|c| !c.trim().is_empty());
-    match Request::parse(&tree, compiler.as_deref().unwrap_or(usual), arguments) {
-        Request::Print(words) => {
-            println!("{}", words.join(" "));
+    match Request::parse(&tree, language, &language.compiler(), arguments) {
+        Request::Say(text) => {
+            println!("{text}");
             ExitCode::SUCCESS
         }
-        Request::Run(words) => run(cxx, variable, &words),
+        Request::Print(words) => {
+            let mut line = pasted(&words);
+            line.push(b'\n');
+            // Who closed the output does not want it.
+            let _ = std::io::stdout().write_all(&line);
+            ExitCode::SUCCESS
+        }
+        Request::Run { words, echo } => {
+            if echo {
+                let line = [b"+ ", &*pasted(&words), b"\n"].concat();
+                let _ = std::io::stderr().write_all(&line);
+            }
+            run(language, &words)
+        }
     }
 }
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
 enum Request {
-    Print(Vec<String>),
-    Run(Vec<String>),
+    /// A text.
+    Say(String),
+    /// Words of a command line.
+    Print(Vec<OsString>),
+    /// To run it.
+    Run { words: Vec<OsString>, echo: bool },
 }
 
 impl Request {
-    fn parse(tree: &Tree, compiler: &str, arguments: Vec<String>) -> Self {
+    fn parse(tree: &Tree, language: Language, compiler: &str, arguments: Vec<OsString>) -> Self {
         let mut compiler = compiler.to_owned();
-        let (mut show, mut rest) = (false, Vec::new());
+        let (mut show, mut echo, mut rest) = (false, false, Vec::new());
+        let mut profiling = Vec::new();
         for argument in arguments {
-            let Some(option) = argument.strip_prefix('-').map(|o| o.trim_start_matches('-')) else {
+            let Some(option) = argument.to_str().and_then(own_option) else {
                 rest.push(argument);
                 continue;
             };
             match option {
                 "show" | "showme" => show = true,
                 "compile-info" | "compile_info" => return Self::Print(whole(&compiler, tree.compile_options())),
-                "link-info" | "link_info" => return Self::Print(whole(&compiler, tree.link_options())),
+                "link-info" | "link_info" => return Self::Print(whole(&compiler, tree.link_options(language))),
                 "showme:compile" => return Self::Print(tree.compile_options()),
-                "showme:link" => return Self::Print(tree.link_options()),
-                "showme:incdirs" => return Self::Print(vec![tree.include()]),
-                "showme:libdirs" => return Self::Print(vec![tree.library_directory()]),
-                "showme:libs" => return Self::Print(vec!["mpi_abi".to_owned()]),
-                other => match other.strip_prefix("cc=").or_else(|| other.strip_prefix("cxx=")) {
-                    Some(name) => compiler = name.to_owned(),
-                    None => rest.push(argument),
+                "showme:link" => return Self::Print(tree.link_options(language)),
+                "showme:incdirs" => return Self::Print(vec![tree.include().into()]),
+                "showme:libdirs" => return Self::Print(vec![tree.library_directory().into()]),
+                "showme:libs" => return Self::Print(language.libraries().iter().map(OsString::from).collect()),
+                "showme:command" => return Self::Print(whole(&compiler, vec![])),
+                "showme:version" => return Self::Say(version(language)),
+                "help" | "showme:help" => return Self::Say(format!("{}\n\n{HELP}", version(language))),
+                "echo" => echo = true,
+                // MPICH's: another file of settings, and options of a kind of linking that we have not.
+                "nativelinking" => {}
+                other => match other.split_once('=') {
+                    Some(("config", _)) => {}
+                    Some(("profile", name)) => profiling.push(OsString::from(format!("-l{name}"))),
+                    _ => match language.choosing().iter().find_map(|o| other.strip_prefix(o)) {
+                        Some(name) => name.clone_into(&mut compiler),
+                        None => rest.push(argument),
+                    },
                 },
             }
         }
         let options = if links(&rest) || (show && rest.is_empty()) {
-            [tree.compile_options(), tree.link_options()].concat()
+            [tree.compile_options(), profiling, tree.link_options(language)].concat()
         } else {
             tree.compile_options()
         };
         let words = [whole(&compiler, rest), options].concat();
-        if show { Self::Print(words) } else { Self::Run(words) }
+        if show {
+            Self::Print(words)
+        } else {
+            Self::Run { words, echo }
+        }
     }
+}
+
+/// An option without its hyphens, as far as it may be ours: with two hyphens `--help`, `--version` and the like are the
+/// compiler's own.
+fn own_option(word: &str) -> Option<&str> {
+    match word.strip_prefix("--") {
+        Some("help") => None,
+        Some(option) => Some(option),
+        None => word.strip_prefix('-'),
+    }
+}
+
+/// As Open MPI's wrappers say it, for which build systems look (meson takes the three numbers).
+fn version(language: Language) -> String {
+    format!(
+        "{}: Isthmus {} (Language: {})",
+        language.wrapper(),
+        env!("CARGO_PKG_VERSION"),
+        language.name()
+    )
+}
+
+/// The words as one line of a shell, whatever is in them.
+fn pasted(words: &[OsString]) -> Vec<u8> {
+    let quoted: Vec<Vec<u8>> = words.iter().map(|word| quoted(word)).collect();
+    quoted.join(&b' ')
+}
+
+/// A word for a shell. Of options with a path the path is quoted, which is the one way that CMake's FindMPI reads.
+fn quoted(word: &OsStr) -> Vec<u8> {
+    let bytes = word.as_bytes();
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_@%+=:,./-~^".contains(b) || !b.is_ascii();
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return bytes.to_vec();
+    }
+    let prefix = ["-I", "-L", "-Wl,"]
+        .into_iter()
+        .find(|p| bytes.starts_with(p.as_bytes()));
+    let prefix = prefix.unwrap_or_default().as_bytes();
+    let mut text = prefix.to_vec();
+    text.push(b'"');
+    for byte in &bytes[prefix.len()..] {
+        if b"\"\\$`".contains(byte) {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+    text.push(b'"');
+    text
 }
 
 /// The compiler may be several words, such as `ccache gcc`.
-fn whole(compiler: &str, options: Vec<String>) -> Vec<String> {
-    compiler.split_whitespace().map(str::to_owned).chain(options).collect()
+fn whole(compiler: &str, options: Vec<OsString>) -> Vec<OsString> {
+    compiler.split_whitespace().map(OsString::from).chain(options).collect()
 }
 
 /// Whether the compiler would link: there is an input and nothing says to stop before.
-fn links(arguments: &[String]) -> bool {
-    if arguments.iter().any(|a| WITHOUT_LINKING.contains(&a.as_str())) {
+fn links(arguments: &[OsString]) -> bool {
+    if arguments
+        .iter()
+        .any(|a| WITHOUT_LINKING.iter().any(|option| a == option))
+    {
         return false;
     }
-    let mut words = arguments.iter();
+    let mut words = arguments.iter().map(|a| a.as_bytes());
     while let Some(word) = words.next() {
-        if WITH_VALUE.contains(&word.as_str()) {
+        if WITH_VALUE.iter().any(|option| word == option.as_bytes()) {
             words.next();
-        } else if !word.starts_with('-') || word == "-" || word.starts_with("-l") {
+        } else if !word.starts_with(b"-") || word == b"-" || word.starts_with(b"-l") {
             return true;
         }
     }
@@ -141,52 +312,68 @@ impl Tree {
             .to_path_buf();
         let tree = Self { prefix };
         for (directory, file) in [(tree.include(), "mpi.h"), (tree.library_directory(), "libmpi_abi.so")] {
-            if !Path::new(&directory).join(file).exists() {
+            if !directory.join(file).exists() {
                 return Err(format!(
-                    "no {file} in {directory}: this command belongs in the bin directory of an Isthmus tree \
-                     (scripts/build.sh and scripts/install.sh make one)"
+                    "no {file} in {}: this command belongs in the bin directory of an Isthmus tree \
+                     (scripts/build.sh and scripts/install.sh make one)",
+                    directory.display()
                 ));
             }
         }
         Ok(tree)
     }
 
-    fn include(&self) -> String {
-        self.prefix.join("include").display().to_string()
+    fn include(&self) -> PathBuf {
+        self.prefix.join("include")
     }
 
-    fn library_directory(&self) -> String {
-        self.prefix.join("lib").display().to_string()
+    fn library_directory(&self) -> PathBuf {
+        self.prefix.join("lib")
     }
 
-    fn compile_options(&self) -> Vec<String> {
-        vec![format!("-I{}", self.include())]
+    fn compile_options(&self) -> Vec<OsString> {
+        vec![joined("-I", &self.include())]
     }
 
-    fn link_options(&self) -> Vec<String> {
+    fn link_options(&self, language: Language) -> Vec<OsString> {
         let lib = self.library_directory();
-        vec![
-            format!("-L{lib}"),
-            format!("-Wl,-rpath,{lib}"),
-            "-Wl,--enable-new-dtags".to_owned(),
-            "-lmpi_abi".to_owned(),
-        ]
+        let mut options = vec![
+            joined("-L", &lib),
+            joined("-Wl,-rpath,", &lib),
+            "-Wl,--enable-new-dtags".into(),
+        ];
+        options.extend(
+            language
+                .libraries()
+                .iter()
+                .map(|name| OsString::from(format!("-l{name}"))),
+        );
+        options
     }
 }
 
-fn run(cxx: bool, variable: &str, words: &[String]) -> ExitCode {
+/// An option and its path, which may have any bytes.
+fn joined(option: &str, path: &Path) -> OsString {
+    OsString::from_vec([option.as_bytes(), path.as_os_str().as_bytes()].concat())
+}
+
+fn run(language: Language, words: &[OsString]) -> ExitCode {
     let Some((compiler, options)) = words.split_first() else {
-        return fail(cxx, "no compiler is named");
+        return fail(language, "no compiler is named");
     };
     let error = Command::new(compiler).args(options).exec();
     fail(
-        cxx,
-        &format!("cannot run the compiler {compiler}: {error}; install it or name another one in {variable}"),
+        language,
+        &format!(
+            "cannot run the compiler {}: {error}; install it or name another one in {}",
+            compiler.to_string_lossy(),
+            language.variables()[0]
+        ),
     )
 }
 
-fn fail(cxx: bool, message: &str) -> ExitCode {
-    eprintln!("{}: {message}", if cxx { "mpicxx" } else { "mpicc" });
+fn fail(language: Language, message: &str) -> ExitCode {
+    eprintln!("{}: {message}", language.wrapper());
     ExitCode::FAILURE
 }
 
@@ -194,15 +381,30 @@ fn fail(cxx: bool, message: &str) -> ExitCode {
 mod tests {
     use super::*;
 
+    fn parse_at(prefix: &str, arguments: &str) -> Request {
+        let tree = Tree { prefix: prefix.into() };
+        let words = arguments.split_whitespace().map(OsString::from).collect();
+        Request::parse(&tree, Language::C, "cc", words)
+    }
+
     fn parse(arguments: &str) -> Request {
-        let tree = Tree { prefix: "/p".into() };
-        Request::parse(&tree, "cc", arguments.split_whitespace().map(str::to_owned).collect())
+        parse_at("/p", arguments)
+    }
+
+    fn printed(prefix: &str, arguments: &str) -> String {
+        let Request::Print(words) = parse_at(prefix, arguments) else {
+            panic!("{arguments}: not printed")
+        };
+        String::from_utf8(pasted(&words)).unwrap()
     }
 
     const LINK: &str = "-I/p/include -L/p/lib -Wl,-rpath,/p/lib -Wl,--enable-new-dtags -lmpi_abi";
 
     fn run_of(command: &str) -> Request {
-        Request::Run(command.split_whitespace().map(str::to_owned).collect())
+        Request::Run {
+            words: command.split_whitespace().map(OsString::from).collect(),
+            echo: false,
+        }
     }
 
     #[test]
@@ -224,18 +426,46 @@ mod tests {
 
     #[test]
     fn show_prints_and_keeps_the_arguments() {
-        let Request::Print(words) = parse("-show") else {
-            panic!("not printed")
+        assert_eq!(printed("/p", "-show"), format!("cc {LINK}"));
+        assert_eq!(printed("/p", "-show -cc=clang a.c"), format!("clang a.c {LINK}"));
+        assert_eq!(printed("/p", "-showme:libs"), "mpi_abi");
+        assert_eq!(printed("/p", "--showme:command"), "cc");
+        assert_eq!(
+            printed("/p", "-show -profile=mpiP a.c"),
+            format!("cc a.c {}", LINK.replace("-L/p", "-lmpiP -L/p"))
+        );
+    }
+
+    #[test]
+    fn what_is_printed_can_be_pasted() {
+        assert_eq!(
+            printed("/my $p", "-showme:link"),
+            r#"-L"/my \$p/lib" -Wl,"-rpath,/my \$p/lib" -Wl,--enable-new-dtags -lmpi_abi"#
+        );
+        assert_eq!(printed("/my p", "-showme:incdirs"), r#""/my p/include""#);
+    }
+
+    #[test]
+    fn versions_have_three_numbers() {
+        let Request::Say(text) = parse("--showme:version") else {
+            panic!("nothing said")
         };
-        assert_eq!(words.join(" "), format!("cc {LINK}"));
-        let Request::Print(words) = parse("-show -cc=clang a.c") else {
-            panic!("not printed")
+        assert!(
+            text.starts_with("mpicc: Isthmus ") && text.ends_with(" (Language: C)"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_compilers_own_words_reach_it() {
+        assert_eq!(parse("--help"), run_of("cc --help -I/p/include"));
+        assert_eq!(parse("-dumpversion"), run_of("cc -dumpversion -I/p/include"));
+        let tree = Tree { prefix: "/p".into() };
+        let name = OsString::from_vec(b"\xff.c".to_vec());
+        let Request::Run { words, .. } = Request::parse(&tree, Language::C, "cc", vec![name.clone()]) else {
+            panic!("not run")
         };
-        assert_eq!(words.join(" "), format!("clang a.c {LINK}"));
-        let Request::Print(words) = parse("-showme:libs") else {
-            panic!("not printed")
-        };
-        assert_eq!(words, ["mpi_abi"]);
+        assert_eq!(words[1], name);
     }
 
     #[test]

@@ -94,8 +94,40 @@ fn summary() {
     ));
     let library = mpi_library().unwrap_or_else(|| "not found".to_owned());
     crate::print(&format!("MPI library: {library}"));
+    for line in lacking() {
+        crate::print(&line);
+    }
     crate::print(&format!("schedulers: {}", schedulers()));
     crate::print(&format!("adaptors to other MPIs: {}", adaptors()));
+}
+
+/// A function of each chapter that may not be there, the chapter's name, and how to build and run without it what would use it.
+const CHAPTERS: [(&str, &str, &str); 3] = [
+    (
+        "MPI_File_open",
+        "files (MPI_File_*)",
+        "build HDF5 with --disable-parallel, NetCDF with --disable-pnetcdf, IOR with --without-mpiio, p4est with --disable-mpiio; PnetCDF cannot be used; \
+         run PETSc without -viewer_binary_mpiio",
+    ),
+    (
+        "MPI_Win_create",
+        "one-sided communication (MPI_Win_*)",
+        "run PETSc without -sf_type window",
+    ),
+    (
+        "MPI_Comm_spawn",
+        "dynamic processes (MPI_Comm_spawn, MPI_Comm_accept, …)",
+        "couple preCICE by m2n:sockets",
+    ),
+];
+
+/// Lines about the chapters that are not there.
+fn lacking() -> Vec<String> {
+    let lacks = |name: &str| FUNCTIONS.iter().any(|f| f.name == name && !f.implemented);
+    let missing = CHAPTERS.iter().filter(|(function, ..)| lacks(function));
+    let lines =
+        missing.map(|(_, what, advice)| format!("not there yet: {what}, whose names configure scripts find; {advice}"));
+    lines.collect()
 }
 
 /// The MPIs of this machine that subjobs can run on top of without a compiler at hand.

@@ -111,6 +111,9 @@ fn main() -> ExitCode {
         }
         return isthmus();
     }
+    if let Some(language) = compiler::Language::of_wrapper(&called) {
+        return compiler::main(language, arguments.collect());
+    }
     let mut words = Vec::new();
     for argument in arguments {
         match argument.into_string() {
@@ -121,15 +124,12 @@ fn main() -> ExitCode {
             }
         }
     }
-    match called.as_str() {
-        "mpicc" | "mpicc_abi" => compiler::main(false, words),
-        "mpicxx" | "mpic++" => compiler::main(true, words),
-        _ => run::run_mpiexec(&words),
-    }
+    run::run_mpiexec(&words)
 }
 
 fn is_alias(name: &str) -> bool {
-    matches!(name, "mpicc" | "mpicc_abi" | "mpicxx" | "mpic++" | "mpiexec" | "mpirun")
+    matches!(name, "mpiexec" | "mpirun" | "mpiexec.isthmus" | "mpirun.isthmus")
+        || compiler::Language::of_wrapper(name).is_some()
 }
 
 fn isthmus() -> ExitCode {

@@ -20,6 +20,10 @@ extern \"C\" {
 ";
 
 const TAIL: &str = "
+#if defined(ISTHMUS_MPI1)
+#include \"isthmus_mpi1.h\"
+#endif
+
 #if defined(__cplusplus)
 }
 #endif
@@ -40,11 +44,26 @@ pub(crate) fn generate(spec: &Spec) -> String {
     let mut out = HEAD.to_owned();
     types(&mut out, spec);
     callbacks(&mut out, spec);
+    own_version(&mut out);
     constants(&mut out, spec);
     prototypes(&mut out, spec);
     fortran_handles(&mut out, spec);
     out.push_str(TAIL);
     out
+}
+
+/// Which Isthmus this is, for programs that must know: as one number, major * 10000 + minor * 100 + patch, and as text.
+fn own_version(out: &mut String) {
+    let text = env!("CARGO_PKG_VERSION");
+    let number = text
+        .split('.')
+        .filter_map(|part| part.parse::<u32>().ok())
+        .fold(0, |number, part| number * 100 + part);
+    let _ = write!(
+        out,
+        "\n/* Which Isthmus: major * 10000 + minor * 100 + patch. */\n#define ISTHMUS_VERSION {number}\n\
+         #define ISTHMUS_VERSION_STRING \"{text}\"\n"
+    );
 }
 
 /// Fortran handles for C programs that were written before the ABI, which has `MPI_X_toint` and `MPI_X_fromint` in their place

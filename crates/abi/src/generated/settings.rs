@@ -27,7 +27,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "cc",
         reason: "the system's own compiler",
         scope: "compiler",
-        help: "C compiler that mpicc runs",
+        help: "C compiler that mpicc runs; without it MPICH_CC, OMPI_CC and I_MPI_CC are looked at",
     },
     Setting {
         name: "ISTHMUS_CXX",
@@ -35,7 +35,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "c++",
         reason: "the system's own compiler",
         scope: "compiler",
-        help: "C++ compiler that mpicxx runs",
+        help: "C++ compiler that mpicxx runs; without it MPICH_CXX, OMPI_CXX and I_MPI_CXX are looked at",
     },
     Setting {
         name: "ISTHMUS_RENDEZVOUS",
