@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicxx, … (other names of it: NAMES)
-//! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0; libmpi.so, libmpich.so, … (LIBRARY_NAMES); pkgconfig
-//! DIR/include   mpi.h, isthmus_mpi1.h
-//! DIR/share     doc/isthmus, modulefiles, man/man1, man/man5, man/man7, completions for bash, zsh and fish
+//! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0; libmpi.so, libmpich.so, … (LIBRARY_NAMES); pkgconfig;
+//!               libmpifort_abi.so and its versions
+//! DIR/include   mpi.h, isthmus_mpi1.h, mpi_f2c.h, mpif.h
+//! DIR/share     doc/isthmus, isthmus/fortran (sources of the modules), modulefiles, man/man1, man/man5, man/man7, completions for bash, zsh and fish
 //! ```
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
 //! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::codegen;
+use crate::fortran;
 use crate::spec::Spec;
 use crate::tree::{self, Result};
 
@@ -41,8 +43,8 @@ const NAMES: [&str; 10] = [
 /// What the libraries of other MPIs are called, and those of bindings to C++ that they once had: `-lmpi` and the like link ours.
 const LIBRARY_NAMES: [&str; 6] = ["mpi", "mpich", "pmpich", "mpi_cxx", "mpicxx", "mpichcxx"];
 /// Names for pkg-config, and versions: of Isthmus, or of the MPI standard where the name is that of any MPI or of another one, whose users
-/// compare it with a version of theirs. Debian's alternatives are `mpi-c` and `mpi-cxx`; meson asks for `ompi-c` and `ompi-cxx`.
-const PACKAGES: [(&str, &str); 9] = [
+/// compare it with a version of theirs. Debian's alternatives are `mpi-c` and `mpi-cxx`; meson asks for `ompi-c` and `ompi-cxx`. Those that end in `-fort` serve mpif.h.
+const PACKAGES: [(&str, &str); 11] = [
     ("isthmus", env!("CARGO_PKG_VERSION")),
     ("mpi", "5.0.0"),
     ("mpi-c", "5.0.0"),
@@ -52,6 +54,8 @@ const PACKAGES: [(&str, &str); 9] = [
     ("ompi", "5.0.0"),
     ("ompi-c", "5.0.0"),
     ("ompi-cxx", "5.0.0"),
+    ("mpi-fort", "5.0.0"),
+    ("ompi-fort", "5.0.0"),
 ];
 /// Only what the standard names leaves the library.
 const VERSION_SCRIPT: &str = "{ global: MPI_*; PMPI_*; local: *; };\n";
@@ -119,6 +123,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     link_library(options, &built)?;
     check_exports(&options.out.join("lib").join(LIBRARY))?;
+    fortran::library(&options.out, &built.join("isthmus-dist"), options.release)?;
     if options.target.is_none() {
         commands(options, &built)?;
     }
@@ -199,15 +204,7 @@ fn link_library(options: &Options, built: &Path) -> Result<()> {
 
 /// Every function under both names, `MPI_X` weak and `PMPI_X` strong, and nothing else.
 fn check_exports(library: &Path) -> Result<()> {
-    let nm = std::env::var("NM").unwrap_or_else(|_| "nm".to_owned());
-    let output = Command::new(nm).args(["-D", "--defined-only"]).arg(library).output();
-    let output = output.map_err(|e| format!("nm: cannot run (is binutils installed?): {e}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let found: BTreeSet<String> = text
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(1).zip(line.split_whitespace().nth(2)))
-        .map(|(kind, name)| format!("{kind} {name}"))
-        .collect();
+    let found = defined(library)?;
     let functions = Spec::load()?.functions;
     let wanted: BTreeSet<String> = functions
         .iter()
@@ -222,6 +219,29 @@ fn check_exports(library: &Path) -> Result<()> {
         "{}: wrong exports: missing {missing:?} …, surplus {surplus:?} …",
         library.display()
     ))
+}
+
+/// These names are defined, `KIND NAME` each as nm says.
+pub(crate) fn check_defined(library: &Path, wanted: &BTreeSet<String>) -> Result<()> {
+    let found = defined(library)?;
+    let missing: Vec<&String> = wanted.difference(&found).take(5).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{}: wrong exports: missing {missing:?} …", library.display()))
+}
+
+/// What a library exports, `KIND NAME` each as nm says.
+fn defined(library: &Path) -> Result<BTreeSet<String>> {
+    let nm = std::env::var("NM").unwrap_or_else(|_| "nm".to_owned());
+    let output = Command::new(nm).args(["-D", "--defined-only"]).arg(library).output();
+    let output = output.map_err(|e| format!("nm: cannot run (is binutils installed?): {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1).zip(line.split_whitespace().nth(2)))
+        .map(|(kind, name)| format!("{kind} {name}"))
+        .collect())
 }
 
 fn commands(options: &Options, built: &Path) -> Result<()> {
@@ -284,6 +304,7 @@ fn texts(options: &Options) -> Result<()> {
     for name in ["mpi.h", "isthmus_mpi1.h"] {
         copy(&top.join("include").join(name), &options.out.join("include").join(name))?;
     }
+    fortran::texts(&options.out)?;
     for name in ["README.md", "LICENSE"] {
         copy(&top.join(name), &options.out.join("share/doc/isthmus").join(name))?;
     }
@@ -299,12 +320,13 @@ fn texts(options: &Options) -> Result<()> {
 
 /// Says where it is by its own place, so that the tree can be moved.
 fn pkg_config(name: &str, version: &str) -> String {
+    let fortran = if name.ends_with("-fort") { "-lmpifort_abi " } else { "" };
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\
          isthmus_version={own}\n\n\
          Name: {name}\nDescription: Isthmus: MPI for several machines, clusters and sites as one (MPI 5.0 Standard ABI)\n\
          Version: {version}\nCflags: -I${{includedir}}\n\
-         Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -Wl,--enable-new-dtags -lmpi_abi\n",
+         Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -Wl,--enable-new-dtags {fortran}-lmpi_abi\n",
         own = env!("CARGO_PKG_VERSION")
     )
 }
@@ -362,11 +384,11 @@ fn cargo_command() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-fn c_compiler() -> Command {
+pub(crate) fn c_compiler() -> Command {
     Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()))
 }
 
-fn execute(command: &mut Command, what: &str) -> Result<()> {
+pub(crate) fn execute(command: &mut Command, what: &str) -> Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command
         .status()
@@ -379,18 +401,18 @@ fn execute(command: &mut Command, what: &str) -> Result<()> {
 }
 
 /// Removes a file so that a new one takes its place: programs that run from the old one keep it.
-fn replaceable(path: &Path) -> Result<&Path> {
+pub(crate) fn replaceable(path: &Path) -> Result<&Path> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: cannot replace: {e}", path.display())),
         _ => Ok(path),
     }
 }
 
-fn point(link: &Path, target: &str) -> Result<()> {
+pub(crate) fn point(link: &Path, target: &str) -> Result<()> {
     symlink(target, replaceable(link)?).map_err(|e| format!("{}: cannot link: {e}", link.display()))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to)
         .map(drop)
         .map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))

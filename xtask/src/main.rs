@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 mod codegen;
 mod dist;
+mod fortran;
+mod interfaces;
 mod spec;
 mod tidy;
 mod tree;

@@ -5,6 +5,7 @@ mod bodies;
 mod book;
 mod collectives;
 mod entry;
+mod fortran;
 mod header;
 mod profiler;
 mod rust;
@@ -60,7 +61,7 @@ fn generate() -> Result<Vec<Generated>> {
     let collectives = collectives::generate(&spec)?;
     let bodies = bodies::find(&spec, (COLLECTIVES, &collectives))?;
     let [exit, files] = book::small()?;
-    Ok(vec![
+    let mut all = vec![
         ("docs/reference/settings.md", book::settings(&spec)?),
         ("docs/reference/functions.md", book::functions(&spec, &bodies)),
         ("docs/reference/hints.md", book::hints()?),
@@ -76,5 +77,7 @@ fn generate() -> Result<Vec<Generated>> {
         ("crates/abi/src/generated/errors.rs", rust::errors(&spec)),
         ("crates/abi/src/generated/functions.rs", rust::functions(&spec, &bodies)),
         ("crates/abi/src/generated/settings.rs", rust::settings(&spec)),
-    ])
+    ];
+    all.extend(fortran::generate(&spec)?);
+    Ok(all)
 }

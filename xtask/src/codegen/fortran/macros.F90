@@ -1,0 +1,10 @@
+! ISTHMUS_DESCRIPTORS: choice buffers are C descriptors (TS 29113). ISTHMUS_CHOICE: how a buffer of any type is declared without them.
+#if !defined(ISTHMUS_CHOICE)
+#define ISTHMUS_CHOICE type(*)
+#endif
+#if defined(__GFORTRAN__)
+#define ISTHMUS_ANY_RANK (..)
+#else
+#define ISTHMUS_ANY_RANK
+#endif
+
