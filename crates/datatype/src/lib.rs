@@ -22,7 +22,9 @@ mod parametric;
 #[expect(unsafe_code, reason = "the one place of this room that touches user memory")]
 pub mod raw;
 mod representation;
+mod runs;
 mod signature;
+mod sizes;
 mod stream;
 mod walk;
 
