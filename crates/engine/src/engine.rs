@@ -7,6 +7,7 @@ use isthmus_datatype::Representation;
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::boot::Counters;
 
+use crate::activity::Running;
 use crate::native::Underneath;
 use crate::requests::Task;
 use crate::state::{State, Work};
@@ -47,6 +48,7 @@ pub struct Engine {
     /// The transport that has memory in which groups meet.
     pub(crate) meeting: Option<usize>,
     pub(crate) underneath: Underneath,
+    pub(crate) activities: Vec<Running>,
     pub(crate) state: State,
 }
 
@@ -70,6 +72,7 @@ impl Engine {
             transports,
             meeting,
             underneath: Underneath::default(),
+            activities: Vec::new(),
             state,
         }
     }
@@ -247,6 +250,9 @@ impl Engine {
             any |= self.poll_meets();
         }
         any |= self.progress_natively();
+        if !self.activities.is_empty() {
+            any |= self.advance_activities();
+        }
         any | self.work()
     }
 
@@ -261,7 +267,7 @@ impl Engine {
     pub(crate) fn is_pending(&self) -> bool {
         let requests = &self.state.requests;
         let moves = |index: u32| requests.slot(index).task.moves();
-        !self.state.outgoing.is_empty() || requests.indices().any(moves)
+        !self.state.outgoing.is_empty() || !self.activities.is_empty() || requests.indices().any(moves)
     }
 
     /// Progress on a thread that is not the user's: plans whose reductions might call the user's code stay where they are until
@@ -273,6 +279,9 @@ impl Engine {
         }
         self.poll_meets();
         self.progress_natively();
+        if !self.activities.is_empty() {
+            self.advance_activities();
+        }
         self.work();
         self.state.foreign = false;
     }

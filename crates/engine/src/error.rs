@@ -71,6 +71,13 @@ pub enum EngineError {
         /// Its text.
         text: Arc<str>,
     },
+    /// Something that an [`Activity`](crate::Activity) did besides communication failed.
+    Elsewhere {
+        /// Error class of MPI.
+        class: i32,
+        /// For people.
+        text: Arc<str>,
+    },
     /// The caller used a name that does not exist any more (MPI_ERR_REQUEST).
     Misuse {
         /// What was wrong.
@@ -137,7 +144,7 @@ impl fmt::Display for EngineError {
                 "the members of this communicator do not call the same: {what}; no further collective operation is possible on it"
             ),
             Self::Memory { reason } => f.write_str(reason),
-            Self::Vendor { text } => f.write_str(text),
+            Self::Vendor { text } | Self::Elsewhere { text, .. } => f.write_str(text),
             Self::Misuse { what } => f.write_str(what),
             Self::Plan { what } => write!(f, "bug in a collective operation: {what}"),
         }

@@ -7,6 +7,7 @@
 //! ([`SendBuffer`], [`ReceiveBuffer`]) that stay valid until the request is complete.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod bell;
 mod binding;
 mod buffer;
@@ -47,6 +48,7 @@ mod state;
 mod trace;
 mod tuning;
 
+pub use activity::Activity;
 pub use binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
 pub use buffer::{Charge, ReceiveBuffer, SendBuffer};
 pub use channel::{Channel, Members, NodeMembers, StepsBy};

@@ -534,6 +534,16 @@ impl Shared {
         Ok(all)
     }
 
+    /// Wakes threads that sleep here: something outside the engine that an [`Activity`](crate::Activity) looks at has changed. For any thread;
+    /// never waits.
+    pub fn wake(&self) {
+        self.bell.ring();
+        self.watch();
+        if self.policy.guests {
+            self.progress_from_thread();
+        }
+    }
+
     /// For a transport's own thread, after it has queued arrivals: makes progress if no thread is inside MPI; if one is,
     /// that one will. Needs [`Policy::guests`].
     pub fn progress_from_thread(&self) {

@@ -18,6 +18,8 @@ pub enum Owner {
     Comm,
     /// Made by MPI_Session_create_errhandler.
     Session,
+    /// Made by MPI_File_create_errhandler.
+    File,
 }
 
 impl Owner {
@@ -26,6 +28,7 @@ impl Owner {
         match self {
             Self::Comm => ("Comm", "communicators"),
             Self::Session => ("Session", "sessions"),
+            Self::File => ("File", "files"),
         }
     }
 }

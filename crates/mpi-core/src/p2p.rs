@@ -91,6 +91,7 @@ impl From<&EngineError> for Error {
             EngineError::PeerLost { .. } | EngineError::Vendor { .. } | EngineError::Disagreement { .. } => {
                 abi::MPI_ERR_OTHER
             }
+            EngineError::Elsewhere { class, .. } => *class,
             EngineError::Memory { .. } => abi::MPI_ERR_NO_MEM,
             EngineError::Misuse { .. } => abi::MPI_ERR_REQUEST,
             EngineError::Protocol { .. } | EngineError::Plan { .. } => abi::MPI_ERR_INTERN,
