@@ -960,34 +960,31 @@ EXPORT int PMPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Dat
 }
 ALIAS(PMPI_Fetch_and_op) int MPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win);
 
+BODY int isthmus_MPI_File_call_errhandler(MPI_File fh, int errorcode);
 EXPORT int PMPI_File_call_errhandler(MPI_File fh, int errorcode)
 {
-    (void)fh;
-    (void)errorcode;
-    return isthmus_unsupported("MPI_File_call_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_File_call_errhandler(fh, errorcode);
 }
 ALIAS(PMPI_File_call_errhandler) int MPI_File_call_errhandler(MPI_File fh, int errorcode);
 
+BODY int isthmus_MPI_File_close(MPI_File *fh);
 EXPORT int PMPI_File_close(MPI_File *fh)
 {
-    (void)fh;
-    return isthmus_unsupported("MPI_File_close", MPI_COMM_SELF);
+    return isthmus_MPI_File_close(fh);
 }
 ALIAS(PMPI_File_close) int MPI_File_close(MPI_File *fh);
 
+BODY int isthmus_MPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler);
 EXPORT int PMPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler)
 {
-    (void)file_errhandler_fn;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_File_create_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_File_create_errhandler(file_errhandler_fn, errhandler);
 }
 ALIAS(PMPI_File_create_errhandler) int MPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler);
 
+BODY int isthmus_MPI_File_delete(const char *filename, MPI_Info info);
 EXPORT int PMPI_File_delete(const char *filename, MPI_Info info)
 {
-    (void)filename;
-    (void)info;
-    return isthmus_unsupported("MPI_File_delete", MPI_COMM_SELF);
+    return isthmus_MPI_File_delete(filename, info);
 }
 ALIAS(PMPI_File_delete) int MPI_File_delete(const char *filename, MPI_Info info);
 
@@ -998,645 +995,444 @@ EXPORT MPI_File PMPI_File_fromint(int file)
 }
 ALIAS(PMPI_File_fromint) MPI_File MPI_File_fromint(int file);
 
+BODY int isthmus_MPI_File_get_amode(MPI_File fh, int *amode);
 EXPORT int PMPI_File_get_amode(MPI_File fh, int *amode)
 {
-    (void)fh;
-    (void)amode;
-    return isthmus_unsupported("MPI_File_get_amode", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_amode(fh, amode);
 }
 ALIAS(PMPI_File_get_amode) int MPI_File_get_amode(MPI_File fh, int *amode);
 
+BODY int isthmus_MPI_File_get_atomicity(MPI_File fh, int *flag);
 EXPORT int PMPI_File_get_atomicity(MPI_File fh, int *flag)
 {
-    (void)fh;
-    (void)flag;
-    return isthmus_unsupported("MPI_File_get_atomicity", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_atomicity(fh, flag);
 }
 ALIAS(PMPI_File_get_atomicity) int MPI_File_get_atomicity(MPI_File fh, int *flag);
 
+BODY int isthmus_MPI_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp);
 EXPORT int PMPI_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp)
 {
-    (void)fh;
-    (void)offset;
-    (void)disp;
-    return isthmus_unsupported("MPI_File_get_byte_offset", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_byte_offset(fh, offset, disp);
 }
 ALIAS(PMPI_File_get_byte_offset) int MPI_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp);
 
+BODY int isthmus_MPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler);
 EXPORT int PMPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler)
 {
-    (void)file;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_File_get_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_errhandler(file, errhandler);
 }
 ALIAS(PMPI_File_get_errhandler) int MPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler);
 
+BODY int isthmus_MPI_File_get_group(MPI_File fh, MPI_Group *group);
 EXPORT int PMPI_File_get_group(MPI_File fh, MPI_Group *group)
 {
-    (void)fh;
-    (void)group;
-    return isthmus_unsupported("MPI_File_get_group", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_group(fh, group);
 }
 ALIAS(PMPI_File_get_group) int MPI_File_get_group(MPI_File fh, MPI_Group *group);
 
+BODY int isthmus_MPI_File_get_info(MPI_File fh, MPI_Info *info_used);
 EXPORT int PMPI_File_get_info(MPI_File fh, MPI_Info *info_used)
 {
-    (void)fh;
-    (void)info_used;
-    return isthmus_unsupported("MPI_File_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_info(fh, info_used);
 }
 ALIAS(PMPI_File_get_info) int MPI_File_get_info(MPI_File fh, MPI_Info *info_used);
 
+BODY int isthmus_MPI_File_get_position(MPI_File fh, MPI_Offset *offset);
 EXPORT int PMPI_File_get_position(MPI_File fh, MPI_Offset *offset)
 {
-    (void)fh;
-    (void)offset;
-    return isthmus_unsupported("MPI_File_get_position", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_position(fh, offset);
 }
 ALIAS(PMPI_File_get_position) int MPI_File_get_position(MPI_File fh, MPI_Offset *offset);
 
+BODY int isthmus_MPI_File_get_position_shared(MPI_File fh, MPI_Offset *offset);
 EXPORT int PMPI_File_get_position_shared(MPI_File fh, MPI_Offset *offset)
 {
-    (void)fh;
-    (void)offset;
-    return isthmus_unsupported("MPI_File_get_position_shared", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_position_shared(fh, offset);
 }
 ALIAS(PMPI_File_get_position_shared) int MPI_File_get_position_shared(MPI_File fh, MPI_Offset *offset);
 
+BODY int isthmus_MPI_File_get_size(MPI_File fh, MPI_Offset *size);
 EXPORT int PMPI_File_get_size(MPI_File fh, MPI_Offset *size)
 {
-    (void)fh;
-    (void)size;
-    return isthmus_unsupported("MPI_File_get_size", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_size(fh, size);
 }
 ALIAS(PMPI_File_get_size) int MPI_File_get_size(MPI_File fh, MPI_Offset *size);
 
+BODY int isthmus_MPI_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent);
 EXPORT int PMPI_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent)
 {
-    (void)fh;
-    (void)datatype;
-    (void)extent;
-    return isthmus_unsupported("MPI_File_get_type_extent", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_type_extent(fh, datatype, extent);
 }
 ALIAS(PMPI_File_get_type_extent) int MPI_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent);
 
+BODY int isthmus_MPI_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *extent);
 EXPORT int PMPI_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *extent)
 {
-    (void)fh;
-    (void)datatype;
-    (void)extent;
-    return isthmus_unsupported("MPI_File_get_type_extent_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_type_extent_c(fh, datatype, extent);
 }
 ALIAS(PMPI_File_get_type_extent_c) int MPI_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *extent);
 
+BODY int isthmus_MPI_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep);
 EXPORT int PMPI_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep)
 {
-    (void)fh;
-    (void)disp;
-    (void)etype;
-    (void)filetype;
-    (void)datarep;
-    return isthmus_unsupported("MPI_File_get_view", MPI_COMM_SELF);
+    return isthmus_MPI_File_get_view(fh, disp, etype, filetype, datarep);
 }
 ALIAS(PMPI_File_get_view) int MPI_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep);
 
+BODY int isthmus_MPI_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread) int MPI_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_all", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_all(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_all) int MPI_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_all_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_all_c(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_all_c) int MPI_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_at", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_at(fh, offset, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_at) int MPI_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_at_all", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_at_all(fh, offset, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_at_all) int MPI_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_at_all_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_at_all_c(fh, offset, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_at_all_c) int MPI_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_at_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_at_c(fh, offset, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_at_c) int MPI_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_c(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_c) int MPI_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_shared", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_shared(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_shared) int MPI_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iread_shared_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iread_shared_c(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iread_shared_c) int MPI_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite) int MPI_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_all", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_all(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_all) int MPI_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_all_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_all_c(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_all_c) int MPI_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_at", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_at(fh, offset, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_at) int MPI_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_at_all", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_at_all(fh, offset, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_at_all) int MPI_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_at_all_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_at_all_c(fh, offset, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_at_all_c) int MPI_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_at_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_at_c(fh, offset, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_at_c) int MPI_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_c(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_c) int MPI_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_shared", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_shared(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_shared) int MPI_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 EXPORT int PMPI_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)request;
-    return isthmus_unsupported("MPI_File_iwrite_shared_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_iwrite_shared_c(fh, buf, count, datatype, request);
 }
 ALIAS(PMPI_File_iwrite_shared_c) int MPI_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
+BODY int isthmus_MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 EXPORT int PMPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
-    (void)filename;
-    (void)amode;
-    (void)info;
-    (void)fh;
-    return isthmus_unsupported("MPI_File_open", comm);
+    return isthmus_MPI_File_open(comm, filename, amode, info, fh);
 }
 ALIAS(PMPI_File_open) int MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 
+BODY int isthmus_MPI_File_preallocate(MPI_File fh, MPI_Offset size);
 EXPORT int PMPI_File_preallocate(MPI_File fh, MPI_Offset size)
 {
-    (void)fh;
-    (void)size;
-    return isthmus_unsupported("MPI_File_preallocate", MPI_COMM_SELF);
+    return isthmus_MPI_File_preallocate(fh, size);
 }
 ALIAS(PMPI_File_preallocate) int MPI_File_preallocate(MPI_File fh, MPI_Offset size);
 
+BODY int isthmus_MPI_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read", MPI_COMM_SELF);
+    return isthmus_MPI_File_read(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read) int MPI_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_all", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_all(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_all) int MPI_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 EXPORT int PMPI_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_read_all_begin", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_all_begin(fh, buf, count, datatype);
 }
 ALIAS(PMPI_File_read_all_begin) int MPI_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype);
 EXPORT int PMPI_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_read_all_begin_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_all_begin_c(fh, buf, count, datatype);
 }
 ALIAS(PMPI_File_read_all_begin_c) int MPI_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_all_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_all_c(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_all_c) int MPI_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status);
 EXPORT int PMPI_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_all_end", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_all_end(fh, buf, status);
 }
 ALIAS(PMPI_File_read_all_end) int MPI_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_at", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_at(fh, offset, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_at) int MPI_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_at_all", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_at_all(fh, offset, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_at_all) int MPI_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype);
 EXPORT int PMPI_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_read_at_all_begin", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_at_all_begin(fh, offset, buf, count, datatype);
 }
 ALIAS(PMPI_File_read_at_all_begin) int MPI_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype);
 EXPORT int PMPI_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_read_at_all_begin_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_at_all_begin_c(fh, offset, buf, count, datatype);
 }
 ALIAS(PMPI_File_read_at_all_begin_c) int MPI_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_at_all_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_at_all_c(fh, offset, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_at_all_c) int MPI_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status);
 EXPORT int PMPI_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_at_all_end", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_at_all_end(fh, buf, status);
 }
 ALIAS(PMPI_File_read_at_all_end) int MPI_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_at_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_at_c(fh, offset, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_at_c) int MPI_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_c(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_c) int MPI_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_ordered", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_ordered(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_ordered) int MPI_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 EXPORT int PMPI_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_read_ordered_begin", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_ordered_begin(fh, buf, count, datatype);
 }
 ALIAS(PMPI_File_read_ordered_begin) int MPI_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype);
 EXPORT int PMPI_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_read_ordered_begin_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_ordered_begin_c(fh, buf, count, datatype);
 }
 ALIAS(PMPI_File_read_ordered_begin_c) int MPI_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_ordered_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_ordered_c(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_ordered_c) int MPI_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status);
 EXPORT int PMPI_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_ordered_end", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_ordered_end(fh, buf, status);
 }
 ALIAS(PMPI_File_read_ordered_end) int MPI_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_shared", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_shared(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_shared) int MPI_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_read_shared_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_read_shared_c(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_read_shared_c) int MPI_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_seek(MPI_File fh, MPI_Offset offset, int whence);
 EXPORT int PMPI_File_seek(MPI_File fh, MPI_Offset offset, int whence)
 {
-    (void)fh;
-    (void)offset;
-    (void)whence;
-    return isthmus_unsupported("MPI_File_seek", MPI_COMM_SELF);
+    return isthmus_MPI_File_seek(fh, offset, whence);
 }
 ALIAS(PMPI_File_seek) int MPI_File_seek(MPI_File fh, MPI_Offset offset, int whence);
 
+BODY int isthmus_MPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence);
 EXPORT int PMPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence)
 {
-    (void)fh;
-    (void)offset;
-    (void)whence;
-    return isthmus_unsupported("MPI_File_seek_shared", MPI_COMM_SELF);
+    return isthmus_MPI_File_seek_shared(fh, offset, whence);
 }
 ALIAS(PMPI_File_seek_shared) int MPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence);
 
+BODY int isthmus_MPI_File_set_atomicity(MPI_File fh, int flag);
 EXPORT int PMPI_File_set_atomicity(MPI_File fh, int flag)
 {
-    (void)fh;
-    (void)flag;
-    return isthmus_unsupported("MPI_File_set_atomicity", MPI_COMM_SELF);
+    return isthmus_MPI_File_set_atomicity(fh, flag);
 }
 ALIAS(PMPI_File_set_atomicity) int MPI_File_set_atomicity(MPI_File fh, int flag);
 
+BODY int isthmus_MPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler);
 EXPORT int PMPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler)
 {
-    (void)file;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_File_set_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_File_set_errhandler(file, errhandler);
 }
 ALIAS(PMPI_File_set_errhandler) int MPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler);
 
+BODY int isthmus_MPI_File_set_info(MPI_File fh, MPI_Info info);
 EXPORT int PMPI_File_set_info(MPI_File fh, MPI_Info info)
 {
-    (void)fh;
-    (void)info;
-    return isthmus_unsupported("MPI_File_set_info", MPI_COMM_SELF);
+    return isthmus_MPI_File_set_info(fh, info);
 }
 ALIAS(PMPI_File_set_info) int MPI_File_set_info(MPI_File fh, MPI_Info info);
 
+BODY int isthmus_MPI_File_set_size(MPI_File fh, MPI_Offset size);
 EXPORT int PMPI_File_set_size(MPI_File fh, MPI_Offset size)
 {
-    (void)fh;
-    (void)size;
-    return isthmus_unsupported("MPI_File_set_size", MPI_COMM_SELF);
+    return isthmus_MPI_File_set_size(fh, size);
 }
 ALIAS(PMPI_File_set_size) int MPI_File_set_size(MPI_File fh, MPI_Offset size);
 
+BODY int isthmus_MPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep, MPI_Info info);
 EXPORT int PMPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep, MPI_Info info)
 {
-    (void)fh;
-    (void)disp;
-    (void)etype;
-    (void)filetype;
-    (void)datarep;
-    (void)info;
-    return isthmus_unsupported("MPI_File_set_view", MPI_COMM_SELF);
+    return isthmus_MPI_File_set_view(fh, disp, etype, filetype, datarep, info);
 }
 ALIAS(PMPI_File_set_view) int MPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep, MPI_Info info);
 
+BODY int isthmus_MPI_File_sync(MPI_File fh);
 EXPORT int PMPI_File_sync(MPI_File fh)
 {
-    (void)fh;
-    return isthmus_unsupported("MPI_File_sync", MPI_COMM_SELF);
+    return isthmus_MPI_File_sync(fh);
 }
 ALIAS(PMPI_File_sync) int MPI_File_sync(MPI_File fh);
 
@@ -1647,228 +1443,150 @@ EXPORT int PMPI_File_toint(MPI_File file)
 }
 ALIAS(PMPI_File_toint) int MPI_File_toint(MPI_File file);
 
+BODY int isthmus_MPI_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write", MPI_COMM_SELF);
+    return isthmus_MPI_File_write(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write) int MPI_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_all", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_all(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_all) int MPI_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 EXPORT int PMPI_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_write_all_begin", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_all_begin(fh, buf, count, datatype);
 }
 ALIAS(PMPI_File_write_all_begin) int MPI_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype);
 EXPORT int PMPI_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_write_all_begin_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_all_begin_c(fh, buf, count, datatype);
 }
 ALIAS(PMPI_File_write_all_begin_c) int MPI_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_all_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_all_c(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_all_c) int MPI_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 EXPORT int PMPI_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_all_end", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_all_end(fh, buf, status);
 }
 ALIAS(PMPI_File_write_all_end) int MPI_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_at", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_at(fh, offset, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_at) int MPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_at_all", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_at_all(fh, offset, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_at_all) int MPI_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype);
 EXPORT int PMPI_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_write_at_all_begin", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_at_all_begin(fh, offset, buf, count, datatype);
 }
 ALIAS(PMPI_File_write_at_all_begin) int MPI_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype);
 EXPORT int PMPI_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_write_at_all_begin_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_at_all_begin_c(fh, offset, buf, count, datatype);
 }
 ALIAS(PMPI_File_write_at_all_begin_c) int MPI_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_at_all_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_at_all_c(fh, offset, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_at_all_c) int MPI_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 EXPORT int PMPI_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_at_all_end", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_at_all_end(fh, buf, status);
 }
 ALIAS(PMPI_File_write_at_all_end) int MPI_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)offset;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_at_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_at_c(fh, offset, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_at_c) int MPI_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_c(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_c) int MPI_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_ordered", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_ordered(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_ordered) int MPI_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 EXPORT int PMPI_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_write_ordered_begin", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_ordered_begin(fh, buf, count, datatype);
 }
 ALIAS(PMPI_File_write_ordered_begin) int MPI_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype);
 EXPORT int PMPI_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    return isthmus_unsupported("MPI_File_write_ordered_begin_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_ordered_begin_c(fh, buf, count, datatype);
 }
 ALIAS(PMPI_File_write_ordered_begin_c) int MPI_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_ordered_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_ordered_c(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_ordered_c) int MPI_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status);
 EXPORT int PMPI_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_ordered_end", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_ordered_end(fh, buf, status);
 }
 ALIAS(PMPI_File_write_ordered_end) int MPI_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_shared", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_shared(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_shared) int MPI_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
+BODY int isthmus_MPI_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 EXPORT int PMPI_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
-    (void)fh;
-    (void)buf;
-    (void)count;
-    (void)datatype;
-    (void)status;
-    return isthmus_unsupported("MPI_File_write_shared_c", MPI_COMM_SELF);
+    return isthmus_MPI_File_write_shared_c(fh, buf, count, datatype, status);
 }
 ALIAS(PMPI_File_write_shared_c) int MPI_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
@@ -3373,25 +3091,17 @@ EXPORT int PMPI_Reduce_scatter_init_c(const void *sendbuf, void *recvbuf, const 
 }
 ALIAS(PMPI_Reduce_scatter_init_c) int MPI_Reduce_scatter_init_c(const void *sendbuf, void *recvbuf, const MPI_Count recvcounts[], MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
+BODY int isthmus_MPI_Register_datarep(const char *datarep, MPI_Datarep_conversion_function *read_conversion_fn, MPI_Datarep_conversion_function *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state);
 EXPORT int PMPI_Register_datarep(const char *datarep, MPI_Datarep_conversion_function *read_conversion_fn, MPI_Datarep_conversion_function *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state)
 {
-    (void)datarep;
-    (void)read_conversion_fn;
-    (void)write_conversion_fn;
-    (void)dtype_file_extent_fn;
-    (void)extra_state;
-    return isthmus_unsupported("MPI_Register_datarep", MPI_COMM_SELF);
+    return isthmus_MPI_Register_datarep(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
 }
 ALIAS(PMPI_Register_datarep) int MPI_Register_datarep(const char *datarep, MPI_Datarep_conversion_function *read_conversion_fn, MPI_Datarep_conversion_function *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state);
 
+BODY int isthmus_MPI_Register_datarep_c(const char *datarep, MPI_Datarep_conversion_function_c *read_conversion_fn, MPI_Datarep_conversion_function_c *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state);
 EXPORT int PMPI_Register_datarep_c(const char *datarep, MPI_Datarep_conversion_function_c *read_conversion_fn, MPI_Datarep_conversion_function_c *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state)
 {
-    (void)datarep;
-    (void)read_conversion_fn;
-    (void)write_conversion_fn;
-    (void)dtype_file_extent_fn;
-    (void)extra_state;
-    return isthmus_unsupported("MPI_Register_datarep_c", MPI_COMM_SELF);
+    return isthmus_MPI_Register_datarep_c(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
 }
 ALIAS(PMPI_Register_datarep_c) int MPI_Register_datarep_c(const char *datarep, MPI_Datarep_conversion_function_c *read_conversion_fn, MPI_Datarep_conversion_function_c *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state);
 

@@ -123,6 +123,17 @@ impl Text {
     }
 }
 
+impl Text {
+    /// The bytes, for names that need not be text: of files.
+    pub(crate) fn bytes<'a>(self, argument: &str, class: i32) -> Result<&'a [u8]> {
+        if self.0.is_null() {
+            fail!(class, "argument {argument} is a null pointer, expected a text");
+        }
+        // SAFETY: by the module's promise a terminated string.
+        Ok(unsafe { CStr::from_ptr(self.0) }.to_bytes())
+    }
+}
+
 impl Out<c_char> {
     /// Writes a text and its terminator into an array of `capacity` bytes, cut if it must be; gives its length.
     pub(crate) fn text(self, argument: &str, text: &str, capacity: usize) -> Result<usize> {

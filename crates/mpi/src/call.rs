@@ -18,9 +18,27 @@ pub(crate) fn call(function: &'static str, body: impl FnOnce() -> Result<()>) ->
     call_on(function, h::MPI_COMM_NULL, body)
 }
 
-/// Runs a body that needs MPI to be initialized and raises its error on the communicator's handler.
+/// What has an error handler that a call's errors go to.
+pub(crate) trait Holder: Copy {
+    /// The handle that the handler is told, and the handler.
+    fn handler(self) -> (usize, ErrorHandler);
+}
+
+impl Holder for h::Comm {
+    fn handler(self) -> (usize, ErrorHandler) {
+        crate::comm::handler_of(self)
+    }
+}
+
+impl Holder for h::File {
+    fn handler(self) -> (usize, ErrorHandler) {
+        crate::file::handler_of(self)
+    }
+}
+
+/// Runs a body that needs MPI to be initialized and raises its error on the handler of the communicator or file.
 #[inline]
-pub(crate) fn call_on(function: &'static str, comm: h::Comm, body: impl FnOnce() -> Result<()>) -> c_int {
+pub(crate) fn call_on(function: &'static str, comm: impl Holder, body: impl FnOnce() -> Result<()>) -> c_int {
     let result = process::running().and_then(|_| body());
     let code = match result {
         Ok(()) => abi::MPI_SUCCESS,
@@ -57,11 +75,11 @@ pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result
     }
 }
 
-/// Gives an error to the handler of the communicator and returns the code for the program.
+/// Gives an error to the handler of the communicator or file and returns the code for the program.
 #[cold]
-pub(crate) fn raise(function: &'static str, comm: h::Comm, error: &Error) -> c_int {
-    let (comm, handler) = crate::comm::handler_of(comm);
-    raise_to(function, comm, handler, error)
+pub(crate) fn raise(function: &'static str, holder: impl Holder, error: &Error) -> c_int {
+    let (object, handler) = holder.handler();
+    raise_to(function, object, handler, error)
 }
 
 /// The same for a communicator that may have been freed meanwhile.

@@ -125,6 +125,25 @@ extern "C" fn isthmus_MPI_Session_get_errhandler(session: h::Session, out: Out<h
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_create_errhandler(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> c_int {
+    call_anytime("MPI_File_create_errhandler", || create(Owner::File, function, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_set_errhandler(file: h::File, handler: h::Errhandler) -> c_int {
+    call_on("MPI_File_set_errhandler", file, || {
+        crate::file::set_error_handler(file, find_for(Owner::File, handler)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_get_errhandler(file: h::File, out: Out<h::Errhandler>) -> c_int {
+    call_on("MPI_File_get_errhandler", file, || {
+        out.set("errhandler", handle_of(&crate::file::error_handler(file)?))
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Errhandler_free(handler: Out<h::Errhandler>) -> c_int {
     call_anytime("MPI_Errhandler_free", || {
         let handle = handler.get("errhandler")?;

@@ -161,6 +161,17 @@ extern "C" fn isthmus_MPI_Comm_call_errhandler(comm: h::Comm, code: c_int) -> c_
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_call_errhandler(file: h::File, code: c_int) -> c_int {
+    call_on("MPI_File_call_errhandler", file, || {
+        crate::file::error_handler(file)?;
+        class_of(code)?;
+        let error = Error::new(code, "called by the program");
+        crate::call::raise("MPI_File_call_errhandler", file, &error);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Session_call_errhandler(session: h::Session, code: c_int) -> c_int {
     crate::session::call_in("MPI_Session_call_errhandler", session, |object| {
         class_of(code)?;

@@ -24,6 +24,7 @@ mod entry;
 mod environment;
 mod errhandler;
 mod error;
+mod file;
 mod group;
 mod handle;
 mod info;

@@ -3,6 +3,7 @@
 //!
 //! * [`frame`]: the 32-byte header in front of every message between two MPI processes.
 //! * [`partitioned`]: how partitioned communication begins.
+//! * [`file`]: what processes ask of those that reach a file.
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
 //! * [`segment`]: what is on a connection between sites.
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
@@ -21,6 +22,7 @@
 pub mod boot;
 pub mod codec;
 pub mod control;
+pub mod file;
 pub mod frame;
 pub mod gateway;
 pub mod grid;

@@ -187,6 +187,10 @@ pub(crate) fn hold(handle: h::Comm) -> Result<Arc<Comm>> {
 /// the handler of MPI_COMM_SELF decides (MPI 5.0 section 9.3). Where nobody has set a handler, that of MPI_COMM_WORLD decides, as
 /// before MPI 4; it is initially to end the job.
 pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {
+    // Requests of files keep the file's handle in the communicator's place.
+    if crate::file::is_file(handle.0) {
+        return crate::file::handler_of(h::File(handle.0));
+    }
     let holder = if find(handle).is_ok() { handle } else { h::MPI_COMM_SELF };
     let set = |handle| find(handle).ok()?.error_handler();
     match set(holder) {

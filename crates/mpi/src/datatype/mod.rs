@@ -164,6 +164,14 @@ fn insert(datatype: Datatype, committed: bool) -> h::Datatype {
     h::Datatype(DATATYPES.insert(Object::new(datatype, committed)))
 }
 
+/// A handle that the program gets of a datatype that it once gave: a predefined one is itself, of others it gets a duplicate.
+pub(crate) fn hand_out(handle: h::Datatype, datatype: &Datatype) -> h::Datatype {
+    if handle.0 < isthmus_abi::PREDEFINED_HANDLES_END || parametric::is_parametric(datatype) {
+        return handle;
+    }
+    insert(Datatype::dup(datatype), true)
+}
+
 /// Makes a datatype; if that fails, the program's handle is MPI_DATATYPE_NULL.
 fn give(out: Out<h::Datatype>, make: impl FnOnce() -> Result<Datatype>) -> Result<()> {
     out.set("newtype", h::MPI_DATATYPE_NULL)?;

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collective access in two phases (Thakur, Gropp, Lusk 1999): some processes, the aggregators, each care for a part of the file,
+//! its file domain; data go to them, or come from them, in messages, and they use the disk in long pieces.
+//!
+//! ```text
+//!  file      |---- domain of aggregator 0 ----|---- domain of aggregator 1 ----|    boundaries at multiples of the stripe
+//!             window 0 | window 1 | ...         window 0 | window 1 | ...           one window of each domain in a round
+//! ```
+//! Who exchanges messages in a round follows from where everybody's access begins and ends, which all know.
+
+use std::sync::Arc;
+
+use isthmus_core::error::Result;
+
+use crate::access;
+use crate::disk::{read_all, write_all};
+use crate::file::File;
+use crate::group::{Members, word};
+use crate::hints::Choice;
+use crate::memory::{Source, Target};
+use crate::task::Port;
+use crate::view::View;
+use isthmus_wire::file::{decode_runs, encode_runs};
+
+/// Phases of an operation, by which its messages are told apart.
+const ACCESSES: i32 = 0;
+const SIZES: i32 = 1;
+const BODIES: i32 = 2;
+const REPLIES: i32 = 3;
+const OUTCOME: i32 = 4;
+
+/// An access as all others know it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Access {
+    /// First byte of the file.
+    start: u64,
+    /// Byte behind the last one.
+    end: u64,
+    /// 0: as it pays, 1: always, 2: never in two phases.
+    choice: u64,
+    buffer: u64,
+    aggregators: u64,
+    stripe: u64,
+}
+
+impl Access {
+    fn of(file: &File, view: &View, at: u64, length: u64, writes: bool) -> Self {
+        let hints = file.hints();
+        let last = length.checked_sub(1).and_then(|last| view.place(at + last));
+        let (start, end) = match (view.place(at), last) {
+            (Some(start), Some(last)) => (start, last + 1),
+            _ => (0, 0),
+        };
+        Self {
+            start,
+            end,
+            choice: match hints.collective[usize::from(writes)] {
+                Choice::Automatic => 0,
+                Choice::Enable => 1,
+                Choice::Disable => 2,
+            },
+            buffer: hints.buffer,
+            aggregators: u64::from(hints.aggregators),
+            stripe: hints.stripe,
+        }
+    }
+
+    fn encode(self) -> Vec<u8> {
+        let words = [
+            self.start,
+            self.end,
+            self.choice,
+            self.buffer,
+            self.aggregators,
+            self.stripe,
+        ];
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        let at = |i: usize| word(bytes.get(8 * i..).unwrap_or_default());
+        Self {
+            start: at(0),
+            end: at(1),
+            choice: at(2),
+            buffer: at(3),
+            aggregators: at(4),
+            stripe: at(5),
+        }
+    }
+}
+
+/// Who cares for which part of the file.
+struct Domains {
+    accesses: Vec<Access>,
+    aggregators: Vec<u32>,
+    start: u64,
+    /// Bytes of each domain but the last.
+    length: u64,
+    end: u64,
+    window: u64,
+}
+
+impl Domains {
+    /// `None`: everybody for himself.
+    fn new(file: &File, accesses: Vec<Access>) -> Option<Self> {
+        // Hints must be the same everywhere; where they are not, those of rank 0 count.
+        let hints = *accesses.first()?;
+        let some = || accesses.iter().filter(|access| access.start < access.end);
+        let (start, end) = (some().map(|a| a.start).min()?, some().map(|a| a.end).max()?);
+        let interleaved = some().zip(some().skip(1)).any(|(a, b)| b.start < a.end);
+        let wanted = match hints.choice {
+            0 => interleaved,
+            choice => choice == 1,
+        };
+        if !file.has_far() && (!wanted || file.is_atomic()) {
+            return None;
+        }
+        let aggregators = file.aggregators(hints.aggregators as u32);
+        let stripe = hints.stripe.max(1);
+        let start = start - start % stripe;
+        let length = (end - start)
+            .div_ceil(aggregators.len() as u64)
+            .next_multiple_of(stripe);
+        Some(Self {
+            accesses,
+            aggregators,
+            start,
+            length,
+            end,
+            window: hints.buffer.max(1),
+        })
+    }
+
+    fn rounds(&self) -> u64 {
+        self.length.min(self.end - self.start).div_ceil(self.window)
+    }
+
+    /// What an aggregator cares for in a round.
+    fn window(&self, aggregator: usize, round: u64) -> (u64, u64) {
+        let start = self.start + aggregator as u64 * self.length;
+        let end = (start + self.length).min(self.end);
+        let low = (start + round * self.window).min(end);
+        (low, (low + self.window).min(end))
+    }
+
+    /// Whether a process takes part in a window.
+    fn takes_part(&self, rank: u32, (low, high): (u64, u64)) -> bool {
+        let access = self.accesses[rank as usize];
+        access.start < high && low < access.end && low < high
+    }
+}
+
+/// A process's part in a collective operation.
+pub(crate) struct Part {
+    pub(crate) file: Arc<File>,
+    pub(crate) members: Members,
+    pub(crate) view: Arc<View>,
+    /// Byte of the view's stream.
+    pub(crate) at: u64,
+}
+
+impl Part {
+    /// The range of the access's stream that lies in a window of the file, and its runs.
+    fn runs_in(&self, (low, high): (u64, u64), length: u64) -> (u64, Vec<(u64, u64)>) {
+        let clamp = |place| self.view.before(place).clamp(self.at, self.at + length) - self.at;
+        let (from, to) = (clamp(low), clamp(high));
+        let mut runs = Vec::new();
+        self.view.runs(self.at + from, to - from, &mut |place, length| {
+            runs.push((place, length))
+        });
+        (from, runs)
+    }
+
+    fn domains(&self, all: &[Vec<u8>]) -> Option<Domains> {
+        Domains::new(&self.file, all.iter().map(|bytes| Access::decode(bytes)).collect())
+    }
+
+    /// Writes; gives the bytes of the stream.
+    pub(crate) async fn write(self, port: Port, mut source: Source) -> Result<u64> {
+        let length = source.length();
+        let mine = Access::of(&self.file, &self.view, self.at, length, true);
+        let all = self.members.gather(&port, ACCESSES, &mine.encode()).await?;
+        let Some(domains) = self.domains(&all) else {
+            return self.file.write_alone(&port, self.view.clone(), self.at, source).await;
+        };
+        let mut outcome = Ok(());
+        for round in 0..domains.rounds() {
+            let mut sent = Vec::new();
+            for (index, &aggregator) in domains.aggregators.iter().enumerate() {
+                let window = domains.window(index, round);
+                if domains.takes_part(self.members.me, window) {
+                    let (from, runs) = self.runs_in(window, length);
+                    let mut body = encode_runs(&runs);
+                    let (start, bytes) = (body.len(), runs.iter().map(|run| run.1).sum::<u64>());
+                    body.resize(start + bytes as usize, 0);
+                    source.read(from, &mut body[start..]);
+                    sent.extend(self.send_body(&port, aggregator, runs.len(), &body));
+                }
+            }
+            let window = self.my_window(&domains, round);
+            if let Some(window) = window {
+                let written = self.collect_and_write(&port, &domains, window).await?;
+                outcome = outcome.and(written);
+            }
+            for message in sent {
+                message.sent().await?;
+            }
+        }
+        self.members.agree(&port, OUTCOME, outcome).await?;
+        Ok(length)
+    }
+
+    /// A list of runs, perhaps with data behind: first how long both are.
+    fn send_body(&self, port: &Port, to: u32, runs: usize, body: &[u8]) -> [crate::task::Message; 2] {
+        let sizes = [runs as u64, body.len() as u64].map(u64::to_le_bytes).concat();
+        [
+            port.send(to, self.members.tag + SIZES, &sizes),
+            port.send(to, self.members.tag + BODIES, body),
+        ]
+    }
+
+    fn my_window(&self, domains: &Domains, round: u64) -> Option<(u64, u64)> {
+        let index = domains.aggregators.iter().position(|a| *a == self.members.me)?;
+        Some(domains.window(index, round)).filter(|(low, high)| low < high)
+    }
+
+    /// The bodies of all that take part in a window, by rank.
+    async fn collect(&self, port: &Port, domains: &Domains, window: (u64, u64)) -> Result<Vec<(u32, usize, Vec<u8>)>> {
+        let ranks = (0..self.members.size).filter(|rank| domains.takes_part(*rank, window));
+        let sizes: Vec<_> = ranks
+            .map(|rank| (rank, port.receive(Some(rank), self.members.tag + SIZES, 16)))
+            .collect();
+        let mut bodies = Vec::new();
+        for (rank, message) in sizes {
+            let sizes = message.received().await?.bytes;
+            let (runs, length) = (word(&sizes) as usize, word(sizes.get(8..).unwrap_or_default()) as usize);
+            bodies.push((rank, runs, port.receive(Some(rank), self.members.tag + BODIES, length)));
+        }
+        let mut all = Vec::new();
+        for (rank, runs, message) in bodies {
+            all.push((rank, runs, message.received().await?.bytes));
+        }
+        Ok(all)
+    }
+
+    /// The second phase of a write: what is one piece becomes one call. Outer error: of communication; inner one: of the disk.
+    async fn collect_and_write(&self, port: &Port, domains: &Domains, window: (u64, u64)) -> Result<Result<()>> {
+        let bodies = self.collect(port, domains, window).await?;
+        let most = domains.window;
+        let file = self.file.clone();
+        let work = move || {
+            let mut pieces = Vec::new();
+            for (_, runs, body) in &bodies {
+                let (runs, _, mut data) = decode_runs(body, *runs, most).map_err(|error| file.garbled(&error))?;
+                for (place, length) in runs {
+                    let Some((piece, rest)) = data.split_at_checked(length as usize) else {
+                        return Err(file.garbled(&"data are missing"));
+                    };
+                    pieces.push((place, piece));
+                    data = rest;
+                }
+            }
+            // Of data for the same place those of the highest rank stay: they are written last.
+            pieces.sort_by_key(|(place, _)| *place);
+            write_pieces(&file, &pieces)
+        };
+        Ok(port.disk(work).await)
+    }
+
+    /// Reads; gives the bytes of the stream.
+    pub(crate) async fn read(self, port: Port, mut target: Target) -> Result<u64> {
+        let length = target.length();
+        let mine = Access::of(&self.file, &self.view, self.at, length, false);
+        let all = self.members.gather(&port, ACCESSES, &mine.encode()).await?;
+        let Some(domains) = self.domains(&all) else {
+            return self.file.read_alone(&port, self.view.clone(), self.at, target).await;
+        };
+        let (mut outcome, mut got) = (Ok(()), 0);
+        for round in 0..domains.rounds() {
+            let (mut sent, mut coming) = (Vec::new(), Vec::new());
+            for (index, &aggregator) in domains.aggregators.iter().enumerate() {
+                let window = domains.window(index, round);
+                if domains.takes_part(self.members.me, window) {
+                    let (from, runs) = self.runs_in(window, length);
+                    let bytes = runs.iter().map(|run| run.1).sum::<u64>();
+                    coming.push((
+                        from,
+                        port.receive(Some(aggregator), self.members.tag + REPLIES, bytes as usize),
+                    ));
+                    sent.extend(self.send_body(&port, aggregator, runs.len(), &encode_runs(&runs)));
+                }
+            }
+            if let Some(window) = self.my_window(&domains, round) {
+                let (replies, read) = self.read_and_send(&port, &domains, window).await?;
+                outcome = outcome.and(read);
+                sent.extend(replies);
+            }
+            for (from, message) in coming {
+                let data = message.received().await?.bytes;
+                target.write(from, &data);
+                got += data.len() as u64;
+            }
+            for message in sent {
+                message.sent().await?;
+            }
+        }
+        self.members.agree(&port, OUTCOME, outcome).await?;
+        target.finish(got)
+    }
+
+    /// The second phase of a read. Data that are not there because the file ends are left out, which makes a message shorter.
+    async fn read_and_send(
+        &self,
+        port: &Port,
+        domains: &Domains,
+        window: (u64, u64),
+    ) -> Result<(Vec<crate::task::Message>, Result<()>)> {
+        let bodies = self.collect(port, domains, window).await?;
+        let most = domains.window;
+        let file = self.file.clone();
+        let ranks: Vec<u32> = bodies.iter().map(|body| body.0).collect();
+        let work = move || {
+            let mut lists = Vec::new();
+            for (_, runs, body) in &bodies {
+                let (runs, ..) = decode_runs(body, *runs, most).map_err(|error| file.garbled(&error))?;
+                lists.push(runs);
+            }
+            read_lists(&file, &lists)
+        };
+        let (replies, outcome) = match port.disk(work).await {
+            Ok(replies) => (replies, Ok(())),
+            Err(error) => (vec![Vec::new(); ranks.len()], Err(error)),
+        };
+        let send = |(rank, data): (&u32, Vec<u8>)| port.send(*rank, self.members.tag + REPLIES, &data);
+        Ok((ranks.iter().zip(replies).map(send).collect(), outcome))
+    }
+}
+
+/// Writes pieces in order of their places.
+fn write_pieces(file: &File, pieces: &[(u64, &[u8])]) -> Result<()> {
+    let disk = file.disk()?;
+    let mut buffer = Vec::new();
+    let mut rest = pieces;
+    while let Some((first, _)) = rest.first() {
+        let mut end = *first;
+        let joined = rest.iter().take_while(|(place, piece)| {
+            let joins = *place <= end;
+            end = end.max(place + piece.len() as u64);
+            joins
+        });
+        let count = joined.count();
+        let (group, others) = rest.split_at(count);
+        let end = group.iter().map(|(place, piece)| place + piece.len() as u64).max();
+        let length = (end.unwrap_or(*first) - first) as usize;
+        let moved = if let [(place, piece)] = group {
+            write_all(&*disk, piece, *place)
+        } else {
+            buffer.resize(length, 0);
+            for (place, piece) in group {
+                buffer[(place - first) as usize..][..piece.len()].copy_from_slice(piece);
+            }
+            write_all(&*disk, &buffer, *first)
+        };
+        if let Some(error) = moved.error {
+            return Err(file.failed("write", &error));
+        }
+        rest = others;
+    }
+    Ok(())
+}
+
+/// Reads what all of the lists want in one go, and gives each its own.
+fn read_lists(file: &File, lists: &[Vec<(u64, u64)>]) -> Result<Vec<Vec<u8>>> {
+    let all = || lists.iter().flatten().filter(|run| run.1 > 0);
+    let (Some(low), Some(high)) = (all().map(|run| run.0).min(), all().map(|run| run.0 + run.1).max()) else {
+        return Ok(vec![Vec::new(); lists.len()]);
+    };
+    let disk = file.disk()?;
+    let mut buffer = vec![0; (high - low) as usize];
+    let moved = read_all(&*disk, &mut buffer, low);
+    if let Some(error) = moved.error {
+        return Err(file.failed("read", &error));
+    }
+    let own = |runs: &Vec<(u64, u64)>| {
+        let mut data = Vec::new();
+        for (place, length) in runs {
+            let from = (place - low).min(moved.bytes);
+            let to = (place + length - low).min(moved.bytes);
+            data.extend_from_slice(&buffer[from as usize..to as usize]);
+        }
+        data
+    };
+    Ok(lists.iter().map(own).collect())
+}
+
+/// Independent access to what this process reaches.
+pub(crate) fn write_here(file: &File, view: &View, at: u64, source: &mut Source) -> Result<()> {
+    let disk = file.disk()?;
+    let _atom = file.atom(true)?;
+    match access::write(&*disk, view, at, source).error {
+        None => Ok(()),
+        Some(error) => Err(file.failed("write", &error)),
+    }
+}
+
+/// The same for reading; gives the bytes in the representation of this process.
+pub(crate) fn read_here(file: &File, view: &View, at: u64, target: &mut Target) -> Result<u64> {
+    let disk = file.disk()?;
+    let _atom = file.atom(false)?;
+    let moved = access::read(&*disk, view, at, target, file.hints().sieve);
+    drop(_atom);
+    match moved.error {
+        None => target.finish(moved.bytes),
+        Some(error) => Err(file.failed("read", &error)),
+    }
+}

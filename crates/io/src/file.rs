@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An open file: what all its processes agree on, and what this one knows.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::comm::Comm;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_core::group::Group;
+use isthmus_core::info::Info;
+use isthmus_core::world::World;
+use isthmus_engine::Channel;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error;
+use crate::group::{Members, TAGS};
+use crate::hints::Hints;
+use crate::mode::Mode;
+use crate::pointer::Split;
+use crate::task::{self, Operation, Port};
+use crate::view::View;
+
+/// What MPI_File_set_view sets.
+pub(crate) struct State {
+    pub(crate) view: Arc<View>,
+    /// Individual pointer, etypes.
+    pub(crate) pointer: u64,
+}
+
+/// See the module.
+pub struct File {
+    pub(crate) world: &'static World,
+    /// A duplicate of the program's communicator, so that nothing of ours meets anything of its.
+    pub(crate) comm: Arc<Comm>,
+    pub(crate) path: PathBuf,
+    pub(crate) mode: Mode,
+    /// `None`: this process does not reach the file; others do it for it.
+    pub(crate) disk: Option<Arc<std::fs::File>>,
+    /// Which processes reach the file. The first of them has the shared pointer.
+    pub(crate) reach: Vec<bool>,
+    /// Site where they are, for errors.
+    pub(crate) site: String,
+    pub(crate) state: Mutex<State>,
+    pub(crate) hints: Mutex<Hints>,
+    /// Of collective operations, for their tags.
+    pub(crate) sequence: AtomicU32,
+    /// Of questions, for the tags of their answers.
+    pub(crate) questions: AtomicU32,
+    /// The shared pointer, etypes, at the process that has it.
+    pub(crate) shared: AtomicU64,
+    pub(crate) atomic: AtomicBool,
+    /// Between threads of this process, where the system's lock does not tell them apart.
+    pub(crate) atoms: Mutex<()>,
+    pub(crate) split: Mutex<Option<Split>>,
+}
+
+/// Kept while an access in atomic mode lasts.
+pub(crate) struct Atom<'a> {
+    file: &'a File,
+    _threads: MutexGuard<'a, ()>,
+}
+
+impl Drop for Atom<'_> {
+    fn drop(&mut self) {
+        if let Some(disk) = &self.file.disk {
+            let _ = flock(&**disk, FlockOperation::Unlock);
+        }
+    }
+}
+
+impl std::fmt::Debug for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "file {:?}", self.path)
+    }
+}
+
+impl File {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn hints(&self) -> Hints {
+        self.hints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn rank(&self) -> u32 {
+        self.comm.rank()
+    }
+
+    /// The process that has the shared pointer and does what one does for all.
+    pub(crate) fn home(&self) -> u32 {
+        self.reach.iter().position(|reaches| *reaches).unwrap_or(0) as u32
+    }
+
+    /// Whether some processes do not reach the file.
+    pub(crate) fn has_far(&self) -> bool {
+        self.reach.contains(&false)
+    }
+
+    /// The access mode that it was opened with.
+    pub fn amode(&self) -> i32 {
+        self.mode.bits()
+    }
+
+    /// The processes that opened it.
+    pub fn group(&self) -> &Group {
+        self.comm.group()
+    }
+
+    /// Whether accesses that conflict are done one after the other.
+    pub fn is_atomic(&self) -> bool {
+        self.atomic.load(Ordering::Relaxed)
+    }
+
+    /// Hints in force.
+    pub fn info(&self) -> Info {
+        let hints = self.hints();
+        hints.told(self.aggregators(hints.aggregators).len() as u32)
+    }
+
+    /// Takes hints; collective.
+    pub fn set_info(&self, given: &Info) {
+        self.hints.lock().unwrap_or_else(PoisonError::into_inner).extend(given);
+    }
+
+    /// Those that use the disk in collective operations. Without a wish one for each node that reaches the file, on one node alone all of them, at
+    /// most eight.
+    pub(crate) fn aggregators(&self, wanted: u32) -> Vec<u32> {
+        let places = &self.world.places().places;
+        let node = |rank: u32| {
+            let peer = self.comm.group().members().get(rank as usize);
+            peer.and_then(|peer| places.get(*peer as usize)).map(|place| place.node)
+        };
+        let near: Vec<u32> = (0..self.comm.size())
+            .filter(|rank| self.reach[*rank as usize])
+            .collect();
+        let mut seen = Vec::new();
+        let mut first = Vec::new();
+        for &rank in &near {
+            if !seen.contains(&node(rank)) {
+                seen.push(node(rank));
+                first.push(rank);
+            }
+        }
+        match wanted as usize {
+            0 if first.len() > 1 => first,
+            0 => near.into_iter().take(8).collect(),
+            wanted if wanted <= first.len() => first.into_iter().take(wanted).collect(),
+            wanted => near.into_iter().take(wanted).collect(),
+        }
+    }
+
+    pub(crate) fn channel(&self) -> &Channel {
+        self.comm.channel()
+    }
+
+    /// The processes, for the next collective operation.
+    pub(crate) fn members(&self) -> Members {
+        let number = self.sequence.fetch_add(1, Ordering::Relaxed) & 0xff_ffff;
+        Members {
+            me: self.rank(),
+            size: self.comm.size(),
+            tag: (number as i32 + 1) * TAGS,
+        }
+    }
+
+    /// Does something with all others, and waits.
+    pub(crate) fn together(&self, operation: impl FnOnce(Port, Members) -> Operation) -> Result<u64> {
+        let members = self.members();
+        task::run(self.world, self.channel(), |port| operation(port, members))
+    }
+
+    /// The file as the system has it.
+    pub(crate) fn disk(&self) -> Result<Arc<std::fs::File>> {
+        match &self.disk {
+            Some(disk) => Ok(disk.clone()),
+            None => fail!(
+                abi::MPI_ERR_INTERN,
+                "rank {} does not reach {:?}",
+                self.rank(),
+                self.path
+            ),
+        }
+    }
+
+    /// A system error of an access.
+    pub(crate) fn failed(&self, doing: &str, what: &io::Error) -> Error {
+        error::error(doing, &self.path, self.rank(), what)
+    }
+
+    /// A message of another process that makes no sense.
+    pub(crate) fn garbled(&self, what: &dyn std::fmt::Display) -> Error {
+        Error::new(
+            abi::MPI_ERR_INTERN,
+            format!("a message about {:?} makes no sense: {what}", self.path),
+        )
+    }
+
+    /// In atomic mode, the right to access the file: for all processes of all jobs, by the system's lock of the whole file.
+    pub(crate) fn atom(&self, writes: bool) -> Result<Option<Atom<'_>>> {
+        if !self.is_atomic() {
+            return Ok(None);
+        }
+        // Readers of one process, too, come one after the other: they share its lock, and the first to end would give it up for all.
+        let threads = self.atoms.lock().unwrap_or_else(PoisonError::into_inner);
+        let operation = if writes {
+            FlockOperation::LockExclusive
+        } else {
+            FlockOperation::LockShared
+        };
+        self.lock(operation).map_err(|error| self.failed("lock", &error))?;
+        Ok(Some(Atom {
+            file: self,
+            _threads: threads,
+        }))
+    }
+
+    fn lock(&self, operation: FlockOperation) -> io::Result<()> {
+        let Some(disk) = &self.disk else { return Ok(()) };
+        loop {
+            match flock(&**disk, operation) {
+                Err(rustix::io::Errno::INTR) => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    /// MPI_File_set_atomicity; collective. A file system without locks refuses it.
+    pub fn set_atomicity(&self, atomic: bool) -> Result<()> {
+        let tried = match atomic {
+            true => self
+                .lock(FlockOperation::LockShared)
+                .and_then(|()| self.lock(FlockOperation::Unlock)),
+            false => Ok(()),
+        };
+        let tried = tried.map_err(|error| {
+            Error::new(
+                abi::MPI_ERR_UNSUPPORTED_OPERATION,
+                format!(
+                    "atomic mode needs locks of the file system, and {}",
+                    self.failed("lock", &error)
+                ),
+            )
+        });
+        self.together(|port, members| {
+            Box::pin(async move {
+                members.same(&port, 0, &[u8::from(atomic)], "flag").await?;
+                members.agree(&port, 1, tried).await?;
+                Ok(0)
+            })
+        })?;
+        self.atomic.store(atomic, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What one process does with the file for all; collective. Before and after it all have come.
+    fn once(
+        self: &Arc<Self>,
+        argument: u64,
+        name: &'static str,
+        doing: &'static str,
+        act: fn(&std::fs::File, u64) -> io::Result<()>,
+    ) -> Result<()> {
+        let file = self.clone();
+        self.together(|port, members| {
+            Box::pin(async move {
+                members.same(&port, 0, &argument.to_le_bytes(), name).await?;
+                let done = if file.rank() == file.home() {
+                    let here = file.clone();
+                    port.disk(move || act(&*here.disk()?, argument).map_err(|error| here.failed(doing, &error)))
+                        .await
+                } else {
+                    Ok(())
+                };
+                members.agree(&port, 1, done).await?;
+                Ok(0)
+            })
+        })
+        .map(drop)
+    }
+
+    fn size_argument(&self, size: i64) -> Result<u64> {
+        if !self.mode.writes() {
+            fail!(
+                abi::MPI_ERR_READ_ONLY,
+                "{:?} was opened with MPI_MODE_RDONLY",
+                self.path
+            );
+        }
+        match u64::try_from(size) {
+            Ok(size) => Ok(size),
+            Err(_) => fail!(abi::MPI_ERR_ARG, "argument size is {size}, a size must not be negative"),
+        }
+    }
+
+    /// MPI_File_set_size; collective.
+    pub fn set_size(self: &Arc<Self>, size: i64) -> Result<()> {
+        let size = self.size_argument(size)?;
+        self.once(size, "size", "set the size of", |disk, size| {
+            again(|| disk.set_len(size))
+        })
+    }
+
+    /// MPI_File_preallocate; collective. The file is at least that long afterwards.
+    pub fn preallocate(self: &Arc<Self>, size: i64) -> Result<()> {
+        let size = self.size_argument(size)?;
+        self.once(size, "size", "preallocate", |disk, size| {
+            if size == 0 {
+                return Ok(());
+            }
+            let flags = rustix::fs::FallocateFlags::empty();
+            match again(|| Ok(rustix::fs::fallocate(disk, flags, 0, size)?)) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    // Where a file system cannot promise room it still makes the file that long.
+                    let now = disk.metadata()?.len();
+                    if now < size {
+                        again(|| disk.set_len(size))
+                    } else {
+                        Ok(())
+                    }
+                }
+                done => done,
+            }
+        })
+    }
+
+    /// MPI_File_sync; collective.
+    pub fn sync(self: &Arc<Self>) -> Result<()> {
+        let file = self.clone();
+        self.together(|port, members| {
+            Box::pin(async move {
+                let done = match &file.disk {
+                    Some(_) if file.mode.writes() => {
+                        let here = file.clone();
+                        port.disk(move || {
+                            let disk = here.disk()?;
+                            again(|| disk.sync_all()).map_err(|error| here.failed("sync", &error))
+                        })
+                        .await
+                    }
+                    _ => Ok(()),
+                };
+                members.agree(&port, 0, done).await?;
+                Ok(0)
+            })
+        })
+        .map(drop)
+    }
+
+    /// Bytes of the file at this moment.
+    pub fn size(self: &Arc<Self>) -> Result<u64> {
+        match &self.disk {
+            Some(disk) => match disk.metadata() {
+                Ok(known) => Ok(known.len()),
+                Err(error) => Err(self.failed("find the size of", &error)),
+            },
+            None => self.ask_size(),
+        }
+    }
+
+    /// MPI_File_set_view; collective. The pointers go to the beginning. `made`: the view, if this process's
+    /// arguments make one; `representation`: the name that all must give.
+    pub fn set_view(self: &Arc<Self>, made: Result<View>, representation: &str) -> Result<()> {
+        let view = match made {
+            Ok(view) => view,
+            Err(error) => {
+                // The others have to hear that there is no view.
+                let failed = self.together(|port, members| {
+                    Box::pin(async move {
+                        members.agree(&port, 0, Err(error)).await?;
+                        Ok(0)
+                    })
+                });
+                return failed.map(drop);
+            }
+        };
+        let mut name = representation.as_bytes().to_vec();
+        name.resize(abi::MPI_MAX_DATAREP_STRING as usize, 0);
+        let unit = view.unit();
+        self.together(|port, members| {
+            Box::pin(async move {
+                members.agree(&port, 0, Ok(())).await?;
+                members.same(&port, 2, &name, "datarep").await?;
+                let extents = members.words(&port, 3, unit).await?;
+                match extents.iter().all(|other| *other == unit) {
+                    true => Ok(0),
+                    false => fail!(
+                        abi::MPI_ERR_NOT_SAME,
+                        "argument etype must have the same extent in the file on all processes, which give {extents:?} bytes"
+                    ),
+                }
+            })
+        })?;
+        *self.state() = State {
+            view: Arc::new(view),
+            pointer: 0,
+        };
+        self.shared.store(0, Ordering::SeqCst);
+        // Nobody uses the shared pointer before its owner has set it.
+        self.meet()
+    }
+
+    /// Returns when all have come; collective.
+    pub(crate) fn meet(&self) -> Result<()> {
+        self.together(|port, members| {
+            Box::pin(async move {
+                members.words(&port, 0, 0).await?;
+                Ok(0)
+            })
+        })
+        .map(drop)
+    }
+
+    /// The view in force.
+    pub fn view(&self) -> Arc<View> {
+        self.state().view.clone()
+    }
+
+    /// The representation that all processes of the file have in common; `None`: they represent data alike.
+    pub fn common_form(&self) -> Option<isthmus_datatype::Representation> {
+        self.comm.common_form(self.world)
+    }
+
+    /// Byte of the file where the shared pointer is: MPI_DISPLACEMENT_CURRENT.
+    pub fn shared_byte(self: &Arc<Self>) -> Result<u64> {
+        let at = self.position_shared()?;
+        let view = self.view();
+        match at.checked_mul(view.unit()).and_then(|at| view.place(at)) {
+            Some(place) => Ok(place),
+            None => fail!(
+                abi::MPI_ERR_DISP,
+                "the shared pointer of {:?} has no place in a file",
+                self.path
+            ),
+        }
+    }
+
+    /// Whether data may be written through a view of it.
+    pub fn writes(&self) -> bool {
+        self.mode.writes()
+    }
+
+    /// Whether it was opened with MPI_MODE_SEQUENTIAL.
+    pub fn is_sequential(&self) -> bool {
+        self.mode.has(abi::MPI_MODE_SEQUENTIAL)
+    }
+}
+
+/// Tries again what a signal interrupted.
+pub(crate) fn again<T>(mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match act() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}

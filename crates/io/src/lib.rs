@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files of MPI (MPI 5.0 chapter 14) without C: views, access alone and together, pointers, and the one file of a job of several
+//! sites.
+//!
+//! Start with [`File`]: `open` makes one; an access is a [`Source`] or a [`Target`] and a [`Place`].
+#![forbid(unsafe_code)]
+
+mod access;
+mod alone;
+mod collective;
+mod disk;
+mod error;
+mod file;
+mod group;
+mod hints;
+mod memory;
+mod mode;
+mod open;
+mod pointer;
+mod pool;
+mod service;
+mod task;
+mod view;
+
+pub use access::{Sieve, read, write};
+pub use disk::{Disk, Moved};
+pub use file::File;
+pub use hints::Hints;
+pub use memory::{Convert, Source, Target};
+pub use open::delete;
+pub use pointer::{Buffer, Ending, Place, Whence};
+pub use view::View;

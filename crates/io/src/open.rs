@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Opening and closing (MPI 5.0 section 14.2), and who reaches the file.
+//!
+//! One process, the opener, opens first and creates what has to be created: with MPI_MODE_EXCL all others would fail. Then the others
+//! open what they see under the name. Whether that is the same file is proven, never guessed: on one kernel by device and inode,
+//! on others by a nonce, a time of change that the opener gives the file while it is being opened. Who cannot prove it accesses the
+//! file through those who reach it.
+
+use std::ffi::OsStr;
+use std::fs::{File as SystemFile, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::comm::Comm;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_core::info::Info;
+use isthmus_core::world::World;
+use rustix::fs::{Timespec, Timestamps, futimens};
+
+use crate::error;
+use crate::file::{File, State, again};
+use crate::group::{Members, TAGS};
+use crate::hints::Hints;
+use crate::mode::Mode;
+use crate::task::{self, Port};
+use crate::view::View;
+
+/// Prefixes by which other libraries are told what file system it is. Here every one is a directory of the system.
+const PREFIXES: [&str; 8] = [
+    "ufs:", "nfs:", "xfs:", "lustre:", "gpfs:", "panfs:", "pvfs2:", "testfs:",
+];
+const SCHEME: &str = "isthmus://";
+
+/// Tag of opening: below those of operations.
+const OPENING: i32 = 0;
+
+/// A name as the program gives it.
+struct Name {
+    /// `None`: that of rank 0.
+    site: Option<String>,
+    path: PathBuf,
+}
+
+impl Name {
+    fn new(given: &[u8], info: &Info) -> Result<Self> {
+        if given.is_empty() {
+            fail!(abi::MPI_ERR_BAD_FILE, "argument filename is empty");
+        }
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        if let Some(rest) = given.strip_prefix(SCHEME.as_bytes()) {
+            let Some(end) = rest.iter().position(|byte| *byte == b'/') else {
+                fail!(
+                    abi::MPI_ERR_BAD_FILE,
+                    "argument filename begins with {SCHEME} and has no path behind the site: {SCHEME}SITE/PATH"
+                );
+            };
+            let site = String::from_utf8_lossy(&rest[..end]).into_owned();
+            return Ok(Self {
+                site: (site != "home").then_some(site),
+                path: path(&rest[end..]),
+            });
+        }
+        let prefix = PREFIXES.iter().find(|prefix| given.starts_with(prefix.as_bytes()));
+        Ok(Self {
+            site: info.get("isthmus_site")?.map(str::to_owned),
+            path: path(&given[prefix.map_or(0, |prefix| prefix.len())..]),
+        })
+    }
+}
+
+/// Site of a process: its local area and the machine's own name.
+fn sites(world: &World, comm: &Comm, rank: usize) -> Option<(String, String)> {
+    let places = world.places();
+    let place = places.places.get(*comm.group().members().get(rank)? as usize)?;
+    let subjob = places.subjobs.get(place.subjob as usize)?;
+    Some((subjob.name.clone(), subjob.lan.clone()))
+}
+
+/// The process that opens first.
+fn opener(world: &World, comm: &Comm, site: Option<&str>) -> Result<u32> {
+    let Some(site) = site else { return Ok(0) };
+    let all: Vec<_> = (0..comm.size() as usize)
+        .filter_map(|rank| sites(world, comm, rank))
+        .collect();
+    match all.iter().position(|(name, lan)| name == site || lan == site) {
+        Some(rank) => Ok(rank as u32),
+        None => {
+            let mut names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+            names.dedup();
+            fail!(
+                abi::MPI_ERR_BAD_FILE,
+                "no process of the communicator is at a site named {site:?}; its sites are {names:?}"
+            )
+        }
+    }
+}
+
+/// What all need to know of what one has opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Identity {
+    /// 1: open.
+    open: u64,
+    /// Kernel.
+    boot: u64,
+    device: u64,
+    inode: u64,
+    /// Time of change, seconds.
+    changed: i64,
+}
+
+impl Identity {
+    fn of(file: Option<&SystemFile>) -> Self {
+        let Some(known) = file.and_then(|file| file.metadata().ok()) else {
+            return Self::default();
+        };
+        Self {
+            open: 1,
+            boot: boot(),
+            device: known.dev(),
+            inode: known.ino(),
+            changed: known.mtime(),
+        }
+    }
+
+    fn encode(self) -> Vec<u8> {
+        let words = [self.open, self.boot, self.device, self.inode, self.changed as u64];
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Whether another process has the same file open as the opener. `nonce`: 0 if there is none.
+    fn is_same(opener: &[u8], other: &[u8], nonce: u64) -> bool {
+        let word = |bytes: &[u8], i: usize| crate::group::word(bytes.get(8 * i..).unwrap_or_default());
+        let alike = |i| word(opener, i) == word(other, i);
+        let kernel = word(opener, 1) != 0 && alike(1);
+        word(other, 0) == 1 && alike(3) && (kernel && alike(2) || !kernel && nonce != 0 && word(other, 4) == nonce)
+    }
+}
+
+/// A number for the kernel that runs here: equal for processes on one, by its random name; 0: not known.
+fn boot() -> u64 {
+    let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") else {
+        return 0;
+    };
+    let digits: String = name.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+    u64::from_str_radix(&digits, 16).unwrap_or(0)
+}
+
+/// A time of change that no file has by chance: some second of the years 2001 to 2020.
+fn nonce() -> u64 {
+    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    1_000_000_000 + random % 600_000_000
+}
+
+/// Opens as the system does; `first`: the opener.
+fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) -> io::Result<SystemFile> {
+    let file = again(|| {
+        OpenOptions::new()
+            .read(mode.reads())
+            .write(mode.writes())
+            .create(first && mode.has(abi::MPI_MODE_CREATE) && !mode.has(abi::MPI_MODE_EXCL))
+            .create_new(first && mode.has(abi::MPI_MODE_CREATE) && mode.has(abi::MPI_MODE_EXCL))
+            .mode(permissions)
+            .open(path)
+    })?;
+    if file.metadata()?.is_dir() {
+        return Err(rustix::io::Errno::ISDIR.into());
+    }
+    Ok(file)
+}
+
+/// Gives a file a time of change; its former one.
+fn mark(file: &SystemFile, seconds: i64, nanoseconds: i64) -> io::Result<(i64, i64)> {
+    let before = file.metadata()?;
+    let keep = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_OMIT,
+    };
+    let last_modification = Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds as _,
+    };
+    futimens(
+        file,
+        &Timestamps {
+            last_access: keep,
+            last_modification,
+        },
+    )?;
+    Ok((before.mtime(), before.mtime_nsec()))
+}
+
+/// What opening comes to.
+struct Opened {
+    mode: Mode,
+    disk: Option<SystemFile>,
+    reach: Vec<bool>,
+}
+
+/// What a process needs to open.
+struct Wanted {
+    amode: i32,
+    permissions: u32,
+    opener: Result<u32>,
+    path: PathBuf,
+    spans_kernels: bool,
+}
+
+impl Wanted {
+    async fn open(self, port: &Port, members: Members) -> Result<Opened> {
+        let Self {
+            amode,
+            permissions,
+            opener,
+            path,
+            spans_kernels,
+        } = self;
+        let checked = Mode::new(amode).and_then(|mode| opener.map(|opener| (mode, opener)));
+        members.agree(port, 0, checked.clone().map(drop)).await?;
+        let (mode, opener) = checked?;
+        members.same(port, 2, &amode.to_le_bytes(), "amode").await?;
+        let is_opener = members.me == opener;
+        let mut disk = None;
+        let (mut outcome, mut number, mut former) = (Ok(()), 0, None);
+        if is_opener {
+            match open_here(&path, mode, permissions, true) {
+                Ok(file) => {
+                    if spans_kernels {
+                        let wanted = nonce();
+                        former = mark(&file, wanted as i64, 0).ok();
+                        number = if former.is_some() { wanted } else { 0 };
+                    }
+                    disk = Some(file);
+                }
+                Err(what) => outcome = Err(error::error("open", &path, members.me, &what)),
+            }
+        }
+        members.agree(port, 3, outcome).await?;
+        let nonce = match spans_kernels {
+            true => members.words(port, 5, number).await?[opener as usize],
+            false => 0,
+        };
+        if !is_opener {
+            disk = open_here(&path, mode, permissions, false).ok();
+        }
+        let all = members.gather(port, 6, &Identity::of(disk.as_ref()).encode()).await?;
+        if nonce != 0 {
+            if let (Some(file), Some((seconds, nanoseconds))) = (&disk, former) {
+                // It has succeeded a moment ago; that it should fail now harms nobody but a time.
+                let _ = mark(file, seconds, nanoseconds);
+            }
+            members.words(port, 7, 0).await?;
+        }
+        let own = &all[opener as usize];
+        let reach: Vec<bool> = all.iter().map(|other| Identity::is_same(own, other, nonce)).collect();
+        let mut reach = reach;
+        reach[opener as usize] = true;
+        if !reach[members.me as usize] {
+            disk = None;
+        }
+        Ok(Opened { mode, disk, reach })
+    }
+}
+
+impl File {
+    /// MPI_File_open; collective. `comm` is an intracommunicator. The second value is what close needs.
+    pub fn open(
+        world: &'static World,
+        comm: &Comm,
+        name: &[u8],
+        amode: i32,
+        info: &Info,
+    ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
+        let comm = comm.duplicate(world, Info::default())?;
+        let mut hints = Hints::default();
+        hints.extend(info);
+        let name = Name::new(name, info);
+        let found = name.as_ref().map_err(Error::clone);
+        let opener = found.and_then(|name| opener(world, &comm, name.site.as_deref()));
+        let path = name.map(|name| name.path).unwrap_or_default();
+        let site = sites(world, &comm, *opener.as_ref().unwrap_or(&0) as usize).map(|(name, _)| name);
+        let given = info.get("file_perm").ok().flatten();
+        let wanted = Wanted {
+            amode,
+            permissions: given
+                .and_then(|text| u32::from_str_radix(text, 8).ok())
+                .unwrap_or(0o666)
+                & 0o7777,
+            opener,
+            path: path.clone(),
+            spans_kernels: spans_nodes(world, &comm),
+        };
+        let members = Members {
+            me: comm.rank(),
+            size: comm.size(),
+            tag: OPENING + 2,
+        };
+        let place = Arc::new(Mutex::new(None));
+        let result = place.clone();
+        task::run(world, comm.channel(), |port| {
+            Box::pin(async move {
+                let opened = wanted.open(&port, members).await?;
+                *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+                Ok(0)
+            })
+        })?;
+        let opened = place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Opened { mode, disk, reach }) = opened else {
+            fail!(abi::MPI_ERR_INTERN, "opening {path:?} came to nothing")
+        };
+        let file = Arc::new(Self {
+            world,
+            comm,
+            path,
+            mode,
+            disk: disk.map(Arc::new),
+            reach,
+            site: site.unwrap_or_default(),
+            state: Mutex::new(State {
+                view: Arc::new(View::default()),
+                pointer: 0,
+            }),
+            hints: Mutex::new(hints),
+            sequence: AtomicU32::new(0),
+            questions: AtomicU32::new(0),
+            shared: AtomicU64::new(0),
+            atomic: AtomicBool::new(false),
+            atoms: Mutex::new(()),
+            split: Mutex::new(None),
+        });
+        let service = file.start_service();
+        if mode.has(abi::MPI_MODE_APPEND) {
+            let end = file.size()?;
+            file.state().pointer = end;
+            file.shared.store(end, Ordering::SeqCst);
+        }
+        Ok((file, service))
+    }
+
+    /// MPI_File_close; collective.
+    pub fn close(self: &Arc<Self>, service: Option<isthmus_engine::Request>) -> Result<()> {
+        if let Some(active) = &*self.split.lock().unwrap_or_else(PoisonError::into_inner) {
+            fail!(
+                abi::MPI_ERR_OTHER,
+                "{active:?} on {:?} has not ended; end it before the file is closed",
+                self.path
+            );
+        }
+        self.meet()?;
+        if let Some(service) = service {
+            self.stop_service(service)?;
+        }
+        if !self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
+            return Ok(());
+        }
+        let file = self.clone();
+        self.together(|port, members| {
+            Box::pin(async move {
+                let done = match file.rank() == file.home() {
+                    true => std::fs::remove_file(&file.path).map_err(|error| file.failed("delete", &error)),
+                    false => Ok(()),
+                };
+                members.agree(&port, 0, done).await?;
+                Ok(0)
+            })
+        })
+        .map(drop)
+    }
+}
+
+/// Whether processes are on more than one node.
+fn spans_nodes(world: &World, comm: &Comm) -> bool {
+    let places = &world.places().places;
+    let mut nodes = comm
+        .group()
+        .members()
+        .iter()
+        .map(|member| places.get(*member as usize).map(|place| place.node));
+    let first = nodes.next();
+    nodes.any(|node| Some(node) != first)
+}
+
+/// MPI_File_delete.
+pub fn delete(world: &World, name: &[u8], info: &Info) -> Result<()> {
+    let Name { site, path } = Name::new(name, info)?;
+    let rank = world.rank();
+    let own = sites(world, &world.comm_world(), rank as usize).unwrap_or_default();
+    match site {
+        Some(site) if site != own.0 && site != own.1 => fail!(
+            abi::MPI_ERR_UNSUPPORTED_OPERATION,
+            "{path:?} is at site {site:?}, and rank {rank} at {:?}; a process there can delete it, or MPI_MODE_DELETE_ON_CLOSE",
+            own.0
+        ),
+        _ => std::fs::remove_file(&path).map_err(|what| error::error("delete", &path, rank, &what)),
+    }
+}
+
+const _: () = assert!(OPENING + 2 + 8 < TAGS, "opening has tags of its own");

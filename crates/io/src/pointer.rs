@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where an access begins: explicit offsets, the individual pointer, the shared one (MPI 5.0 section 14.4); and how accesses are
+//! started and ended.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_engine::Request;
+
+use crate::collective::{Part, read_here, write_here};
+use crate::file::File;
+use crate::group::Members;
+use crate::memory::{Source, Target};
+use crate::task::{self, Operation, Port};
+use crate::view::View;
+
+/// Phases of operations in rank order.
+const COUNTS: i32 = 8;
+const BASE: i32 = 9;
+
+/// Where an access begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At this offset, in etypes.
+    At(i64),
+    /// At the individual pointer.
+    Individual,
+    /// At the shared pointer, in any order.
+    Shared,
+    /// At the shared pointer, in order of rank; collective.
+    Ordered,
+}
+
+/// What is moved.
+pub enum Buffer {
+    /// To the file; and how many bytes the data have in memory.
+    Write(Source, u64),
+    /// From the file.
+    Read(Target),
+}
+
+impl Buffer {
+    fn length(&self) -> u64 {
+        match self {
+            Self::Write(source, _) => source.length(),
+            Self::Read(target) => target.length(),
+        }
+    }
+}
+
+/// From where MPI_File_seek counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whence {
+    /// MPI_SEEK_SET.
+    Start,
+    /// MPI_SEEK_CUR.
+    Current,
+    /// MPI_SEEK_END.
+    End,
+}
+
+/// Which split collective operation is active, by the name of its functions: `read_all` and the like.
+#[derive(Debug)]
+pub(crate) struct Split {
+    name: &'static str,
+    request: Request,
+}
+
+/// What MPI_File_…_end gets.
+pub struct Ending(pub Request);
+
+/// An access of which it is known where it begins, or how that is found out.
+enum Start {
+    /// Byte of the stream.
+    Known(u64),
+    /// Etypes that it takes.
+    Shared(u64),
+    Ordered(u64),
+}
+
+impl File {
+    fn check(&self, place: Place, buffer: &Buffer) -> Result<()> {
+        match buffer {
+            Buffer::Write(..) if !self.mode.writes() => {
+                fail!(
+                    abi::MPI_ERR_READ_ONLY,
+                    "{:?} was opened with MPI_MODE_RDONLY",
+                    self.path
+                )
+            }
+            Buffer::Read(_) if !self.mode.reads() => {
+                fail!(abi::MPI_ERR_ACCESS, "{:?} was opened with MPI_MODE_WRONLY", self.path)
+            }
+            _ => {}
+        }
+        if self.is_sequential() && matches!(place, Place::At(_) | Place::Individual) {
+            return self.sequential();
+        }
+        Ok(())
+    }
+
+    fn sequential<T>(&self) -> Result<T> {
+        fail!(
+            abi::MPI_ERR_UNSUPPORTED_OPERATION,
+            "{:?} was opened with MPI_MODE_SEQUENTIAL, which leaves only the functions of the shared pointer",
+            self.path
+        )
+    }
+
+    /// Where an access begins; moves the individual pointer.
+    fn begin(&self, place: Place, buffer: &Buffer) -> Result<(Start, Arc<View>)> {
+        self.check(place, buffer)?;
+        let mut state = self.state();
+        let (unit, view, length) = (state.view.unit(), state.view.clone(), buffer.length());
+        if length % unit != 0 {
+            fail!(
+                abi::MPI_ERR_TYPE,
+                "the access to {:?} has {length} bytes, which is no multiple of the {unit} bytes of the view's etype",
+                self.path
+            );
+        }
+        let etypes = length / unit;
+        let first = match place {
+            Place::At(offset) => match u64::try_from(offset) {
+                Ok(offset) => offset,
+                Err(_) => fail!(
+                    abi::MPI_ERR_ARG,
+                    "argument offset is {offset}, an offset must not be negative"
+                ),
+            },
+            Place::Individual => state.pointer,
+            Place::Shared => return Ok((Start::Shared(etypes), view)),
+            Place::Ordered => return Ok((Start::Ordered(etypes), view)),
+        };
+        let at = self.checked(&view, first, length)?;
+        if place == Place::Individual {
+            state.pointer += etypes;
+        }
+        Ok((Start::Known(at), view))
+    }
+
+    /// The byte of the stream where an access begins, if all of it has a place in a file.
+    fn checked(&self, view: &View, etypes: u64, length: u64) -> Result<u64> {
+        let at = etypes.checked_mul(view.unit());
+        let end = at
+            .and_then(|at| at.checked_add(length.max(1)))
+            .and_then(|end| view.place(end - 1));
+        match (at, end) {
+            (Some(at), Some(_)) => Ok(at),
+            (Some(at), None) if length == 0 => Ok(at),
+            _ => fail!(
+                abi::MPI_ERR_ARG,
+                "an access of {length} bytes at etype {etypes} of the view of {:?} leaves what a file can have",
+                self.path
+            ),
+        }
+    }
+
+    /// An access, and the wait for its end; gives its bytes in memory. `together`: collective.
+    pub fn access(self: &Arc<Self>, place: Place, together: bool, buffer: Buffer) -> Result<u64> {
+        let (start, view) = self.begin(place, &buffer)?;
+        if let (Start::Known(at), false, true) = (&start, together, self.disk.is_some()) {
+            return match buffer {
+                Buffer::Write(mut source, bytes) => write_here(self, &view, *at, &mut source).map(|()| bytes),
+                Buffer::Read(mut target) => read_here(self, &view, *at, &mut target),
+            };
+        }
+        let members = together.then(|| self.members());
+        let file = self.clone();
+        task::run(self.world, self.channel(), |port| {
+            file.operation(port, members, start, view, buffer)
+        })
+    }
+
+    /// Starts an access. The individual pointer has moved when this returns.
+    pub fn start(self: &Arc<Self>, place: Place, together: bool, buffer: Buffer) -> Result<Request> {
+        let (start, view) = self.begin(place, &buffer)?;
+        let members = together.then(|| self.members());
+        let file = self.clone();
+        // Conversion functions of the program run on its own threads only.
+        let calls_user = matches!(buffer, Buffer::Read(Target::Converted(..)));
+        Ok(task::start(self.world, self.channel(), calls_user, |port| {
+            file.operation(port, members, start, view, buffer)
+        }))
+    }
+
+    fn operation(
+        self: Arc<Self>,
+        port: Port,
+        members: Option<Members>,
+        start: Start,
+        view: Arc<View>,
+        buffer: Buffer,
+    ) -> Operation {
+        Box::pin(async move {
+            let length = buffer.length();
+            let at = match (start, &members) {
+                (Start::Known(at), _) => at,
+                (Start::Shared(etypes) | Start::Ordered(etypes), None) => {
+                    let first = self.advance_shared(&port, etypes).await?;
+                    self.checked(&view, first, length)?
+                }
+                (Start::Shared(etypes) | Start::Ordered(etypes), Some(members)) => {
+                    let first = self.advance_in_order(&port, members, etypes).await?;
+                    self.checked(&view, first, length)?
+                }
+            };
+            let Some(members) = members else {
+                return match buffer {
+                    Buffer::Write(source, bytes) => self.write_alone(&port, view, at, source).await.map(|_| bytes),
+                    Buffer::Read(target) => self.read_alone(&port, view, at, target).await,
+                };
+            };
+            let part = Part {
+                file: self,
+                members,
+                view,
+                at,
+            };
+            match buffer {
+                Buffer::Write(source, bytes) => part.write(port, source).await.map(|_| bytes),
+                Buffer::Read(target) => part.read(port, target).await,
+            }
+        })
+    }
+
+    /// Moves the shared pointer by what all take; gives where this process's part begins.
+    async fn advance_in_order(&self, port: &Port, members: &Members, etypes: u64) -> Result<u64> {
+        let counts = members.words(port, COUNTS, etypes).await?;
+        let home = self.home();
+        let mine = if self.rank() == home {
+            self.shared.fetch_add(counts.iter().sum(), Ordering::SeqCst)
+        } else {
+            0
+        };
+        let bases = members.words(port, BASE, mine).await?;
+        Ok(bases[home as usize] + counts[..self.rank() as usize].iter().sum::<u64>())
+    }
+
+    /// MPI_File_…_begin: starts a collective access, at most one at a time.
+    pub fn begin_split(self: &Arc<Self>, name: &'static str, place: Place, buffer: Buffer) -> Result<()> {
+        let mut split = self.split.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(active) = &*split {
+            fail!(
+                abi::MPI_ERR_OTHER,
+                "the split collective operation {} on {:?} has not ended; a file has one at a time",
+                active.name,
+                self.path
+            );
+        }
+        let request = self.start(place, true, buffer)?;
+        *split = Some(Split { name, request });
+        Ok(())
+    }
+
+    /// MPI_File_…_end: the request to wait for.
+    pub fn end_split(&self, name: &'static str) -> Result<Ending> {
+        let mut split = self.split.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match &*split {
+            Some(active) if active.name == name => {
+                let request = active.request;
+                *split = None;
+                Ok(Ending(request))
+            }
+            Some(active) => fail!(
+                abi::MPI_ERR_OTHER,
+                "the split collective operation that was begun on {:?} is {}, and not {name}",
+                self.path,
+                active.name
+            ),
+            None => fail!(
+                abi::MPI_ERR_OTHER,
+                "no split collective operation was begun on {:?}; MPI_File_{name}_begin does that",
+                self.path
+            ),
+        }
+    }
+
+    /// The end of the file in etypes of the view, rounded up.
+    fn end(self: &Arc<Self>, view: &View) -> Result<u64> {
+        Ok(view.before(self.size()?).div_ceil(view.unit()))
+    }
+
+    fn target(self: &Arc<Self>, offset: i64, whence: Whence, current: u64) -> Result<u64> {
+        let view = self.view();
+        let from = match whence {
+            Whence::Start => 0,
+            Whence::Current => current,
+            Whence::End => self.end(&view)?,
+        };
+        match from.checked_add_signed(offset) {
+            Some(to) if i64::try_from(to).is_ok() => Ok(to),
+            _ => fail!(
+                abi::MPI_ERR_ARG,
+                "argument offset is {offset}, which from etype {from} on leads outside of {:?}",
+                self.path
+            ),
+        }
+    }
+
+    /// MPI_File_seek.
+    pub fn seek(self: &Arc<Self>, offset: i64, whence: Whence) -> Result<()> {
+        if self.is_sequential() {
+            return self.sequential();
+        }
+        let current = self.state().pointer;
+        let to = self.target(offset, whence, current)?;
+        self.state().pointer = to;
+        Ok(())
+    }
+
+    /// MPI_File_get_position, in etypes.
+    pub fn position(&self) -> Result<u64> {
+        match self.is_sequential() {
+            true => self.sequential(),
+            false => Ok(self.state().pointer),
+        }
+    }
+
+    /// MPI_File_get_byte_offset.
+    pub fn byte_offset(&self, offset: i64) -> Result<u64> {
+        if self.is_sequential() {
+            return self.sequential();
+        }
+        let view = self.view();
+        let place = u64::try_from(offset)
+            .ok()
+            .and_then(|offset| offset.checked_mul(view.unit()))
+            .and_then(|at| view.place(at));
+        match place {
+            Some(place) => Ok(place),
+            None => fail!(
+                abi::MPI_ERR_ARG,
+                "argument offset is {offset}, which has no place in the view of {:?}",
+                self.path
+            ),
+        }
+    }
+
+    /// MPI_File_get_position_shared, in etypes.
+    pub fn position_shared(self: &Arc<Self>) -> Result<u64> {
+        let file = self.clone();
+        task::run(self.world, self.channel(), |port| {
+            Box::pin(async move { file.advance_shared(&port, 0).await })
+        })
+    }
+
+    /// MPI_File_seek_shared; collective.
+    pub fn seek_shared(self: &Arc<Self>, offset: i64, whence: Whence) -> Result<()> {
+        let file = self.clone();
+        let code = match whence {
+            Whence::Start => 0_i64,
+            Whence::Current => 1,
+            Whence::End => 2,
+        };
+        self.together(|port, members| {
+            Box::pin(async move {
+                let arguments = [offset, code].map(i64::to_le_bytes).concat();
+                members.same(&port, 0, &arguments, "offset or whence").await?;
+                let home = file.rank() == file.home();
+                let to = match home {
+                    true => file.target(offset, whence, file.shared.load(Ordering::SeqCst)),
+                    false => Ok(0),
+                };
+                if let (true, Ok(to)) = (home, &to) {
+                    file.shared.store(*to, Ordering::SeqCst);
+                }
+                members.agree(&port, 1, to.map(drop)).await?;
+                Ok(0)
+            })
+        })
+        .map(drop)
+    }
+}

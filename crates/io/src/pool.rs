@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Threads that use the disk while the program computes. They know nothing of MPI, and end when there is nothing to do for a while.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Threads at most: enough to keep a disk busy; more would only take cores from the program.
+const THREADS: usize = 4;
+/// How long a thread waits for more to do.
+const IDLE: Duration = Duration::from_secs(5);
+
+struct Pool {
+    queue: VecDeque<Work>,
+    threads: usize,
+    idle: usize,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool {
+    queue: VecDeque::new(),
+    threads: 0,
+    idle: 0,
+});
+static MORE: Condvar = Condvar::new();
+
+/// Lets a thread do this, soon. Without a thread to be had it is done at once.
+pub(crate) fn run(work: Work) {
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if pool.queue.len() < pool.idle || pool.threads == THREADS {
+        pool.queue.push_back(work);
+        MORE.notify_one();
+        return;
+    }
+    pool.threads += 1;
+    drop(pool);
+    let slot = std::sync::Arc::new(Mutex::new(Some(work)));
+    let first = slot.clone();
+    let started = std::thread::Builder::new()
+        .name("isthmus-io".to_owned())
+        .spawn(move || {
+            take(&first);
+            serve();
+        });
+    if started.is_err() {
+        POOL.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
+        take(&slot);
+    }
+}
+
+fn take(slot: &Mutex<Option<Work>>) {
+    let work = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(work) = work {
+        work();
+    }
+}
+
+fn serve() {
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        if let Some(work) = pool.queue.pop_front() {
+            drop(pool);
+            work();
+            pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        pool.idle += 1;
+        let (locked, waited) = MORE.wait_timeout(pool, IDLE).unwrap_or_else(PoisonError::into_inner);
+        pool = locked;
+        pool.idle -= 1;
+        if waited.timed_out() && pool.queue.is_empty() {
+            pool.threads -= 1;
+            return;
+        }
+    }
+}

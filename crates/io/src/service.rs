@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What processes that reach a file do for those that do not, and the owner of the shared pointer for all. A service is an activity
+//! of the engine from open to close: progress drives it, and the program is not asked.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_engine::Request;
+use isthmus_wire::file::{ANSWER, Answer, MAX_PAYLOAD, MAX_TEXT, QUESTION, Question, What, decode_runs};
+
+use crate::disk::{read_all, write_all};
+use crate::file::File;
+use crate::task::{self, Message, Port};
+
+/// Tag of questions.
+const QUESTIONS: i32 = 1;
+/// Tags of payloads and answers: with the number of the question.
+const PAYLOADS: i32 = 1 << 29;
+const ANSWERS: i32 = 1 << 30;
+const NUMBERS: u32 = (1 << 20) - 1;
+
+/// A question that was asked.
+pub(crate) struct Asked {
+    sent: Vec<Message>,
+    answer: Message,
+}
+
+impl File {
+    /// Who cares for this process.
+    pub(crate) fn server(&self) -> u32 {
+        let near: Vec<u32> = (0..self.comm.size())
+            .filter(|rank| self.reach[*rank as usize])
+            .collect();
+        near.get(self.rank() as usize % near.len().max(1)).copied().unwrap_or(0)
+    }
+
+    /// Asks a process. `room`: bytes of data that may come.
+    pub(crate) fn ask(&self, port: &Port, whom: u32, what: What, number: u64, payload: &[u8], room: usize) -> Asked {
+        let answer = self.questions.fetch_add(1, Ordering::Relaxed) & NUMBERS;
+        let question = Question {
+            what,
+            answer,
+            number,
+            payload: payload.len() as u64,
+        };
+        let receive = port.receive(Some(whom), ANSWERS | answer as i32, ANSWER + MAX_TEXT + room);
+        let mut sent = vec![port.send(whom, QUESTIONS, &question.encode())];
+        if !payload.is_empty() {
+            sent.push(port.send(whom, PAYLOADS | answer as i32, payload));
+        }
+        Asked { sent, answer: receive }
+    }
+
+    /// Waits for an answer. `before`: bytes that are certainly there, for the error.
+    pub(crate) async fn answer(&self, asked: Asked, before: u64) -> Result<Answer> {
+        let lost = |error: Error| {
+            Error::new(
+                error.class,
+                format!(
+                    "rank {} cannot access {:?}, which is at site {}: {}; {before} bytes of this access are certainly done, of what follows \
+                     each block is old or new",
+                    self.rank(),
+                    self.path,
+                    self.site,
+                    error.message
+                ),
+            )
+        };
+        for message in asked.sent {
+            message.sent().await.map_err(lost)?;
+        }
+        let bytes = asked.answer.received().await.map_err(lost)?.bytes;
+        let answer = Answer::decode(&bytes).map_err(|error| self.garbled(&error))?;
+        match answer.class {
+            0 => Ok(answer),
+            class => Err(Error::new(class as i32, answer.text)),
+        }
+    }
+
+    /// Moves the shared pointer; gives where it was.
+    pub(crate) async fn advance_shared(&self, port: &Port, etypes: u64) -> Result<u64> {
+        let home = self.home();
+        if self.rank() == home {
+            return Ok(self.shared.fetch_add(etypes, Ordering::SeqCst));
+        }
+        let asked = self.ask(port, home, What::Advance, etypes, &[], 0);
+        Ok(self.answer(asked, 0).await?.bytes)
+    }
+
+    /// The size of a file that this process does not reach.
+    pub(crate) fn ask_size(self: &Arc<Self>) -> Result<u64> {
+        let file = self.clone();
+        task::run(self.world, self.channel(), |port| {
+            Box::pin(async move {
+                let asked = file.ask(&port, file.home(), What::Size, 0, &[], 0);
+                Ok(file.answer(asked, 0).await?.bytes)
+            })
+        })
+    }
+
+    /// Starts to serve others, if there is anything to do for them.
+    pub(crate) fn start_service(self: &Arc<Self>) -> Option<Request> {
+        let serves = self.comm.size() > 1 && self.disk.is_some() && (self.has_far() || self.rank() == self.home());
+        let file = self.clone();
+        serves.then(|| {
+            task::start(self.world, self.channel(), false, |port| {
+                Box::pin(async move { file.serve(&port).await })
+            })
+        })
+    }
+
+    /// Ends it: nobody asks any more.
+    pub(crate) fn stop_service(self: &Arc<Self>, service: Request) -> Result<()> {
+        let file = self.clone();
+        task::run(self.world, self.channel(), |port| {
+            Box::pin(async move {
+                let question = Question {
+                    what: What::Stop,
+                    answer: 0,
+                    number: 0,
+                    payload: 0,
+                };
+                port.send(file.rank(), QUESTIONS, &question.encode()).sent().await?;
+                Ok(0)
+            })
+        })?;
+        self.world.wait(service).map(drop)
+    }
+
+    async fn serve(self: Arc<Self>, port: &Port) -> Result<u64> {
+        loop {
+            let message = port.receive(None, QUESTIONS, QUESTION).received().await?;
+            let Ok(question) = Question::decode(&message.bytes) else {
+                // Whoever sent that waits for an answer that cannot be named; its own library tells it what it sent.
+                continue;
+            };
+            if question.what == What::Stop && message.source == self.rank() {
+                return Ok(0);
+            }
+            let number = (question.answer & NUMBERS) as i32;
+            let payload = match question.payload {
+                0 => Vec::new(),
+                length => {
+                    let coming = port.receive(Some(message.source), PAYLOADS | number, length as usize);
+                    coming.received().await?.bytes
+                }
+            };
+            let answer = match self.clone().serve_one(port, question, payload).await {
+                Ok(answer) => answer,
+                Err(error) => Answer {
+                    class: error.class as u32,
+                    text: error.message,
+                    ..Answer::default()
+                },
+            };
+            port.send(message.source, ANSWERS | number, &answer.encode()).leave();
+        }
+    }
+
+    async fn serve_one(self: Arc<Self>, port: &Port, question: Question, payload: Vec<u8>) -> Result<Answer> {
+        let number = |bytes| Answer {
+            bytes,
+            ..Answer::default()
+        };
+        match question.what {
+            What::Stop => fail!(abi::MPI_ERR_INTERN, "only a process itself ends its service"),
+            What::Advance => Ok(number(self.shared.fetch_add(question.number, Ordering::SeqCst))),
+            What::Size => self.size().map(number),
+            What::Read => port.disk(move || self.read_runs(question.number, &payload)).await,
+            What::Write => port
+                .disk(move || self.write_runs(question.number, &payload))
+                .await
+                .map(number),
+        }
+    }
+
+    fn read_runs(&self, number: u64, payload: &[u8]) -> Result<Answer> {
+        let (runs, total, _) =
+            decode_runs(payload, number as usize, MAX_PAYLOAD as u64).map_err(|error| self.garbled(&error))?;
+        let (disk, _atom) = (self.disk()?, self.atom(false)?);
+        let (mut data, mut done) = (vec![0; total as usize], 0);
+        for (place, length) in runs {
+            let moved = read_all(&*disk, &mut data[done..][..length as usize], place);
+            done += moved.bytes as usize;
+            if let Some(error) = moved.error {
+                return Err(self.failed("read", &error));
+            }
+            if moved.bytes < length {
+                break;
+            }
+        }
+        data.truncate(done);
+        Ok(Answer {
+            bytes: done as u64,
+            data,
+            ..Answer::default()
+        })
+    }
+
+    fn write_runs(&self, number: u64, payload: &[u8]) -> Result<u64> {
+        let (runs, total, mut data) =
+            decode_runs(payload, number as usize, MAX_PAYLOAD as u64).map_err(|error| self.garbled(&error))?;
+        if data.len() as u64 != total {
+            return Err(self.garbled(&"data are missing"));
+        }
+        let (disk, _atom) = (self.disk()?, self.atom(true)?);
+        for (place, length) in runs {
+            let (piece, rest) = data.split_at(length as usize);
+            if let Some(error) = write_all(&*disk, piece, place).error {
+                return Err(self.failed("write", &error));
+            }
+            data = rest;
+        }
+        Ok(total)
+    }
+}

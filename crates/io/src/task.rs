@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operations among the processes of a file, written as futures that exchange messages and use the disk.
+//!
+//! A [`Port`] is what such a future acts through: it notes what shall be sent and received; whoever drives the future tells the
+//! engine. Two drive one: [`run`] for a blocking call, which uses the disk on its own thread and never with the engine locked, and
+//! [`start`], which leaves it to progress as an [`Activity`] and lets a thread of the pool use the disk.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use isthmus_core::error::{Error, Result};
+use isthmus_core::world::World;
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_engine::{Activity, Channel, Completion, Engine, EngineError, Mode, ReceiveBuffer, Request, SendBuffer};
+
+use crate::pool;
+
+/// What a future gives in the end: bytes for the status.
+pub(crate) type Done = Result<u64>;
+
+/// A future to drive.
+pub(crate) type Operation = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+enum Wish {
+    Send(u32, i32, OwnMemory),
+    Receive(Option<u32>, i32, OwnMemory),
+}
+
+enum Slot {
+    Waits,
+    Done(Completion),
+    /// Nobody waits.
+    Left,
+    Taken,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    wishes: Vec<(usize, Wish)>,
+    slots: Vec<Slot>,
+    /// Something else than a message is over.
+    changed: bool,
+}
+
+/// What a future acts through.
+#[derive(Clone)]
+pub(crate) struct Port {
+    shared: Arc<Mutex<Mailbox>>,
+    /// Tells who waits that the disk is done; `None`: the disk is used at once.
+    wake: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+/// A message under way.
+pub(crate) struct Message {
+    port: Port,
+    slot: usize,
+    memory: OwnMemory,
+}
+
+/// A message that has come.
+pub(crate) struct Received {
+    /// Rank of the sender.
+    pub(crate) source: u32,
+    /// Its content.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Port {
+    fn lock(&self) -> MutexGuard<'_, Mailbox> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wish(&self, wish: Wish, memory: OwnMemory) -> Message {
+        let mut inner = self.lock();
+        // A place that was used is used again: services run for as long as their file is open.
+        let free = inner.slots.iter().position(|slot| matches!(slot, Slot::Taken));
+        let slot = free.unwrap_or(inner.slots.len());
+        if slot == inner.slots.len() {
+            inner.slots.push(Slot::Waits);
+        } else {
+            inner.slots[slot] = Slot::Waits;
+        }
+        inner.wishes.push((slot, wish));
+        drop(inner);
+        Message {
+            port: self.clone(),
+            slot,
+            memory,
+        }
+    }
+
+    /// Sends bytes; they have left when the message is awaited.
+    pub(crate) fn send(&self, to: u32, tag: i32, bytes: &[u8]) -> Message {
+        let memory = OwnMemory::with(bytes);
+        self.wish(Wish::Send(to, tag, memory.clone()), memory)
+    }
+
+    /// Receives at most `room` bytes.
+    pub(crate) fn receive(&self, from: Option<u32>, tag: i32, room: usize) -> Message {
+        let memory = OwnMemory::new(0, room as isize);
+        self.wish(Wish::Receive(from, tag, memory.clone()), memory)
+    }
+
+    /// Does something that may take the disk's time.
+    pub(crate) async fn disk<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let Some(wake) = self.wake.clone() else {
+            return work();
+        };
+        let place = Arc::new(Mutex::new(None));
+        let (result, port) = (place.clone(), self.clone());
+        pool::run(Box::new(move || {
+            let value = work();
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            port.lock().changed = true;
+            wake();
+        }));
+        std::future::poll_fn(|_| {
+            let value = place.lock().unwrap_or_else(PoisonError::into_inner).take();
+            value.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+}
+
+impl Message {
+    async fn completion(self) -> Result<(Completion, OwnMemory)> {
+        let Self { port, slot, memory } = self;
+        let done = std::future::poll_fn(|_| {
+            let mut inner = port.lock();
+            match std::mem::replace(&mut inner.slots[slot], Slot::Waits) {
+                Slot::Done(completion) => {
+                    inner.slots[slot] = Slot::Taken;
+                    Poll::Ready(completion)
+                }
+                other => {
+                    inner.slots[slot] = other;
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        match &done.error {
+            Some(error) => Err(error.into()),
+            None => Ok((done, memory)),
+        }
+    }
+
+    /// Lets a message leave by itself.
+    pub(crate) fn leave(self) {
+        let mut inner = self.port.lock();
+        let slot = &mut inner.slots[self.slot];
+        *slot = match slot {
+            Slot::Done(_) => Slot::Taken,
+            _ => Slot::Left,
+        };
+    }
+
+    /// Waits until a message has left.
+    pub(crate) async fn sent(self) -> Result<()> {
+        self.completion().await.map(drop)
+    }
+
+    /// Waits for a message.
+    pub(crate) async fn received(self) -> Result<Received> {
+        let (done, memory) = self.completion().await?;
+        Ok(Received {
+            source: done.source,
+            bytes: memory.reading().slice(0, done.bytes as usize).to_vec(),
+        })
+    }
+}
+
+/// A future with what it has under way.
+struct Driver {
+    channel: Channel,
+    port: Port,
+    operation: Operation,
+    under_way: Vec<(usize, Request, OwnMemory)>,
+    calls_user: bool,
+}
+
+impl Driver {
+    fn poll(&mut self) -> Option<Done> {
+        match self.operation.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => Some(done),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Tells the engine what the future wants, and the future what is over; true if there is news for it.
+    fn exchange(&mut self, engine: &mut Engine) -> bool {
+        let mut inner = self.port.lock();
+        for (slot, wish) in std::mem::take(&mut inner.wishes) {
+            let (request, memory) = match wish {
+                Wish::Send(to, tag, memory) => {
+                    let (_, end) = memory.bounds();
+                    let buffer = SendBuffer::contiguous(memory.reading(), 0, end as u64);
+                    (engine.isend(&self.channel, to, tag, Mode::Standard, buffer), memory)
+                }
+                Wish::Receive(from, tag, memory) => {
+                    let (_, end) = memory.bounds();
+                    let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, end as u64);
+                    (engine.irecv(&self.channel, from, Some(tag), buffer), memory)
+                }
+            };
+            self.under_way.push((slot, request, memory));
+        }
+        let mut news = std::mem::take(&mut inner.changed);
+        self.under_way.retain(|(slot, request, _)| match engine.take(*request) {
+            Some(completion) => {
+                news = true;
+                inner.slots[*slot] = match inner.slots[*slot] {
+                    Slot::Left => Slot::Taken,
+                    _ => Slot::Done(completion),
+                };
+                false
+            }
+            None => true,
+        });
+        news
+    }
+}
+
+impl Driver {
+    /// Gives up what is still under way after an error. A message may yet come, so its memory is never used for anything else.
+    fn abandon(&mut self, engine: &mut Engine) {
+        for (_, request, memory) in self.under_way.drain(..) {
+            if engine.take(request).is_none() {
+                engine.release(request);
+                std::mem::forget(memory);
+            }
+        }
+    }
+}
+
+impl Activity for Driver {
+    fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
+        while self.exchange(engine) {
+            if let Some(done) = self.poll() {
+                self.abandon(engine);
+                return Some(completion(done));
+            }
+        }
+        None
+    }
+
+    fn calls_user(&self) -> bool {
+        self.calls_user
+    }
+}
+
+fn completion(done: Done) -> Completion {
+    match done {
+        Ok(bytes) => Completion {
+            bytes,
+            ..Completion::default()
+        },
+        Err(Error { class, message }) => Completion {
+            error: Some(EngineError::Elsewhere {
+                class,
+                text: message.into(),
+            }),
+            ..Completion::default()
+        },
+    }
+}
+
+fn driver(channel: &Channel, port: Port, operation: Operation, calls_user: bool) -> Driver {
+    // Messages of the library go in frames also where a machine's own MPI is underneath.
+    let channel = Channel {
+        native: 0,
+        frame: None,
+        node: None,
+        ..channel.clone()
+    };
+    // The first round polls it.
+    port.lock().changed = true;
+    Driver {
+        channel,
+        port,
+        operation,
+        under_way: Vec::new(),
+        calls_user,
+    }
+}
+
+/// Does an operation and waits for its end.
+pub(crate) fn run(world: &World, channel: &Channel, operation: impl FnOnce(Port) -> Operation) -> Done {
+    let port = Port {
+        shared: Arc::default(),
+        wake: None,
+    };
+    let mut driver = driver(channel, port.clone(), operation(port), true);
+    loop {
+        if let Some(done) = driver.poll() {
+            driver.abandon(&mut world.engine().lock());
+            return done;
+        }
+        driver.port.lock().changed = false;
+        world.engine().wait(|engine| driver.exchange(engine).then_some(()));
+    }
+}
+
+/// Starts an operation; the request's completion has its bytes.
+pub(crate) fn start(
+    world: &'static World,
+    channel: &Channel,
+    calls_user: bool,
+    operation: impl FnOnce(Port) -> Operation,
+) -> Request {
+    let port = Port {
+        shared: Arc::default(),
+        wake: Some(Arc::new(|| world.engine().wake())),
+    };
+    let driver = driver(channel, port.clone(), operation(port), calls_user);
+    world.engine().lock().start_activity(Box::new(driver))
+}

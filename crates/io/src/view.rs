@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Views (MPI 5.0 section 14.3): which bytes of the file a process sees, as one stream.
+//!
+//! ```text
+//!  file    |  displacement  | filetype | filetype | filetype | ...   one tile after the other, an extent apart
+//!                             ## # ##    ## # ##    ## # ##          the data of a tile, and holes
+//!  stream                     #####      #####      #####            what offsets in etypes count
+//! ```
+//! Types here are those of the file: in the representation of the file, in which sizes and extents may differ from those in memory.
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_datatype::{Basic, Datatype};
+
+/// A view.
+#[derive(Clone, Debug)]
+pub struct View {
+    displacement: u64,
+    etype: Datatype,
+    filetype: Datatype,
+    /// If the stream has no holes: where its first byte lies.
+    dense: Option<u64>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        let byte = Datatype::of(Basic::Byte);
+        Self {
+            displacement: 0,
+            etype: byte.clone(),
+            filetype: byte,
+            dense: Some(0),
+        }
+    }
+}
+
+impl View {
+    /// A view, if these types make one. `writes`: data may be written through it, so no byte may be there twice.
+    pub fn new(displacement: u64, etype: Datatype, filetype: Datatype, writes: bool) -> Result<Self> {
+        if etype.size() == 0 {
+            fail!(abi::MPI_ERR_TYPE, "argument etype has no data");
+        }
+        if filetype.size() % etype.size() != 0 {
+            fail!(
+                abi::MPI_ERR_TYPE,
+                "argument filetype has {} bytes of data, which is no multiple of the {} of argument etype",
+                filetype.size(),
+                etype.size()
+            );
+        }
+        if filetype.size() > 0 {
+            check_order(&filetype, writes)?;
+        }
+        let dense = match filetype.contiguous(2) {
+            Some((offset, length)) if length > 0 => displacement.checked_add_signed(offset as i64),
+            _ => None,
+        };
+        Ok(Self {
+            displacement,
+            etype,
+            filetype,
+            dense,
+        })
+    }
+
+    /// Byte of the file where the view begins.
+    pub fn displacement(&self) -> u64 {
+        self.displacement
+    }
+
+    /// Bytes of an etype in the file.
+    pub fn unit(&self) -> u64 {
+        self.etype.size()
+    }
+
+    /// Whether equal in everything but the displacement's history; collective calls with the shared pointer need equal views.
+    pub fn fingerprint(&self) -> [u64; 4] {
+        [
+            self.displacement,
+            self.etype.size(),
+            self.filetype.size(),
+            self.filetype.extent() as u64,
+        ]
+    }
+
+    /// If `length` bytes of the stream from `at` on lie in one piece: where.
+    pub fn piece(&self, at: u64) -> Option<u64> {
+        self.dense?.checked_add(at)
+    }
+
+    /// Gives the runs `(byte of the file, length)` of `length` bytes of the stream from `at` on, in order; neighbours are joined.
+    pub fn runs(&self, at: u64, length: u64, give: &mut dyn FnMut(u64, u64)) {
+        if length == 0 || self.filetype.size() == 0 {
+            return;
+        }
+        if let Some(first) = self.piece(at) {
+            return give(first, length);
+        }
+        let (size, extent) = (self.filetype.size(), self.filetype.extent() as u64);
+        let (mut tile, mut skip, mut left) = (at / size, at % size, length);
+        let mut last: Option<(u64, u64)> = None;
+        while left > 0 {
+            let take = left.min(size - skip);
+            let start = self.displacement.wrapping_add(tile.wrapping_mul(extent));
+            self.filetype.runs(skip, take, &mut |offset, length| {
+                let place = start.wrapping_add_signed(offset);
+                match &mut last {
+                    Some((at, before)) if *at + *before == place => *before += length,
+                    other => {
+                        if let Some((at, length)) = other.replace((place, length)) {
+                            give(at, length);
+                        }
+                    }
+                }
+            });
+            (tile, skip, left) = (tile + 1, 0, left - take);
+        }
+        if let Some((at, length)) = last {
+            give(at, length);
+        }
+    }
+
+    /// Byte of the file where a byte of the stream lies.
+    pub fn place(&self, at: u64) -> Option<u64> {
+        if let Some(place) = self.piece(at) {
+            return Some(place);
+        }
+        let (size, extent) = (self.filetype.size(), u64::try_from(self.filetype.extent()).ok()?);
+        let start = (at.checked_div(size)?)
+            .checked_mul(extent)?
+            .checked_add(self.displacement)?;
+        let mut place = None;
+        self.filetype
+            .runs(at % size, 1, &mut |offset, _| place = start.checked_add_signed(offset));
+        place.filter(|place| i64::try_from(*place).is_ok())
+    }
+
+    /// How many bytes of the stream lie before a byte of the file.
+    pub fn before(&self, place: u64) -> u64 {
+        if let Some(first) = self.dense {
+            return place.saturating_sub(first);
+        }
+        let (size, extent) = (self.filetype.size(), self.filetype.extent() as u64);
+        if size == 0 || extent == 0 {
+            return 0;
+        }
+        // The data of a tile may reach behind its upper bound, where the next one begins; they do not overlap all the same.
+        let reach = (self.filetype.true_lower_bound() + self.filetype.true_extent()).max(0) as u64;
+        let whole = place.saturating_sub(self.displacement.saturating_add(reach)) / extent;
+        let mut before = whole * size;
+        let mut tile = whole;
+        loop {
+            let start = self.displacement + tile * extent;
+            let mut inside = 0;
+            self.filetype.runs(0, size, &mut |offset, length| {
+                inside += place.saturating_sub(start.saturating_add_signed(offset)).min(length);
+            });
+            before += inside;
+            if inside < size {
+                return before;
+            }
+            tile += 1;
+        }
+    }
+}
+
+/// Displacements of a filetype are not negative and do not decrease; for writing no byte is there twice.
+fn check_order(filetype: &Datatype, writes: bool) -> Result<()> {
+    let (mut end, mut start, mut wrong) = (i64::MIN, i64::MIN, None);
+    filetype.runs(0, filetype.size(), &mut |offset, length| {
+        if wrong.is_none() {
+            wrong = match offset {
+                _ if offset < 0 => Some("negative displacements"),
+                _ if offset < start => Some("displacements that decrease"),
+                _ if writes && offset < end => Some("data that overlap, and the file is open for writing"),
+                _ => None,
+            };
+        }
+        start = offset;
+        end = end.max(offset + length as i64);
+    });
+    let extent = filetype.extent();
+    let overlapping = writes && extent < filetype.true_extent() && extent < filetype.size() as i64;
+    match wrong {
+        Some(what) => fail!(abi::MPI_ERR_TYPE, "argument filetype has {what}"),
+        None if extent <= 0 || overlapping => fail!(
+            abi::MPI_ERR_TYPE,
+            "argument filetype has the extent {extent}, so that one would lie upon the next in the file"
+        ),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strided() -> View {
+        // 4 bytes of each 12, from byte 2 on.
+        let byte = Datatype::of(Basic::Byte);
+        let four = Datatype::contiguous_type(4, &byte).unwrap();
+        let tile = Datatype::resized(&four, 0, 12).unwrap();
+        View::new(2, byte, tile, true).unwrap()
+    }
+
+    #[test]
+    fn streams_and_files_are_counted_alike() {
+        let view = strided();
+        let mut runs = Vec::new();
+        view.runs(3, 6, &mut |at, length| runs.push((at, length)));
+        assert_eq!(runs, [(5, 1), (14, 4), (26, 1)]);
+        for at in 0..50 {
+            let place = view.place(at).unwrap();
+            assert_eq!((view.before(place), view.before(place + 1)), (at, at + 1));
+        }
+        assert_eq!(view.before(0), 0);
+        assert_eq!(view.before(13), 4, "in a hole");
+    }
+
+    #[test]
+    fn types_that_make_no_view_are_refused() {
+        let byte = Datatype::of(Basic::Byte);
+        let int = Datatype::of(Basic::Int32);
+        let back = Datatype::hindexed(&[1, 1], &[8, 0], &byte).unwrap();
+        for (etype, filetype) in [(&int, &byte), (&byte, &back)] {
+            let error = View::new(0, etype.clone(), filetype.clone(), false).unwrap_err();
+            assert_eq!(error.class, abi::MPI_ERR_TYPE);
+        }
+        let twice = Datatype::hindexed(&[4, 4], &[0, 2], &byte).unwrap();
+        assert!(View::new(0, byte.clone(), twice.clone(), true).is_err());
+        assert!(View::new(0, byte, twice, false).is_ok(), "legal for reading");
+    }
+}

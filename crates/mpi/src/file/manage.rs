@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Opening, closing, sizes, hints, consistency (MPI 5.0 sections 14.2 and 14.6).
+
+use std::ffi::c_int;
+use std::sync::Mutex;
+
+use isthmus_abi::Offset;
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::error::Result;
+use isthmus_io::File;
+
+use super::{DEFAULT, FILES, Object, Shown, find, locked};
+use crate::c::{Out, Text, flag};
+use crate::call::call_on;
+use crate::{comm, group, info, process};
+
+fn open(handle: h::Comm, name: Text, amode: c_int, hints: h::Info) -> Result<h::File> {
+    let comm = comm::intra(handle)?;
+    let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;
+    let (file, service) = File::open(process::world()?, comm, name, amode, &info::find(hints)?)?;
+    let handler = locked(&DEFAULT).clone();
+    Ok(h::File(FILES.insert(Object {
+        file,
+        service: Mutex::new(service),
+        handler: Mutex::new(handler),
+        shown: Mutex::new(Shown::default()),
+    })))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_open(
+    comm: h::Comm,
+    name: Text,
+    amode: c_int,
+    info: h::Info,
+    file: Out<h::File>,
+) -> c_int {
+    call_on("MPI_File_open", h::MPI_FILE_NULL, || {
+        file.set("fh", h::MPI_FILE_NULL)?;
+        file.set("fh", open(comm, name, amode, info)?)
+    })
+}
+
+fn close(file: Out<h::File>) -> Result<()> {
+    let handle = file.get("fh")?;
+    let object = find(handle)?;
+    let service = locked(&object.service).take();
+    let closed = object.file.close(service);
+    if let Err(error) = &closed {
+        // What is still under way keeps the file open; everything else was done.
+        if error.class == abi::MPI_ERR_OTHER {
+            *locked(&object.service) = service;
+            return closed;
+        }
+    }
+    FILES.remove(handle.0);
+    file.set("fh", h::MPI_FILE_NULL)?;
+    closed
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_close(file: Out<h::File>) -> c_int {
+    let handle = file.get("fh").unwrap_or(h::MPI_FILE_NULL);
+    call_on("MPI_File_close", handle, || close(file))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_delete(name: Text, hints: h::Info) -> c_int {
+    call_on("MPI_File_delete", h::MPI_FILE_NULL, || {
+        let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;
+        isthmus_io::delete(process::world()?, name, &info::find(hints)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_set_size(file: h::File, size: Offset) -> c_int {
+    call_on("MPI_File_set_size", file, || find(file)?.file.set_size(size))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_preallocate(file: h::File, size: Offset) -> c_int {
+    call_on("MPI_File_preallocate", file, || find(file)?.file.preallocate(size))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_get_size(file: h::File, size: Out<Offset>) -> c_int {
+    call_on("MPI_File_get_size", file, || {
+        size.set("size", find(file)?.file.size()? as Offset)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_get_group(file: h::File, out: Out<h::Group>) -> c_int {
+    call_on("MPI_File_get_group", file, || {
+        group::give(out, || Ok(find(file)?.file.group().clone()))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_get_amode(file: h::File, amode: Out<c_int>) -> c_int {
+    call_on("MPI_File_get_amode", file, || {
+        amode.set("amode", find(file)?.file.amode())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_set_info(file: h::File, hints: h::Info) -> c_int {
+    call_on("MPI_File_set_info", file, || {
+        find(file)?.file.set_info(&info::find(hints)?);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_get_info(file: h::File, used: Out<h::Info>) -> c_int {
+    call_on("MPI_File_get_info", file, || {
+        used.set("info_used", h::MPI_INFO_NULL)?;
+        used.set("info_used", info::insert(find(file)?.file.info()))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_set_atomicity(file: h::File, atomic: c_int) -> c_int {
+    call_on("MPI_File_set_atomicity", file, || {
+        find(file)?.file.set_atomicity(atomic != 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_get_atomicity(file: h::File, atomic: Out<c_int>) -> c_int {
+    call_on("MPI_File_get_atomicity", file, || {
+        atomic.set("flag", flag(find(file)?.file.is_atomic()))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_File_sync(file: h::File) -> c_int {
+    call_on("MPI_File_sync", file, || find(file)?.file.sync())
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages about files between processes of one communicator: what a process asks of one that reaches the file, and the answer.
+//!
+//! ```text
+//!  question   0      4        8        16                24
+//!             | what | answer | number | bytes of payload|           little-endian
+//!  payload    | runs: (byte of the file, length) of 8 bytes each | data of a write |
+//!  answer     0       4           8       16
+//!             | class | text (n)  | bytes | text (n bytes) | data of a read |
+//! ```
+//! The payload travels in a message of its own, right behind the question.
+
+use crate::codec::{DecodeError, Reader};
+
+/// Bytes of a question.
+pub const QUESTION: usize = 24;
+/// Longest payload.
+pub const MAX_PAYLOAD: usize = 64 << 20;
+/// Longest text of an answer.
+pub const MAX_TEXT: usize = 1024;
+/// Bytes of an answer before text and data.
+pub const ANSWER: usize = 16;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The file is being closed: nobody will ask any more.
+    Stop,
+    /// Adds to the shared pointer; the answer is its old value.
+    Advance,
+    /// Reads these runs; `number` of them.
+    Read,
+    /// Writes these runs; `number` of them.
+    Write,
+    /// The size of the file.
+    Size,
+}
+
+/// A question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// What is asked.
+    pub what: What,
+    /// Names the answer.
+    pub answer: u32,
+    /// Etypes, or number of runs.
+    pub number: u64,
+    /// Bytes of the payload.
+    pub payload: u64,
+}
+
+impl Question {
+    /// As it travels.
+    pub fn encode(&self) -> [u8; QUESTION] {
+        let what = match self.what {
+            What::Stop => 0,
+            What::Advance => 1,
+            What::Read => 2,
+            What::Write => 3,
+            What::Size => 4,
+        };
+        let mut out = [0; QUESTION];
+        out[..4].copy_from_slice(&u32::to_le_bytes(what));
+        out[4..8].copy_from_slice(&self.answer.to_le_bytes());
+        out[8..16].copy_from_slice(&self.number.to_le_bytes());
+        out[16..].copy_from_slice(&self.payload.to_le_bytes());
+        out
+    }
+
+    /// What has travelled.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(bytes);
+        let what = match r.u32("what is asked")? {
+            0 => What::Stop,
+            1 => What::Advance,
+            2 => What::Read,
+            3 => What::Write,
+            4 => What::Size,
+            other => {
+                return Err(DecodeError::Invalid {
+                    field: "what is asked",
+                    value: other.into(),
+                });
+            }
+        };
+        let question = Self {
+            what,
+            answer: r.u32("answer")?,
+            number: r.u64("number")?,
+            payload: r.u64("payload")?,
+        };
+        r.end()?;
+        let runs = question.number.checked_mul(16);
+        let fits = match what {
+            What::Read | What::Write => runs.is_some_and(|runs| runs <= question.payload),
+            What::Stop | What::Advance | What::Size => question.payload == 0,
+        };
+        if !fits || question.payload > MAX_PAYLOAD as u64 {
+            return Err(DecodeError::Invalid {
+                field: "payload",
+                value: question.payload,
+            });
+        }
+        Ok(question)
+    }
+}
+
+/// Runs as they travel.
+pub fn encode_runs(runs: &[(u64, u64)]) -> Vec<u8> {
+    let words = runs.iter().flat_map(|&(at, length)| [at, length]);
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+/// Runs of a file: (byte, length).
+pub type Runs = Vec<(u64, u64)>;
+
+/// The first `number` runs of a payload, the bytes that they have together, and what follows. No run ends behind byte 2^63 of a file, and
+/// together they have no more than `most` bytes.
+pub fn decode_runs(payload: &[u8], number: usize, most: u64) -> Result<(Runs, u64, &[u8]), DecodeError> {
+    let end = number.checked_mul(16).filter(|end| *end <= payload.len());
+    let Some(end) = end else {
+        return Err(DecodeError::Invalid {
+            field: "number of runs",
+            value: number as u64,
+        });
+    };
+    let (list, rest) = payload.split_at(end);
+    let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+    let runs: Vec<_> = list.chunks_exact(16).map(|run| (word(run), word(&run[8..]))).collect();
+    let mut total = 0_u64;
+    for &(at, length) in &runs {
+        let ends = at.checked_add(length).filter(|end| i64::try_from(*end).is_ok());
+        total = total.saturating_add(length);
+        if ends.is_none() || total > most {
+            return Err(DecodeError::Invalid {
+                field: "run",
+                value: length,
+            });
+        }
+    }
+    Ok((runs, total, rest))
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Error class of MPI; 0: all is well.
+    pub class: u32,
+    /// What went wrong.
+    pub text: String,
+    /// Bytes that were moved, or the number that was asked for.
+    pub bytes: u64,
+    /// What was read.
+    pub data: Vec<u8>,
+}
+
+impl Answer {
+    /// As it travels; a text that is too long is cut.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut length = self.text.len().min(MAX_TEXT);
+        while !self.text.is_char_boundary(length) {
+            length -= 1;
+        }
+        let mut out = Vec::with_capacity(ANSWER + length + self.data.len());
+        out.extend(self.class.to_le_bytes());
+        out.extend((length as u32).to_le_bytes());
+        out.extend(self.bytes.to_le_bytes());
+        out.extend(&self.text.as_bytes()[..length]);
+        out.extend(&self.data);
+        out
+    }
+
+    /// What has travelled.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(bytes);
+        let class = r.u32("class")?;
+        let length = r.u32("length of the text")? as usize;
+        let moved = r.u64("bytes")?;
+        let rest = &bytes[ANSWER.min(bytes.len())..];
+        if length > MAX_TEXT || length > rest.len() {
+            return Err(DecodeError::Invalid {
+                field: "length of the text",
+                value: length as u64,
+            });
+        }
+        let (text, data) = rest.split_at(length);
+        Ok(Self {
+            class,
+            text: String::from_utf8_lossy(text).into_owned(),
+            bytes: moved,
+            data: data.to_vec(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_and_answers_survive_the_wire() {
+        let question = Question {
+            what: What::Write,
+            answer: 7,
+            number: 2,
+            payload: 40,
+        };
+        assert_eq!(Question::decode(&question.encode()), Ok(question));
+        let answer = Answer {
+            class: 41,
+            text: "full".to_owned(),
+            bytes: 3,
+            data: vec![1, 2, 3],
+        };
+        assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+        let runs = [(5, 3), (9, 1)];
+        let mut payload = encode_runs(&runs);
+        payload.extend([1, 2, 3, 4]);
+        assert_eq!(decode_runs(&payload, 2, 4), Ok((runs.to_vec(), 4, &[1, 2, 3, 4][..])));
+    }
+
+    #[test]
+    fn what_asks_for_too_much_is_refused() {
+        let question = Question {
+            what: What::Read,
+            answer: 0,
+            number: u64::MAX / 8,
+            payload: 16,
+        };
+        assert!(Question::decode(&question.encode()).is_err());
+        assert!(decode_runs(&encode_runs(&[(u64::MAX, 2)]), 1, 100).is_err());
+        assert!(decode_runs(&encode_runs(&[(0, 60), (0, 60)]), 2, 100).is_err());
+        assert!(decode_runs(&[0; 16], 2, 100).is_err());
+    }
+}
