@@ -23,6 +23,21 @@ pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
     ExitCode::from(STATUS_USAGE)
 }
 
+/// Text for people: without what a terminal would obey, and without the numbers of the system's errors.
+pub(crate) fn plain(text: &str) -> String {
+    without_numbers(&isthmus_launch::plain(text))
+}
+
+/// Text without the numbers of the system's errors, which say nothing beside their words.
+pub(crate) fn without_numbers(text: &str) -> String {
+    let mut out = text.to_owned();
+    while let Some(begin) = out.find(" (os error ") {
+        let end = out[begin..].find(')').map_or(out.len(), |length| begin + length + 1);
+        out.replace_range(begin..end, "");
+    }
+    out
+}
+
 /// Tells the user something about what they wrote that is no mistake.
 pub(crate) fn note(note: &JobError) {
     let paint = paint();
@@ -37,5 +52,16 @@ fn paint() -> Paint {
         Paint::Colours
     } else {
         Paint::Plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn nothing_reaches_a_terminal_raw() {
+        assert_eq!(plain("a\x1b[2J\tb\n"), "a\\u{1b}[2J\tb\n");
+        assert_eq!(plain("no such file (os error 2): x (os error 13)"), "no such file: x");
     }
 }

@@ -5,8 +5,10 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 mod adaptor;
+mod askpass;
 mod background;
 mod compiler;
 mod cp;
@@ -83,7 +85,18 @@ enum Verb {
     },
 }
 
+/// Something that was to be printed has no place: no command has ended well then.
+static OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
+
 fn main() -> ExitCode {
+    let status = command();
+    if OUTPUT_LOST.load(Ordering::Relaxed) {
+        return ExitCode::FAILURE;
+    }
+    status
+}
+
+fn command() -> ExitCode {
     background::leave_terminal();
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
@@ -92,6 +105,9 @@ fn main() -> ExitCode {
         .and_then(|n| n.to_str())
         .unwrap_or_default()
         .to_owned();
+    if called == isthmus_launch::asking::ASKPASS {
+        return askpass::run(std::env::args().nth(1));
+    }
     if called == "isthmus" || !is_alias(&called) {
         let mut rest = std::env::args_os().skip(1);
         if rest.next().is_some_and(|a| a == isthmus_agent::TRAMPOLINE) {
@@ -177,12 +193,18 @@ fn agent(serve: impl FnOnce(PathBuf) -> std::io::Result<()>) -> ExitCode {
 /// A line for the user's programs.
 pub(crate) fn print(text: &str) {
     use std::io::Write;
-    // A closed standard output is the reader's choice.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let mut output = std::io::stdout();
+    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+        // A closed standard output is the reader's choice.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe && !OUTPUT_LOST.swap(true, Ordering::Relaxed) => {
+            complain(&format!("isthmus: error: cannot write to standard output: {error}"));
+        }
+        _ => {}
+    }
 }
 
 /// A line for the user.
 pub(crate) fn complain(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", diagnostic::without_numbers(text));
 }

@@ -425,7 +425,9 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         }
     }
     let status = report(&outcome);
-    if let Some(job) = failing.filter(|_| !outcome.began && outcome.problem.is_some() && outcome.status < 128) {
+    if let Some(job) =
+        failing.filter(|_| !outcome.began && outcome.unreached && outcome.problem.is_some() && outcome.status < 128)
+    {
         let found = plain_options(launch.ssh.as_deref())
             .ok()
             .and_then(|options| crate::doctor::after_failure(&job, options));
@@ -475,7 +477,7 @@ fn told(outcome: &Outcome) -> String {
             text.push_str(&format!("  hint: {}\n", outcome.hint));
         }
     }
-    text
+    crate::diagnostic::plain(&text)
 }
 
 fn report(outcome: &Outcome) -> ExitCode {

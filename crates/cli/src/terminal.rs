@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The user's terminal, or the logs of a job without one: output of the processes, notices, states, events.
 
+use crate::diagnostic;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, Progress, State, Stream};
@@ -41,6 +42,11 @@ pub(crate) struct Terminal {
     session: Option<PathBuf>,
     logs: Option<Logs>,
     shown: Vec<(State, String)>,
+    /// Somebody is asked something at the terminal: what comes meanwhile waits.
+    asking: bool,
+    held: Vec<u8>,
+    /// Events have no place any more, and that was told.
+    lost_events: bool,
 }
 
 enum Events {
@@ -139,6 +145,10 @@ impl Terminal {
                 text.push_str(&format!("isthmus: site '{}': {}{detail}\n", now.site, now.state));
             }
         }
+        let text = diagnostic::plain(&text);
+        if self.asking {
+            return self.held.extend_from_slice(text.as_bytes());
+        }
         // Nobody is left to be told when standard error is gone.
         let _ = self.print(Stream::Error, text.as_bytes());
     }
@@ -161,7 +171,11 @@ impl Console for Terminal {
     }
 
     fn notice(&mut self, text: &str) {
+        let text = diagnostic::plain(text);
         let lines: String = text.lines().map(|line| format!("isthmus: {line}\n")).collect();
+        if self.asking {
+            return self.held.extend_from_slice(lines.as_bytes());
+        }
         // Nobody is left to be told when standard error is gone.
         let _ = match &self.display {
             Some(display) => display
@@ -194,11 +208,25 @@ impl Console for Terminal {
         if let Some(logs) = &mut self.logs {
             let _ = logs.write(2, line.as_bytes());
         }
-        let _ = match &mut self.events {
+        let written = match &mut self.events {
             Some(Events::File(file)) => file.write_all(line.as_bytes()),
             Some(Events::Output) => self.print(Stream::Output, line.as_bytes()),
             None => Ok(()),
         };
+        if let (Err(error), false) = (written, self.lost_events) {
+            self.lost_events = true;
+            self.notice(&format!("events cannot be written any more: {error}"));
+        }
+    }
+
+    fn asking(&mut self, now: bool) {
+        self.take_down();
+        self.asking = now;
+        if !now {
+            let held = std::mem::take(&mut self.held);
+            // Nobody is left to be told when standard error is gone.
+            let _ = self.print(Stream::Error, &held);
+        }
     }
 
     fn hang_up(&mut self) {

@@ -11,7 +11,7 @@
 //! The binary is kept as `isthmus-<hash>` in the user's cache, written under another name, compared with
 //! its hash and renamed.
 
-use crate::connection::Failure;
+use crate::connection::{Failure, plain};
 use isthmus_stage::content::hex;
 use isthmus_wire::grid::Hash;
 use std::time::Duration;
@@ -23,6 +23,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const ROOM: &str = "check the space and rights in ~/.cache at the site";
 /// Most bytes of login noise before the script's first line.
 const MAX_NOISE: u64 = 256 << 10;
+/// So much of the noise is quoted, bytes.
+const MAX_QUOTED: usize = 1 << 10;
 
 /// The remote command. It contains no single quote, newline or exclamation mark, so that every login shell
 /// passes it on as it is.
@@ -59,6 +61,23 @@ const SCRIPT: &str = r#"
     trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; exec "$f" VERB
 "#;
 
+/// The end of what a site printed that is no answer.
+#[derive(Debug, Default)]
+pub(crate) struct Noise(Vec<u8>);
+
+impl Noise {
+    fn add(&mut self, line: &[u8]) {
+        self.0.extend_from_slice(line);
+        let cut = self.0.len().saturating_sub(MAX_QUOTED);
+        self.0.drain(..cut);
+    }
+
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        plain(String::from_utf8_lossy(&self.0).trim())
+    }
+}
+
 /// What the script said.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
@@ -73,21 +92,22 @@ pub(crate) async fn converse<R, W>(
     writer: &mut W,
     binary: &std::path::Path,
     progress: impl Fn(),
+    noise: &mut Noise,
 ) -> Result<(), Failure>
 where
     R: AsyncBufRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    match read_line(reader).await? {
+    match read_line(reader, noise).await? {
         Line::Have => return Ok(()),
         Line::Fail(why) => return Err(Failure::new(why, ROOM)),
         Line::Want { system, machine } => check_machine(&system, &machine)?,
     }
     let sent = send(writer, binary, &progress).await;
     let answer = match sent {
-        Ok(()) => read_line(reader).await?,
+        Ok(()) => read_line(reader, noise).await?,
         // Whoever takes no more may have said why.
-        Err(failure) => match tokio::time::timeout(LAST_WORDS, read_line(reader)).await {
+        Err(failure) => match tokio::time::timeout(LAST_WORDS, read_line(reader, noise)).await {
             Ok(Ok(said @ Line::Fail(_))) => said,
             _ => return Err(failure),
         },
@@ -130,7 +150,7 @@ async fn send<W: AsyncWrite + Unpin>(
 }
 
 /// The next line of the script; whatever else is printed is passed over.
-async fn read_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Line, Failure> {
+async fn read_line<R: AsyncBufRead + Unpin>(reader: &mut R, noise: &mut Noise) -> Result<Line, Failure> {
     let mut limited = reader.take(MAX_NOISE);
     loop {
         let mut line = Vec::new();
@@ -148,6 +168,7 @@ async fn read_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Line, Fail
         if let Some(parsed) = parse(&String::from_utf8_lossy(&line)) {
             return Ok(parsed);
         }
+        noise.add(&line);
     }
 }
 
@@ -161,7 +182,7 @@ fn parse(line: &str) -> Option<Line> {
             system: words.next()?.to_owned(),
             machine: words.next()?.to_owned(),
         }),
-        "fail" => Some(Line::Fail(words.collect::<Vec<_>>().join(" "))),
+        "fail" => Some(Line::Fail(plain(&words.collect::<Vec<_>>().join(" ")))),
         _ => None,
     }
 }

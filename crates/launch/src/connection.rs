@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A connection to an agent: a local child, or the system's ssh client.
 
-use crate::bootstrap;
+use crate::asking;
+use crate::bootstrap::{self, Noise};
 use crate::sharing::Access;
 use isthmus_job::Contact;
 use std::process::{ExitStatus, Stdio};
@@ -15,6 +16,8 @@ use tokio::task::JoinHandle;
 const MAX_COMPLAINTS: usize = 8 << 10;
 /// How long to wait for the client's last words once its output has ended.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
+/// A site that has said nothing for so long is told of.
+const QUIET: Duration = Duration::from_secs(30);
 
 /// What of ours runs at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub struct Failure {
     closed: bool,
     /// Trying again cannot help.
     last: bool,
+    /// The site was not reached, or its connection was lost.
+    unreached: bool,
 }
 
 impl Failure {
@@ -54,7 +59,21 @@ impl Failure {
             hint: hint.into(),
             closed: false,
             last: false,
+            unreached: false,
         }
+    }
+
+    /// The same, because the site was not reached or its connection was lost.
+    pub(crate) fn unreached(self) -> Self {
+        Self {
+            unreached: true,
+            ..self
+        }
+    }
+
+    /// Whether the site was not reached, or its connection was lost.
+    pub(crate) fn is_unreached(&self) -> bool {
+        self.unreached
     }
 
     /// The same, and trying again cannot help.
@@ -79,6 +98,7 @@ impl Failure {
             hint: String::new(),
             closed: true,
             last: false,
+            unreached: true,
         }
     }
 }
@@ -96,6 +116,8 @@ pub(crate) struct Client {
     command: String,
     child: Child,
     complaints: Arc<Mutex<Vec<u8>>>,
+    /// What the site printed in place of an answer.
+    noise: String,
     listening: JoinHandle<()>,
     /// Once the agent runs it ends by itself and must be let do so; before, there is nothing to end orderly.
     established: bool,
@@ -114,7 +136,13 @@ impl Connection {
                 let (hash, size) = access.own_binary().await?;
                 let script = bootstrap::command(&hash, size, verb.word(), setup);
                 let shared = access.sharing.options(access, destination).await;
-                ssh(destination, access, shared, &script)
+                let mut command = ssh(destination, access, shared, &script);
+                let questions = access.questions().await;
+                command.envs(questions);
+                if !questions.is_empty() {
+                    command.env(asking::SITE, destination);
+                }
+                command
             }
             Contact::Home => home(access, verb),
         };
@@ -135,6 +163,7 @@ impl Connection {
             command: access.ssh.clone(),
             child,
             complaints,
+            noise: String::new(),
             listening,
             established: false,
         };
@@ -145,13 +174,71 @@ impl Connection {
         })
     }
 
-    /// Gets our binary to run at a site.
-    pub(crate) async fn bootstrap(&mut self, access: &Access, progress: impl Fn()) -> Result<(), Failure> {
+    /// Gets our binary to run at a site. `quiet` hears when nothing comes from it for long.
+    pub(crate) async fn bootstrap(
+        &mut self,
+        access: &Access,
+        progress: impl Fn(),
+        quiet: impl Fn(String),
+    ) -> Result<(), Failure> {
         if self.client.contact == Contact::Home {
             return Ok(());
         }
-        bootstrap::converse(&mut self.reader, &mut self.writer, &access.binary, progress).await
+        let mut noise = Noise::default();
+        let complaints = Arc::clone(&self.client.complaints);
+        let result = {
+            let talk = bootstrap::converse(&mut self.reader, &mut self.writer, &access.binary, progress, &mut noise);
+            tokio::pin!(talk);
+            loop {
+                match tokio::time::timeout(QUIET, &mut talk).await {
+                    Ok(result) => break result,
+                    // Whoever is asked something needs time.
+                    Err(_) if access.asking.is_asked() => {}
+                    Err(_) => {
+                        quiet(nothing_for(&told(&complaints)));
+                        break talk.await;
+                    }
+                }
+            }
+        };
+        if result.is_err() {
+            self.client.noise = noise.text();
+        }
+        result
     }
+}
+
+/// What is said of a site from which nothing has come.
+fn nothing_for(words: &str) -> String {
+    let said = if words.is_empty() {
+        String::new()
+    } else {
+        format!("; it said: {words}")
+    };
+    format!(
+        "no answer for {} s after ssh was started{said}; do its login scripts start another shell or wait for something? It is waited for",
+        QUIET.as_secs()
+    )
+}
+
+/// What a client has said so far. It may come from the site: nothing of it reaches a terminal raw.
+fn told(complaints: &Mutex<Vec<u8>>) -> String {
+    let bytes = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+    plain(String::from_utf8_lossy(&bytes).trim())
+}
+
+/// Text without what a terminal would obey.
+pub fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for sign in text.chars() {
+        match sign {
+            '\r' => {}
+            '\n' | '\t' => out.push(sign),
+            sign if sign.is_control() => out.extend(sign.escape_default()),
+            sign => out.push(sign),
+        }
+    }
+    out
 }
 
 impl Client {
@@ -168,9 +255,7 @@ impl Client {
     /// What the client has said so far.
     pub(crate) fn take_complaints(&self) -> String {
         let mut bytes = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&std::mem::take(&mut *bytes))
-            .trim_end()
-            .to_owned()
+        plain(String::from_utf8_lossy(&std::mem::take(&mut *bytes)).trim_end())
     }
 
     /// Replaces "the connection was closed" by the reason, in the client's own words.
@@ -183,12 +268,20 @@ impl Client {
             .ok()
             .and_then(Result::ok);
         let _ = tokio::time::timeout(LAST_WORDS, &mut self.listening).await;
-        let words = self.take_complaints();
+        let mut words = self.take_complaints();
+        if !self.noise.is_empty() {
+            let noise = std::mem::take(&mut self.noise);
+            words = format!(
+                "{words}{}it printed: '{noise}'",
+                if words.is_empty() { "" } else { "; " }
+            );
+        }
         match &self.contact {
             Contact::Ssh(_) if self.established => Failure::new(
                 format!("the connection to its agent was lost{}", detail(status, &words)),
                 "the machine, the network or the agent went down; what ran there ends by itself",
-            ),
+            )
+            .unreached(),
             Contact::Home => Failure::new(format!("its agent ended{}", detail(status, &words)), ""),
             Contact::Ssh(destination) => explain_ssh(destination, &self.command, status, &words),
         }
@@ -284,11 +377,16 @@ fn explain_ssh(destination: &str, command: &str, status: Option<ExitStatus>, wor
             format!("ssh to '{destination}' failed{}", detail(status, words)),
             hint_for(words, destination),
         ),
+        Some(0) => Failure::new(
+            format!("its login shell ended without having run what it was given{}", detail(None, words)),
+            format!("look for 'exit' in its login scripts, or a command forced by its ssh server; check: ssh {destination} echo works"),
+        ),
         Some(_) => Failure::new(
             format!("the agent could not be started with ssh{}", detail(status, words)),
             format!("check that this works: ssh {destination} true"),
         ),
     }
+    .unreached()
 }
 
 fn hint_for(words: &str, destination: &str) -> String {
@@ -297,8 +395,15 @@ fn hint_for(words: &str, destination: &str) -> String {
         format!("check the name '{destination}', or give it a Host entry in ~/.ssh/config")
     } else if has("Permission denied") || has("Too many authentication failures") {
         format!("load your key with ssh-add and check that this works: ssh {destination} true")
+    } else if has("IDENTIFICATION HAS CHANGED") || has("DNS SPOOFING") {
+        "the host shows another key than it did before: either it was installed anew, or somebody else answers in its place. Nothing was sent to it. \
+         Ask its administrators for the fingerprint of the new key and compare it with the one above before you remove the old one (ssh-keygen -R)"
+            .to_owned()
     } else if has("Host key verification failed") {
-        format!("run 'ssh {destination}' once to check and accept the key of the host")
+        format!(
+            "the key of the host is not known here: run 'ssh {destination}' and compare the fingerprint that it shows with the one that the site publishes \
+             before you answer yes"
+        )
     } else if has("Connection refused") {
         "no ssh server answers there: check host and port".to_owned()
     } else if has("timed out") || has("No route to host") || has("unreachable") {

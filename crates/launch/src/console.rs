@@ -9,7 +9,7 @@ use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::grid::Stream;
 use std::io;
 use std::sync::mpsc as blocking;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Where output, notices and the progress of the job go. Called from one thread, may block.
 pub trait Console: Send + 'static {
@@ -25,6 +25,8 @@ pub trait Console: Send + 'static {
     fn states(&mut self, subjobs: &[Progress]);
     /// Something happened, as a line of JSON.
     fn event(&mut self, line: &str);
+    /// An ssh client asks something at the terminal: until that is over nothing else may be printed there.
+    fn asking(&mut self, now: bool);
     /// The terminal is gone: everything goes elsewhere from here.
     fn hang_up(&mut self);
 }
@@ -66,6 +68,8 @@ pub(crate) enum Print {
     States(Vec<Progress>),
     Event(String),
     HangUp,
+    /// An ssh client asks as soon as this is dropped; nothing: it has its answer.
+    Asking(Option<oneshot::Sender<()>>),
     /// Say when everything before this is printed.
     Mark,
 }
@@ -74,7 +78,7 @@ pub(crate) enum Print {
 pub(crate) struct Printer {
     queue: Option<blocking::Sender<Print>>,
     shown: Vec<Progress>,
-    done: tokio::sync::oneshot::Receiver<()>,
+    done: oneshot::Receiver<()>,
 }
 
 impl Printer {
@@ -85,7 +89,7 @@ impl Printer {
         events: mpsc::UnboundedSender<Event>,
     ) -> io::Result<Self> {
         let (queue, prints) = blocking::channel();
-        let (finished, done) = tokio::sync::oneshot::channel();
+        let (finished, done) = oneshot::channel();
         std::thread::Builder::new().name("console".to_owned()).spawn(move || {
             while let Ok(print) = prints.recv() {
                 perform(console.as_mut(), (&mut files, &mut trace), print, &events);
@@ -177,7 +181,11 @@ fn perform(
                     bytes: bytes.len(),
                 },
                 Err(error) if to_file => Event::FileFailed(error.to_string()),
-                Err(_) => Event::PrintFailed,
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Event::PrintFailed,
+                Err(error) => Event::FileFailed(match stream {
+                    Stream::Error => format!("standard error: {error}"),
+                    Stream::Output | Stream::Trace => format!("standard output: {error}"),
+                }),
             };
             let _ = events.send(event);
         }
@@ -191,6 +199,7 @@ fn perform(
         Print::States(subjobs) => console.states(&subjobs),
         Print::Event(line) => console.event(&line),
         Print::HangUp => console.hang_up(),
+        Print::Asking(free) => console.asking(free.is_some()),
         Print::Mark => {
             let _ = events.send(Event::Marked);
         }

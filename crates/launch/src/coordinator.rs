@@ -8,6 +8,7 @@ mod people;
 mod sites;
 mod view;
 
+use crate::asking::Turn;
 use crate::connections::Connections;
 use crate::console::{Console, Print, Printer};
 use crate::control;
@@ -69,6 +70,8 @@ pub(crate) enum Event {
     Forward(u32),
     /// The terminal is gone.
     HangUp,
+    /// An ssh client asks something at the terminal.
+    Asking(Turn),
     /// The user typed an answer.
     Typed(String),
     /// Another command asks.
@@ -212,6 +215,10 @@ struct Coordinator {
     ticks: u64,
     /// This process is about to stop.
     stopping: Option<away::Stopping>,
+    /// An ssh client asks something at the terminal.
+    asked: bool,
+    /// A site was not reached, or lost, before anything else went wrong.
+    unreached: bool,
 }
 
 impl Coordinator {
@@ -243,6 +250,9 @@ impl Coordinator {
             options,
         });
         let options = &shared.options;
+        let hook = events.clone();
+        let tell = move |turn| drop(hook.send(Event::Asking(turn)));
+        shared.access.asking.tell(Box::new(tell));
         Self {
             name,
             link_options: options.links.clone(),
@@ -273,6 +283,8 @@ impl Coordinator {
             leaving: false,
             ticks: 0,
             stopping: None,
+            asked: false,
+            unreached: false,
         }
     }
 
@@ -374,6 +386,7 @@ impl Coordinator {
             Event::Interrupt(signal) => self.machine.handle_interrupt(signal, now),
             Event::Forward(signal) => self.forward(signal),
             Event::HangUp => self.hang_up(),
+            Event::Asking(turn) => self.let_ask(turn),
             Event::Typed(line) => self.take_answer(&line, now),
             Event::Control { request, reply } => {
                 // Who asked may be gone.
@@ -406,6 +419,9 @@ impl Coordinator {
 
     fn pass_input(&mut self, source: usize, bytes: Vec<u8>) {
         // Who answers a question types into the same terminal as who feeds the program.
+        if !bytes.is_empty() && self.sources[source].is_typed() && self.answer_client(&bytes) {
+            return self.sources[source].pass_over();
+        }
         if !bytes.is_empty() && self.questions.now().is_some() && self.sources[source].is_typed() {
             self.sources[source].pass_over();
             return self.take_answer(&String::from_utf8_lossy(&bytes), self.began.elapsed());

@@ -11,6 +11,7 @@
 //! Everything here talks to the user through the [`Console`] it is given; it prints nothing itself.
 #![forbid(unsafe_code)]
 
+pub mod asking;
 mod bootstrap;
 mod connection;
 mod connections;
@@ -42,7 +43,7 @@ mod transfer;
 mod workspace;
 mod worlds;
 
-pub use connection::Failure;
+pub use connection::{Failure, plain};
 pub use console::{Console, Progress};
 pub use control::request;
 pub use input::InputTo;
@@ -121,6 +122,8 @@ pub struct Outcome {
     pub status: i32,
     /// Whether the processes ever began.
     pub began: bool,
+    /// Whether that is because a site was not reached, or was lost.
+    pub unreached: bool,
     /// What went wrong.
     pub problem: Option<String>,
     /// What to do about it; may be empty.

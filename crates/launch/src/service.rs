@@ -32,7 +32,7 @@ impl Service {
     pub(crate) async fn open(access: &Access, contact: &Contact, setup: &[String]) -> Result<Self, Failure> {
         let gate = access.sharing.gate(contact).await;
         let mut connection = Connection::open(access, contact, Verb::Service, setup).await?;
-        let reached = connection.bootstrap(access, || {}).await;
+        let reached = connection.bootstrap(access, || {}, |_| {}).await;
         let Connection { reader, writer, client } = connection;
         let mut service = Self {
             reader,

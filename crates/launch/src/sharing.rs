@@ -4,12 +4,13 @@
 //! The control sockets are in a private directory that ends with us. A user who has configured control sockets keeps them. A client that is
 //! not OpenSSH gets no options of it.
 
+use crate::asking::Asking;
 use crate::connection::Failure;
 use crate::staging;
 use isthmus_job::Contact;
 use isthmus_stage::guarded::{Guarded, sweep};
 use isthmus_wire::grid::Hash;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +37,9 @@ pub struct Access {
     /// How long a site may be out of reach.
     pub(crate) away: Duration,
     pub(crate) sharing: Sharing,
+    /// What ssh clients ask at the terminal.
+    pub(crate) asking: Arc<Asking>,
+    helper: OnceCell<HashMap<String, PathBuf>>,
     hashed: OnceCell<(Hash, u64)>,
     /// What has been fetched, by where it is.
     pub(crate) fetched: Mutex<BTreeMap<String, Arc<OnceCell<PathBuf>>>>,
@@ -51,6 +55,8 @@ impl Access {
             terminal,
             away: Duration::from_secs(60),
             sharing: Sharing::default(),
+            asking: Arc::default(),
+            helper: OnceCell::new(),
             hashed: OnceCell::new(),
             fetched: Mutex::default(),
         }
@@ -60,6 +66,22 @@ impl Access {
     #[must_use]
     pub fn patient(self, away: Duration) -> Self {
         Self { away, ..self }
+    }
+
+    /// Variables with which ssh clients let us ask their questions. None where nobody could answer, or the user has a way of their own.
+    pub(crate) async fn questions(&self) -> &HashMap<String, PathBuf> {
+        let serve = || async {
+            let own = std::env::var_os("SSH_ASKPASS_REQUIRE").is_some();
+            let directory = if self.terminal && !own {
+                self.sharing.directory().await
+            } else {
+                None
+            };
+            let served = directory.map(|d| self.asking.serve(d.path(), &self.binary));
+            // Without it the client asks at the terminal by itself.
+            served.and_then(Result::ok).unwrap_or_default()
+        };
+        self.helper.get_or_init(serve).await
     }
 
     /// Hash and size of the binary.
@@ -153,10 +175,15 @@ impl Sharing {
         options.await.clone()
     }
 
+    async fn directory(&self) -> Option<&Guarded> {
+        self.directory.get_or_init(|| async { directory() }).await.as_ref()
+    }
+
     /// Options for a connection that is shared; none where there is no place for its socket.
     async fn shared(&self, number: usize) -> Vec<String> {
-        let directory = self.directory.get_or_init(|| async { directory() }).await;
-        let Some(directory) = directory else { return Vec::new() };
+        let Some(directory) = self.directory().await else {
+            return Vec::new();
+        };
         let path = directory.path().join(number.to_string());
         let path = path.to_string_lossy().replace('%', "%%");
         vec![

@@ -99,7 +99,10 @@ impl Site {
         let directory = self.fill().await?;
         let gate = access.sharing.gate(&self.subjob.contact).await;
         let mut connection = Connection::open(access, &self.subjob.contact, Verb::Agent, &self.subjob.setup).await?;
-        let reached = connection.bootstrap(access, || self.tell(SiteEvent::Progress)).await;
+        let quiet = |text| self.tell(SiteEvent::Notice(text));
+        let reached = connection
+            .bootstrap(access, || self.tell(SiteEvent::Progress), quiet)
+            .await;
         drop(gate);
         let Connection {
             reader,

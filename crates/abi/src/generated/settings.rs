@@ -190,6 +190,22 @@ pub const SETTINGS: &[Setting] = &[
         help: "tells the second command of isthmus run --detach that it is the one",
     },
     Setting {
+        name: "ISTHMUS_ASKPASS",
+        unit: "path",
+        default: "none",
+        reason: "set by the launcher for ssh clients",
+        scope: "internal",
+        help: "socket where isthmus-askpass waits for its turn to ask",
+    },
+    Setting {
+        name: "ISTHMUS_ASKPASS_SITE",
+        unit: "name",
+        default: "none",
+        reason: "set by the launcher for ssh clients",
+        scope: "internal",
+        help: "name of the site whose question it is",
+    },
+    Setting {
         name: "ISTHMUS_LEASE",
         unit: "seconds",
         default: "3600",

@@ -24,7 +24,7 @@ fn sites_that_cannot_be_reached() {
         ("unknown", "Could not resolve hostname", "~/.ssh/config"),
         ("refused", "Connection refused", "no ssh server answers"),
         ("denied", "Permission denied", "ssh-add"),
-        ("stranger", "Host key verification failed", "accept the key"),
+        ("stranger", "Host key verification failed", "compare the fingerprint"),
     ] {
         refused(
             &bench,

@@ -195,6 +195,7 @@ impl Coordinator {
             links: links.map(JobLinks::report).unwrap_or_default(),
             paths: self.crossings.report(),
             began: self.known_links.is_some(),
+            unreached: self.unreached,
             status: verdict.status,
             problem: verdict.problem,
             hint: verdict.hint,

@@ -2,6 +2,7 @@
 //! What people and other commands want of a running job.
 
 use super::Coordinator;
+use crate::asking::Turn;
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::question;
@@ -56,8 +57,28 @@ impl Coordinator {
         }
     }
 
+    /// An ssh client asks something: until it has its answer nothing else is on the terminal.
+    pub(super) fn let_ask(&mut self, turn: Turn) {
+        self.asked = matches!(turn, Turn::Begins(_));
+        self.printer.print_progress(Vec::new());
+        let free = match turn {
+            Turn::Begins(free) => Some(free),
+            Turn::Over => None,
+        };
+        self.printer.print(Print::Asking(free));
+    }
+
+    /// What was typed is the answer that an ssh client waits for: false when none does.
+    pub(super) fn answer_client(&self, bytes: &[u8]) -> bool {
+        let line = String::from_utf8_lossy(bytes);
+        self.shared.access.asking.give(line.trim_end_matches(['\r', '\n']))
+    }
+
     /// Something was typed.
     pub(super) fn take_answer(&mut self, line: &str, now: Duration) {
+        if self.answer_client(line.as_bytes()) {
+            return;
+        }
         let Some(site) = self.questions.now() else {
             return self.pass_typed(line);
         };

@@ -2,7 +2,6 @@
 //! What sites say.
 
 use super::Coordinator;
-use crate::connection::Failure;
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::paths::Messages;
@@ -32,9 +31,9 @@ impl Coordinator {
             SiteEvent::Serving => self.connections.set_serving(connection),
             SiteEvent::Message(message) => self.handle_message(connection, site, message, now),
             SiteEvent::Notice(text) => self.notice_of(site, &text),
-            SiteEvent::Closed(Failure { problem, hint, .. }) => {
+            SiteEvent::Closed(failure) => {
                 self.connections.close(connection);
-                self.machine.handle_closed(site, &problem, &hint, now);
+                self.lose(site, &failure.problem, &failure.hint, failure.is_unreached());
             }
         }
         self.show_progress();

@@ -47,11 +47,18 @@ impl Coordinator {
                 Silence::Lost => {
                     let problem = format!("nothing was heard from its agent for {} s", away.as_secs());
                     let hint = "check the network to the site, or let sites be away for longer: ISTHMUS_AWAY=SECONDS";
-                    self.machine.handle_closed(site, &problem, hint, self.began.elapsed());
+                    self.lose(site, &problem, hint, true);
                 }
             }
         }
         self.show_progress();
+    }
+
+    /// The connection to a site has ended; `unreached`: because it was not reached or was lost, which may be why the job ends.
+    pub(super) fn lose(&mut self, site: usize, problem: &str, hint: &str, unreached: bool) {
+        let well = self.machine.verdict().problem.is_none();
+        self.machine.handle_closed(site, problem, hint, self.began.elapsed());
+        self.unreached |= unreached && well && self.machine.verdict().problem.is_some();
     }
 
     /// Somebody who was told of as silent is heard again.
@@ -85,7 +92,7 @@ impl Coordinator {
             State::Pending => !p.detail.is_empty() && self.machine.deadline().is_none(),
             _ => false,
         };
-        let shown = (!self.leaving || self.machine.is_over()) && all.iter().any(waits);
+        let shown = !self.asked && (!self.leaving || self.machine.is_over()) && all.iter().any(waits);
         self.printer.print_progress(if shown { all } else { Vec::new() });
     }
 

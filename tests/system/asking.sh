@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What ssh asks and what a site says before we run there: one passphrase at a time, with the name of the site and without echo; a changed key of a
+# host; login scripts that print, end or never come to an end.
+. "$(dirname "$0")/common.sh"
+need_testbed
+command -v script >/dev/null 2>&1 || skip "no script (package bsdutils)"
+cat >run.sh <<'S'
+set -u
+complain() { echo "FAIL: $*"; exit 1; }
+ssh-keygen -q -p -f "$ISTHMUS_TESTBED/ssh/user_key" -P '' -N sesame >/dev/null || complain "ssh-keygen"
+mkfifo keys
+: >screen
+script -qefc "isthmus run --site b1:1 --site c1:1 -- sh -c 'echo ran on \$(hostname)'" screen <keys >/dev/null 2>&1 & job=$!
+exec 3>keys
+asked() { for _ in $(seq 200); do [ "$(grep -c 'Enter passphrase' screen)" -ge "$1" ] && return; sleep 0.1; done; tr "\r" "\n" <screen | grep -a -v "stage-in\|^$" | head -40; complain "question $1 is not on the terminal"; }
+asked 1
+# While one is asked, the other one waits.
+sleep 2
+[ "$(grep -c 'Enter passphrase' screen)" = 1 ] || complain "two questions at a time: $(cat screen)"
+echo sesame >&3
+asked 2
+echo sesame >&3
+wait $job || { tr "\r" "\n" <screen | tail -n 5; complain "exit status"; }
+exec 3>&-
+grep -q sesame screen && complain "the passphrase is on the screen"
+grep -aq "isthmus: site 'b1': Enter passphrase" screen && grep -aq "isthmus: site 'c1': Enter passphrase" screen || complain "the questions do not name their sites: $(cat screen)"
+[ "$(grep -ac 'ran on [bc]1' screen)" = 2 ] || complain "$(cat screen)"
+S
+cat >noise.sh <<'S'
+set -u
+complain() { echo "FAIL: $*"; cat err; exit 1; }
+cat >fake <<'F'
+#!/bin/sh
+case " $* " in *" -G "*) exit 1 ;; esac
+case $MODE in
+changed) printf '@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@\nThe fingerprint for the ED25519 key sent by the remote host is\nSHA256:abc.\nHost key verification failed.\n' >&2; exit 255 ;;
+unknown) echo 'Host key verification failed.' >&2; exit 255 ;;
+nologin) echo 'This account is currently not available.'; exit 1 ;;
+ended) exit 0 ;;
+raw) printf '\033[2Jnot for \033]0;you\007\n'; printf '\033[31mneither\n' >&2; exit 1 ;;
+quiet) printf 'welcome\n' >&2; exec sleep 1000 ;;
+esac
+F
+chmod +x fake
+try() { MODE=$1 ISTHMUS_SSH=$PWD/fake isthmus run --site b1:1 true >out 2>err </dev/null && complain "$1: status 0"; }
+try changed
+grep -q 'IDENTIFICATION HAS CHANGED' err && grep -q 'hint: the host shows another key than it did before' err || complain "a changed key"
+grep 'hint:' err | grep -qi accept && complain "the advice is to accept a changed key"
+try unknown
+grep -q 'hint: the key of the host is not known here: .*compare the fingerprint' err || complain "an unknown key"
+try nologin
+grep -q "it printed: 'This account is currently not available.'" err || complain "nologin"
+try ended
+grep -q "site 'b1': its login shell ended without having run what it was given" err || complain "exit 0 in a login script"
+try raw
+grep -q 'not for' err && grep -q neither err || complain "what it said is not told"
+LC_ALL=C grep -q "$(printf '\033')" err && complain "what a site says reaches the terminal raw"
+MODE=quiet ISTHMUS_SSH=$PWD/fake isthmus run --site b1:1 true >out 2>err </dev/null & job=$!
+for _ in $(seq 400); do grep -q 'no answer for 30 s' err && break; sleep 0.1; done
+kill $job
+wait $job
+grep -q "site 'b1': no answer for 30 s after ssh was started; it said: welcome; do its login scripts" err || complain "a silent site is not told of"
+isthmus run -n 1 echo lost >/dev/full 2>err </dev/null && complain "full: status 0"
+grep -q 'output cannot be written: standard output: No space left on device$' err || complain "a full standard output"
+isthmus info >/dev/full 2>err && complain "info on a full disk: status 0"
+grep -q 'cannot write to standard output: No space left on device$' err || complain "info on a full disk"
+printf '#!/no/such/interpreter\n' >bad
+chmod +x bad
+isthmus run -n 1 ./bad >out 2>err && complain "a bad interpreter: status 0"
+grep -q "os error" err && complain "numbers of errors"
+[ -z "$(tail -c 1 err)" ] || complain "no newline at the end"
+S
+sh noise.sh || fail "see above"
+isthmus-testbed run --sites 3x1 --rtt 4ms -- sh run.sh || fail "see above"
+echo "questions of ssh are asked one by one, and what sites say is quoted"
