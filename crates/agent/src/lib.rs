@@ -14,6 +14,7 @@ mod leave;
 mod link;
 mod machine;
 mod node;
+mod other_mpi;
 mod processes;
 mod processors;
 mod program;

@@ -62,6 +62,11 @@ impl Process {
         difference == 0
     }
 
+    /// Whether it has ended well and has never called MPI_Init.
+    pub(crate) fn ended_without_us(&self) -> bool {
+        self.token.is_some() && self.exit == Some(Exit::Status(0))
+    }
+
     /// Sends something on its rendezvous connection, if it has one.
     pub(crate) fn tell(&self, message: ToProcess) -> bool {
         self.connection.as_ref().is_some_and(|c| c.send(message).is_ok())
@@ -107,6 +112,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) events: &'a mpsc::Sender<Event>,
     /// By index, what they are bound to.
     pub(crate) processors: Option<Vec<Vec<u32>>>,
+    pub(crate) seats: Seats,
 }
 
 /// Standard input on its way to those who get it.
@@ -123,6 +129,42 @@ impl Piece {
             bytes,
             readers: AtomicUsize::new(readers),
         })
+    }
+}
+
+/// How many processes there are, as far as that is known before MPI_Init.
+#[derive(Clone, Copy)]
+pub(crate) struct Seats {
+    /// On this node.
+    pub(crate) local: u32,
+    /// In the job, where no other subjob and no other node has processes of it.
+    pub(crate) world: Option<u32>,
+}
+
+impl Seats {
+    /// Ranks and numbers under the names of Open MPI, MPICH (which Intel MPI has too) and MVAPICH, for programs that choose a processor or a GPU
+    /// before they call MPI_Init.
+    fn variables(self, index: u32) -> Vec<(&'static str, String)> {
+        let local = [
+            ("OMPI_COMM_WORLD_LOCAL_RANK", index),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", self.local),
+            ("MV2_COMM_WORLD_LOCAL_RANK", index),
+            ("MV2_COMM_WORLD_LOCAL_SIZE", self.local),
+            ("MPI_LOCALRANKID", index),
+            ("MPI_LOCALNRANKS", self.local),
+        ];
+        let world = self.world.map(|size| {
+            [
+                ("OMPI_COMM_WORLD_RANK", index),
+                ("OMPI_COMM_WORLD_SIZE", size),
+                ("MV2_COMM_WORLD_RANK", index),
+                ("MV2_COMM_WORLD_SIZE", size),
+                ("PMI_RANK", index),
+                ("PMI_SIZE", size),
+            ]
+        });
+        let all = local.into_iter().chain(world.into_iter().flatten());
+        all.map(|(name, number)| (name, number.to_string())).collect()
     }
 }
 
@@ -147,6 +189,7 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
         ("ISTHMUS_TOKEN", hex(&token)),
         ("ISTHMUS_INDEX", index.to_string()),
     ];
+    own.extend(with.seats.variables(index));
     if let Some(set) = with.processors.as_ref().and_then(|sets| sets.get(index as usize)) {
         let numbers: Vec<String> = set.iter().map(u32::to_string).collect();
         own.push((fork::PROCESSORS, numbers.join(",")));

@@ -4,7 +4,8 @@
 use crate::directories::Directories;
 use crate::event::{Event, ToProcess, World};
 use crate::link::Outbox;
-use crate::processes::{self, Piece, Process, Source, Surroundings};
+use crate::other_mpi;
+use crate::processes::{self, Piece, Process, Seats, Source, Surroundings};
 use crate::processors;
 use crate::program::{self, Refusal};
 use crate::rendezvous;
@@ -12,7 +13,7 @@ use crate::sink::{self, Sink};
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
 use isthmus_wire::boot::{self, Hello, LinkTraffic, Message};
-use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, ToAgent};
+use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, Stream, ToAgent};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,8 @@ pub(crate) struct Subjob {
     input: Vec<mpsc::UnboundedSender<Arc<Piece>>>,
     arrivals: Vec<Arrival>,
     exits: Vec<(u32, Exit)>,
+    /// What was started, until it has been looked at why nobody has called us.
+    started: Option<other_mpi::Ended>,
     /// What each process has exchanged with other sites, and whether that has changed since it was told.
     traffic: (HashMap<u32, Vec<LinkTraffic>>, bool),
 }
@@ -104,6 +107,12 @@ impl Subjob {
             input: Vec::new(),
             arrivals: Vec::new(),
             exits: Vec::new(),
+            started: (start.of > 1 && start.first == 0 && !means_alone(start)).then(|| other_mpi::Ended {
+                program: template.program.clone(),
+                arguments: start.arguments.clone(),
+                directory: template.directory.clone(),
+                environment: template.environment.clone(),
+            }),
             traffic: Default::default(),
         };
         if !start.vendor.is_empty() {
@@ -121,6 +130,10 @@ impl Subjob {
         let rendezvous = subjob.directories.rendezvous();
         let with = Surroundings {
             processors: processors::of(start)?,
+            seats: Seats {
+                local: start.count,
+                world: (start.reach == Reach::Node && start.count == start.of).then_some(start.of),
+            },
             template: &template,
             rendezvous: &rendezvous,
             output,
@@ -227,8 +240,24 @@ impl Subjob {
             outbox.send(&FromAgent::Arrived(std::mem::take(&mut self.arrivals)));
         }
         if !self.exits.is_empty() {
+            if self.processes.iter().all(Process::ended_without_us) {
+                self.tell_who_was_called(outbox);
+            }
             outbox.send(&FromAgent::Exited(std::mem::take(&mut self.exits)));
         }
+    }
+
+    /// All have ended well and none has called us: if what they ran calls another MPI, the user is told.
+    fn tell_who_was_called(&mut self, outbox: &Outbox) {
+        let Some(culprit) = self.started.take().and_then(|started| started.culprit()) else {
+            return;
+        };
+        let text = format!(
+            "isthmus: note: none of the {} processes called MPI_Init of Isthmus, each ran alone: {culprit}\n",
+            self.of
+        );
+        let (index, stream, bytes) = (0, Stream::Error, text.into_bytes());
+        outbox.send(&FromAgent::Output { index, stream, bytes });
     }
 
     /// Tells what the processes have exchanged with other sites, if that has changed.
@@ -468,9 +497,17 @@ fn variable(start: &Start, name: &str) -> Option<OsString> {
     given.map(|(_, v)| OsString::from(v)).or_else(|| std::env::var_os(name))
 }
 
+/// Whether the user means processes that know nothing of each other.
+fn means_alone(start: &Start) -> bool {
+    variable(start, "ISTHMUS_ALONE").is_some_and(|v| !matches!(v.as_encoded_bytes(), b"" | b"0" | b"no"))
+}
+
 fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
     let directory = program::directory(start)?;
     let program = program::find(start, &directory, variable(start, "PATH"))?;
+    if !means_alone(start) {
+        other_mpi::check(&program)?;
+    }
     let mut environment: Vec<(String, OsString)> =
         start.environment.iter().map(|(n, v)| (n.clone(), v.into())).collect();
     let reach = match start.reach {

@@ -21,6 +21,7 @@ use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
 use crate::BootError;
+use crate::origin::Origin;
 use crate::rendezvous::{Agent, Invitation};
 use crate::routes::{Way, node_peers, reach, way};
 use crate::survey::{self, Survey};
@@ -64,9 +65,9 @@ fn shared(engine: Engine, policy: Policy, promise: Option<OneAtATime>) -> Shared
 impl Running {
     /// Becomes an MPI process. Without a promise several threads may call MPI at the same time. `single`: no other thread of the program does.
     pub fn start(promise: Option<OneAtATime>, single: bool) -> Result<Self, BootError> {
-        match Invitation::from_environment()? {
-            None => Self::alone(promise),
-            Some(invitation) => Self::invited(&invitation, promise, single),
+        match Origin::from_environment()? {
+            Origin::Nobody => Self::alone(promise),
+            Origin::Agent(invitation) => Self::invited(&invitation, promise, single),
         }
     }
 

@@ -389,4 +389,12 @@ pub const SETTINGS: &[Setting] = &[
         scope: "launcher",
         help: "command of isthmus login: gets the path of a public key and prints its ssh certificate",
     },
+    Setting {
+        name: "ISTHMUS_ALONE",
+        unit: "flag",
+        default: "0",
+        reason: "processes that another launcher started together, and programs linked with another MPI, would each be rank 0 of 1 without a word",
+        scope: "job",
+        help: "1 lets MPI_Init make a world of one although another launcher started this process beside others, and starts programs that are linked with another MPI",
+    },
 ];

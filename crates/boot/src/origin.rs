@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the places of a job come from: who started this process, as its environment tells.
+//!
+//! Today that is our agent, or nobody. Launchers of other MPIs (PMI, PMIx) would be further cases of [`Origin`]; until then a process that
+//! one of them started among others must not believe itself alone. Looked at in this order:
+//!
+//! | launcher | says how many it started in | who it is |
+//! |---|---|---|
+//! | our agent | the world, later | `ISTHMUS_RENDEZVOUS` |
+//! | Open MPI, PRRTE | `OMPI_COMM_WORLD_SIZE` | `PMIX_NAMESPACE`, `PMIX_RANK` |
+//! | MPICH, Intel MPI (hydra) | `PMI_SIZE` | `HYDI_CONTROL_FD`; with `-pmi-port` only `PMI_PORT`, `PMI_ID` |
+//! | `srun` | `SLURM_STEP_NUM_TASKS`, `PMI_SIZE` | `SLURM_STEP_ID` |
+//! | `flux run` | `FLUX_JOB_SIZE`, `PMI_SIZE` | `FLUX_TASK_RANK` |
+//! | Cray PALS | nowhere | `PALS_RANKID` |
+//! | IBM `jsrun` | `JSM_NAMESPACE_SIZE` | `JSM_NAMESPACE_RANK` |
+//!
+//! A batch script has `SLURM_NTASKS` and `SLURM_PROCID` too and is alone: only a step is a parallel start.
+
+use crate::BootError;
+use crate::rendezvous::Invitation;
+
+/// Who started this process.
+pub(crate) enum Origin {
+    /// Our agent, as part of a job.
+    Agent(Invitation),
+    /// Nobody who started others beside it: a world of one.
+    Nobody,
+}
+
+impl Origin {
+    /// Reads the environment. Processes that another launcher started together are a mistake, unless `ISTHMUS_ALONE` says that they are meant.
+    pub(crate) fn from_environment() -> Result<Self, BootError> {
+        if let Some(invitation) = Invitation::from_environment()? {
+            return Ok(Self::Agent(invitation));
+        }
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        match others(&variable) {
+            None => Ok(Self::Nobody),
+            Some(others) => Err(BootError::Environment(others.sentence(&command(), &variable))),
+        }
+    }
+}
+
+/// A parallel start by somebody else.
+#[derive(Debug, PartialEq, Eq)]
+struct Others {
+    launcher: &'static str,
+    /// How many processes it started, if it says so.
+    count: Option<u32>,
+}
+
+impl Others {
+    /// What is wrong and what to type.
+    fn sentence(&self, command: &str, variable: &dyn Fn(&str) -> Option<String>) -> String {
+        let Self { launcher, count } = self;
+        let (many, number) = match count {
+            Some(count) => (format!("{count} processes"), count.to_string()),
+            None => ("this process and perhaps others".to_owned(), "N".to_owned()),
+        };
+        let run = match variable("SLURM_JOB_ID") {
+            Some(_) => format!("isthmus run --from slurm -n {number} {command}"),
+            None => format!("isthmus run -n {number} {command}"),
+        };
+        format!(
+            "{launcher} started {many}, which Isthmus does not understand yet: each would be rank 0 of 1; \
+             start the program with: {run} (ISTHMUS_ALONE=1 lets each run alone)"
+        )
+    }
+}
+
+/// The other launcher that has started this process, with others beside it or without saying that there are none.
+fn others(variable: &dyn Fn(&str) -> Option<String>) -> Option<Others> {
+    let said = |name: &str| variable(name).is_some();
+    let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok());
+    if variable("ISTHMUS_ALONE").is_some_and(|v| !matches!(&*v, "0" | "no")) {
+        return None;
+    }
+    // What a process of a job of ours starts is alone; its launcher's variables are ours.
+    if said("ISTHMUS_REACH") {
+        return None;
+    }
+    let in_step = said("SLURM_STEP_ID") || said("SLURM_STEPID");
+    let step = number("SLURM_STEP_NUM_TASKS").filter(|_| in_step);
+    let (launcher, count) = if let Some(count) = number("OMPI_COMM_WORLD_SIZE") {
+        ("Open MPI's mpiexec", Some(count))
+    } else if in_step && (step.is_some() || said("PMI_SIZE") || said("PMIX_RANK")) {
+        ("srun", step.or_else(|| number("PMI_SIZE")))
+    } else if said("FLUX_TASK_RANK") {
+        ("flux run", number("FLUX_JOB_SIZE").or_else(|| number("PMI_SIZE")))
+    } else if let Some(count) = number("PMI_SIZE") {
+        ("MPICH's mpiexec", Some(count))
+    } else if said("PMI_PORT") && said("PMI_ID") {
+        ("MPICH's mpiexec", None)
+    } else if said("PMIX_NAMESPACE") || said("PMIX_RANK") {
+        ("prterun, or another launcher that speaks PMIx,", None)
+    } else if said("PALS_RANKID") {
+        ("the launcher of Cray systems (PALS)", None)
+    } else if let Some(count) = number("JSM_NAMESPACE_SIZE") {
+        ("jsrun", Some(count))
+    } else {
+        return None;
+    };
+    (count != Some(1)).then_some(Others { launcher, count })
+}
+
+/// The command line of this process, shortened, for a shell.
+fn command() -> String {
+    let mut words = std::env::args_os().map(|word| {
+        let word = word.to_string_lossy();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+        match !word.is_empty() && word.chars().all(plain) {
+            true => word.into_owned(),
+            false => format!("'{}'", word.escape_debug().to_string().replace('\'', "'\\''")),
+        }
+    });
+    let line = words.by_ref().take(8).collect::<Vec<_>>().join(" ");
+    let more = if words.next().is_some() { " …" } else { "" };
+    match line.is_empty() {
+        true => "PROGRAM".to_owned(),
+        false => format!("{line}{more}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(environment: &[(&str, &str)]) -> Option<Others> {
+        let variable = |name: &str| {
+            let named = environment.iter().find(|(n, _)| *n == name);
+            named.map(|(_, value)| (*value).to_owned())
+        };
+        others(&variable)
+    }
+
+    fn started(launcher: &'static str, count: Option<u32>) -> Option<Others> {
+        Some(Others { launcher, count })
+    }
+
+    #[test]
+    fn launchers_of_others_are_known() {
+        assert_eq!(
+            found(&[("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "1")]),
+            started("Open MPI's mpiexec", Some(4))
+        );
+        assert_eq!(
+            found(&[("PMI_SIZE", "2"), ("PMI_RANK", "0"), ("PMI_FD", "7")]),
+            started("MPICH's mpiexec", Some(2))
+        );
+        assert_eq!(
+            found(&[("PMI_PORT", "h:1"), ("PMI_ID", "0")]),
+            started("MPICH's mpiexec", None)
+        );
+        assert_eq!(
+            found(&[("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "4")]),
+            started("srun", Some(4))
+        );
+        assert_eq!(
+            found(&[("SLURM_STEP_ID", "0"), ("PMI_SIZE", "3")]),
+            started("srun", Some(3))
+        );
+        assert_eq!(
+            found(&[("FLUX_TASK_RANK", "1"), ("FLUX_JOB_SIZE", "2"), ("PMI_SIZE", "2")]),
+            started("flux run", Some(2))
+        );
+        assert!(found(&[("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0")]).is_some());
+    }
+
+    #[test]
+    fn who_is_alone_is_left_alone() {
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[("OMPI_COMM_WORLD_SIZE", "1"), ("PMIX_RANK", "0")]), None);
+        assert_eq!(found(&[("PMI_SIZE", "1")]), None);
+        assert_eq!(
+            found(&[
+                ("SLURM_STEP_ID", "0"),
+                ("SLURM_STEP_NUM_TASKS", "1"),
+                ("PMIX_RANK", "0")
+            ]),
+            None
+        );
+        // A batch script, and a shell of salloc.
+        assert_eq!(
+            found(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4"), ("SLURM_PROCID", "0")]),
+            None
+        );
+        assert_eq!(found(&[("ISTHMUS_ALONE", "1"), ("PMI_SIZE", "4")]), None);
+        assert!(found(&[("ISTHMUS_ALONE", "0"), ("PMI_SIZE", "4")]).is_some());
+        assert_eq!(
+            found(&[("ISTHMUS_REACH", "node"), ("PMI_SIZE", "4")]),
+            None,
+            "a child of a rank of ours"
+        );
+    }
+
+    #[test]
+    fn the_sentence_has_the_command_to_type() {
+        let others = Others {
+            launcher: "srun",
+            count: Some(4),
+        };
+        let slurm = |name: &str| (name == "SLURM_JOB_ID").then(|| "7".to_owned());
+        assert!(
+            others
+                .sentence("./a", &slurm)
+                .contains("isthmus run --from slurm -n 4 ./a")
+        );
+        assert!(others.sentence("./a", &|_| None).contains("isthmus run -n 4 ./a"));
+    }
+}

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Programs that are linked with another MPI, under our launcher; programs of ours, under the launchers of others; and the variables from
+# which a process knows its rank before MPI_Init.
+. "$(dirname "$0")/common.sh"
+have() { command -v "$1" >/dev/null 2>&1; }
+say() { printf '%s\n' "$*"; }
+have isthmus || skip "no isthmus in PATH"
+build=$(dirname "$(dirname "$(command -v isthmus)")")
+cat >ring.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    printf("rank %d of %d\n", rank, size);
+    MPI_Finalize();
+    return 0;
+}
+END
+"$build/bin/mpicc" ring.c -o ours || exit 1
+tried=0
+# refuses WORDS COMMAND...: it fails and says so; no process believes itself alone.
+refuses() {
+    words=$1
+    shift
+    "$@" >out 2>&1 && { cat out; fail "status 0: $*"; }
+    grep -qF "$words" out || { cat out; fail "does not say '$words': $*"; }
+    ! grep -q "of 1" out || grep -q "rank 0 of 1;" out || { cat out; fail "a process ran alone: $*"; }
+    tried=$((tried + 1))
+}
+for mpi in openmpi mpich; do
+    have mpicc.$mpi || { say "skipped: $mpi: no mpicc.$mpi" && continue; }
+    case $mpi in openmpi) name="Open MPI" extra="--allow-run-as-root --oversubscribe" ;; *) name=MPICH extra= ;; esac
+    mpicc.$mpi ring.c -o theirs-$mpi || fail "mpicc.$mpi"
+    refuses "is linked with $name" "$build/bin/mpiexec" -n 2 "./theirs-$mpi"
+    # What runs inside a shell is known when nobody has called us.
+    "$build/bin/mpiexec" -n 2 sh -c "./theirs-$mpi" >out 2>&1 || { cat out; fail "sh -c ./theirs-$mpi"; }
+    grep -q "none of the 2 processes called MPI_Init of Isthmus.*'./theirs-$mpi' is linked with $name" out || { cat out; fail "no note of $mpi"; }
+    ISTHMUS_ALONE=1 "$build/bin/mpiexec" -n 2 "./theirs-$mpi" >out 2>&1 || { cat out; fail "ISTHMUS_ALONE, $mpi"; }
+    [ "$(grep -c '^rank 0 of 1$' out)" = 2 ] || { cat out; fail "ISTHMUS_ALONE, $mpi"; }
+    if have mpiexec.$mpi; then
+        # shellcheck disable=SC2086 # words
+        refuses "isthmus run -n 2 ./ours" mpiexec.$mpi $extra -n 2 ./ours
+        # shellcheck disable=SC2086 # words
+        mpiexec.$mpi $extra -n 1 ./ours >out 2>&1 && grep -q '^rank 0 of 1$' out || { cat out; fail "one process under $mpi"; }
+        # shellcheck disable=SC2086 # words
+        ISTHMUS_ALONE=1 mpiexec.$mpi $extra -n 2 ./ours >out 2>&1 || { cat out; fail "ISTHMUS_ALONE under $mpi"; }
+    fi
+done
+refuses "isthmus run --from slurm -n 4 ./ours" env SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 ./ours
+env SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_PROCID=0 ./ours >out 2>&1 || { cat out; fail "a batch script is alone"; }
+"$build/bin/mpiexec" -n 2 sh -c 'echo $OMPI_COMM_WORLD_RANK $OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK $MPI_LOCALNRANKS $PMI_RANK' | sort >out
+printf '0 2 0 2 0\n1 2 1 2 1\n' | diff - out || fail "ranks before MPI_Init"
+# Programs without MPI are nobody's business.
+"$build/bin/mpiexec" -n 2 true 2>out && [ ! -s out ] || { cat out; fail "a note about true"; }
+say "$tried starts refused"
