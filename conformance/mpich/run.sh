@@ -13,7 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=mpich-suite
 . "$here/../common.sh"
 
-sites= limit=60 rtt=2ms baseline= dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,topo,threads,part,session,mpi_t
+sites= limit=60 rtt=2ms baseline= dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,topo,threads,part,session,mpi_t,io
 while [ $# -gt 0 ]; do
     case $1 in
     --sites) sites=-sites limit=600 ;;

@@ -11,6 +11,7 @@ use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Measured, Origin};
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::codec::Deframer;
+use isthmus_wire::file::{self, Question, What};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use isthmus_wire::gateway::{FromGateway, Paths, Settled, ToGateway};
 use isthmus_wire::grid::{
@@ -36,6 +37,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "frame",
         run: frame,
         corpus: frames,
+    },
+    Target {
+        name: "file",
+        run: file,
+        corpus: file_messages,
     },
     Target {
         name: "boot",
@@ -307,6 +313,49 @@ fn frames() -> Vec<Vec<u8>> {
         .filter_map(Kind::from_code)
         .map(|kind| Header::new(kind, 3, 1, 7, 4096, 9).encode().to_vec())
         .collect()
+}
+
+/// Messages about files: a question, an answer, runs.
+fn file(bytes: &[u8]) {
+    if let Ok(question) = Question::decode(bytes) {
+        assert_eq!(Question::decode(&question.encode()), Ok(question));
+    }
+    if let Ok(answer) = file::Answer::decode(bytes) {
+        // A text that is not UTF-8 was mended, which may make it longer than one may be.
+        if answer.text.len() <= file::MAX_TEXT {
+            assert_eq!(file::Answer::decode(&answer.encode()), Ok(answer));
+        }
+    }
+    let number = usize::from(bytes.first().copied().unwrap_or(0)) / 8;
+    if let Ok((runs, total, rest)) = file::decode_runs(bytes, number, 1 << 20) {
+        assert_eq!(runs.iter().map(|run| run.1).sum::<u64>(), total);
+        let mut again = file::encode_runs(&runs);
+        again.extend(rest);
+        assert_eq!(again, bytes);
+    }
+}
+
+fn file_messages() -> Vec<Vec<u8>> {
+    let whats = [What::Stop, What::Advance, What::Read, What::Write, What::Size];
+    let question = |what| Question {
+        what,
+        answer: 1,
+        number: 1,
+        payload: if matches!(what, What::Read | What::Write) {
+            16
+        } else {
+            0
+        },
+    };
+    let answer = file::Answer {
+        class: 35,
+        text: "no".to_owned(),
+        bytes: 4,
+        data: vec![1, 2, 3, 4],
+    };
+    let mut all: Vec<_> = whats.map(|what| question(what).encode().to_vec()).into();
+    all.extend([answer.encode(), file::encode_runs(&[(8, 4), (16, 4)])]);
+    all
 }
 
 /// A message between a process and its agent.

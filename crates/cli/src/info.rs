@@ -102,13 +102,7 @@ fn summary() {
 }
 
 /// A function of each chapter that may not be there, the chapter's name, and how to build and run without it what would use it.
-const CHAPTERS: [(&str, &str, &str); 3] = [
-    (
-        "MPI_File_open",
-        "files (MPI_File_*)",
-        "build HDF5 with --disable-parallel, NetCDF with --disable-pnetcdf, IOR with --without-mpiio, p4est with --disable-mpiio; PnetCDF cannot be used; \
-         run PETSc without -viewer_binary_mpiio",
-    ),
+const CHAPTERS: [(&str, &str, &str); 2] = [
     (
         "MPI_Win_create",
         "one-sided communication (MPI_Win_*)",
@@ -186,16 +180,14 @@ fn of_chapter(chapter: &str) -> String {
     let (yes, no, later) = (count("yes"), count("no"), count("later"));
     let waits = match later {
         0 => String::new(),
-        _ => format!(", {later} of chapters that come later (one-sided, files, dynamic processes)"),
+        _ => format!(", {later} of chapters that come later (one-sided, dynamic processes)"),
     };
     format!("{chapter:<16}{yes} of {} implemented{waits}", yes + no + later)
 }
 
 /// `later`: part of a chapter that is not begun, and says so when it is called.
 fn state(function: &Function) -> &'static str {
-    let later = matches!(function.chapter, "rma" | "io" | "dynamic")
-        || function.name.starts_with("MPI_Win_")
-        || function.name.starts_with("MPI_File_");
+    let later = matches!(function.chapter, "rma" | "dynamic") || function.name.starts_with("MPI_Win_");
     match function.implemented {
         true => "yes",
         false if later => "later",

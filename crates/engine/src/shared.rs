@@ -534,6 +534,14 @@ impl Shared {
         Ok(all)
     }
 
+    /// As [`Engine::start_activity`], for one that something outside the engine wakes ([`Shared::wake`]): there is a bell from now on.
+    pub fn start_activity(&self, activity: Box<dyn crate::Activity>) -> Request {
+        let mut guard = self.lock();
+        // Without descriptors sleepers take naps, see `sleep`.
+        let _ = self.bell.descriptor();
+        guard.start_activity(activity)
+    }
+
     /// Wakes threads that sleep here: something outside the engine that an [`Activity`](crate::Activity) looks at has changed. For any thread;
     /// never waits.
     pub fn wake(&self) {

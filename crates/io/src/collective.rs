@@ -235,6 +235,10 @@ impl Part {
         for (rank, message) in sizes {
             let sizes = message.received().await?.bytes;
             let (runs, length) = (word(&sizes) as usize, word(sizes.get(8..).unwrap_or_default()) as usize);
+            // Runs of one byte each, with their data, are the most that there can be.
+            if length as u64 > domains.window.saturating_mul(17) {
+                return Err(self.file.garbled(&format_args!("{length} bytes for one window")));
+            }
             bodies.push((rank, runs, port.receive(Some(rank), self.members.tag + BODIES, length)));
         }
         let mut all = Vec::new();

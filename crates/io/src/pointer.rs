@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_engine::Request;
 
@@ -214,17 +214,36 @@ impl File {
                     Buffer::Read(target) => self.read_alone(&port, view, at, target).await,
                 };
             };
+            let file = self.clone();
             let part = Part {
                 file: self,
                 members,
                 view,
                 at,
             };
-            match buffer {
+            let done = match buffer {
                 Buffer::Write(source, bytes) => part.write(port, source).await.map(|_| bytes),
                 Buffer::Read(target) => part.read(port, target).await,
-            }
+            };
+            done.map_err(|error| file.told(error))
         })
+    }
+
+    /// An error of communication, with what it means for the file.
+    fn told(&self, error: Error) -> Error {
+        if error.class != abi::MPI_ERR_OTHER {
+            return error;
+        }
+        Error::new(
+            error.class,
+            format!(
+                "rank {} cannot end a collective access to {:?}, which is at site {}: {}; each block of it is old or new",
+                self.rank(),
+                self.path,
+                self.site,
+                error.message
+            ),
+        )
     }
 
     /// Moves the shared pointer by what all take; gives where this process's part begins.

@@ -315,5 +315,5 @@ pub(crate) fn start(
         wake: Some(Arc::new(|| world.engine().wake())),
     };
     let driver = driver(channel, port.clone(), operation(port), calls_user);
-    world.engine().lock().start_activity(Box::new(driver))
+    world.engine().start_activity(Box::new(driver))
 }

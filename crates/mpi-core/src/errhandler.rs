@@ -7,8 +7,8 @@ use std::sync::Arc;
 pub struct UserHandler {
     /// What it was made for.
     pub owner: Owner,
-    /// Calls it: (handle of the object, error code).
-    pub call: Box<dyn Fn(usize, i32) + Send + Sync>,
+    /// Calls it: (handle of the object, error code); gives the code that it leaves.
+    pub call: Box<dyn Fn(usize, i32) -> i32 + Send + Sync>,
 }
 
 /// Kinds of objects that have error handlers.

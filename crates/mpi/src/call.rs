@@ -103,10 +103,8 @@ pub(crate) fn raise_to(function: &'static str, object: usize, handler: ErrorHand
             );
             process::abort(crate::error::exit_status(error.class), &text)
         }
-        ErrorHandler::User(handler) => {
-            (handler.call)(object, error.class);
-            error.class
-        }
+        // The handler gets the code by reference, and what it leaves there is returned.
+        ErrorHandler::User(handler) => (handler.call)(object, error.class),
     }
 }
 

@@ -72,6 +72,7 @@ fn create(owner: Owner, function: Option<HandlerFunction>, out: Out<h::Errhandle
     let call = Box::new(move |mut handle: usize, mut code: i32| {
         // SAFETY: a handler function of the program gets pointers to the handle and the code.
         unsafe { function(&raw mut handle, &raw mut code) };
+        code
     });
     out.set(
         "errhandler",

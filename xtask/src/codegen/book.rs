@@ -107,7 +107,7 @@ pub(crate) fn hints() -> Result<String> {
          | key | where | values | default | meaning |\n| --- | --- | --- | --- | --- |\n"
     );
     let mut code = String::new();
-    for directory in ["crates/mpi-core/src", "crates/mpi/src"] {
+    for directory in ["crates/io/src", "crates/mpi-core/src", "crates/mpi/src"] {
         for file in tree::files(directory, ".rs")? {
             code.push_str(&tree::read(&file)?);
         }
