@@ -61,6 +61,7 @@ want_for_testbed() {
 
 want_for_tests() {
     wanted c++ g++
+    wanted gfortran gfortran
     wanted cmake cmake
     wanted make make
     wanted pkg-config pkg-config

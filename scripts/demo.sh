@@ -43,6 +43,27 @@ else
     ISTHMUS_STATS=1 $command
 fi
 
+if have gfortran; then
+    say ""
+    say "== the same in Fortran =="
+    cp "$top/examples/stencil.f90" "$work/"
+    say "\$ mpifort -O2 stencil.f90 -o stencil"
+    mpifort -O2 stencil.f90 -o stencil
+    if [ "${command#*b1}" != "$command" ]; then
+        command="isthmus run --site home:2 --site b1:2 $work/stencil"
+        say "\$ $command"
+        # shellcheck disable=SC2086 # words
+        isthmus-testbed run --sites 2x1 --rtt 40ms --rate 200mbit -- $command
+    else
+        command="isthmus run --site a=home:2 --site b=home:2 $work/stencil"
+        say "\$ $command"
+        # shellcheck disable=SC2086 # words
+        $command
+    fi
+else
+    say "skipped: the same in Fortran (no gfortran)"
+fi
+
 cat <<TEXT
 
 == what to try next ==

@@ -11,7 +11,7 @@ install_missing
 logs=$top/target/ci
 mkdir -p "$logs"
 
-all="format tidy headers units loom clippy wrappers finders c-tests profiling threads docs system unlike oldest fuzz"
+all="format tidy headers units loom clippy wrappers fortran finders c-tests profiling threads docs system unlike oldest fuzz"
 [ $# -eq 0 ] || all=$*
 
 say "building (log: target/ci/build.log)"

@@ -28,7 +28,7 @@ use crate::tree::{self, Result};
 const SONAME: &str = "libmpi_abi.so.1";
 const LIBRARY: &str = "libmpi_abi.so.1.0.0";
 /// Other names of the command `isthmus`.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 14] = [
     "mpiexec",
     "mpirun",
     "mpiexec.isthmus",
@@ -39,6 +39,10 @@ const NAMES: [&str; 10] = [
     "mpicxx_abi",
     "mpic++",
     "mpiCC",
+    "mpifort",
+    "mpifort_abi",
+    "mpif90",
+    "mpif77",
 ];
 /// What the libraries of other MPIs are called, and those of bindings to C++ that they once had: `-lmpi` and the like link ours.
 const LIBRARY_NAMES: [&str; 6] = ["mpi", "mpich", "pmpich", "mpi_cxx", "mpicxx", "mpichcxx"];

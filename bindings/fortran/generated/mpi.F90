@@ -513,7 +513,7 @@ module mpi
   external :: MPI_DUP_FN
   external :: MPI_NULL_COPY_FN
   external :: MPI_NULL_DELETE_FN
-  interface MPI_Abi_get_fortran_booleans
+  interface
     subroutine MPI_Abi_get_fortran_booleans( &
         logical_size, logical_true, logical_false, is_set, ierror &
         )
@@ -525,7 +525,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Abi_get_fortran_info
+  interface
     subroutine MPI_Abi_get_fortran_info( &
         info, ierror &
         )
@@ -534,7 +534,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Abi_get_info
+  interface
     subroutine MPI_Abi_get_info( &
         info, ierror &
         )
@@ -543,7 +543,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Abi_get_version
+  interface
     subroutine MPI_Abi_get_version( &
         abi_major, abi_minor, ierror &
         )
@@ -553,7 +553,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Abi_set_fortran_booleans
+  interface
     subroutine MPI_Abi_set_fortran_booleans( &
         logical_size, logical_true, logical_false, ierror &
         )
@@ -564,7 +564,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Abi_set_fortran_info
+  interface
     subroutine MPI_Abi_set_fortran_info( &
         info, ierror &
         )
@@ -573,7 +573,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Abort
+  interface
     subroutine MPI_Abort( &
         comm, errorcode, ierror &
         )
@@ -586,7 +586,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Accumulate
 #else
-  interface MPI_Accumulate
+  interface
     subroutine MPI_Accumulate( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, ierror &
@@ -608,7 +608,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Add_error_class
+  interface
     subroutine MPI_Add_error_class( &
         errorclass, ierror &
         )
@@ -617,7 +617,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Add_error_code
+  interface
     subroutine MPI_Add_error_code( &
         errorclass, errorcode, ierror &
         )
@@ -627,7 +627,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Add_error_string
+  interface
     subroutine MPI_Add_error_string( &
         errorcode, string, ierror &
         )
@@ -640,7 +640,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Allgather
 #else
-  interface MPI_Allgather
+  interface
     subroutine MPI_Allgather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, ierror &
@@ -666,7 +666,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Allgather_init
 #else
-  interface MPI_Allgather_init
+  interface
     subroutine MPI_Allgather_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, info, request, ierror &
@@ -694,7 +694,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Allgatherv
 #else
-  interface MPI_Allgatherv
+  interface
     subroutine MPI_Allgatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, ierror &
@@ -721,7 +721,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Allgatherv_init
 #else
-  interface MPI_Allgatherv_init
+  interface
     subroutine MPI_Allgatherv_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, info, request, ierror &
@@ -770,7 +770,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Allreduce
 #else
-  interface MPI_Allreduce
+  interface
     subroutine MPI_Allreduce( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         ierror &
@@ -795,7 +795,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Allreduce_init
 #else
-  interface MPI_Allreduce_init
+  interface
     subroutine MPI_Allreduce_init( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         info, request, ierror &
@@ -822,7 +822,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Alltoall
 #else
-  interface MPI_Alltoall
+  interface
     subroutine MPI_Alltoall( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, ierror &
@@ -848,7 +848,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Alltoall_init
 #else
-  interface MPI_Alltoall_init
+  interface
     subroutine MPI_Alltoall_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, info, request, ierror &
@@ -876,7 +876,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Alltoallv
 #else
-  interface MPI_Alltoallv
+  interface
     subroutine MPI_Alltoallv( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, ierror &
@@ -904,7 +904,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Alltoallv_init
 #else
-  interface MPI_Alltoallv_init
+  interface
     subroutine MPI_Alltoallv_init( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, info, request, ierror &
@@ -934,7 +934,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Alltoallw
 #else
-  interface MPI_Alltoallw
+  interface
     subroutine MPI_Alltoallw( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, ierror &
@@ -962,7 +962,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Alltoallw_init
 #else
-  interface MPI_Alltoallw_init
+  interface
     subroutine MPI_Alltoallw_init( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, info, request, ierror &
@@ -989,7 +989,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Attr_delete
+  interface
     subroutine MPI_Attr_delete( &
         comm, keyval, ierror &
         )
@@ -999,7 +999,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Attr_get
+  interface
     subroutine MPI_Attr_get( &
         comm, keyval, attribute_val, flag, ierror &
         )
@@ -1011,7 +1011,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Attr_put
+  interface
     subroutine MPI_Attr_put( &
         comm, keyval, attribute_val, ierror &
         )
@@ -1022,7 +1022,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Barrier
+  interface
     subroutine MPI_Barrier( &
         comm, ierror &
         )
@@ -1031,7 +1031,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Barrier_init
+  interface
     subroutine MPI_Barrier_init( &
         comm, info, request, ierror &
         )
@@ -1045,7 +1045,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Bcast
 #else
-  interface MPI_Bcast
+  interface
     subroutine MPI_Bcast( &
         buffer, count, datatype, root, comm, ierror &
         )
@@ -1065,7 +1065,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Bcast_init
 #else
-  interface MPI_Bcast_init
+  interface
     subroutine MPI_Bcast_init( &
         buffer, count, datatype, root, comm, info, &
         request, ierror &
@@ -1088,7 +1088,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Bsend
 #else
-  interface MPI_Bsend
+  interface
     subroutine MPI_Bsend( &
         buf, count, datatype, dest, tag, comm, &
         ierror &
@@ -1110,7 +1110,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Bsend_init
 #else
-  interface MPI_Bsend_init
+  interface
     subroutine MPI_Bsend_init( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -1133,7 +1133,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Buffer_attach
 #else
-  interface MPI_Buffer_attach
+  interface
     subroutine MPI_Buffer_attach( &
         buffer, size, ierror &
         )
@@ -1150,7 +1150,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Buffer_detach
 #else
-  interface MPI_Buffer_detach
+  interface
     subroutine MPI_Buffer_detach( &
         buffer_addr, size, ierror &
         )
@@ -1164,7 +1164,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Buffer_flush
+  interface
     subroutine MPI_Buffer_flush( &
         ierror &
         )
@@ -1172,7 +1172,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Buffer_iflush
+  interface
     subroutine MPI_Buffer_iflush( &
         request, ierror &
         )
@@ -1181,7 +1181,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cancel
+  interface
     subroutine MPI_Cancel( &
         request, ierror &
         )
@@ -1190,7 +1190,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cart_coords
+  interface
     subroutine MPI_Cart_coords( &
         comm, rank, maxdims, coords, ierror &
         )
@@ -1202,7 +1202,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cart_create
+  interface
     subroutine MPI_Cart_create( &
         comm_old, ndims, dims, periods, reorder, comm_cart, &
         ierror &
@@ -1217,7 +1217,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cart_get
+  interface
     subroutine MPI_Cart_get( &
         comm, maxdims, dims, periods, coords, ierror &
         )
@@ -1230,7 +1230,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cart_map
+  interface
     subroutine MPI_Cart_map( &
         comm, ndims, dims, periods, newrank, ierror &
         )
@@ -1243,7 +1243,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cart_rank
+  interface
     subroutine MPI_Cart_rank( &
         comm, coords, rank, ierror &
         )
@@ -1254,7 +1254,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cart_shift
+  interface
     subroutine MPI_Cart_shift( &
         comm, direction, disp, rank_source, rank_dest, ierror &
         )
@@ -1267,7 +1267,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cart_sub
+  interface
     subroutine MPI_Cart_sub( &
         comm, remain_dims, newcomm, ierror &
         )
@@ -1278,7 +1278,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Cartdim_get
+  interface
     subroutine MPI_Cartdim_get( &
         comm, ndims, ierror &
         )
@@ -1288,7 +1288,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Close_port
+  interface
     subroutine MPI_Close_port( &
         port_name, ierror &
         )
@@ -1297,7 +1297,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_accept
+  interface
     subroutine MPI_Comm_accept( &
         port_name, info, root, comm, newcomm, ierror &
         )
@@ -1313,7 +1313,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Comm_attach_buffer
 #else
-  interface MPI_Comm_attach_buffer
+  interface
     subroutine MPI_Comm_attach_buffer( &
         comm, buffer, size, ierror &
         )
@@ -1328,7 +1328,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Comm_call_errhandler
+  interface
     subroutine MPI_Comm_call_errhandler( &
         comm, errorcode, ierror &
         )
@@ -1338,7 +1338,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_compare
+  interface
     subroutine MPI_Comm_compare( &
         comm1, comm2, result, ierror &
         )
@@ -1349,7 +1349,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_connect
+  interface
     subroutine MPI_Comm_connect( &
         port_name, info, root, comm, newcomm, ierror &
         )
@@ -1362,7 +1362,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_create
+  interface
     subroutine MPI_Comm_create( &
         comm, group, newcomm, ierror &
         )
@@ -1373,7 +1373,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_create_errhandler
+  interface
     subroutine MPI_Comm_create_errhandler( &
         comm_errhandler_fn, errhandler, ierror &
         )
@@ -1383,7 +1383,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_create_from_group
+  interface
     subroutine MPI_Comm_create_from_group( &
         group, stringtag, info, errhandler, newcomm, ierror &
         )
@@ -1396,7 +1396,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_create_group
+  interface
     subroutine MPI_Comm_create_group( &
         comm, group, tag, newcomm, ierror &
         )
@@ -1408,7 +1408,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_create_keyval
+  interface
     subroutine MPI_Comm_create_keyval( &
         comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state, ierror &
         )
@@ -1420,7 +1420,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_delete_attr
+  interface
     subroutine MPI_Comm_delete_attr( &
         comm, comm_keyval, ierror &
         )
@@ -1433,7 +1433,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Comm_detach_buffer
 #else
-  interface MPI_Comm_detach_buffer
+  interface
     subroutine MPI_Comm_detach_buffer( &
         comm, buffer_addr, size, ierror &
         )
@@ -1448,7 +1448,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Comm_disconnect
+  interface
     subroutine MPI_Comm_disconnect( &
         comm, ierror &
         )
@@ -1457,7 +1457,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_dup
+  interface
     subroutine MPI_Comm_dup( &
         comm, newcomm, ierror &
         )
@@ -1467,7 +1467,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_dup_with_info
+  interface
     subroutine MPI_Comm_dup_with_info( &
         comm, info, newcomm, ierror &
         )
@@ -1478,7 +1478,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_flush_buffer
+  interface
     subroutine MPI_Comm_flush_buffer( &
         comm, ierror &
         )
@@ -1487,7 +1487,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_free
+  interface
     subroutine MPI_Comm_free( &
         comm, ierror &
         )
@@ -1496,7 +1496,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_free_keyval
+  interface
     subroutine MPI_Comm_free_keyval( &
         comm_keyval, ierror &
         )
@@ -1505,7 +1505,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_get_attr
+  interface
     subroutine MPI_Comm_get_attr( &
         comm, comm_keyval, attribute_val, flag, ierror &
         )
@@ -1517,7 +1517,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_get_errhandler
+  interface
     subroutine MPI_Comm_get_errhandler( &
         comm, errhandler, ierror &
         )
@@ -1527,7 +1527,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_get_info
+  interface
     subroutine MPI_Comm_get_info( &
         comm, info_used, ierror &
         )
@@ -1537,7 +1537,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_get_name
+  interface
     subroutine MPI_Comm_get_name( &
         comm, comm_name, resultlen, ierror &
         )
@@ -1548,7 +1548,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_get_parent
+  interface
     subroutine MPI_Comm_get_parent( &
         parent, ierror &
         )
@@ -1557,7 +1557,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_group
+  interface
     subroutine MPI_Comm_group( &
         comm, group, ierror &
         )
@@ -1567,7 +1567,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_idup
+  interface
     subroutine MPI_Comm_idup( &
         comm, newcomm, request, ierror &
         )
@@ -1578,7 +1578,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_idup_with_info
+  interface
     subroutine MPI_Comm_idup_with_info( &
         comm, info, newcomm, request, ierror &
         )
@@ -1590,7 +1590,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_iflush_buffer
+  interface
     subroutine MPI_Comm_iflush_buffer( &
         comm, request, ierror &
         )
@@ -1600,7 +1600,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_join
+  interface
     subroutine MPI_Comm_join( &
         fd, intercomm, ierror &
         )
@@ -1610,7 +1610,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_rank
+  interface
     subroutine MPI_Comm_rank( &
         comm, rank, ierror &
         )
@@ -1620,7 +1620,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_remote_group
+  interface
     subroutine MPI_Comm_remote_group( &
         comm, group, ierror &
         )
@@ -1630,7 +1630,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_remote_size
+  interface
     subroutine MPI_Comm_remote_size( &
         comm, size, ierror &
         )
@@ -1640,7 +1640,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_set_attr
+  interface
     subroutine MPI_Comm_set_attr( &
         comm, comm_keyval, attribute_val, ierror &
         )
@@ -1651,7 +1651,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_set_errhandler
+  interface
     subroutine MPI_Comm_set_errhandler( &
         comm, errhandler, ierror &
         )
@@ -1661,7 +1661,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_set_info
+  interface
     subroutine MPI_Comm_set_info( &
         comm, info, ierror &
         )
@@ -1671,7 +1671,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_set_name
+  interface
     subroutine MPI_Comm_set_name( &
         comm, comm_name, ierror &
         )
@@ -1681,7 +1681,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_size
+  interface
     subroutine MPI_Comm_size( &
         comm, size, ierror &
         )
@@ -1691,7 +1691,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_spawn
+  interface
     subroutine MPI_Comm_spawn( &
         command, argv, maxprocs, info, root, comm, &
         intercomm, array_of_errcodes, ierror &
@@ -1708,7 +1708,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_spawn_multiple
+  interface
     subroutine MPI_Comm_spawn_multiple( &
         count, array_of_commands, array_of_argv, array_of_maxprocs, array_of_info, root, &
         comm, intercomm, array_of_errcodes, ierror &
@@ -1726,7 +1726,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_split
+  interface
     subroutine MPI_Comm_split( &
         comm, color, key, newcomm, ierror &
         )
@@ -1738,7 +1738,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_split_type
+  interface
     subroutine MPI_Comm_split_type( &
         comm, split_type, key, info, newcomm, ierror &
         )
@@ -1751,7 +1751,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Comm_test_inter
+  interface
     subroutine MPI_Comm_test_inter( &
         comm, flag, ierror &
         )
@@ -1764,7 +1764,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Compare_and_swap
 #else
-  interface MPI_Compare_and_swap
+  interface
     subroutine MPI_Compare_and_swap( &
         origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, &
         win, ierror &
@@ -1790,7 +1790,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Dims_create
+  interface
     subroutine MPI_Dims_create( &
         nnodes, ndims, dims, ierror &
         )
@@ -1801,7 +1801,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Dist_graph_create
+  interface
     subroutine MPI_Dist_graph_create( &
         comm_old, n, sources, degrees, destinations, weights, &
         info, reorder, comm_dist_graph, ierror &
@@ -1819,7 +1819,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Dist_graph_create_adjacent
+  interface
     subroutine MPI_Dist_graph_create_adjacent( &
         comm_old, indegree, sources, sourceweights, outdegree, destinations, &
         destweights, info, reorder, comm_dist_graph, ierror &
@@ -1838,7 +1838,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Dist_graph_neighbors
+  interface
     subroutine MPI_Dist_graph_neighbors( &
         comm, maxindegree, sources, sourceweights, maxoutdegree, destinations, &
         destweights, ierror &
@@ -1854,7 +1854,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Dist_graph_neighbors_count
+  interface
     subroutine MPI_Dist_graph_neighbors_count( &
         comm, indegree, outdegree, weighted, ierror &
         )
@@ -1866,7 +1866,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Errhandler_free
+  interface
     subroutine MPI_Errhandler_free( &
         errhandler, ierror &
         )
@@ -1875,7 +1875,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Error_class
+  interface
     subroutine MPI_Error_class( &
         errorcode, errorclass, ierror &
         )
@@ -1885,7 +1885,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Error_string
+  interface
     subroutine MPI_Error_string( &
         errorcode, string, resultlen, ierror &
         )
@@ -1899,7 +1899,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Exscan
 #else
-  interface MPI_Exscan
+  interface
     subroutine MPI_Exscan( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         ierror &
@@ -1924,7 +1924,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Exscan_init
 #else
-  interface MPI_Exscan_init
+  interface
     subroutine MPI_Exscan_init( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         info, request, ierror &
@@ -1951,7 +1951,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_F_sync_reg
 #else
-  interface MPI_F_sync_reg
+  interface
     subroutine MPI_F_sync_reg( &
         buf &
         )
@@ -1966,7 +1966,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Fetch_and_op
 #else
-  interface MPI_Fetch_and_op
+  interface
     subroutine MPI_Fetch_and_op( &
         origin_addr, result_addr, datatype, target_rank, target_disp, op, &
         win, ierror &
@@ -1989,7 +1989,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_File_call_errhandler
+  interface
     subroutine MPI_File_call_errhandler( &
         fh, errorcode, ierror &
         )
@@ -1999,7 +1999,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_close
+  interface
     subroutine MPI_File_close( &
         fh, ierror &
         )
@@ -2008,7 +2008,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_create_errhandler
+  interface
     subroutine MPI_File_create_errhandler( &
         file_errhandler_fn, errhandler, ierror &
         )
@@ -2018,7 +2018,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_delete
+  interface
     subroutine MPI_File_delete( &
         filename, info, ierror &
         )
@@ -2028,7 +2028,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_amode
+  interface
     subroutine MPI_File_get_amode( &
         fh, amode, ierror &
         )
@@ -2038,7 +2038,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_atomicity
+  interface
     subroutine MPI_File_get_atomicity( &
         fh, flag, ierror &
         )
@@ -2048,7 +2048,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_byte_offset
+  interface
     subroutine MPI_File_get_byte_offset( &
         fh, offset, disp, ierror &
         )
@@ -2059,7 +2059,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_errhandler
+  interface
     subroutine MPI_File_get_errhandler( &
         file, errhandler, ierror &
         )
@@ -2069,7 +2069,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_group
+  interface
     subroutine MPI_File_get_group( &
         fh, group, ierror &
         )
@@ -2079,7 +2079,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_info
+  interface
     subroutine MPI_File_get_info( &
         fh, info_used, ierror &
         )
@@ -2089,7 +2089,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_position
+  interface
     subroutine MPI_File_get_position( &
         fh, offset, ierror &
         )
@@ -2099,7 +2099,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_position_shared
+  interface
     subroutine MPI_File_get_position_shared( &
         fh, offset, ierror &
         )
@@ -2109,7 +2109,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_size
+  interface
     subroutine MPI_File_get_size( &
         fh, size, ierror &
         )
@@ -2119,7 +2119,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_type_extent
+  interface
     subroutine MPI_File_get_type_extent( &
         fh, datatype, extent, ierror &
         )
@@ -2130,7 +2130,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_get_view
+  interface
     subroutine MPI_File_get_view( &
         fh, disp, etype, filetype, datarep, ierror &
         )
@@ -2146,7 +2146,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iread
 #else
-  interface MPI_File_iread
+  interface
     subroutine MPI_File_iread( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -2166,7 +2166,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iread_all
 #else
-  interface MPI_File_iread_all
+  interface
     subroutine MPI_File_iread_all( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -2186,7 +2186,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iread_at
 #else
-  interface MPI_File_iread_at
+  interface
     subroutine MPI_File_iread_at( &
         fh, offset, buf, count, datatype, request, &
         ierror &
@@ -2208,7 +2208,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iread_at_all
 #else
-  interface MPI_File_iread_at_all
+  interface
     subroutine MPI_File_iread_at_all( &
         fh, offset, buf, count, datatype, request, &
         ierror &
@@ -2230,7 +2230,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iread_shared
 #else
-  interface MPI_File_iread_shared
+  interface
     subroutine MPI_File_iread_shared( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -2250,7 +2250,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iwrite
 #else
-  interface MPI_File_iwrite
+  interface
     subroutine MPI_File_iwrite( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -2270,7 +2270,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iwrite_all
 #else
-  interface MPI_File_iwrite_all
+  interface
     subroutine MPI_File_iwrite_all( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -2290,7 +2290,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iwrite_at
 #else
-  interface MPI_File_iwrite_at
+  interface
     subroutine MPI_File_iwrite_at( &
         fh, offset, buf, count, datatype, request, &
         ierror &
@@ -2312,7 +2312,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iwrite_at_all
 #else
-  interface MPI_File_iwrite_at_all
+  interface
     subroutine MPI_File_iwrite_at_all( &
         fh, offset, buf, count, datatype, request, &
         ierror &
@@ -2334,7 +2334,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_iwrite_shared
 #else
-  interface MPI_File_iwrite_shared
+  interface
     subroutine MPI_File_iwrite_shared( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -2351,7 +2351,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_File_open
+  interface
     subroutine MPI_File_open( &
         comm, filename, amode, info, fh, ierror &
         )
@@ -2364,7 +2364,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_preallocate
+  interface
     subroutine MPI_File_preallocate( &
         fh, size, ierror &
         )
@@ -2377,7 +2377,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read
 #else
-  interface MPI_File_read
+  interface
     subroutine MPI_File_read( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -2397,7 +2397,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_all
 #else
-  interface MPI_File_read_all
+  interface
     subroutine MPI_File_read_all( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -2417,7 +2417,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_all_begin
 #else
-  interface MPI_File_read_all_begin
+  interface
     subroutine MPI_File_read_all_begin( &
         fh, buf, count, datatype, ierror &
         )
@@ -2436,7 +2436,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_all_end
 #else
-  interface MPI_File_read_all_end
+  interface
     subroutine MPI_File_read_all_end( &
         fh, buf, status, ierror &
         )
@@ -2454,7 +2454,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_at
 #else
-  interface MPI_File_read_at
+  interface
     subroutine MPI_File_read_at( &
         fh, offset, buf, count, datatype, status, &
         ierror &
@@ -2476,7 +2476,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_at_all
 #else
-  interface MPI_File_read_at_all
+  interface
     subroutine MPI_File_read_at_all( &
         fh, offset, buf, count, datatype, status, &
         ierror &
@@ -2498,7 +2498,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_at_all_begin
 #else
-  interface MPI_File_read_at_all_begin
+  interface
     subroutine MPI_File_read_at_all_begin( &
         fh, offset, buf, count, datatype, ierror &
         )
@@ -2518,7 +2518,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_at_all_end
 #else
-  interface MPI_File_read_at_all_end
+  interface
     subroutine MPI_File_read_at_all_end( &
         fh, buf, status, ierror &
         )
@@ -2536,7 +2536,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_ordered
 #else
-  interface MPI_File_read_ordered
+  interface
     subroutine MPI_File_read_ordered( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -2556,7 +2556,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_ordered_begin
 #else
-  interface MPI_File_read_ordered_begin
+  interface
     subroutine MPI_File_read_ordered_begin( &
         fh, buf, count, datatype, ierror &
         )
@@ -2575,7 +2575,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_ordered_end
 #else
-  interface MPI_File_read_ordered_end
+  interface
     subroutine MPI_File_read_ordered_end( &
         fh, buf, status, ierror &
         )
@@ -2593,7 +2593,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_read_shared
 #else
-  interface MPI_File_read_shared
+  interface
     subroutine MPI_File_read_shared( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -2610,7 +2610,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_File_seek
+  interface
     subroutine MPI_File_seek( &
         fh, offset, whence, ierror &
         )
@@ -2621,7 +2621,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_seek_shared
+  interface
     subroutine MPI_File_seek_shared( &
         fh, offset, whence, ierror &
         )
@@ -2632,7 +2632,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_set_atomicity
+  interface
     subroutine MPI_File_set_atomicity( &
         fh, flag, ierror &
         )
@@ -2642,7 +2642,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_set_errhandler
+  interface
     subroutine MPI_File_set_errhandler( &
         file, errhandler, ierror &
         )
@@ -2652,7 +2652,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_set_info
+  interface
     subroutine MPI_File_set_info( &
         fh, info, ierror &
         )
@@ -2662,7 +2662,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_set_size
+  interface
     subroutine MPI_File_set_size( &
         fh, size, ierror &
         )
@@ -2672,7 +2672,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_set_view
+  interface
     subroutine MPI_File_set_view( &
         fh, disp, etype, filetype, datarep, info, &
         ierror &
@@ -2687,7 +2687,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_File_sync
+  interface
     subroutine MPI_File_sync( &
         fh, ierror &
         )
@@ -2699,7 +2699,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write
 #else
-  interface MPI_File_write
+  interface
     subroutine MPI_File_write( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -2719,7 +2719,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_all
 #else
-  interface MPI_File_write_all
+  interface
     subroutine MPI_File_write_all( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -2739,7 +2739,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_all_begin
 #else
-  interface MPI_File_write_all_begin
+  interface
     subroutine MPI_File_write_all_begin( &
         fh, buf, count, datatype, ierror &
         )
@@ -2758,7 +2758,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_all_end
 #else
-  interface MPI_File_write_all_end
+  interface
     subroutine MPI_File_write_all_end( &
         fh, buf, status, ierror &
         )
@@ -2776,7 +2776,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_at
 #else
-  interface MPI_File_write_at
+  interface
     subroutine MPI_File_write_at( &
         fh, offset, buf, count, datatype, status, &
         ierror &
@@ -2798,7 +2798,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_at_all
 #else
-  interface MPI_File_write_at_all
+  interface
     subroutine MPI_File_write_at_all( &
         fh, offset, buf, count, datatype, status, &
         ierror &
@@ -2820,7 +2820,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_at_all_begin
 #else
-  interface MPI_File_write_at_all_begin
+  interface
     subroutine MPI_File_write_at_all_begin( &
         fh, offset, buf, count, datatype, ierror &
         )
@@ -2840,7 +2840,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_at_all_end
 #else
-  interface MPI_File_write_at_all_end
+  interface
     subroutine MPI_File_write_at_all_end( &
         fh, buf, status, ierror &
         )
@@ -2858,7 +2858,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_ordered
 #else
-  interface MPI_File_write_ordered
+  interface
     subroutine MPI_File_write_ordered( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -2878,7 +2878,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_ordered_begin
 #else
-  interface MPI_File_write_ordered_begin
+  interface
     subroutine MPI_File_write_ordered_begin( &
         fh, buf, count, datatype, ierror &
         )
@@ -2897,7 +2897,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_ordered_end
 #else
-  interface MPI_File_write_ordered_end
+  interface
     subroutine MPI_File_write_ordered_end( &
         fh, buf, status, ierror &
         )
@@ -2915,7 +2915,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_File_write_shared
 #else
-  interface MPI_File_write_shared
+  interface
     subroutine MPI_File_write_shared( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -2932,7 +2932,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Finalize
+  interface
     subroutine MPI_Finalize( &
         ierror &
         )
@@ -2940,7 +2940,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Finalized
+  interface
     subroutine MPI_Finalized( &
         flag, ierror &
         )
@@ -2952,7 +2952,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Free_mem
 #else
-  interface MPI_Free_mem
+  interface
     subroutine MPI_Free_mem( &
         base, ierror &
         )
@@ -2968,7 +2968,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Gather
 #else
-  interface MPI_Gather
+  interface
     subroutine MPI_Gather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, ierror &
@@ -2995,7 +2995,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Gather_init
 #else
-  interface MPI_Gather_init
+  interface
     subroutine MPI_Gather_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, info, request, ierror &
@@ -3024,7 +3024,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Gatherv
 #else
-  interface MPI_Gatherv
+  interface
     subroutine MPI_Gatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, ierror &
@@ -3052,7 +3052,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Gatherv_init
 #else
-  interface MPI_Gatherv_init
+  interface
     subroutine MPI_Gatherv_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, info, request, ierror &
@@ -3082,7 +3082,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Get
 #else
-  interface MPI_Get
+  interface
     subroutine MPI_Get( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, win, ierror &
@@ -3106,7 +3106,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Get_accumulate
 #else
-  interface MPI_Get_accumulate
+  interface
     subroutine MPI_Get_accumulate( &
         origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, &
         target_rank, target_disp, target_count, target_datatype, op, win, &
@@ -3138,7 +3138,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Get_address
 #else
-  interface MPI_Get_address
+  interface
     subroutine MPI_Get_address( &
         location, address, ierror &
         )
@@ -3152,7 +3152,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Get_count
+  interface
     subroutine MPI_Get_count( &
         status, datatype, count, ierror &
         )
@@ -3163,7 +3163,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Get_elements
+  interface
     subroutine MPI_Get_elements( &
         status, datatype, count, ierror &
         )
@@ -3174,7 +3174,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Get_elements_x
+  interface
     subroutine MPI_Get_elements_x( &
         status, datatype, count, ierror &
         )
@@ -3185,7 +3185,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Get_hw_resource_info
+  interface
     subroutine MPI_Get_hw_resource_info( &
         hw_info, ierror &
         )
@@ -3194,7 +3194,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Get_library_version
+  interface
     subroutine MPI_Get_library_version( &
         version, resultlen, ierror &
         )
@@ -3204,7 +3204,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Get_processor_name
+  interface
     subroutine MPI_Get_processor_name( &
         name, resultlen, ierror &
         )
@@ -3214,7 +3214,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Get_version
+  interface
     subroutine MPI_Get_version( &
         version, subversion, ierror &
         )
@@ -3224,7 +3224,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Graph_create
+  interface
     subroutine MPI_Graph_create( &
         comm_old, nnodes, index, edges, reorder, comm_graph, &
         ierror &
@@ -3239,7 +3239,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Graph_get
+  interface
     subroutine MPI_Graph_get( &
         comm, maxindex, maxedges, index, edges, ierror &
         )
@@ -3252,7 +3252,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Graph_map
+  interface
     subroutine MPI_Graph_map( &
         comm, nnodes, index, edges, newrank, ierror &
         )
@@ -3265,7 +3265,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Graph_neighbors
+  interface
     subroutine MPI_Graph_neighbors( &
         comm, rank, maxneighbors, neighbors, ierror &
         )
@@ -3277,7 +3277,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Graph_neighbors_count
+  interface
     subroutine MPI_Graph_neighbors_count( &
         comm, rank, nneighbors, ierror &
         )
@@ -3288,7 +3288,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Graphdims_get
+  interface
     subroutine MPI_Graphdims_get( &
         comm, nnodes, nedges, ierror &
         )
@@ -3299,7 +3299,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Grequest_complete
+  interface
     subroutine MPI_Grequest_complete( &
         request, ierror &
         )
@@ -3308,7 +3308,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Grequest_start
+  interface
     subroutine MPI_Grequest_start( &
         query_fn, free_fn, cancel_fn, extra_state, request, ierror &
         )
@@ -3321,7 +3321,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_compare
+  interface
     subroutine MPI_Group_compare( &
         group1, group2, result, ierror &
         )
@@ -3332,7 +3332,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_difference
+  interface
     subroutine MPI_Group_difference( &
         group1, group2, newgroup, ierror &
         )
@@ -3343,7 +3343,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_excl
+  interface
     subroutine MPI_Group_excl( &
         group, n, ranks, newgroup, ierror &
         )
@@ -3355,7 +3355,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_free
+  interface
     subroutine MPI_Group_free( &
         group, ierror &
         )
@@ -3364,7 +3364,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_from_session_pset
+  interface
     subroutine MPI_Group_from_session_pset( &
         session, pset_name, newgroup, ierror &
         )
@@ -3375,7 +3375,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_incl
+  interface
     subroutine MPI_Group_incl( &
         group, n, ranks, newgroup, ierror &
         )
@@ -3387,7 +3387,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_intersection
+  interface
     subroutine MPI_Group_intersection( &
         group1, group2, newgroup, ierror &
         )
@@ -3398,7 +3398,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_range_excl
+  interface
     subroutine MPI_Group_range_excl( &
         group, n, ranges, newgroup, ierror &
         )
@@ -3410,7 +3410,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_range_incl
+  interface
     subroutine MPI_Group_range_incl( &
         group, n, ranges, newgroup, ierror &
         )
@@ -3422,7 +3422,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_rank
+  interface
     subroutine MPI_Group_rank( &
         group, rank, ierror &
         )
@@ -3432,7 +3432,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_size
+  interface
     subroutine MPI_Group_size( &
         group, size, ierror &
         )
@@ -3442,7 +3442,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_translate_ranks
+  interface
     subroutine MPI_Group_translate_ranks( &
         group1, n, ranks1, group2, ranks2, ierror &
         )
@@ -3455,7 +3455,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Group_union
+  interface
     subroutine MPI_Group_union( &
         group1, group2, newgroup, ierror &
         )
@@ -3469,7 +3469,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Iallgather
 #else
-  interface MPI_Iallgather
+  interface
     subroutine MPI_Iallgather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror &
@@ -3496,7 +3496,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Iallgatherv
 #else
-  interface MPI_Iallgatherv
+  interface
     subroutine MPI_Iallgatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, request, ierror &
@@ -3524,7 +3524,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Iallreduce
 #else
-  interface MPI_Iallreduce
+  interface
     subroutine MPI_Iallreduce( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         request, ierror &
@@ -3550,7 +3550,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ialltoall
 #else
-  interface MPI_Ialltoall
+  interface
     subroutine MPI_Ialltoall( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror &
@@ -3577,7 +3577,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ialltoallv
 #else
-  interface MPI_Ialltoallv
+  interface
     subroutine MPI_Ialltoallv( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, request, ierror &
@@ -3606,7 +3606,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ialltoallw
 #else
-  interface MPI_Ialltoallw
+  interface
     subroutine MPI_Ialltoallw( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, request, ierror &
@@ -3632,7 +3632,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Ibarrier
+  interface
     subroutine MPI_Ibarrier( &
         comm, request, ierror &
         )
@@ -3645,7 +3645,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ibcast
 #else
-  interface MPI_Ibcast
+  interface
     subroutine MPI_Ibcast( &
         buffer, count, datatype, root, comm, request, &
         ierror &
@@ -3667,7 +3667,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ibsend
 #else
-  interface MPI_Ibsend
+  interface
     subroutine MPI_Ibsend( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -3690,7 +3690,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Iexscan
 #else
-  interface MPI_Iexscan
+  interface
     subroutine MPI_Iexscan( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         request, ierror &
@@ -3716,7 +3716,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Igather
 #else
-  interface MPI_Igather
+  interface
     subroutine MPI_Igather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror &
@@ -3744,7 +3744,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Igatherv
 #else
-  interface MPI_Igatherv
+  interface
     subroutine MPI_Igatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, request, ierror &
@@ -3770,7 +3770,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Improbe
+  interface
     subroutine MPI_Improbe( &
         source, tag, comm, flag, message, status, &
         ierror &
@@ -3788,7 +3788,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Imrecv
 #else
-  interface MPI_Imrecv
+  interface
     subroutine MPI_Imrecv( &
         buf, count, datatype, message, request, ierror &
         )
@@ -3808,7 +3808,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ineighbor_allgather
 #else
-  interface MPI_Ineighbor_allgather
+  interface
     subroutine MPI_Ineighbor_allgather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror &
@@ -3835,7 +3835,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ineighbor_allgatherv
 #else
-  interface MPI_Ineighbor_allgatherv
+  interface
     subroutine MPI_Ineighbor_allgatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, request, ierror &
@@ -3863,7 +3863,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ineighbor_alltoall
 #else
-  interface MPI_Ineighbor_alltoall
+  interface
     subroutine MPI_Ineighbor_alltoall( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror &
@@ -3890,7 +3890,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ineighbor_alltoallv
 #else
-  interface MPI_Ineighbor_alltoallv
+  interface
     subroutine MPI_Ineighbor_alltoallv( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, request, ierror &
@@ -3919,7 +3919,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ineighbor_alltoallw
 #else
-  interface MPI_Ineighbor_alltoallw
+  interface
     subroutine MPI_Ineighbor_alltoallw( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, request, ierror &
@@ -3945,7 +3945,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Info_create
+  interface
     subroutine MPI_Info_create( &
         info, ierror &
         )
@@ -3954,7 +3954,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_create_env
+  interface
     subroutine MPI_Info_create_env( &
         info, ierror &
         )
@@ -3963,7 +3963,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_delete
+  interface
     subroutine MPI_Info_delete( &
         info, key, ierror &
         )
@@ -3973,7 +3973,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_dup
+  interface
     subroutine MPI_Info_dup( &
         info, newinfo, ierror &
         )
@@ -3983,7 +3983,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_free
+  interface
     subroutine MPI_Info_free( &
         info, ierror &
         )
@@ -3992,7 +3992,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_get
+  interface
     subroutine MPI_Info_get( &
         info, key, valuelen, value, flag, ierror &
         )
@@ -4005,7 +4005,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_get_nkeys
+  interface
     subroutine MPI_Info_get_nkeys( &
         info, nkeys, ierror &
         )
@@ -4015,7 +4015,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_get_nthkey
+  interface
     subroutine MPI_Info_get_nthkey( &
         info, n, key, ierror &
         )
@@ -4026,7 +4026,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_get_string
+  interface
     subroutine MPI_Info_get_string( &
         info, key, buflen, value, flag, ierror &
         )
@@ -4039,7 +4039,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_get_valuelen
+  interface
     subroutine MPI_Info_get_valuelen( &
         info, key, valuelen, flag, ierror &
         )
@@ -4051,7 +4051,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Info_set
+  interface
     subroutine MPI_Info_set( &
         info, key, value, ierror &
         )
@@ -4062,7 +4062,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Init
+  interface
     subroutine MPI_Init( &
         ierror &
         )
@@ -4070,7 +4070,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Init_thread
+  interface
     subroutine MPI_Init_thread( &
         required, provided, ierror &
         )
@@ -4080,7 +4080,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Initialized
+  interface
     subroutine MPI_Initialized( &
         flag, ierror &
         )
@@ -4089,7 +4089,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Intercomm_create
+  interface
     subroutine MPI_Intercomm_create( &
         local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm, &
         ierror &
@@ -4104,7 +4104,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Intercomm_create_from_groups
+  interface
     subroutine MPI_Intercomm_create_from_groups( &
         local_group, local_leader, remote_group, remote_leader, stringtag, info, &
         errhandler, newintercomm, ierror &
@@ -4121,7 +4121,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Intercomm_merge
+  interface
     subroutine MPI_Intercomm_merge( &
         intercomm, high, newintracomm, ierror &
         )
@@ -4132,7 +4132,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Iprobe
+  interface
     subroutine MPI_Iprobe( &
         source, tag, comm, flag, status, ierror &
         )
@@ -4148,7 +4148,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Irecv
 #else
-  interface MPI_Irecv
+  interface
     subroutine MPI_Irecv( &
         buf, count, datatype, source, tag, comm, &
         request, ierror &
@@ -4171,7 +4171,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ireduce
 #else
-  interface MPI_Ireduce
+  interface
     subroutine MPI_Ireduce( &
         sendbuf, recvbuf, count, datatype, op, root, &
         comm, request, ierror &
@@ -4198,7 +4198,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ireduce_scatter
 #else
-  interface MPI_Ireduce_scatter
+  interface
     subroutine MPI_Ireduce_scatter( &
         sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         request, ierror &
@@ -4224,7 +4224,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ireduce_scatter_block
 #else
-  interface MPI_Ireduce_scatter_block
+  interface
     subroutine MPI_Ireduce_scatter_block( &
         sendbuf, recvbuf, recvcount, datatype, op, comm, &
         request, ierror &
@@ -4250,7 +4250,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Irsend
 #else
-  interface MPI_Irsend
+  interface
     subroutine MPI_Irsend( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -4270,7 +4270,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Is_thread_main
+  interface
     subroutine MPI_Is_thread_main( &
         flag, ierror &
         )
@@ -4282,7 +4282,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Iscan
 #else
-  interface MPI_Iscan
+  interface
     subroutine MPI_Iscan( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         request, ierror &
@@ -4308,7 +4308,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Iscatter
 #else
-  interface MPI_Iscatter
+  interface
     subroutine MPI_Iscatter( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror &
@@ -4336,7 +4336,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Iscatterv
 #else
-  interface MPI_Iscatterv
+  interface
     subroutine MPI_Iscatterv( &
         sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, request, ierror &
@@ -4365,7 +4365,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Isend
 #else
-  interface MPI_Isend
+  interface
     subroutine MPI_Isend( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -4388,7 +4388,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Isendrecv
 #else
-  interface MPI_Isendrecv
+  interface
     subroutine MPI_Isendrecv( &
         sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, &
         recvcount, recvtype, source, recvtag, comm, request, &
@@ -4420,7 +4420,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Isendrecv_replace
 #else
-  interface MPI_Isendrecv_replace
+  interface
     subroutine MPI_Isendrecv_replace( &
         buf, count, datatype, dest, sendtag, source, &
         recvtag, comm, request, ierror &
@@ -4445,7 +4445,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Issend
 #else
-  interface MPI_Issend
+  interface
     subroutine MPI_Issend( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -4465,7 +4465,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Keyval_create
+  interface
     subroutine MPI_Keyval_create( &
         copy_fn, delete_fn, keyval, extra_state, ierror &
         )
@@ -4477,7 +4477,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Keyval_free
+  interface
     subroutine MPI_Keyval_free( &
         keyval, ierror &
         )
@@ -4486,7 +4486,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Lookup_name
+  interface
     subroutine MPI_Lookup_name( &
         service_name, info, port_name, ierror &
         )
@@ -4497,7 +4497,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Mprobe
+  interface
     subroutine MPI_Mprobe( &
         source, tag, comm, message, status, ierror &
         )
@@ -4513,7 +4513,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Mrecv
 #else
-  interface MPI_Mrecv
+  interface
     subroutine MPI_Mrecv( &
         buf, count, datatype, message, status, ierror &
         )
@@ -4533,7 +4533,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_allgather
 #else
-  interface MPI_Neighbor_allgather
+  interface
     subroutine MPI_Neighbor_allgather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, ierror &
@@ -4559,7 +4559,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_allgather_init
 #else
-  interface MPI_Neighbor_allgather_init
+  interface
     subroutine MPI_Neighbor_allgather_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, info, request, ierror &
@@ -4587,7 +4587,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_allgatherv
 #else
-  interface MPI_Neighbor_allgatherv
+  interface
     subroutine MPI_Neighbor_allgatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, ierror &
@@ -4614,7 +4614,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_allgatherv_init
 #else
-  interface MPI_Neighbor_allgatherv_init
+  interface
     subroutine MPI_Neighbor_allgatherv_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, info, request, ierror &
@@ -4643,7 +4643,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_alltoall
 #else
-  interface MPI_Neighbor_alltoall
+  interface
     subroutine MPI_Neighbor_alltoall( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, ierror &
@@ -4669,7 +4669,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_alltoall_init
 #else
-  interface MPI_Neighbor_alltoall_init
+  interface
     subroutine MPI_Neighbor_alltoall_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, info, request, ierror &
@@ -4697,7 +4697,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_alltoallv
 #else
-  interface MPI_Neighbor_alltoallv
+  interface
     subroutine MPI_Neighbor_alltoallv( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, ierror &
@@ -4725,7 +4725,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_alltoallv_init
 #else
-  interface MPI_Neighbor_alltoallv_init
+  interface
     subroutine MPI_Neighbor_alltoallv_init( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, info, request, ierror &
@@ -4755,7 +4755,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_alltoallw
 #else
-  interface MPI_Neighbor_alltoallw
+  interface
     subroutine MPI_Neighbor_alltoallw( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, ierror &
@@ -4783,7 +4783,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Neighbor_alltoallw_init
 #else
-  interface MPI_Neighbor_alltoallw_init
+  interface
     subroutine MPI_Neighbor_alltoallw_init( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, info, request, ierror &
@@ -4810,7 +4810,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Op_commutative
+  interface
     subroutine MPI_Op_commutative( &
         op, commute, ierror &
         )
@@ -4820,7 +4820,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Op_create
+  interface
     subroutine MPI_Op_create( &
         user_fn, commute, op, ierror &
         )
@@ -4831,7 +4831,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Op_free
+  interface
     subroutine MPI_Op_free( &
         op, ierror &
         )
@@ -4840,7 +4840,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Open_port
+  interface
     subroutine MPI_Open_port( &
         info, port_name, ierror &
         )
@@ -4853,7 +4853,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Pack
 #else
-  interface MPI_Pack
+  interface
     subroutine MPI_Pack( &
         inbuf, incount, datatype, outbuf, outsize, position, &
         comm, ierror &
@@ -4879,7 +4879,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Pack_external
 #else
-  interface MPI_Pack_external
+  interface
     subroutine MPI_Pack_external( &
         datarep, inbuf, incount, datatype, outbuf, outsize, &
         position, ierror &
@@ -4902,7 +4902,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Pack_external_size
+  interface
     subroutine MPI_Pack_external_size( &
         datarep, incount, datatype, size, ierror &
         )
@@ -4914,7 +4914,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Pack_size
+  interface
     subroutine MPI_Pack_size( &
         incount, datatype, comm, size, ierror &
         )
@@ -4926,7 +4926,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Parrived
+  interface
     subroutine MPI_Parrived( &
         request, partition, flag, ierror &
         )
@@ -4937,7 +4937,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Pcontrol
+  interface
     subroutine MPI_Pcontrol( &
         level &
         )
@@ -4945,7 +4945,7 @@ module mpi
       integer, intent(in) :: level
     end subroutine
   end interface
-  interface MPI_Pready
+  interface
     subroutine MPI_Pready( &
         partition, request, ierror &
         )
@@ -4955,7 +4955,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Pready_list
+  interface
     subroutine MPI_Pready_list( &
         length, array_of_partitions, request, ierror &
         )
@@ -4966,7 +4966,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Pready_range
+  interface
     subroutine MPI_Pready_range( &
         partition_low, partition_high, request, ierror &
         )
@@ -4980,7 +4980,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Precv_init
 #else
-  interface MPI_Precv_init
+  interface
     subroutine MPI_Precv_init( &
         buf, partitions, count, datatype, source, tag, &
         comm, info, request, ierror &
@@ -5002,7 +5002,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Probe
+  interface
     subroutine MPI_Probe( &
         source, tag, comm, status, ierror &
         )
@@ -5017,7 +5017,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Psend_init
 #else
-  interface MPI_Psend_init
+  interface
     subroutine MPI_Psend_init( &
         buf, partitions, count, datatype, dest, tag, &
         comm, info, request, ierror &
@@ -5039,7 +5039,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Publish_name
+  interface
     subroutine MPI_Publish_name( &
         service_name, info, port_name, ierror &
         )
@@ -5053,7 +5053,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Put
 #else
-  interface MPI_Put
+  interface
     subroutine MPI_Put( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, win, ierror &
@@ -5074,7 +5074,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Query_thread
+  interface
     subroutine MPI_Query_thread( &
         provided, ierror &
         )
@@ -5086,7 +5086,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Raccumulate
 #else
-  interface MPI_Raccumulate
+  interface
     subroutine MPI_Raccumulate( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, request, ierror &
@@ -5112,7 +5112,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Recv
 #else
-  interface MPI_Recv
+  interface
     subroutine MPI_Recv( &
         buf, count, datatype, source, tag, comm, &
         status, ierror &
@@ -5135,7 +5135,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Recv_init
 #else
-  interface MPI_Recv_init
+  interface
     subroutine MPI_Recv_init( &
         buf, count, datatype, source, tag, comm, &
         request, ierror &
@@ -5158,7 +5158,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Reduce
 #else
-  interface MPI_Reduce
+  interface
     subroutine MPI_Reduce( &
         sendbuf, recvbuf, count, datatype, op, root, &
         comm, ierror &
@@ -5184,7 +5184,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Reduce_init
 #else
-  interface MPI_Reduce_init
+  interface
     subroutine MPI_Reduce_init( &
         sendbuf, recvbuf, count, datatype, op, root, &
         comm, info, request, ierror &
@@ -5212,7 +5212,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Reduce_local
 #else
-  interface MPI_Reduce_local
+  interface
     subroutine MPI_Reduce_local( &
         inbuf, inoutbuf, count, datatype, op, ierror &
         )
@@ -5235,7 +5235,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Reduce_scatter
 #else
-  interface MPI_Reduce_scatter
+  interface
     subroutine MPI_Reduce_scatter( &
         sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         ierror &
@@ -5260,7 +5260,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Reduce_scatter_block
 #else
-  interface MPI_Reduce_scatter_block
+  interface
     subroutine MPI_Reduce_scatter_block( &
         sendbuf, recvbuf, recvcount, datatype, op, comm, &
         ierror &
@@ -5285,7 +5285,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Reduce_scatter_block_init
 #else
-  interface MPI_Reduce_scatter_block_init
+  interface
     subroutine MPI_Reduce_scatter_block_init( &
         sendbuf, recvbuf, recvcount, datatype, op, comm, &
         info, request, ierror &
@@ -5312,7 +5312,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Reduce_scatter_init
 #else
-  interface MPI_Reduce_scatter_init
+  interface
     subroutine MPI_Reduce_scatter_init( &
         sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         info, request, ierror &
@@ -5336,7 +5336,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Register_datarep
+  interface
     subroutine MPI_Register_datarep( &
         datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state, ierror &
         )
@@ -5349,7 +5349,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Remove_error_class
+  interface
     subroutine MPI_Remove_error_class( &
         errorclass, ierror &
         )
@@ -5358,7 +5358,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Remove_error_code
+  interface
     subroutine MPI_Remove_error_code( &
         errorcode, ierror &
         )
@@ -5367,7 +5367,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Remove_error_string
+  interface
     subroutine MPI_Remove_error_string( &
         errorcode, ierror &
         )
@@ -5376,7 +5376,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Request_free
+  interface
     subroutine MPI_Request_free( &
         request, ierror &
         )
@@ -5385,7 +5385,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Request_get_status
+  interface
     subroutine MPI_Request_get_status( &
         request, flag, status, ierror &
         )
@@ -5396,7 +5396,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Request_get_status_all
+  interface
     subroutine MPI_Request_get_status_all( &
         count, array_of_requests, flag, array_of_statuses, ierror &
         )
@@ -5408,7 +5408,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Request_get_status_any
+  interface
     subroutine MPI_Request_get_status_any( &
         count, array_of_requests, index, flag, status, ierror &
         )
@@ -5421,7 +5421,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Request_get_status_some
+  interface
     subroutine MPI_Request_get_status_some( &
         incount, array_of_requests, outcount, array_of_indices, array_of_statuses, ierror &
         )
@@ -5437,7 +5437,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Rget
 #else
-  interface MPI_Rget
+  interface
     subroutine MPI_Rget( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, win, request, ierror &
@@ -5462,7 +5462,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Rget_accumulate
 #else
-  interface MPI_Rget_accumulate
+  interface
     subroutine MPI_Rget_accumulate( &
         origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, &
         target_rank, target_disp, target_count, target_datatype, op, win, &
@@ -5495,7 +5495,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Rput
 #else
-  interface MPI_Rput
+  interface
     subroutine MPI_Rput( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, win, request, ierror &
@@ -5520,7 +5520,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Rsend
 #else
-  interface MPI_Rsend
+  interface
     subroutine MPI_Rsend( &
         buf, count, datatype, dest, tag, comm, &
         ierror &
@@ -5542,7 +5542,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Rsend_init
 #else
-  interface MPI_Rsend_init
+  interface
     subroutine MPI_Rsend_init( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -5565,7 +5565,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Scan
 #else
-  interface MPI_Scan
+  interface
     subroutine MPI_Scan( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         ierror &
@@ -5590,7 +5590,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Scan_init
 #else
-  interface MPI_Scan_init
+  interface
     subroutine MPI_Scan_init( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         info, request, ierror &
@@ -5617,7 +5617,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Scatter
 #else
-  interface MPI_Scatter
+  interface
     subroutine MPI_Scatter( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, ierror &
@@ -5644,7 +5644,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Scatter_init
 #else
-  interface MPI_Scatter_init
+  interface
     subroutine MPI_Scatter_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, info, request, ierror &
@@ -5673,7 +5673,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Scatterv
 #else
-  interface MPI_Scatterv
+  interface
     subroutine MPI_Scatterv( &
         sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, ierror &
@@ -5701,7 +5701,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Scatterv_init
 #else
-  interface MPI_Scatterv_init
+  interface
     subroutine MPI_Scatterv_init( &
         sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror &
@@ -5731,7 +5731,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Send
 #else
-  interface MPI_Send
+  interface
     subroutine MPI_Send( &
         buf, count, datatype, dest, tag, comm, &
         ierror &
@@ -5753,7 +5753,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Send_init
 #else
-  interface MPI_Send_init
+  interface
     subroutine MPI_Send_init( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -5776,7 +5776,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Sendrecv
 #else
-  interface MPI_Sendrecv
+  interface
     subroutine MPI_Sendrecv( &
         sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, &
         recvcount, recvtype, source, recvtag, comm, status, &
@@ -5808,7 +5808,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Sendrecv_replace
 #else
-  interface MPI_Sendrecv_replace
+  interface
     subroutine MPI_Sendrecv_replace( &
         buf, count, datatype, dest, sendtag, source, &
         recvtag, comm, status, ierror &
@@ -5833,7 +5833,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Session_attach_buffer
 #else
-  interface MPI_Session_attach_buffer
+  interface
     subroutine MPI_Session_attach_buffer( &
         session, buffer, size, ierror &
         )
@@ -5848,7 +5848,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Session_call_errhandler
+  interface
     subroutine MPI_Session_call_errhandler( &
         session, errorcode, ierror &
         )
@@ -5858,7 +5858,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_create_errhandler
+  interface
     subroutine MPI_Session_create_errhandler( &
         session_errhandler_fn, errhandler, ierror &
         )
@@ -5871,7 +5871,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Session_detach_buffer
 #else
-  interface MPI_Session_detach_buffer
+  interface
     subroutine MPI_Session_detach_buffer( &
         session, buffer_addr, size, ierror &
         )
@@ -5886,7 +5886,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Session_finalize
+  interface
     subroutine MPI_Session_finalize( &
         session, ierror &
         )
@@ -5895,7 +5895,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_flush_buffer
+  interface
     subroutine MPI_Session_flush_buffer( &
         session, ierror &
         )
@@ -5904,7 +5904,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_get_errhandler
+  interface
     subroutine MPI_Session_get_errhandler( &
         session, errhandler, ierror &
         )
@@ -5914,7 +5914,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_get_info
+  interface
     subroutine MPI_Session_get_info( &
         session, info_used, ierror &
         )
@@ -5924,7 +5924,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_get_nth_pset
+  interface
     subroutine MPI_Session_get_nth_pset( &
         session, info, n, pset_len, pset_name, ierror &
         )
@@ -5937,7 +5937,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_get_num_psets
+  interface
     subroutine MPI_Session_get_num_psets( &
         session, info, npset_names, ierror &
         )
@@ -5948,7 +5948,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_get_pset_info
+  interface
     subroutine MPI_Session_get_pset_info( &
         session, pset_name, info, ierror &
         )
@@ -5959,7 +5959,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_iflush_buffer
+  interface
     subroutine MPI_Session_iflush_buffer( &
         session, request, ierror &
         )
@@ -5969,7 +5969,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_init
+  interface
     subroutine MPI_Session_init( &
         info, errhandler, session, ierror &
         )
@@ -5980,7 +5980,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Session_set_errhandler
+  interface
     subroutine MPI_Session_set_errhandler( &
         session, errhandler, ierror &
         )
@@ -5993,7 +5993,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ssend
 #else
-  interface MPI_Ssend
+  interface
     subroutine MPI_Ssend( &
         buf, count, datatype, dest, tag, comm, &
         ierror &
@@ -6015,7 +6015,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Ssend_init
 #else
-  interface MPI_Ssend_init
+  interface
     subroutine MPI_Ssend_init( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -6035,7 +6035,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Start
+  interface
     subroutine MPI_Start( &
         request, ierror &
         )
@@ -6044,7 +6044,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Startall
+  interface
     subroutine MPI_Startall( &
         count, array_of_requests, ierror &
         )
@@ -6054,7 +6054,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_get_error
+  interface
     subroutine MPI_Status_get_error( &
         status, err, ierror &
         )
@@ -6064,7 +6064,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_get_source
+  interface
     subroutine MPI_Status_get_source( &
         status, source, ierror &
         )
@@ -6074,7 +6074,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_get_tag
+  interface
     subroutine MPI_Status_get_tag( &
         status, tag, ierror &
         )
@@ -6084,7 +6084,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_set_cancelled
+  interface
     subroutine MPI_Status_set_cancelled( &
         status, flag, ierror &
         )
@@ -6094,7 +6094,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_set_elements
+  interface
     subroutine MPI_Status_set_elements( &
         status, datatype, count, ierror &
         )
@@ -6105,7 +6105,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_set_elements_x
+  interface
     subroutine MPI_Status_set_elements_x( &
         status, datatype, count, ierror &
         )
@@ -6116,7 +6116,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_set_error
+  interface
     subroutine MPI_Status_set_error( &
         status, err, ierror &
         )
@@ -6126,7 +6126,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_set_source
+  interface
     subroutine MPI_Status_set_source( &
         status, source, ierror &
         )
@@ -6136,7 +6136,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Status_set_tag
+  interface
     subroutine MPI_Status_set_tag( &
         status, tag, ierror &
         )
@@ -6146,7 +6146,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Test
+  interface
     subroutine MPI_Test( &
         request, flag, status, ierror &
         )
@@ -6157,7 +6157,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Test_cancelled
+  interface
     subroutine MPI_Test_cancelled( &
         status, flag, ierror &
         )
@@ -6167,7 +6167,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Testall
+  interface
     subroutine MPI_Testall( &
         count, array_of_requests, flag, array_of_statuses, ierror &
         )
@@ -6179,7 +6179,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Testany
+  interface
     subroutine MPI_Testany( &
         count, array_of_requests, index, flag, status, ierror &
         )
@@ -6192,7 +6192,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Testsome
+  interface
     subroutine MPI_Testsome( &
         incount, array_of_requests, outcount, array_of_indices, array_of_statuses, ierror &
         )
@@ -6205,7 +6205,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Topo_test
+  interface
     subroutine MPI_Topo_test( &
         comm, status, ierror &
         )
@@ -6215,7 +6215,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_commit
+  interface
     subroutine MPI_Type_commit( &
         datatype, ierror &
         )
@@ -6224,7 +6224,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_contiguous
+  interface
     subroutine MPI_Type_contiguous( &
         count, oldtype, newtype, ierror &
         )
@@ -6235,7 +6235,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_darray
+  interface
     subroutine MPI_Type_create_darray( &
         size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, &
         array_of_psizes, order, oldtype, newtype, ierror &
@@ -6254,7 +6254,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_f90_complex
+  interface
     subroutine MPI_Type_create_f90_complex( &
         p, r, newtype, ierror &
         )
@@ -6265,7 +6265,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_f90_integer
+  interface
     subroutine MPI_Type_create_f90_integer( &
         r, newtype, ierror &
         )
@@ -6275,7 +6275,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_f90_real
+  interface
     subroutine MPI_Type_create_f90_real( &
         p, r, newtype, ierror &
         )
@@ -6286,7 +6286,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_hindexed
+  interface
     subroutine MPI_Type_create_hindexed( &
         count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror &
         )
@@ -6299,7 +6299,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_hindexed_block
+  interface
     subroutine MPI_Type_create_hindexed_block( &
         count, blocklength, array_of_displacements, oldtype, newtype, ierror &
         )
@@ -6312,7 +6312,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_hvector
+  interface
     subroutine MPI_Type_create_hvector( &
         count, blocklength, stride, oldtype, newtype, ierror &
         )
@@ -6325,7 +6325,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_indexed_block
+  interface
     subroutine MPI_Type_create_indexed_block( &
         count, blocklength, array_of_displacements, oldtype, newtype, ierror &
         )
@@ -6338,7 +6338,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_keyval
+  interface
     subroutine MPI_Type_create_keyval( &
         type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state, ierror &
         )
@@ -6350,7 +6350,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_resized
+  interface
     subroutine MPI_Type_create_resized( &
         oldtype, lb, extent, newtype, ierror &
         )
@@ -6362,7 +6362,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_struct
+  interface
     subroutine MPI_Type_create_struct( &
         count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, ierror &
         )
@@ -6375,7 +6375,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_create_subarray
+  interface
     subroutine MPI_Type_create_subarray( &
         ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &
         newtype, ierror &
@@ -6391,7 +6391,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_delete_attr
+  interface
     subroutine MPI_Type_delete_attr( &
         datatype, type_keyval, ierror &
         )
@@ -6401,7 +6401,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_dup
+  interface
     subroutine MPI_Type_dup( &
         oldtype, newtype, ierror &
         )
@@ -6411,7 +6411,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_free
+  interface
     subroutine MPI_Type_free( &
         datatype, ierror &
         )
@@ -6420,7 +6420,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_free_keyval
+  interface
     subroutine MPI_Type_free_keyval( &
         type_keyval, ierror &
         )
@@ -6429,7 +6429,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_attr
+  interface
     subroutine MPI_Type_get_attr( &
         datatype, type_keyval, attribute_val, flag, ierror &
         )
@@ -6441,7 +6441,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_contents
+  interface
     subroutine MPI_Type_get_contents( &
         datatype, max_integers, max_addresses, max_datatypes, array_of_integers, array_of_addresses, &
         array_of_datatypes, ierror &
@@ -6457,7 +6457,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_envelope
+  interface
     subroutine MPI_Type_get_envelope( &
         datatype, num_integers, num_addresses, num_datatypes, combiner, ierror &
         )
@@ -6470,7 +6470,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_extent
+  interface
     subroutine MPI_Type_get_extent( &
         datatype, lb, extent, ierror &
         )
@@ -6481,7 +6481,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_extent_x
+  interface
     subroutine MPI_Type_get_extent_x( &
         datatype, lb, extent, ierror &
         )
@@ -6492,7 +6492,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_name
+  interface
     subroutine MPI_Type_get_name( &
         datatype, type_name, resultlen, ierror &
         )
@@ -6503,7 +6503,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_true_extent
+  interface
     subroutine MPI_Type_get_true_extent( &
         datatype, true_lb, true_extent, ierror &
         )
@@ -6514,7 +6514,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_true_extent_x
+  interface
     subroutine MPI_Type_get_true_extent_x( &
         datatype, true_lb, true_extent, ierror &
         )
@@ -6525,7 +6525,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_get_value_index
+  interface
     subroutine MPI_Type_get_value_index( &
         value_type, index_type, pair_type, ierror &
         )
@@ -6536,7 +6536,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_indexed
+  interface
     subroutine MPI_Type_indexed( &
         count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror &
         )
@@ -6549,7 +6549,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_match_size
+  interface
     subroutine MPI_Type_match_size( &
         typeclass, size, datatype, ierror &
         )
@@ -6560,7 +6560,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_set_attr
+  interface
     subroutine MPI_Type_set_attr( &
         datatype, type_keyval, attribute_val, ierror &
         )
@@ -6571,7 +6571,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_set_name
+  interface
     subroutine MPI_Type_set_name( &
         datatype, type_name, ierror &
         )
@@ -6581,7 +6581,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_size
+  interface
     subroutine MPI_Type_size( &
         datatype, size, ierror &
         )
@@ -6591,7 +6591,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_size_x
+  interface
     subroutine MPI_Type_size_x( &
         datatype, size, ierror &
         )
@@ -6601,7 +6601,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Type_vector
+  interface
     subroutine MPI_Type_vector( &
         count, blocklength, stride, oldtype, newtype, ierror &
         )
@@ -6617,7 +6617,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Unpack
 #else
-  interface MPI_Unpack
+  interface
     subroutine MPI_Unpack( &
         inbuf, insize, position, outbuf, outcount, datatype, &
         comm, ierror &
@@ -6643,7 +6643,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Unpack_external
 #else
-  interface MPI_Unpack_external
+  interface
     subroutine MPI_Unpack_external( &
         datarep, inbuf, insize, position, outbuf, outcount, &
         datatype, ierror &
@@ -6666,7 +6666,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Unpublish_name
+  interface
     subroutine MPI_Unpublish_name( &
         service_name, info, port_name, ierror &
         )
@@ -6677,7 +6677,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Wait
+  interface
     subroutine MPI_Wait( &
         request, status, ierror &
         )
@@ -6687,7 +6687,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Waitall
+  interface
     subroutine MPI_Waitall( &
         count, array_of_requests, array_of_statuses, ierror &
         )
@@ -6698,7 +6698,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Waitany
+  interface
     subroutine MPI_Waitany( &
         count, array_of_requests, index, status, ierror &
         )
@@ -6710,7 +6710,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Waitsome
+  interface
     subroutine MPI_Waitsome( &
         incount, array_of_requests, outcount, array_of_indices, array_of_statuses, ierror &
         )
@@ -6782,7 +6782,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Win_attach
 #else
-  interface MPI_Win_attach
+  interface
     subroutine MPI_Win_attach( &
         win, base, size, ierror &
         )
@@ -6797,7 +6797,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Win_call_errhandler
+  interface
     subroutine MPI_Win_call_errhandler( &
         win, errorcode, ierror &
         )
@@ -6807,7 +6807,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_complete
+  interface
     subroutine MPI_Win_complete( &
         win, ierror &
         )
@@ -6819,7 +6819,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Win_create
 #else
-  interface MPI_Win_create
+  interface
     subroutine MPI_Win_create( &
         base, size, disp_unit, info, comm, win, &
         ierror &
@@ -6838,7 +6838,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Win_create_dynamic
+  interface
     subroutine MPI_Win_create_dynamic( &
         info, comm, win, ierror &
         )
@@ -6849,7 +6849,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_create_errhandler
+  interface
     subroutine MPI_Win_create_errhandler( &
         win_errhandler_fn, errhandler, ierror &
         )
@@ -6859,7 +6859,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_create_keyval
+  interface
     subroutine MPI_Win_create_keyval( &
         win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state, ierror &
         )
@@ -6871,7 +6871,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_delete_attr
+  interface
     subroutine MPI_Win_delete_attr( &
         win, win_keyval, ierror &
         )
@@ -6884,7 +6884,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: MPI_Win_detach
 #else
-  interface MPI_Win_detach
+  interface
     subroutine MPI_Win_detach( &
         win, base, ierror &
         )
@@ -6898,7 +6898,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface MPI_Win_fence
+  interface
     subroutine MPI_Win_fence( &
         assert, win, ierror &
         )
@@ -6908,7 +6908,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_flush
+  interface
     subroutine MPI_Win_flush( &
         rank, win, ierror &
         )
@@ -6918,7 +6918,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_flush_all
+  interface
     subroutine MPI_Win_flush_all( &
         win, ierror &
         )
@@ -6927,7 +6927,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_flush_local
+  interface
     subroutine MPI_Win_flush_local( &
         rank, win, ierror &
         )
@@ -6937,7 +6937,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_flush_local_all
+  interface
     subroutine MPI_Win_flush_local_all( &
         win, ierror &
         )
@@ -6946,7 +6946,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_free
+  interface
     subroutine MPI_Win_free( &
         win, ierror &
         )
@@ -6955,7 +6955,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_free_keyval
+  interface
     subroutine MPI_Win_free_keyval( &
         win_keyval, ierror &
         )
@@ -6964,7 +6964,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_get_attr
+  interface
     subroutine MPI_Win_get_attr( &
         win, win_keyval, attribute_val, flag, ierror &
         )
@@ -6976,7 +6976,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_get_errhandler
+  interface
     subroutine MPI_Win_get_errhandler( &
         win, errhandler, ierror &
         )
@@ -6986,7 +6986,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_get_group
+  interface
     subroutine MPI_Win_get_group( &
         win, group, ierror &
         )
@@ -6996,7 +6996,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_get_info
+  interface
     subroutine MPI_Win_get_info( &
         win, info_used, ierror &
         )
@@ -7006,7 +7006,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_get_name
+  interface
     subroutine MPI_Win_get_name( &
         win, win_name, resultlen, ierror &
         )
@@ -7017,7 +7017,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_lock
+  interface
     subroutine MPI_Win_lock( &
         lock_type, rank, assert, win, ierror &
         )
@@ -7029,7 +7029,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_lock_all
+  interface
     subroutine MPI_Win_lock_all( &
         assert, win, ierror &
         )
@@ -7039,7 +7039,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_post
+  interface
     subroutine MPI_Win_post( &
         group, assert, win, ierror &
         )
@@ -7050,7 +7050,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_set_attr
+  interface
     subroutine MPI_Win_set_attr( &
         win, win_keyval, attribute_val, ierror &
         )
@@ -7061,7 +7061,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_set_errhandler
+  interface
     subroutine MPI_Win_set_errhandler( &
         win, errhandler, ierror &
         )
@@ -7071,7 +7071,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_set_info
+  interface
     subroutine MPI_Win_set_info( &
         win, info, ierror &
         )
@@ -7081,7 +7081,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_set_name
+  interface
     subroutine MPI_Win_set_name( &
         win, win_name, ierror &
         )
@@ -7115,7 +7115,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_start
+  interface
     subroutine MPI_Win_start( &
         group, assert, win, ierror &
         )
@@ -7126,7 +7126,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_sync
+  interface
     subroutine MPI_Win_sync( &
         win, ierror &
         )
@@ -7135,7 +7135,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_test
+  interface
     subroutine MPI_Win_test( &
         win, flag, ierror &
         )
@@ -7145,7 +7145,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_unlock
+  interface
     subroutine MPI_Win_unlock( &
         rank, win, ierror &
         )
@@ -7155,7 +7155,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_unlock_all
+  interface
     subroutine MPI_Win_unlock_all( &
         win, ierror &
         )
@@ -7164,7 +7164,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface MPI_Win_wait
+  interface
     subroutine MPI_Win_wait( &
         win, ierror &
         )
@@ -7263,7 +7263,7 @@ module mpi
     end subroutine
 #endif
   end interface
-  interface PMPI_Abi_get_fortran_booleans
+  interface
     subroutine PMPI_Abi_get_fortran_booleans( &
         logical_size, logical_true, logical_false, is_set, ierror &
         )
@@ -7275,7 +7275,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Abi_get_fortran_info
+  interface
     subroutine PMPI_Abi_get_fortran_info( &
         info, ierror &
         )
@@ -7284,7 +7284,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Abi_get_info
+  interface
     subroutine PMPI_Abi_get_info( &
         info, ierror &
         )
@@ -7293,7 +7293,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Abi_get_version
+  interface
     subroutine PMPI_Abi_get_version( &
         abi_major, abi_minor, ierror &
         )
@@ -7303,7 +7303,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Abi_set_fortran_booleans
+  interface
     subroutine PMPI_Abi_set_fortran_booleans( &
         logical_size, logical_true, logical_false, ierror &
         )
@@ -7314,7 +7314,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Abi_set_fortran_info
+  interface
     subroutine PMPI_Abi_set_fortran_info( &
         info, ierror &
         )
@@ -7323,7 +7323,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Abort
+  interface
     subroutine PMPI_Abort( &
         comm, errorcode, ierror &
         )
@@ -7336,7 +7336,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Accumulate
 #else
-  interface PMPI_Accumulate
+  interface
     subroutine PMPI_Accumulate( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, ierror &
@@ -7358,7 +7358,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Add_error_class
+  interface
     subroutine PMPI_Add_error_class( &
         errorclass, ierror &
         )
@@ -7367,7 +7367,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Add_error_code
+  interface
     subroutine PMPI_Add_error_code( &
         errorclass, errorcode, ierror &
         )
@@ -7377,7 +7377,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Add_error_string
+  interface
     subroutine PMPI_Add_error_string( &
         errorcode, string, ierror &
         )
@@ -7390,7 +7390,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Allgather
 #else
-  interface PMPI_Allgather
+  interface
     subroutine PMPI_Allgather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, ierror &
@@ -7416,7 +7416,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Allgather_init
 #else
-  interface PMPI_Allgather_init
+  interface
     subroutine PMPI_Allgather_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, info, request, ierror &
@@ -7444,7 +7444,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Allgatherv
 #else
-  interface PMPI_Allgatherv
+  interface
     subroutine PMPI_Allgatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, ierror &
@@ -7471,7 +7471,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Allgatherv_init
 #else
-  interface PMPI_Allgatherv_init
+  interface
     subroutine PMPI_Allgatherv_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, info, request, ierror &
@@ -7520,7 +7520,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Allreduce
 #else
-  interface PMPI_Allreduce
+  interface
     subroutine PMPI_Allreduce( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         ierror &
@@ -7545,7 +7545,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Allreduce_init
 #else
-  interface PMPI_Allreduce_init
+  interface
     subroutine PMPI_Allreduce_init( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         info, request, ierror &
@@ -7572,7 +7572,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Alltoall
 #else
-  interface PMPI_Alltoall
+  interface
     subroutine PMPI_Alltoall( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, ierror &
@@ -7598,7 +7598,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Alltoall_init
 #else
-  interface PMPI_Alltoall_init
+  interface
     subroutine PMPI_Alltoall_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, info, request, ierror &
@@ -7626,7 +7626,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Alltoallv
 #else
-  interface PMPI_Alltoallv
+  interface
     subroutine PMPI_Alltoallv( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, ierror &
@@ -7654,7 +7654,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Alltoallv_init
 #else
-  interface PMPI_Alltoallv_init
+  interface
     subroutine PMPI_Alltoallv_init( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, info, request, ierror &
@@ -7684,7 +7684,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Alltoallw
 #else
-  interface PMPI_Alltoallw
+  interface
     subroutine PMPI_Alltoallw( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, ierror &
@@ -7712,7 +7712,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Alltoallw_init
 #else
-  interface PMPI_Alltoallw_init
+  interface
     subroutine PMPI_Alltoallw_init( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, info, request, ierror &
@@ -7739,7 +7739,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Attr_delete
+  interface
     subroutine PMPI_Attr_delete( &
         comm, keyval, ierror &
         )
@@ -7749,7 +7749,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Attr_get
+  interface
     subroutine PMPI_Attr_get( &
         comm, keyval, attribute_val, flag, ierror &
         )
@@ -7761,7 +7761,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Attr_put
+  interface
     subroutine PMPI_Attr_put( &
         comm, keyval, attribute_val, ierror &
         )
@@ -7772,7 +7772,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Barrier
+  interface
     subroutine PMPI_Barrier( &
         comm, ierror &
         )
@@ -7781,7 +7781,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Barrier_init
+  interface
     subroutine PMPI_Barrier_init( &
         comm, info, request, ierror &
         )
@@ -7795,7 +7795,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Bcast
 #else
-  interface PMPI_Bcast
+  interface
     subroutine PMPI_Bcast( &
         buffer, count, datatype, root, comm, ierror &
         )
@@ -7815,7 +7815,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Bcast_init
 #else
-  interface PMPI_Bcast_init
+  interface
     subroutine PMPI_Bcast_init( &
         buffer, count, datatype, root, comm, info, &
         request, ierror &
@@ -7838,7 +7838,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Bsend
 #else
-  interface PMPI_Bsend
+  interface
     subroutine PMPI_Bsend( &
         buf, count, datatype, dest, tag, comm, &
         ierror &
@@ -7860,7 +7860,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Bsend_init
 #else
-  interface PMPI_Bsend_init
+  interface
     subroutine PMPI_Bsend_init( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -7883,7 +7883,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Buffer_attach
 #else
-  interface PMPI_Buffer_attach
+  interface
     subroutine PMPI_Buffer_attach( &
         buffer, size, ierror &
         )
@@ -7900,7 +7900,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Buffer_detach
 #else
-  interface PMPI_Buffer_detach
+  interface
     subroutine PMPI_Buffer_detach( &
         buffer_addr, size, ierror &
         )
@@ -7914,7 +7914,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Buffer_flush
+  interface
     subroutine PMPI_Buffer_flush( &
         ierror &
         )
@@ -7922,7 +7922,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Buffer_iflush
+  interface
     subroutine PMPI_Buffer_iflush( &
         request, ierror &
         )
@@ -7931,7 +7931,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cancel
+  interface
     subroutine PMPI_Cancel( &
         request, ierror &
         )
@@ -7940,7 +7940,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cart_coords
+  interface
     subroutine PMPI_Cart_coords( &
         comm, rank, maxdims, coords, ierror &
         )
@@ -7952,7 +7952,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cart_create
+  interface
     subroutine PMPI_Cart_create( &
         comm_old, ndims, dims, periods, reorder, comm_cart, &
         ierror &
@@ -7967,7 +7967,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cart_get
+  interface
     subroutine PMPI_Cart_get( &
         comm, maxdims, dims, periods, coords, ierror &
         )
@@ -7980,7 +7980,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cart_map
+  interface
     subroutine PMPI_Cart_map( &
         comm, ndims, dims, periods, newrank, ierror &
         )
@@ -7993,7 +7993,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cart_rank
+  interface
     subroutine PMPI_Cart_rank( &
         comm, coords, rank, ierror &
         )
@@ -8004,7 +8004,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cart_shift
+  interface
     subroutine PMPI_Cart_shift( &
         comm, direction, disp, rank_source, rank_dest, ierror &
         )
@@ -8017,7 +8017,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cart_sub
+  interface
     subroutine PMPI_Cart_sub( &
         comm, remain_dims, newcomm, ierror &
         )
@@ -8028,7 +8028,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Cartdim_get
+  interface
     subroutine PMPI_Cartdim_get( &
         comm, ndims, ierror &
         )
@@ -8038,7 +8038,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Close_port
+  interface
     subroutine PMPI_Close_port( &
         port_name, ierror &
         )
@@ -8047,7 +8047,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_accept
+  interface
     subroutine PMPI_Comm_accept( &
         port_name, info, root, comm, newcomm, ierror &
         )
@@ -8063,7 +8063,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Comm_attach_buffer
 #else
-  interface PMPI_Comm_attach_buffer
+  interface
     subroutine PMPI_Comm_attach_buffer( &
         comm, buffer, size, ierror &
         )
@@ -8078,7 +8078,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Comm_call_errhandler
+  interface
     subroutine PMPI_Comm_call_errhandler( &
         comm, errorcode, ierror &
         )
@@ -8088,7 +8088,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_compare
+  interface
     subroutine PMPI_Comm_compare( &
         comm1, comm2, result, ierror &
         )
@@ -8099,7 +8099,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_connect
+  interface
     subroutine PMPI_Comm_connect( &
         port_name, info, root, comm, newcomm, ierror &
         )
@@ -8112,7 +8112,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_create
+  interface
     subroutine PMPI_Comm_create( &
         comm, group, newcomm, ierror &
         )
@@ -8123,7 +8123,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_create_errhandler
+  interface
     subroutine PMPI_Comm_create_errhandler( &
         comm_errhandler_fn, errhandler, ierror &
         )
@@ -8133,7 +8133,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_create_from_group
+  interface
     subroutine PMPI_Comm_create_from_group( &
         group, stringtag, info, errhandler, newcomm, ierror &
         )
@@ -8146,7 +8146,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_create_group
+  interface
     subroutine PMPI_Comm_create_group( &
         comm, group, tag, newcomm, ierror &
         )
@@ -8158,7 +8158,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_create_keyval
+  interface
     subroutine PMPI_Comm_create_keyval( &
         comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state, ierror &
         )
@@ -8170,7 +8170,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_delete_attr
+  interface
     subroutine PMPI_Comm_delete_attr( &
         comm, comm_keyval, ierror &
         )
@@ -8183,7 +8183,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Comm_detach_buffer
 #else
-  interface PMPI_Comm_detach_buffer
+  interface
     subroutine PMPI_Comm_detach_buffer( &
         comm, buffer_addr, size, ierror &
         )
@@ -8198,7 +8198,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Comm_disconnect
+  interface
     subroutine PMPI_Comm_disconnect( &
         comm, ierror &
         )
@@ -8207,7 +8207,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_dup
+  interface
     subroutine PMPI_Comm_dup( &
         comm, newcomm, ierror &
         )
@@ -8217,7 +8217,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_dup_with_info
+  interface
     subroutine PMPI_Comm_dup_with_info( &
         comm, info, newcomm, ierror &
         )
@@ -8228,7 +8228,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_flush_buffer
+  interface
     subroutine PMPI_Comm_flush_buffer( &
         comm, ierror &
         )
@@ -8237,7 +8237,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_free
+  interface
     subroutine PMPI_Comm_free( &
         comm, ierror &
         )
@@ -8246,7 +8246,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_free_keyval
+  interface
     subroutine PMPI_Comm_free_keyval( &
         comm_keyval, ierror &
         )
@@ -8255,7 +8255,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_get_attr
+  interface
     subroutine PMPI_Comm_get_attr( &
         comm, comm_keyval, attribute_val, flag, ierror &
         )
@@ -8267,7 +8267,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_get_errhandler
+  interface
     subroutine PMPI_Comm_get_errhandler( &
         comm, errhandler, ierror &
         )
@@ -8277,7 +8277,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_get_info
+  interface
     subroutine PMPI_Comm_get_info( &
         comm, info_used, ierror &
         )
@@ -8287,7 +8287,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_get_name
+  interface
     subroutine PMPI_Comm_get_name( &
         comm, comm_name, resultlen, ierror &
         )
@@ -8298,7 +8298,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_get_parent
+  interface
     subroutine PMPI_Comm_get_parent( &
         parent, ierror &
         )
@@ -8307,7 +8307,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_group
+  interface
     subroutine PMPI_Comm_group( &
         comm, group, ierror &
         )
@@ -8317,7 +8317,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_idup
+  interface
     subroutine PMPI_Comm_idup( &
         comm, newcomm, request, ierror &
         )
@@ -8328,7 +8328,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_idup_with_info
+  interface
     subroutine PMPI_Comm_idup_with_info( &
         comm, info, newcomm, request, ierror &
         )
@@ -8340,7 +8340,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_iflush_buffer
+  interface
     subroutine PMPI_Comm_iflush_buffer( &
         comm, request, ierror &
         )
@@ -8350,7 +8350,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_join
+  interface
     subroutine PMPI_Comm_join( &
         fd, intercomm, ierror &
         )
@@ -8360,7 +8360,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_rank
+  interface
     subroutine PMPI_Comm_rank( &
         comm, rank, ierror &
         )
@@ -8370,7 +8370,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_remote_group
+  interface
     subroutine PMPI_Comm_remote_group( &
         comm, group, ierror &
         )
@@ -8380,7 +8380,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_remote_size
+  interface
     subroutine PMPI_Comm_remote_size( &
         comm, size, ierror &
         )
@@ -8390,7 +8390,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_set_attr
+  interface
     subroutine PMPI_Comm_set_attr( &
         comm, comm_keyval, attribute_val, ierror &
         )
@@ -8401,7 +8401,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_set_errhandler
+  interface
     subroutine PMPI_Comm_set_errhandler( &
         comm, errhandler, ierror &
         )
@@ -8411,7 +8411,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_set_info
+  interface
     subroutine PMPI_Comm_set_info( &
         comm, info, ierror &
         )
@@ -8421,7 +8421,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_set_name
+  interface
     subroutine PMPI_Comm_set_name( &
         comm, comm_name, ierror &
         )
@@ -8431,7 +8431,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_size
+  interface
     subroutine PMPI_Comm_size( &
         comm, size, ierror &
         )
@@ -8441,7 +8441,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_spawn
+  interface
     subroutine PMPI_Comm_spawn( &
         command, argv, maxprocs, info, root, comm, &
         intercomm, array_of_errcodes, ierror &
@@ -8458,7 +8458,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_spawn_multiple
+  interface
     subroutine PMPI_Comm_spawn_multiple( &
         count, array_of_commands, array_of_argv, array_of_maxprocs, array_of_info, root, &
         comm, intercomm, array_of_errcodes, ierror &
@@ -8476,7 +8476,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_split
+  interface
     subroutine PMPI_Comm_split( &
         comm, color, key, newcomm, ierror &
         )
@@ -8488,7 +8488,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_split_type
+  interface
     subroutine PMPI_Comm_split_type( &
         comm, split_type, key, info, newcomm, ierror &
         )
@@ -8501,7 +8501,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Comm_test_inter
+  interface
     subroutine PMPI_Comm_test_inter( &
         comm, flag, ierror &
         )
@@ -8514,7 +8514,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Compare_and_swap
 #else
-  interface PMPI_Compare_and_swap
+  interface
     subroutine PMPI_Compare_and_swap( &
         origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, &
         win, ierror &
@@ -8540,7 +8540,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Dims_create
+  interface
     subroutine PMPI_Dims_create( &
         nnodes, ndims, dims, ierror &
         )
@@ -8551,7 +8551,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Dist_graph_create
+  interface
     subroutine PMPI_Dist_graph_create( &
         comm_old, n, sources, degrees, destinations, weights, &
         info, reorder, comm_dist_graph, ierror &
@@ -8569,7 +8569,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Dist_graph_create_adjacent
+  interface
     subroutine PMPI_Dist_graph_create_adjacent( &
         comm_old, indegree, sources, sourceweights, outdegree, destinations, &
         destweights, info, reorder, comm_dist_graph, ierror &
@@ -8588,7 +8588,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Dist_graph_neighbors
+  interface
     subroutine PMPI_Dist_graph_neighbors( &
         comm, maxindegree, sources, sourceweights, maxoutdegree, destinations, &
         destweights, ierror &
@@ -8604,7 +8604,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Dist_graph_neighbors_count
+  interface
     subroutine PMPI_Dist_graph_neighbors_count( &
         comm, indegree, outdegree, weighted, ierror &
         )
@@ -8616,7 +8616,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Errhandler_free
+  interface
     subroutine PMPI_Errhandler_free( &
         errhandler, ierror &
         )
@@ -8625,7 +8625,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Error_class
+  interface
     subroutine PMPI_Error_class( &
         errorcode, errorclass, ierror &
         )
@@ -8635,7 +8635,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Error_string
+  interface
     subroutine PMPI_Error_string( &
         errorcode, string, resultlen, ierror &
         )
@@ -8649,7 +8649,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Exscan
 #else
-  interface PMPI_Exscan
+  interface
     subroutine PMPI_Exscan( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         ierror &
@@ -8674,7 +8674,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Exscan_init
 #else
-  interface PMPI_Exscan_init
+  interface
     subroutine PMPI_Exscan_init( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         info, request, ierror &
@@ -8701,7 +8701,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_F_sync_reg
 #else
-  interface PMPI_F_sync_reg
+  interface
     subroutine PMPI_F_sync_reg( &
         buf &
         )
@@ -8716,7 +8716,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Fetch_and_op
 #else
-  interface PMPI_Fetch_and_op
+  interface
     subroutine PMPI_Fetch_and_op( &
         origin_addr, result_addr, datatype, target_rank, target_disp, op, &
         win, ierror &
@@ -8739,7 +8739,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_File_call_errhandler
+  interface
     subroutine PMPI_File_call_errhandler( &
         fh, errorcode, ierror &
         )
@@ -8749,7 +8749,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_close
+  interface
     subroutine PMPI_File_close( &
         fh, ierror &
         )
@@ -8758,7 +8758,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_create_errhandler
+  interface
     subroutine PMPI_File_create_errhandler( &
         file_errhandler_fn, errhandler, ierror &
         )
@@ -8768,7 +8768,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_delete
+  interface
     subroutine PMPI_File_delete( &
         filename, info, ierror &
         )
@@ -8778,7 +8778,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_amode
+  interface
     subroutine PMPI_File_get_amode( &
         fh, amode, ierror &
         )
@@ -8788,7 +8788,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_atomicity
+  interface
     subroutine PMPI_File_get_atomicity( &
         fh, flag, ierror &
         )
@@ -8798,7 +8798,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_byte_offset
+  interface
     subroutine PMPI_File_get_byte_offset( &
         fh, offset, disp, ierror &
         )
@@ -8809,7 +8809,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_errhandler
+  interface
     subroutine PMPI_File_get_errhandler( &
         file, errhandler, ierror &
         )
@@ -8819,7 +8819,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_group
+  interface
     subroutine PMPI_File_get_group( &
         fh, group, ierror &
         )
@@ -8829,7 +8829,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_info
+  interface
     subroutine PMPI_File_get_info( &
         fh, info_used, ierror &
         )
@@ -8839,7 +8839,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_position
+  interface
     subroutine PMPI_File_get_position( &
         fh, offset, ierror &
         )
@@ -8849,7 +8849,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_position_shared
+  interface
     subroutine PMPI_File_get_position_shared( &
         fh, offset, ierror &
         )
@@ -8859,7 +8859,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_size
+  interface
     subroutine PMPI_File_get_size( &
         fh, size, ierror &
         )
@@ -8869,7 +8869,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_type_extent
+  interface
     subroutine PMPI_File_get_type_extent( &
         fh, datatype, extent, ierror &
         )
@@ -8880,7 +8880,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_get_view
+  interface
     subroutine PMPI_File_get_view( &
         fh, disp, etype, filetype, datarep, ierror &
         )
@@ -8896,7 +8896,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iread
 #else
-  interface PMPI_File_iread
+  interface
     subroutine PMPI_File_iread( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -8916,7 +8916,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iread_all
 #else
-  interface PMPI_File_iread_all
+  interface
     subroutine PMPI_File_iread_all( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -8936,7 +8936,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iread_at
 #else
-  interface PMPI_File_iread_at
+  interface
     subroutine PMPI_File_iread_at( &
         fh, offset, buf, count, datatype, request, &
         ierror &
@@ -8958,7 +8958,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iread_at_all
 #else
-  interface PMPI_File_iread_at_all
+  interface
     subroutine PMPI_File_iread_at_all( &
         fh, offset, buf, count, datatype, request, &
         ierror &
@@ -8980,7 +8980,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iread_shared
 #else
-  interface PMPI_File_iread_shared
+  interface
     subroutine PMPI_File_iread_shared( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -9000,7 +9000,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iwrite
 #else
-  interface PMPI_File_iwrite
+  interface
     subroutine PMPI_File_iwrite( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -9020,7 +9020,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iwrite_all
 #else
-  interface PMPI_File_iwrite_all
+  interface
     subroutine PMPI_File_iwrite_all( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -9040,7 +9040,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iwrite_at
 #else
-  interface PMPI_File_iwrite_at
+  interface
     subroutine PMPI_File_iwrite_at( &
         fh, offset, buf, count, datatype, request, &
         ierror &
@@ -9062,7 +9062,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iwrite_at_all
 #else
-  interface PMPI_File_iwrite_at_all
+  interface
     subroutine PMPI_File_iwrite_at_all( &
         fh, offset, buf, count, datatype, request, &
         ierror &
@@ -9084,7 +9084,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_iwrite_shared
 #else
-  interface PMPI_File_iwrite_shared
+  interface
     subroutine PMPI_File_iwrite_shared( &
         fh, buf, count, datatype, request, ierror &
         )
@@ -9101,7 +9101,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_File_open
+  interface
     subroutine PMPI_File_open( &
         comm, filename, amode, info, fh, ierror &
         )
@@ -9114,7 +9114,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_preallocate
+  interface
     subroutine PMPI_File_preallocate( &
         fh, size, ierror &
         )
@@ -9127,7 +9127,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read
 #else
-  interface PMPI_File_read
+  interface
     subroutine PMPI_File_read( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -9147,7 +9147,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_all
 #else
-  interface PMPI_File_read_all
+  interface
     subroutine PMPI_File_read_all( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -9167,7 +9167,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_all_begin
 #else
-  interface PMPI_File_read_all_begin
+  interface
     subroutine PMPI_File_read_all_begin( &
         fh, buf, count, datatype, ierror &
         )
@@ -9186,7 +9186,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_all_end
 #else
-  interface PMPI_File_read_all_end
+  interface
     subroutine PMPI_File_read_all_end( &
         fh, buf, status, ierror &
         )
@@ -9204,7 +9204,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_at
 #else
-  interface PMPI_File_read_at
+  interface
     subroutine PMPI_File_read_at( &
         fh, offset, buf, count, datatype, status, &
         ierror &
@@ -9226,7 +9226,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_at_all
 #else
-  interface PMPI_File_read_at_all
+  interface
     subroutine PMPI_File_read_at_all( &
         fh, offset, buf, count, datatype, status, &
         ierror &
@@ -9248,7 +9248,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_at_all_begin
 #else
-  interface PMPI_File_read_at_all_begin
+  interface
     subroutine PMPI_File_read_at_all_begin( &
         fh, offset, buf, count, datatype, ierror &
         )
@@ -9268,7 +9268,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_at_all_end
 #else
-  interface PMPI_File_read_at_all_end
+  interface
     subroutine PMPI_File_read_at_all_end( &
         fh, buf, status, ierror &
         )
@@ -9286,7 +9286,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_ordered
 #else
-  interface PMPI_File_read_ordered
+  interface
     subroutine PMPI_File_read_ordered( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -9306,7 +9306,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_ordered_begin
 #else
-  interface PMPI_File_read_ordered_begin
+  interface
     subroutine PMPI_File_read_ordered_begin( &
         fh, buf, count, datatype, ierror &
         )
@@ -9325,7 +9325,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_ordered_end
 #else
-  interface PMPI_File_read_ordered_end
+  interface
     subroutine PMPI_File_read_ordered_end( &
         fh, buf, status, ierror &
         )
@@ -9343,7 +9343,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_read_shared
 #else
-  interface PMPI_File_read_shared
+  interface
     subroutine PMPI_File_read_shared( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -9360,7 +9360,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_File_seek
+  interface
     subroutine PMPI_File_seek( &
         fh, offset, whence, ierror &
         )
@@ -9371,7 +9371,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_seek_shared
+  interface
     subroutine PMPI_File_seek_shared( &
         fh, offset, whence, ierror &
         )
@@ -9382,7 +9382,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_set_atomicity
+  interface
     subroutine PMPI_File_set_atomicity( &
         fh, flag, ierror &
         )
@@ -9392,7 +9392,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_set_errhandler
+  interface
     subroutine PMPI_File_set_errhandler( &
         file, errhandler, ierror &
         )
@@ -9402,7 +9402,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_set_info
+  interface
     subroutine PMPI_File_set_info( &
         fh, info, ierror &
         )
@@ -9412,7 +9412,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_set_size
+  interface
     subroutine PMPI_File_set_size( &
         fh, size, ierror &
         )
@@ -9422,7 +9422,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_set_view
+  interface
     subroutine PMPI_File_set_view( &
         fh, disp, etype, filetype, datarep, info, &
         ierror &
@@ -9437,7 +9437,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_File_sync
+  interface
     subroutine PMPI_File_sync( &
         fh, ierror &
         )
@@ -9449,7 +9449,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write
 #else
-  interface PMPI_File_write
+  interface
     subroutine PMPI_File_write( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -9469,7 +9469,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_all
 #else
-  interface PMPI_File_write_all
+  interface
     subroutine PMPI_File_write_all( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -9489,7 +9489,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_all_begin
 #else
-  interface PMPI_File_write_all_begin
+  interface
     subroutine PMPI_File_write_all_begin( &
         fh, buf, count, datatype, ierror &
         )
@@ -9508,7 +9508,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_all_end
 #else
-  interface PMPI_File_write_all_end
+  interface
     subroutine PMPI_File_write_all_end( &
         fh, buf, status, ierror &
         )
@@ -9526,7 +9526,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_at
 #else
-  interface PMPI_File_write_at
+  interface
     subroutine PMPI_File_write_at( &
         fh, offset, buf, count, datatype, status, &
         ierror &
@@ -9548,7 +9548,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_at_all
 #else
-  interface PMPI_File_write_at_all
+  interface
     subroutine PMPI_File_write_at_all( &
         fh, offset, buf, count, datatype, status, &
         ierror &
@@ -9570,7 +9570,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_at_all_begin
 #else
-  interface PMPI_File_write_at_all_begin
+  interface
     subroutine PMPI_File_write_at_all_begin( &
         fh, offset, buf, count, datatype, ierror &
         )
@@ -9590,7 +9590,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_at_all_end
 #else
-  interface PMPI_File_write_at_all_end
+  interface
     subroutine PMPI_File_write_at_all_end( &
         fh, buf, status, ierror &
         )
@@ -9608,7 +9608,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_ordered
 #else
-  interface PMPI_File_write_ordered
+  interface
     subroutine PMPI_File_write_ordered( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -9628,7 +9628,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_ordered_begin
 #else
-  interface PMPI_File_write_ordered_begin
+  interface
     subroutine PMPI_File_write_ordered_begin( &
         fh, buf, count, datatype, ierror &
         )
@@ -9647,7 +9647,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_ordered_end
 #else
-  interface PMPI_File_write_ordered_end
+  interface
     subroutine PMPI_File_write_ordered_end( &
         fh, buf, status, ierror &
         )
@@ -9665,7 +9665,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_File_write_shared
 #else
-  interface PMPI_File_write_shared
+  interface
     subroutine PMPI_File_write_shared( &
         fh, buf, count, datatype, status, ierror &
         )
@@ -9682,7 +9682,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Finalize
+  interface
     subroutine PMPI_Finalize( &
         ierror &
         )
@@ -9690,7 +9690,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Finalized
+  interface
     subroutine PMPI_Finalized( &
         flag, ierror &
         )
@@ -9702,7 +9702,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Free_mem
 #else
-  interface PMPI_Free_mem
+  interface
     subroutine PMPI_Free_mem( &
         base, ierror &
         )
@@ -9718,7 +9718,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Gather
 #else
-  interface PMPI_Gather
+  interface
     subroutine PMPI_Gather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, ierror &
@@ -9745,7 +9745,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Gather_init
 #else
-  interface PMPI_Gather_init
+  interface
     subroutine PMPI_Gather_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, info, request, ierror &
@@ -9774,7 +9774,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Gatherv
 #else
-  interface PMPI_Gatherv
+  interface
     subroutine PMPI_Gatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, ierror &
@@ -9802,7 +9802,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Gatherv_init
 #else
-  interface PMPI_Gatherv_init
+  interface
     subroutine PMPI_Gatherv_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, info, request, ierror &
@@ -9832,7 +9832,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Get
 #else
-  interface PMPI_Get
+  interface
     subroutine PMPI_Get( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, win, ierror &
@@ -9856,7 +9856,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Get_accumulate
 #else
-  interface PMPI_Get_accumulate
+  interface
     subroutine PMPI_Get_accumulate( &
         origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, &
         target_rank, target_disp, target_count, target_datatype, op, win, &
@@ -9888,7 +9888,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Get_address
 #else
-  interface PMPI_Get_address
+  interface
     subroutine PMPI_Get_address( &
         location, address, ierror &
         )
@@ -9902,7 +9902,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Get_count
+  interface
     subroutine PMPI_Get_count( &
         status, datatype, count, ierror &
         )
@@ -9913,7 +9913,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Get_elements
+  interface
     subroutine PMPI_Get_elements( &
         status, datatype, count, ierror &
         )
@@ -9924,7 +9924,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Get_elements_x
+  interface
     subroutine PMPI_Get_elements_x( &
         status, datatype, count, ierror &
         )
@@ -9935,7 +9935,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Get_hw_resource_info
+  interface
     subroutine PMPI_Get_hw_resource_info( &
         hw_info, ierror &
         )
@@ -9944,7 +9944,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Get_library_version
+  interface
     subroutine PMPI_Get_library_version( &
         version, resultlen, ierror &
         )
@@ -9954,7 +9954,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Get_processor_name
+  interface
     subroutine PMPI_Get_processor_name( &
         name, resultlen, ierror &
         )
@@ -9964,7 +9964,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Get_version
+  interface
     subroutine PMPI_Get_version( &
         version, subversion, ierror &
         )
@@ -9974,7 +9974,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Graph_create
+  interface
     subroutine PMPI_Graph_create( &
         comm_old, nnodes, index, edges, reorder, comm_graph, &
         ierror &
@@ -9989,7 +9989,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Graph_get
+  interface
     subroutine PMPI_Graph_get( &
         comm, maxindex, maxedges, index, edges, ierror &
         )
@@ -10002,7 +10002,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Graph_map
+  interface
     subroutine PMPI_Graph_map( &
         comm, nnodes, index, edges, newrank, ierror &
         )
@@ -10015,7 +10015,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Graph_neighbors
+  interface
     subroutine PMPI_Graph_neighbors( &
         comm, rank, maxneighbors, neighbors, ierror &
         )
@@ -10027,7 +10027,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Graph_neighbors_count
+  interface
     subroutine PMPI_Graph_neighbors_count( &
         comm, rank, nneighbors, ierror &
         )
@@ -10038,7 +10038,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Graphdims_get
+  interface
     subroutine PMPI_Graphdims_get( &
         comm, nnodes, nedges, ierror &
         )
@@ -10049,7 +10049,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Grequest_complete
+  interface
     subroutine PMPI_Grequest_complete( &
         request, ierror &
         )
@@ -10058,7 +10058,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Grequest_start
+  interface
     subroutine PMPI_Grequest_start( &
         query_fn, free_fn, cancel_fn, extra_state, request, ierror &
         )
@@ -10071,7 +10071,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_compare
+  interface
     subroutine PMPI_Group_compare( &
         group1, group2, result, ierror &
         )
@@ -10082,7 +10082,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_difference
+  interface
     subroutine PMPI_Group_difference( &
         group1, group2, newgroup, ierror &
         )
@@ -10093,7 +10093,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_excl
+  interface
     subroutine PMPI_Group_excl( &
         group, n, ranks, newgroup, ierror &
         )
@@ -10105,7 +10105,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_free
+  interface
     subroutine PMPI_Group_free( &
         group, ierror &
         )
@@ -10114,7 +10114,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_from_session_pset
+  interface
     subroutine PMPI_Group_from_session_pset( &
         session, pset_name, newgroup, ierror &
         )
@@ -10125,7 +10125,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_incl
+  interface
     subroutine PMPI_Group_incl( &
         group, n, ranks, newgroup, ierror &
         )
@@ -10137,7 +10137,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_intersection
+  interface
     subroutine PMPI_Group_intersection( &
         group1, group2, newgroup, ierror &
         )
@@ -10148,7 +10148,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_range_excl
+  interface
     subroutine PMPI_Group_range_excl( &
         group, n, ranges, newgroup, ierror &
         )
@@ -10160,7 +10160,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_range_incl
+  interface
     subroutine PMPI_Group_range_incl( &
         group, n, ranges, newgroup, ierror &
         )
@@ -10172,7 +10172,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_rank
+  interface
     subroutine PMPI_Group_rank( &
         group, rank, ierror &
         )
@@ -10182,7 +10182,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_size
+  interface
     subroutine PMPI_Group_size( &
         group, size, ierror &
         )
@@ -10192,7 +10192,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_translate_ranks
+  interface
     subroutine PMPI_Group_translate_ranks( &
         group1, n, ranks1, group2, ranks2, ierror &
         )
@@ -10205,7 +10205,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Group_union
+  interface
     subroutine PMPI_Group_union( &
         group1, group2, newgroup, ierror &
         )
@@ -10219,7 +10219,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Iallgather
 #else
-  interface PMPI_Iallgather
+  interface
     subroutine PMPI_Iallgather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror &
@@ -10246,7 +10246,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Iallgatherv
 #else
-  interface PMPI_Iallgatherv
+  interface
     subroutine PMPI_Iallgatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, request, ierror &
@@ -10274,7 +10274,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Iallreduce
 #else
-  interface PMPI_Iallreduce
+  interface
     subroutine PMPI_Iallreduce( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         request, ierror &
@@ -10300,7 +10300,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ialltoall
 #else
-  interface PMPI_Ialltoall
+  interface
     subroutine PMPI_Ialltoall( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror &
@@ -10327,7 +10327,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ialltoallv
 #else
-  interface PMPI_Ialltoallv
+  interface
     subroutine PMPI_Ialltoallv( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, request, ierror &
@@ -10356,7 +10356,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ialltoallw
 #else
-  interface PMPI_Ialltoallw
+  interface
     subroutine PMPI_Ialltoallw( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, request, ierror &
@@ -10382,7 +10382,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Ibarrier
+  interface
     subroutine PMPI_Ibarrier( &
         comm, request, ierror &
         )
@@ -10395,7 +10395,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ibcast
 #else
-  interface PMPI_Ibcast
+  interface
     subroutine PMPI_Ibcast( &
         buffer, count, datatype, root, comm, request, &
         ierror &
@@ -10417,7 +10417,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ibsend
 #else
-  interface PMPI_Ibsend
+  interface
     subroutine PMPI_Ibsend( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -10440,7 +10440,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Iexscan
 #else
-  interface PMPI_Iexscan
+  interface
     subroutine PMPI_Iexscan( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         request, ierror &
@@ -10466,7 +10466,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Igather
 #else
-  interface PMPI_Igather
+  interface
     subroutine PMPI_Igather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror &
@@ -10494,7 +10494,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Igatherv
 #else
-  interface PMPI_Igatherv
+  interface
     subroutine PMPI_Igatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, request, ierror &
@@ -10520,7 +10520,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Improbe
+  interface
     subroutine PMPI_Improbe( &
         source, tag, comm, flag, message, status, &
         ierror &
@@ -10538,7 +10538,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Imrecv
 #else
-  interface PMPI_Imrecv
+  interface
     subroutine PMPI_Imrecv( &
         buf, count, datatype, message, request, ierror &
         )
@@ -10558,7 +10558,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ineighbor_allgather
 #else
-  interface PMPI_Ineighbor_allgather
+  interface
     subroutine PMPI_Ineighbor_allgather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror &
@@ -10585,7 +10585,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ineighbor_allgatherv
 #else
-  interface PMPI_Ineighbor_allgatherv
+  interface
     subroutine PMPI_Ineighbor_allgatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, request, ierror &
@@ -10613,7 +10613,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ineighbor_alltoall
 #else
-  interface PMPI_Ineighbor_alltoall
+  interface
     subroutine PMPI_Ineighbor_alltoall( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror &
@@ -10640,7 +10640,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ineighbor_alltoallv
 #else
-  interface PMPI_Ineighbor_alltoallv
+  interface
     subroutine PMPI_Ineighbor_alltoallv( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, request, ierror &
@@ -10669,7 +10669,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ineighbor_alltoallw
 #else
-  interface PMPI_Ineighbor_alltoallw
+  interface
     subroutine PMPI_Ineighbor_alltoallw( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, request, ierror &
@@ -10695,7 +10695,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Info_create
+  interface
     subroutine PMPI_Info_create( &
         info, ierror &
         )
@@ -10704,7 +10704,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_create_env
+  interface
     subroutine PMPI_Info_create_env( &
         info, ierror &
         )
@@ -10713,7 +10713,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_delete
+  interface
     subroutine PMPI_Info_delete( &
         info, key, ierror &
         )
@@ -10723,7 +10723,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_dup
+  interface
     subroutine PMPI_Info_dup( &
         info, newinfo, ierror &
         )
@@ -10733,7 +10733,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_free
+  interface
     subroutine PMPI_Info_free( &
         info, ierror &
         )
@@ -10742,7 +10742,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_get
+  interface
     subroutine PMPI_Info_get( &
         info, key, valuelen, value, flag, ierror &
         )
@@ -10755,7 +10755,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_get_nkeys
+  interface
     subroutine PMPI_Info_get_nkeys( &
         info, nkeys, ierror &
         )
@@ -10765,7 +10765,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_get_nthkey
+  interface
     subroutine PMPI_Info_get_nthkey( &
         info, n, key, ierror &
         )
@@ -10776,7 +10776,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_get_string
+  interface
     subroutine PMPI_Info_get_string( &
         info, key, buflen, value, flag, ierror &
         )
@@ -10789,7 +10789,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_get_valuelen
+  interface
     subroutine PMPI_Info_get_valuelen( &
         info, key, valuelen, flag, ierror &
         )
@@ -10801,7 +10801,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Info_set
+  interface
     subroutine PMPI_Info_set( &
         info, key, value, ierror &
         )
@@ -10812,7 +10812,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Init
+  interface
     subroutine PMPI_Init( &
         ierror &
         )
@@ -10820,7 +10820,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Init_thread
+  interface
     subroutine PMPI_Init_thread( &
         required, provided, ierror &
         )
@@ -10830,7 +10830,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Initialized
+  interface
     subroutine PMPI_Initialized( &
         flag, ierror &
         )
@@ -10839,7 +10839,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Intercomm_create
+  interface
     subroutine PMPI_Intercomm_create( &
         local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm, &
         ierror &
@@ -10854,7 +10854,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Intercomm_create_from_groups
+  interface
     subroutine PMPI_Intercomm_create_from_groups( &
         local_group, local_leader, remote_group, remote_leader, stringtag, info, &
         errhandler, newintercomm, ierror &
@@ -10871,7 +10871,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Intercomm_merge
+  interface
     subroutine PMPI_Intercomm_merge( &
         intercomm, high, newintracomm, ierror &
         )
@@ -10882,7 +10882,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Iprobe
+  interface
     subroutine PMPI_Iprobe( &
         source, tag, comm, flag, status, ierror &
         )
@@ -10898,7 +10898,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Irecv
 #else
-  interface PMPI_Irecv
+  interface
     subroutine PMPI_Irecv( &
         buf, count, datatype, source, tag, comm, &
         request, ierror &
@@ -10921,7 +10921,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ireduce
 #else
-  interface PMPI_Ireduce
+  interface
     subroutine PMPI_Ireduce( &
         sendbuf, recvbuf, count, datatype, op, root, &
         comm, request, ierror &
@@ -10948,7 +10948,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ireduce_scatter
 #else
-  interface PMPI_Ireduce_scatter
+  interface
     subroutine PMPI_Ireduce_scatter( &
         sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         request, ierror &
@@ -10974,7 +10974,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ireduce_scatter_block
 #else
-  interface PMPI_Ireduce_scatter_block
+  interface
     subroutine PMPI_Ireduce_scatter_block( &
         sendbuf, recvbuf, recvcount, datatype, op, comm, &
         request, ierror &
@@ -11000,7 +11000,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Irsend
 #else
-  interface PMPI_Irsend
+  interface
     subroutine PMPI_Irsend( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -11020,7 +11020,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Is_thread_main
+  interface
     subroutine PMPI_Is_thread_main( &
         flag, ierror &
         )
@@ -11032,7 +11032,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Iscan
 #else
-  interface PMPI_Iscan
+  interface
     subroutine PMPI_Iscan( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         request, ierror &
@@ -11058,7 +11058,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Iscatter
 #else
-  interface PMPI_Iscatter
+  interface
     subroutine PMPI_Iscatter( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror &
@@ -11086,7 +11086,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Iscatterv
 #else
-  interface PMPI_Iscatterv
+  interface
     subroutine PMPI_Iscatterv( &
         sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, request, ierror &
@@ -11115,7 +11115,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Isend
 #else
-  interface PMPI_Isend
+  interface
     subroutine PMPI_Isend( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -11138,7 +11138,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Isendrecv
 #else
-  interface PMPI_Isendrecv
+  interface
     subroutine PMPI_Isendrecv( &
         sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, &
         recvcount, recvtype, source, recvtag, comm, request, &
@@ -11170,7 +11170,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Isendrecv_replace
 #else
-  interface PMPI_Isendrecv_replace
+  interface
     subroutine PMPI_Isendrecv_replace( &
         buf, count, datatype, dest, sendtag, source, &
         recvtag, comm, request, ierror &
@@ -11195,7 +11195,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Issend
 #else
-  interface PMPI_Issend
+  interface
     subroutine PMPI_Issend( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -11215,7 +11215,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Keyval_create
+  interface
     subroutine PMPI_Keyval_create( &
         copy_fn, delete_fn, keyval, extra_state, ierror &
         )
@@ -11227,7 +11227,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Keyval_free
+  interface
     subroutine PMPI_Keyval_free( &
         keyval, ierror &
         )
@@ -11236,7 +11236,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Lookup_name
+  interface
     subroutine PMPI_Lookup_name( &
         service_name, info, port_name, ierror &
         )
@@ -11247,7 +11247,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Mprobe
+  interface
     subroutine PMPI_Mprobe( &
         source, tag, comm, message, status, ierror &
         )
@@ -11263,7 +11263,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Mrecv
 #else
-  interface PMPI_Mrecv
+  interface
     subroutine PMPI_Mrecv( &
         buf, count, datatype, message, status, ierror &
         )
@@ -11283,7 +11283,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_allgather
 #else
-  interface PMPI_Neighbor_allgather
+  interface
     subroutine PMPI_Neighbor_allgather( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, ierror &
@@ -11309,7 +11309,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_allgather_init
 #else
-  interface PMPI_Neighbor_allgather_init
+  interface
     subroutine PMPI_Neighbor_allgather_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, info, request, ierror &
@@ -11337,7 +11337,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_allgatherv
 #else
-  interface PMPI_Neighbor_allgatherv
+  interface
     subroutine PMPI_Neighbor_allgatherv( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, ierror &
@@ -11364,7 +11364,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_allgatherv_init
 #else
-  interface PMPI_Neighbor_allgatherv_init
+  interface
     subroutine PMPI_Neighbor_allgatherv_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, info, request, ierror &
@@ -11393,7 +11393,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_alltoall
 #else
-  interface PMPI_Neighbor_alltoall
+  interface
     subroutine PMPI_Neighbor_alltoall( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, ierror &
@@ -11419,7 +11419,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_alltoall_init
 #else
-  interface PMPI_Neighbor_alltoall_init
+  interface
     subroutine PMPI_Neighbor_alltoall_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, info, request, ierror &
@@ -11447,7 +11447,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_alltoallv
 #else
-  interface PMPI_Neighbor_alltoallv
+  interface
     subroutine PMPI_Neighbor_alltoallv( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, ierror &
@@ -11475,7 +11475,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_alltoallv_init
 #else
-  interface PMPI_Neighbor_alltoallv_init
+  interface
     subroutine PMPI_Neighbor_alltoallv_init( &
         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
         rdispls, recvtype, comm, info, request, ierror &
@@ -11505,7 +11505,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_alltoallw
 #else
-  interface PMPI_Neighbor_alltoallw
+  interface
     subroutine PMPI_Neighbor_alltoallw( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, ierror &
@@ -11533,7 +11533,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Neighbor_alltoallw_init
 #else
-  interface PMPI_Neighbor_alltoallw_init
+  interface
     subroutine PMPI_Neighbor_alltoallw_init( &
         sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
         rdispls, recvtypes, comm, info, request, ierror &
@@ -11560,7 +11560,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Op_commutative
+  interface
     subroutine PMPI_Op_commutative( &
         op, commute, ierror &
         )
@@ -11570,7 +11570,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Op_create
+  interface
     subroutine PMPI_Op_create( &
         user_fn, commute, op, ierror &
         )
@@ -11581,7 +11581,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Op_free
+  interface
     subroutine PMPI_Op_free( &
         op, ierror &
         )
@@ -11590,7 +11590,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Open_port
+  interface
     subroutine PMPI_Open_port( &
         info, port_name, ierror &
         )
@@ -11603,7 +11603,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Pack
 #else
-  interface PMPI_Pack
+  interface
     subroutine PMPI_Pack( &
         inbuf, incount, datatype, outbuf, outsize, position, &
         comm, ierror &
@@ -11629,7 +11629,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Pack_external
 #else
-  interface PMPI_Pack_external
+  interface
     subroutine PMPI_Pack_external( &
         datarep, inbuf, incount, datatype, outbuf, outsize, &
         position, ierror &
@@ -11652,7 +11652,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Pack_external_size
+  interface
     subroutine PMPI_Pack_external_size( &
         datarep, incount, datatype, size, ierror &
         )
@@ -11664,7 +11664,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Pack_size
+  interface
     subroutine PMPI_Pack_size( &
         incount, datatype, comm, size, ierror &
         )
@@ -11676,7 +11676,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Parrived
+  interface
     subroutine PMPI_Parrived( &
         request, partition, flag, ierror &
         )
@@ -11687,7 +11687,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Pcontrol
+  interface
     subroutine PMPI_Pcontrol( &
         level &
         )
@@ -11695,7 +11695,7 @@ module mpi
       integer, intent(in) :: level
     end subroutine
   end interface
-  interface PMPI_Pready
+  interface
     subroutine PMPI_Pready( &
         partition, request, ierror &
         )
@@ -11705,7 +11705,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Pready_list
+  interface
     subroutine PMPI_Pready_list( &
         length, array_of_partitions, request, ierror &
         )
@@ -11716,7 +11716,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Pready_range
+  interface
     subroutine PMPI_Pready_range( &
         partition_low, partition_high, request, ierror &
         )
@@ -11730,7 +11730,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Precv_init
 #else
-  interface PMPI_Precv_init
+  interface
     subroutine PMPI_Precv_init( &
         buf, partitions, count, datatype, source, tag, &
         comm, info, request, ierror &
@@ -11752,7 +11752,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Probe
+  interface
     subroutine PMPI_Probe( &
         source, tag, comm, status, ierror &
         )
@@ -11767,7 +11767,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Psend_init
 #else
-  interface PMPI_Psend_init
+  interface
     subroutine PMPI_Psend_init( &
         buf, partitions, count, datatype, dest, tag, &
         comm, info, request, ierror &
@@ -11789,7 +11789,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Publish_name
+  interface
     subroutine PMPI_Publish_name( &
         service_name, info, port_name, ierror &
         )
@@ -11803,7 +11803,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Put
 #else
-  interface PMPI_Put
+  interface
     subroutine PMPI_Put( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, win, ierror &
@@ -11824,7 +11824,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Query_thread
+  interface
     subroutine PMPI_Query_thread( &
         provided, ierror &
         )
@@ -11836,7 +11836,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Raccumulate
 #else
-  interface PMPI_Raccumulate
+  interface
     subroutine PMPI_Raccumulate( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, request, ierror &
@@ -11862,7 +11862,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Recv
 #else
-  interface PMPI_Recv
+  interface
     subroutine PMPI_Recv( &
         buf, count, datatype, source, tag, comm, &
         status, ierror &
@@ -11885,7 +11885,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Recv_init
 #else
-  interface PMPI_Recv_init
+  interface
     subroutine PMPI_Recv_init( &
         buf, count, datatype, source, tag, comm, &
         request, ierror &
@@ -11908,7 +11908,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Reduce
 #else
-  interface PMPI_Reduce
+  interface
     subroutine PMPI_Reduce( &
         sendbuf, recvbuf, count, datatype, op, root, &
         comm, ierror &
@@ -11934,7 +11934,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Reduce_init
 #else
-  interface PMPI_Reduce_init
+  interface
     subroutine PMPI_Reduce_init( &
         sendbuf, recvbuf, count, datatype, op, root, &
         comm, info, request, ierror &
@@ -11962,7 +11962,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Reduce_local
 #else
-  interface PMPI_Reduce_local
+  interface
     subroutine PMPI_Reduce_local( &
         inbuf, inoutbuf, count, datatype, op, ierror &
         )
@@ -11985,7 +11985,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Reduce_scatter
 #else
-  interface PMPI_Reduce_scatter
+  interface
     subroutine PMPI_Reduce_scatter( &
         sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         ierror &
@@ -12010,7 +12010,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Reduce_scatter_block
 #else
-  interface PMPI_Reduce_scatter_block
+  interface
     subroutine PMPI_Reduce_scatter_block( &
         sendbuf, recvbuf, recvcount, datatype, op, comm, &
         ierror &
@@ -12035,7 +12035,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Reduce_scatter_block_init
 #else
-  interface PMPI_Reduce_scatter_block_init
+  interface
     subroutine PMPI_Reduce_scatter_block_init( &
         sendbuf, recvbuf, recvcount, datatype, op, comm, &
         info, request, ierror &
@@ -12062,7 +12062,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Reduce_scatter_init
 #else
-  interface PMPI_Reduce_scatter_init
+  interface
     subroutine PMPI_Reduce_scatter_init( &
         sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         info, request, ierror &
@@ -12086,7 +12086,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Register_datarep
+  interface
     subroutine PMPI_Register_datarep( &
         datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state, ierror &
         )
@@ -12099,7 +12099,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Remove_error_class
+  interface
     subroutine PMPI_Remove_error_class( &
         errorclass, ierror &
         )
@@ -12108,7 +12108,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Remove_error_code
+  interface
     subroutine PMPI_Remove_error_code( &
         errorcode, ierror &
         )
@@ -12117,7 +12117,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Remove_error_string
+  interface
     subroutine PMPI_Remove_error_string( &
         errorcode, ierror &
         )
@@ -12126,7 +12126,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Request_free
+  interface
     subroutine PMPI_Request_free( &
         request, ierror &
         )
@@ -12135,7 +12135,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Request_get_status
+  interface
     subroutine PMPI_Request_get_status( &
         request, flag, status, ierror &
         )
@@ -12146,7 +12146,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Request_get_status_all
+  interface
     subroutine PMPI_Request_get_status_all( &
         count, array_of_requests, flag, array_of_statuses, ierror &
         )
@@ -12158,7 +12158,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Request_get_status_any
+  interface
     subroutine PMPI_Request_get_status_any( &
         count, array_of_requests, index, flag, status, ierror &
         )
@@ -12171,7 +12171,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Request_get_status_some
+  interface
     subroutine PMPI_Request_get_status_some( &
         incount, array_of_requests, outcount, array_of_indices, array_of_statuses, ierror &
         )
@@ -12187,7 +12187,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Rget
 #else
-  interface PMPI_Rget
+  interface
     subroutine PMPI_Rget( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, win, request, ierror &
@@ -12212,7 +12212,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Rget_accumulate
 #else
-  interface PMPI_Rget_accumulate
+  interface
     subroutine PMPI_Rget_accumulate( &
         origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, &
         target_rank, target_disp, target_count, target_datatype, op, win, &
@@ -12245,7 +12245,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Rput
 #else
-  interface PMPI_Rput
+  interface
     subroutine PMPI_Rput( &
         origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, &
         target_datatype, win, request, ierror &
@@ -12270,7 +12270,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Rsend
 #else
-  interface PMPI_Rsend
+  interface
     subroutine PMPI_Rsend( &
         buf, count, datatype, dest, tag, comm, &
         ierror &
@@ -12292,7 +12292,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Rsend_init
 #else
-  interface PMPI_Rsend_init
+  interface
     subroutine PMPI_Rsend_init( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -12315,7 +12315,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Scan
 #else
-  interface PMPI_Scan
+  interface
     subroutine PMPI_Scan( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         ierror &
@@ -12340,7 +12340,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Scan_init
 #else
-  interface PMPI_Scan_init
+  interface
     subroutine PMPI_Scan_init( &
         sendbuf, recvbuf, count, datatype, op, comm, &
         info, request, ierror &
@@ -12367,7 +12367,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Scatter
 #else
-  interface PMPI_Scatter
+  interface
     subroutine PMPI_Scatter( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, ierror &
@@ -12394,7 +12394,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Scatter_init
 #else
-  interface PMPI_Scatter_init
+  interface
     subroutine PMPI_Scatter_init( &
         sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, info, request, ierror &
@@ -12423,7 +12423,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Scatterv
 #else
-  interface PMPI_Scatterv
+  interface
     subroutine PMPI_Scatterv( &
         sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, ierror &
@@ -12451,7 +12451,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Scatterv_init
 #else
-  interface PMPI_Scatterv_init
+  interface
     subroutine PMPI_Scatterv_init( &
         sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror &
@@ -12481,7 +12481,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Send
 #else
-  interface PMPI_Send
+  interface
     subroutine PMPI_Send( &
         buf, count, datatype, dest, tag, comm, &
         ierror &
@@ -12503,7 +12503,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Send_init
 #else
-  interface PMPI_Send_init
+  interface
     subroutine PMPI_Send_init( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -12526,7 +12526,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Sendrecv
 #else
-  interface PMPI_Sendrecv
+  interface
     subroutine PMPI_Sendrecv( &
         sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, &
         recvcount, recvtype, source, recvtag, comm, status, &
@@ -12558,7 +12558,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Sendrecv_replace
 #else
-  interface PMPI_Sendrecv_replace
+  interface
     subroutine PMPI_Sendrecv_replace( &
         buf, count, datatype, dest, sendtag, source, &
         recvtag, comm, status, ierror &
@@ -12583,7 +12583,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Session_attach_buffer
 #else
-  interface PMPI_Session_attach_buffer
+  interface
     subroutine PMPI_Session_attach_buffer( &
         session, buffer, size, ierror &
         )
@@ -12598,7 +12598,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Session_call_errhandler
+  interface
     subroutine PMPI_Session_call_errhandler( &
         session, errorcode, ierror &
         )
@@ -12608,7 +12608,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_create_errhandler
+  interface
     subroutine PMPI_Session_create_errhandler( &
         session_errhandler_fn, errhandler, ierror &
         )
@@ -12621,7 +12621,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Session_detach_buffer
 #else
-  interface PMPI_Session_detach_buffer
+  interface
     subroutine PMPI_Session_detach_buffer( &
         session, buffer_addr, size, ierror &
         )
@@ -12636,7 +12636,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Session_finalize
+  interface
     subroutine PMPI_Session_finalize( &
         session, ierror &
         )
@@ -12645,7 +12645,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_flush_buffer
+  interface
     subroutine PMPI_Session_flush_buffer( &
         session, ierror &
         )
@@ -12654,7 +12654,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_get_errhandler
+  interface
     subroutine PMPI_Session_get_errhandler( &
         session, errhandler, ierror &
         )
@@ -12664,7 +12664,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_get_info
+  interface
     subroutine PMPI_Session_get_info( &
         session, info_used, ierror &
         )
@@ -12674,7 +12674,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_get_nth_pset
+  interface
     subroutine PMPI_Session_get_nth_pset( &
         session, info, n, pset_len, pset_name, ierror &
         )
@@ -12687,7 +12687,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_get_num_psets
+  interface
     subroutine PMPI_Session_get_num_psets( &
         session, info, npset_names, ierror &
         )
@@ -12698,7 +12698,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_get_pset_info
+  interface
     subroutine PMPI_Session_get_pset_info( &
         session, pset_name, info, ierror &
         )
@@ -12709,7 +12709,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_iflush_buffer
+  interface
     subroutine PMPI_Session_iflush_buffer( &
         session, request, ierror &
         )
@@ -12719,7 +12719,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_init
+  interface
     subroutine PMPI_Session_init( &
         info, errhandler, session, ierror &
         )
@@ -12730,7 +12730,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Session_set_errhandler
+  interface
     subroutine PMPI_Session_set_errhandler( &
         session, errhandler, ierror &
         )
@@ -12743,7 +12743,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ssend
 #else
-  interface PMPI_Ssend
+  interface
     subroutine PMPI_Ssend( &
         buf, count, datatype, dest, tag, comm, &
         ierror &
@@ -12765,7 +12765,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Ssend_init
 #else
-  interface PMPI_Ssend_init
+  interface
     subroutine PMPI_Ssend_init( &
         buf, count, datatype, dest, tag, comm, &
         request, ierror &
@@ -12785,7 +12785,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Start
+  interface
     subroutine PMPI_Start( &
         request, ierror &
         )
@@ -12794,7 +12794,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Startall
+  interface
     subroutine PMPI_Startall( &
         count, array_of_requests, ierror &
         )
@@ -12804,7 +12804,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_get_error
+  interface
     subroutine PMPI_Status_get_error( &
         status, err, ierror &
         )
@@ -12814,7 +12814,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_get_source
+  interface
     subroutine PMPI_Status_get_source( &
         status, source, ierror &
         )
@@ -12824,7 +12824,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_get_tag
+  interface
     subroutine PMPI_Status_get_tag( &
         status, tag, ierror &
         )
@@ -12834,7 +12834,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_set_cancelled
+  interface
     subroutine PMPI_Status_set_cancelled( &
         status, flag, ierror &
         )
@@ -12844,7 +12844,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_set_elements
+  interface
     subroutine PMPI_Status_set_elements( &
         status, datatype, count, ierror &
         )
@@ -12855,7 +12855,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_set_elements_x
+  interface
     subroutine PMPI_Status_set_elements_x( &
         status, datatype, count, ierror &
         )
@@ -12866,7 +12866,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_set_error
+  interface
     subroutine PMPI_Status_set_error( &
         status, err, ierror &
         )
@@ -12876,7 +12876,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_set_source
+  interface
     subroutine PMPI_Status_set_source( &
         status, source, ierror &
         )
@@ -12886,7 +12886,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Status_set_tag
+  interface
     subroutine PMPI_Status_set_tag( &
         status, tag, ierror &
         )
@@ -12896,7 +12896,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Test
+  interface
     subroutine PMPI_Test( &
         request, flag, status, ierror &
         )
@@ -12907,7 +12907,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Test_cancelled
+  interface
     subroutine PMPI_Test_cancelled( &
         status, flag, ierror &
         )
@@ -12917,7 +12917,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Testall
+  interface
     subroutine PMPI_Testall( &
         count, array_of_requests, flag, array_of_statuses, ierror &
         )
@@ -12929,7 +12929,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Testany
+  interface
     subroutine PMPI_Testany( &
         count, array_of_requests, index, flag, status, ierror &
         )
@@ -12942,7 +12942,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Testsome
+  interface
     subroutine PMPI_Testsome( &
         incount, array_of_requests, outcount, array_of_indices, array_of_statuses, ierror &
         )
@@ -12955,7 +12955,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Topo_test
+  interface
     subroutine PMPI_Topo_test( &
         comm, status, ierror &
         )
@@ -12965,7 +12965,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_commit
+  interface
     subroutine PMPI_Type_commit( &
         datatype, ierror &
         )
@@ -12974,7 +12974,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_contiguous
+  interface
     subroutine PMPI_Type_contiguous( &
         count, oldtype, newtype, ierror &
         )
@@ -12985,7 +12985,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_darray
+  interface
     subroutine PMPI_Type_create_darray( &
         size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, &
         array_of_psizes, order, oldtype, newtype, ierror &
@@ -13004,7 +13004,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_f90_complex
+  interface
     subroutine PMPI_Type_create_f90_complex( &
         p, r, newtype, ierror &
         )
@@ -13015,7 +13015,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_f90_integer
+  interface
     subroutine PMPI_Type_create_f90_integer( &
         r, newtype, ierror &
         )
@@ -13025,7 +13025,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_f90_real
+  interface
     subroutine PMPI_Type_create_f90_real( &
         p, r, newtype, ierror &
         )
@@ -13036,7 +13036,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_hindexed
+  interface
     subroutine PMPI_Type_create_hindexed( &
         count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror &
         )
@@ -13049,7 +13049,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_hindexed_block
+  interface
     subroutine PMPI_Type_create_hindexed_block( &
         count, blocklength, array_of_displacements, oldtype, newtype, ierror &
         )
@@ -13062,7 +13062,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_hvector
+  interface
     subroutine PMPI_Type_create_hvector( &
         count, blocklength, stride, oldtype, newtype, ierror &
         )
@@ -13075,7 +13075,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_indexed_block
+  interface
     subroutine PMPI_Type_create_indexed_block( &
         count, blocklength, array_of_displacements, oldtype, newtype, ierror &
         )
@@ -13088,7 +13088,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_keyval
+  interface
     subroutine PMPI_Type_create_keyval( &
         type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state, ierror &
         )
@@ -13100,7 +13100,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_resized
+  interface
     subroutine PMPI_Type_create_resized( &
         oldtype, lb, extent, newtype, ierror &
         )
@@ -13112,7 +13112,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_struct
+  interface
     subroutine PMPI_Type_create_struct( &
         count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, ierror &
         )
@@ -13125,7 +13125,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_create_subarray
+  interface
     subroutine PMPI_Type_create_subarray( &
         ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &
         newtype, ierror &
@@ -13141,7 +13141,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_delete_attr
+  interface
     subroutine PMPI_Type_delete_attr( &
         datatype, type_keyval, ierror &
         )
@@ -13151,7 +13151,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_dup
+  interface
     subroutine PMPI_Type_dup( &
         oldtype, newtype, ierror &
         )
@@ -13161,7 +13161,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_free
+  interface
     subroutine PMPI_Type_free( &
         datatype, ierror &
         )
@@ -13170,7 +13170,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_free_keyval
+  interface
     subroutine PMPI_Type_free_keyval( &
         type_keyval, ierror &
         )
@@ -13179,7 +13179,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_attr
+  interface
     subroutine PMPI_Type_get_attr( &
         datatype, type_keyval, attribute_val, flag, ierror &
         )
@@ -13191,7 +13191,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_contents
+  interface
     subroutine PMPI_Type_get_contents( &
         datatype, max_integers, max_addresses, max_datatypes, array_of_integers, array_of_addresses, &
         array_of_datatypes, ierror &
@@ -13207,7 +13207,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_envelope
+  interface
     subroutine PMPI_Type_get_envelope( &
         datatype, num_integers, num_addresses, num_datatypes, combiner, ierror &
         )
@@ -13220,7 +13220,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_extent
+  interface
     subroutine PMPI_Type_get_extent( &
         datatype, lb, extent, ierror &
         )
@@ -13231,7 +13231,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_extent_x
+  interface
     subroutine PMPI_Type_get_extent_x( &
         datatype, lb, extent, ierror &
         )
@@ -13242,7 +13242,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_name
+  interface
     subroutine PMPI_Type_get_name( &
         datatype, type_name, resultlen, ierror &
         )
@@ -13253,7 +13253,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_true_extent
+  interface
     subroutine PMPI_Type_get_true_extent( &
         datatype, true_lb, true_extent, ierror &
         )
@@ -13264,7 +13264,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_true_extent_x
+  interface
     subroutine PMPI_Type_get_true_extent_x( &
         datatype, true_lb, true_extent, ierror &
         )
@@ -13275,7 +13275,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_get_value_index
+  interface
     subroutine PMPI_Type_get_value_index( &
         value_type, index_type, pair_type, ierror &
         )
@@ -13286,7 +13286,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_indexed
+  interface
     subroutine PMPI_Type_indexed( &
         count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror &
         )
@@ -13299,7 +13299,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_match_size
+  interface
     subroutine PMPI_Type_match_size( &
         typeclass, size, datatype, ierror &
         )
@@ -13310,7 +13310,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_set_attr
+  interface
     subroutine PMPI_Type_set_attr( &
         datatype, type_keyval, attribute_val, ierror &
         )
@@ -13321,7 +13321,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_set_name
+  interface
     subroutine PMPI_Type_set_name( &
         datatype, type_name, ierror &
         )
@@ -13331,7 +13331,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_size
+  interface
     subroutine PMPI_Type_size( &
         datatype, size, ierror &
         )
@@ -13341,7 +13341,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_size_x
+  interface
     subroutine PMPI_Type_size_x( &
         datatype, size, ierror &
         )
@@ -13351,7 +13351,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Type_vector
+  interface
     subroutine PMPI_Type_vector( &
         count, blocklength, stride, oldtype, newtype, ierror &
         )
@@ -13367,7 +13367,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Unpack
 #else
-  interface PMPI_Unpack
+  interface
     subroutine PMPI_Unpack( &
         inbuf, insize, position, outbuf, outcount, datatype, &
         comm, ierror &
@@ -13393,7 +13393,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Unpack_external
 #else
-  interface PMPI_Unpack_external
+  interface
     subroutine PMPI_Unpack_external( &
         datarep, inbuf, insize, position, outbuf, outcount, &
         datatype, ierror &
@@ -13416,7 +13416,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Unpublish_name
+  interface
     subroutine PMPI_Unpublish_name( &
         service_name, info, port_name, ierror &
         )
@@ -13427,7 +13427,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Wait
+  interface
     subroutine PMPI_Wait( &
         request, status, ierror &
         )
@@ -13437,7 +13437,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Waitall
+  interface
     subroutine PMPI_Waitall( &
         count, array_of_requests, array_of_statuses, ierror &
         )
@@ -13448,7 +13448,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Waitany
+  interface
     subroutine PMPI_Waitany( &
         count, array_of_requests, index, status, ierror &
         )
@@ -13460,7 +13460,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Waitsome
+  interface
     subroutine PMPI_Waitsome( &
         incount, array_of_requests, outcount, array_of_indices, array_of_statuses, ierror &
         )
@@ -13532,7 +13532,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Win_attach
 #else
-  interface PMPI_Win_attach
+  interface
     subroutine PMPI_Win_attach( &
         win, base, size, ierror &
         )
@@ -13547,7 +13547,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Win_call_errhandler
+  interface
     subroutine PMPI_Win_call_errhandler( &
         win, errorcode, ierror &
         )
@@ -13557,7 +13557,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_complete
+  interface
     subroutine PMPI_Win_complete( &
         win, ierror &
         )
@@ -13569,7 +13569,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Win_create
 #else
-  interface PMPI_Win_create
+  interface
     subroutine PMPI_Win_create( &
         base, size, disp_unit, info, comm, win, &
         ierror &
@@ -13588,7 +13588,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Win_create_dynamic
+  interface
     subroutine PMPI_Win_create_dynamic( &
         info, comm, win, ierror &
         )
@@ -13599,7 +13599,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_create_errhandler
+  interface
     subroutine PMPI_Win_create_errhandler( &
         win_errhandler_fn, errhandler, ierror &
         )
@@ -13609,7 +13609,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_create_keyval
+  interface
     subroutine PMPI_Win_create_keyval( &
         win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state, ierror &
         )
@@ -13621,7 +13621,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_delete_attr
+  interface
     subroutine PMPI_Win_delete_attr( &
         win, win_keyval, ierror &
         )
@@ -13634,7 +13634,7 @@ module mpi
 #if defined(ISTHMUS_NO_CHOICE)
   external :: PMPI_Win_detach
 #else
-  interface PMPI_Win_detach
+  interface
     subroutine PMPI_Win_detach( &
         win, base, ierror &
         )
@@ -13648,7 +13648,7 @@ module mpi
     end subroutine
   end interface
 #endif
-  interface PMPI_Win_fence
+  interface
     subroutine PMPI_Win_fence( &
         assert, win, ierror &
         )
@@ -13658,7 +13658,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_flush
+  interface
     subroutine PMPI_Win_flush( &
         rank, win, ierror &
         )
@@ -13668,7 +13668,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_flush_all
+  interface
     subroutine PMPI_Win_flush_all( &
         win, ierror &
         )
@@ -13677,7 +13677,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_flush_local
+  interface
     subroutine PMPI_Win_flush_local( &
         rank, win, ierror &
         )
@@ -13687,7 +13687,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_flush_local_all
+  interface
     subroutine PMPI_Win_flush_local_all( &
         win, ierror &
         )
@@ -13696,7 +13696,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_free
+  interface
     subroutine PMPI_Win_free( &
         win, ierror &
         )
@@ -13705,7 +13705,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_free_keyval
+  interface
     subroutine PMPI_Win_free_keyval( &
         win_keyval, ierror &
         )
@@ -13714,7 +13714,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_get_attr
+  interface
     subroutine PMPI_Win_get_attr( &
         win, win_keyval, attribute_val, flag, ierror &
         )
@@ -13726,7 +13726,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_get_errhandler
+  interface
     subroutine PMPI_Win_get_errhandler( &
         win, errhandler, ierror &
         )
@@ -13736,7 +13736,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_get_group
+  interface
     subroutine PMPI_Win_get_group( &
         win, group, ierror &
         )
@@ -13746,7 +13746,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_get_info
+  interface
     subroutine PMPI_Win_get_info( &
         win, info_used, ierror &
         )
@@ -13756,7 +13756,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_get_name
+  interface
     subroutine PMPI_Win_get_name( &
         win, win_name, resultlen, ierror &
         )
@@ -13767,7 +13767,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_lock
+  interface
     subroutine PMPI_Win_lock( &
         lock_type, rank, assert, win, ierror &
         )
@@ -13779,7 +13779,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_lock_all
+  interface
     subroutine PMPI_Win_lock_all( &
         assert, win, ierror &
         )
@@ -13789,7 +13789,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_post
+  interface
     subroutine PMPI_Win_post( &
         group, assert, win, ierror &
         )
@@ -13800,7 +13800,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_set_attr
+  interface
     subroutine PMPI_Win_set_attr( &
         win, win_keyval, attribute_val, ierror &
         )
@@ -13811,7 +13811,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_set_errhandler
+  interface
     subroutine PMPI_Win_set_errhandler( &
         win, errhandler, ierror &
         )
@@ -13821,7 +13821,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_set_info
+  interface
     subroutine PMPI_Win_set_info( &
         win, info, ierror &
         )
@@ -13831,7 +13831,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_set_name
+  interface
     subroutine PMPI_Win_set_name( &
         win, win_name, ierror &
         )
@@ -13865,7 +13865,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_start
+  interface
     subroutine PMPI_Win_start( &
         group, assert, win, ierror &
         )
@@ -13876,7 +13876,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_sync
+  interface
     subroutine PMPI_Win_sync( &
         win, ierror &
         )
@@ -13885,7 +13885,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_test
+  interface
     subroutine PMPI_Win_test( &
         win, flag, ierror &
         )
@@ -13895,7 +13895,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_unlock
+  interface
     subroutine PMPI_Win_unlock( &
         rank, win, ierror &
         )
@@ -13905,7 +13905,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_unlock_all
+  interface
     subroutine PMPI_Win_unlock_all( &
         win, ierror &
         )
@@ -13914,7 +13914,7 @@ module mpi
       integer, intent(out) :: ierror
     end subroutine
   end interface
-  interface PMPI_Win_wait
+  interface
     subroutine PMPI_Win_wait( &
         win, ierror &
         )

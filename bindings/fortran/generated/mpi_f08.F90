@@ -15,9 +15,9 @@
 #endif
 module mpi_f08
   use isthmus_mpi_types
-  use, intrinsic :: iso_c_binding, only: c_ptr, c_char
+  use, intrinsic :: iso_c_binding, only: c_ptr
   implicit none
-  private :: c_ptr, c_char
+  private :: c_ptr
   type(MPI_Op), parameter :: MPI_OP_NULL = MPI_Op(32)
   type(MPI_Op), parameter :: MPI_SUM = MPI_Op(33)
   type(MPI_Op), parameter :: MPI_MIN = MPI_Op(34)
@@ -133,8 +133,8 @@ module mpi_f08
 #else
   logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .false.
 #endif
-  type(MPI_Status), bind(C, name="isthmus_mpi_status_ignore_") :: MPI_STATUS_IGNORE
-  type(MPI_Status), bind(C, name="isthmus_mpi_statuses_ignore_") :: MPI_STATUSES_IGNORE(1)
+  type(MPI_Status), bind(C, name="isthmus_mpi_f08_status_ignore") :: MPI_STATUS_IGNORE
+  type(MPI_Status), bind(C, name="isthmus_mpi_f08_statuses_ignore") :: MPI_STATUSES_IGNORE(1)
   abstract interface
     subroutine MPI_User_function(invec, inoutvec, len, datatype)
       import
@@ -9483,7 +9483,7 @@ module mpi_f08
         position, ierror &
         ) bind(C, name="mpi_pack_external_f08ts")
       import
-      character(kind=c_char, len=1), intent(in) :: datarep(*)
+      character(len=*), intent(in) :: datarep
       type(*), dimension(..), intent(in) :: inbuf
       integer, intent(in) :: incount
       type(MPI_Datatype), intent(in) :: datatype
@@ -9520,7 +9520,7 @@ module mpi_f08
         position, ierror &
         ) bind(C, name="mpi_pack_external_f08ts_c")
       import
-      character(kind=c_char, len=1), intent(in) :: datarep(*)
+      character(len=*), intent(in) :: datarep
       type(*), dimension(..), intent(in) :: inbuf
       integer(MPI_COUNT_KIND), intent(in) :: incount
       type(MPI_Datatype), intent(in) :: datatype
@@ -13055,7 +13055,7 @@ module mpi_f08
         datatype, ierror &
         ) bind(C, name="mpi_unpack_external_f08ts")
       import
-      character(kind=c_char, len=1), intent(in) :: datarep(*)
+      character(len=*), intent(in) :: datarep
       type(*), dimension(..), intent(in) :: inbuf
       integer(MPI_ADDRESS_KIND), intent(in) :: insize
       integer(MPI_ADDRESS_KIND), intent(inout) :: position
@@ -13092,7 +13092,7 @@ module mpi_f08
         datatype, ierror &
         ) bind(C, name="mpi_unpack_external_f08ts_c")
       import
-      character(kind=c_char, len=1), intent(in) :: datarep(*)
+      character(len=*), intent(in) :: datarep
       type(*), dimension(..), intent(in) :: inbuf
       integer(MPI_COUNT_KIND), intent(in) :: insize
       integer(MPI_COUNT_KIND), intent(inout) :: position
@@ -22888,7 +22888,7 @@ module mpi_f08
         position, ierror &
         ) bind(C, name="pmpi_pack_external_f08ts")
       import
-      character(kind=c_char, len=1), intent(in) :: datarep(*)
+      character(len=*), intent(in) :: datarep
       type(*), dimension(..), intent(in) :: inbuf
       integer, intent(in) :: incount
       type(MPI_Datatype), intent(in) :: datatype
@@ -22925,7 +22925,7 @@ module mpi_f08
         position, ierror &
         ) bind(C, name="pmpi_pack_external_f08ts_c")
       import
-      character(kind=c_char, len=1), intent(in) :: datarep(*)
+      character(len=*), intent(in) :: datarep
       type(*), dimension(..), intent(in) :: inbuf
       integer(MPI_COUNT_KIND), intent(in) :: incount
       type(MPI_Datatype), intent(in) :: datatype
@@ -26460,7 +26460,7 @@ module mpi_f08
         datatype, ierror &
         ) bind(C, name="pmpi_unpack_external_f08ts")
       import
-      character(kind=c_char, len=1), intent(in) :: datarep(*)
+      character(len=*), intent(in) :: datarep
       type(*), dimension(..), intent(in) :: inbuf
       integer(MPI_ADDRESS_KIND), intent(in) :: insize
       integer(MPI_ADDRESS_KIND), intent(inout) :: position
@@ -26497,7 +26497,7 @@ module mpi_f08
         datatype, ierror &
         ) bind(C, name="pmpi_unpack_external_f08ts_c")
       import
-      character(kind=c_char, len=1), intent(in) :: datarep(*)
+      character(len=*), intent(in) :: datarep
       type(*), dimension(..), intent(in) :: inbuf
       integer(MPI_COUNT_KIND), intent(in) :: insize
       integer(MPI_COUNT_KIND), intent(inout) :: position

@@ -153,19 +153,7 @@ ENTRY(abi_set_fortran_booleans, ABI_SET_FORTRAN_BOOLEANS, const int *logical_siz
     GIVE(ierror, code);
 }
 
-/* The name of the only data representation these know. With descriptors it comes without a length: it is read as far as it is that name. */
-static void representation(char to[32], const char *from)
-{
-    static const char external[] = "external32";
-    size_t n = 0;
-    while (n < sizeof external - 1 && from[n] == external[n]) {
-        to[n] = from[n];
-        n++;
-    }
-    if (n < sizeof external - 1)
-        to[n] = from[n] == ' ' ? '\0' : from[n], n++;
-    to[n] = '\0';
-}
+/* The name of a data representation is a text. */
 ENTRY(pack_external, PACK_EXTERNAL, const char *datarep, const void *inbuf, const int *incount, const int *datatype, void *outbuf,
       const MPI_Aint *outsize, MPI_Aint *position, int *ierror, size_t datarep_length)
 {
@@ -212,16 +200,17 @@ ENTRY_LARGE(unpack_external_f08_c, UNPACK_EXTERNAL_F08_C, const char *datarep, c
 
 /* The same with descriptors; sections are packed and unpacked through datatypes. */
 #define PACK_TS(lower, name, integer, place)                                                                                  \
-    ENTRY_TS(lower, const char *datarep, const struct descriptor *inbuf, const integer *incount, const int *datatype,        \
+    ENTRY_TS(lower, const struct descriptor *datarep, const struct descriptor *inbuf, const integer *incount, const int *datatype,        \
              const struct descriptor *outbuf, const place *outsize, place *position, int *ierror)                          \
     {                                                                                                                       \
-        char external[32];                                                                                                  \
+        struct text external;                                                                                               \
         int code = MPI_SUCCESS;                                                                                             \
         struct typed from = typed(inbuf, *incount, IN(Type, *datatype), &code);                                            \
         void *to = copy_in(outbuf, &code);                                                                                  \
-        representation(external, datarep);                                                                                  \
+        text_in(&external, datarep->address, datarep->length, 0);                                                           \
         if (code == MPI_SUCCESS)                                                                                            \
-            code = MPI(name)(external, from.address, (integer)from.count, from.type, to, *outsize, position);                \
+            code = MPI(name)(external.text, from.address, (integer)from.count, from.type, to, *outsize, position);                \
+        text_done(&external);                                                                                               \
         typed_done(&from);                                                                                                  \
         copy_out(outbuf, to, 1);                                                                                            \
         GIVE(ierror, code);                                                                                                 \
@@ -229,16 +218,17 @@ ENTRY_LARGE(unpack_external_f08_c, UNPACK_EXTERNAL_F08_C, const char *datarep, c
 PACK_TS(pack_external_f08ts, Pack_external, int, MPI_Aint)
 PACK_TS(pack_external_f08ts_c, Pack_external_c, MPI_Count, MPI_Count)
 #define UNPACK_TS(lower, name, integer, place)                                                                                \
-    ENTRY_TS(lower, const char *datarep, const struct descriptor *inbuf, const place *insize, place *position,             \
+    ENTRY_TS(lower, const struct descriptor *datarep, const struct descriptor *inbuf, const place *insize, place *position,             \
              const struct descriptor *outbuf, const integer *outcount, const int *datatype, int *ierror)                     \
     {                                                                                                                       \
-        char external[32];                                                                                                  \
+        struct text external;                                                                                               \
         int code = MPI_SUCCESS;                                                                                             \
         struct typed to = typed(outbuf, *outcount, IN(Type, *datatype), &code);                                            \
         void *from = copy_in(inbuf, &code);                                                                                 \
-        representation(external, datarep);                                                                                  \
+        text_in(&external, datarep->address, datarep->length, 0);                                                           \
         if (code == MPI_SUCCESS)                                                                                            \
-            code = MPI(name)(external, from, *insize, position, to.address, (integer)to.count, to.type);                     \
+            code = MPI(name)(external.text, from, *insize, position, to.address, (integer)to.count, to.type);                     \
+        text_done(&external);                                                                                               \
         typed_done(&to);                                                                                                    \
         copy_out(inbuf, from, 0);                                                                                           \
         GIVE(ierror, code);                                                                                                 \

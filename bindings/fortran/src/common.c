@@ -9,6 +9,7 @@
 #define PLACE __attribute__((aligned(64)))
 PLACE int isthmus_mpi_bottom_, isthmus_mpi_in_place_ PLACE, isthmus_mpi_buffer_automatic_ PLACE;
 PLACE int isthmus_mpi_status_ignore_[8], isthmus_mpi_statuses_ignore_[8] PLACE;
+PLACE MPI_Status isthmus_mpi_f08_status_ignore, isthmus_mpi_f08_statuses_ignore[1] PLACE;
 PLACE int isthmus_mpi_errcodes_ignore_[1], isthmus_mpi_unweighted_[1] PLACE, isthmus_mpi_weights_empty_[1] PLACE;
 PLACE char isthmus_mpi_argv_null_[1], isthmus_mpi_argvs_null_[1] PLACE;
 

@@ -40,8 +40,8 @@ COPY(f082f, MPI_F08_status, MPI_Fint)
 COPY(f2f08, MPI_Fint, MPI_F08_status)
 
 MPI_Fint *MPI_F_STATUS_IGNORE = isthmus_mpi_status_ignore_, *MPI_F_STATUSES_IGNORE = isthmus_mpi_statuses_ignore_;
-MPI_F08_status *MPI_F08_STATUS_IGNORE = (MPI_F08_status *)isthmus_mpi_status_ignore_;
-MPI_F08_status *MPI_F08_STATUSES_IGNORE = (MPI_F08_status *)isthmus_mpi_statuses_ignore_;
+MPI_F08_status *MPI_F08_STATUS_IGNORE = &isthmus_mpi_f08_status_ignore;
+MPI_F08_status *MPI_F08_STATUSES_IGNORE = isthmus_mpi_f08_statuses_ignore;
 extern MPI_Fint *PMPI_F_STATUS_IGNORE __attribute__((visibility("default"), alias("MPI_F_STATUS_IGNORE")));
 extern MPI_Fint *PMPI_F_STATUSES_IGNORE __attribute__((visibility("default"), alias("MPI_F_STATUSES_IGNORE")));
 extern MPI_F08_status *PMPI_F08_STATUS_IGNORE __attribute__((visibility("default"), alias("MPI_F08_STATUS_IGNORE")));

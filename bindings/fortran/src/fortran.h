@@ -67,6 +67,8 @@
 #pragma GCC visibility push(default)
 extern int isthmus_mpi_bottom_, isthmus_mpi_in_place_, isthmus_mpi_buffer_automatic_;
 extern int isthmus_mpi_status_ignore_[8], isthmus_mpi_statuses_ignore_[8];
+/* The modules may be used together, so those of mpi_f08, of another type, have names of their own. */
+extern MPI_Status isthmus_mpi_f08_status_ignore, isthmus_mpi_f08_statuses_ignore[1];
 extern int isthmus_mpi_errcodes_ignore_[1], isthmus_mpi_unweighted_[1], isthmus_mpi_weights_empty_[1];
 extern char isthmus_mpi_argv_null_[1], isthmus_mpi_argvs_null_[1];
 #pragma GCC visibility pop
@@ -87,7 +89,10 @@ static inline int is_in_place(const void *address) { return address == &isthmus_
 static inline MPI_Status *status_of(MPI_Status *status)
 {
     const void *address = status;
-    return address == isthmus_mpi_status_ignore_ || address == isthmus_mpi_statuses_ignore_ ? MPI_STATUS_IGNORE : status;
+    if (address == isthmus_mpi_status_ignore_ || address == isthmus_mpi_statuses_ignore_ || address == &isthmus_mpi_f08_status_ignore ||
+        address == isthmus_mpi_f08_statuses_ignore)
+        return MPI_STATUS_IGNORE;
+    return status;
 }
 
 static inline MPI_Status *statuses_of(MPI_Status *status) { return status_of(status) ? status : MPI_STATUSES_IGNORE; }

@@ -22,6 +22,7 @@
     reason = "a command for people and build systems"
 )]
 
+use crate::fortran;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -34,6 +35,7 @@ use std::process::{Command, ExitCode};
 pub(crate) enum Language {
     C,
     Cxx,
+    Fortran,
 }
 
 impl Language {
@@ -42,6 +44,7 @@ impl Language {
         match name {
             "mpicc" | "mpicc_abi" => Some(Self::C),
             "mpicxx" | "mpicxx_abi" | "mpic++" | "mpiCC" => Some(Self::Cxx),
+            "mpifort" | "mpifort_abi" | "mpif77" | "mpif90" => Some(Self::Fortran),
             _ => None,
         }
     }
@@ -51,6 +54,7 @@ impl Language {
         match self {
             Self::C => "mpicc",
             Self::Cxx => "mpicxx",
+            Self::Fortran => "mpifort",
         }
     }
 
@@ -58,14 +62,26 @@ impl Language {
         match self {
             Self::C => "C",
             Self::Cxx => "C++",
+            Self::Fortran => "Fortran",
         }
     }
 
     /// Who names the compiler, the first that is set: we, then MPICH, Open MPI and Intel MPI.
-    fn variables(self) -> [&'static str; 4] {
+    fn variables(self) -> &'static [&'static str] {
         match self {
-            Self::C => ["ISTHMUS_CC", "MPICH_CC", "OMPI_CC", "I_MPI_CC"],
-            Self::Cxx => ["ISTHMUS_CXX", "MPICH_CXX", "OMPI_CXX", "I_MPI_CXX"],
+            Self::C => &["ISTHMUS_CC", "MPICH_CC", "OMPI_CC", "I_MPI_CC"],
+            Self::Cxx => &["ISTHMUS_CXX", "MPICH_CXX", "OMPI_CXX", "I_MPI_CXX"],
+            // The last ones are older names.
+            Self::Fortran => &[
+                "ISTHMUS_FC",
+                "MPICH_FC",
+                "OMPI_FC",
+                "I_MPI_FC",
+                "MPICH_F90",
+                "I_MPI_F90",
+                "MPICH_F77",
+                "I_MPI_F77",
+            ],
         }
     }
 
@@ -74,6 +90,7 @@ impl Language {
         match self {
             Self::C => "cc",
             Self::Cxx => "c++",
+            Self::Fortran => "gfortran",
         }
     }
 
@@ -82,6 +99,7 @@ impl Language {
         match self {
             Self::C => &["cc="],
             Self::Cxx => &["cxx=", "CC=", "c++="],
+            Self::Fortran => &["fc=", "f90=", "f77="],
         }
     }
 
@@ -89,11 +107,12 @@ impl Language {
     fn libraries(self) -> &'static [&'static str] {
         match self {
             Self::C | Self::Cxx => &["mpi_abi"],
+            Self::Fortran => &["mpifort_abi", "mpi_abi"],
         }
     }
 
     fn compiler(self) -> String {
-        let mut named = self.variables().into_iter().filter_map(|v| std::env::var(v).ok());
+        let mut named = self.variables().iter().filter_map(|v| std::env::var(v).ok());
         let named = named.find(|compiler| !compiler.trim().is_empty());
         named.unwrap_or_else(|| self.usual().to_owned())
     }
@@ -102,7 +121,7 @@ impl Language {
 /// Options with which a compiler does not link.
 const WITHOUT_LINKING: [&str; 6] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"];
 /// Options whose value is the next word, which is then no input.
-const WITH_VALUE: [&str; 17] = [
+const WITH_VALUE: [&str; 19] = [
     "-o",
     "-I",
     "-L",
@@ -120,6 +139,8 @@ const WITH_VALUE: [&str; 17] = [
     "-Xlinker",
     "-u",
     "-T",
+    "-J",
+    "-module",
 ];
 
 /// What is said to `-help`.
@@ -131,14 +152,19 @@ Compile and link programs that use MPI: the compiler's own options, and
                            print the part for compiling, for linking
   -showme:incdirs, :libdirs, :libs, :command, :version
                            print only that
-  -cc=NAME, -cxx=NAME      use this compiler (also ISTHMUS_CC, ISTHMUS_CXX; then MPICH_CC, OMPI_CC, I_MPI_CC and _CXX)
+  -cc=NAME, -cxx=NAME, -fc=NAME
+                           use this compiler (also -f90=, -f77=; ISTHMUS_CC, _CXX, _FC; then those of MPICH_, OMPI_ and I_MPI_)
   -profile=NAME            link the library NAME before MPI's own
   -echo                    print the command, then run it
   -help";
 
 /// Runs the compiler in place of this process, or prints what was asked for.
 pub(crate) fn main(language: Language, arguments: Vec<OsString>) -> ExitCode {
-    let tree = match Tree::find() {
+    let found = Tree::find().and_then(|tree| match language {
+        Language::Fortran => tree.with_modules(&arguments),
+        Language::C | Language::Cxx => Ok(tree),
+    });
+    let tree = match found {
         Ok(tree) => tree,
         Err(message) => return fail(language, &message),
     };
@@ -191,7 +217,7 @@ impl Request {
                 "link-info" | "link_info" => return Self::Print(whole(&compiler, tree.link_options(language))),
                 "showme:compile" => return Self::Print(tree.compile_options()),
                 "showme:link" => return Self::Print(tree.link_options(language)),
-                "showme:incdirs" => return Self::Print(vec![tree.include().into()]),
+                "showme:incdirs" => return Self::Print(tree.include_directories()),
                 "showme:libdirs" => return Self::Print(vec![tree.library_directory().into()]),
                 "showme:libs" => return Self::Print(language.libraries().iter().map(OsString::from).collect()),
                 "showme:command" => return Self::Print(whole(&compiler, vec![])),
@@ -202,7 +228,7 @@ impl Request {
                 "nativelinking" => {}
                 other => match other.split_once('=') {
                     Some(("config", _)) => {}
-                    Some(("profile", name)) => profiling.push(OsString::from(format!("-l{name}"))),
+                    Some(("profile", name)) => profiling.extend(profiling_options(language, name)),
                     _ => match language.choosing().iter().find_map(|o| other.strip_prefix(o)) {
                         Some(name) => name.clone_into(&mut compiler),
                         None => rest.push(argument),
@@ -221,6 +247,19 @@ impl Request {
         } else {
             Self::Run { words, echo }
         }
+    }
+}
+
+/// A profiling library. A program in Fortran refers to none of its names, so linkers that leave out what is not needed would leave it out.
+fn profiling_options(language: Language, name: &str) -> Vec<OsString> {
+    let library = OsString::from(format!("-l{name}"));
+    match language {
+        Language::C | Language::Cxx => vec![library],
+        Language::Fortran => vec![
+            "-Wl,--push-state,--no-as-needed".into(),
+            library,
+            "-Wl,--pop-state".into(),
+        ],
     }
 }
 
@@ -300,6 +339,8 @@ fn links(arguments: &[OsString]) -> bool {
 /// An installed tree or the build tree.
 struct Tree {
     prefix: PathBuf,
+    /// Fortran modules for the compiler at hand.
+    modules: Option<fortran::Modules>,
 }
 
 impl Tree {
@@ -310,7 +351,7 @@ impl Tree {
             .and_then(Path::parent)
             .unwrap_or_else(|| Path::new("/"))
             .to_path_buf();
-        let tree = Self { prefix };
+        let tree = Self { prefix, modules: None };
         for (directory, file) in [(tree.include(), "mpi.h"), (tree.library_directory(), "libmpi_abi.so")] {
             if !directory.join(file).exists() {
                 return Err(format!(
@@ -323,8 +364,48 @@ impl Tree {
         Ok(tree)
     }
 
+    /// With the Fortran modules of the compiler that the arguments or the environment name. Without them mpif.h is left, so that is no error.
+    fn with_modules(mut self, arguments: &[OsString]) -> Result<Self, String> {
+        if let Some(message) = fortran::refused(arguments) {
+            return Err(message);
+        }
+        let words = || arguments.iter().filter_map(|a| a.to_str());
+        let named = |word: &str| {
+            let option = own_option(word)?;
+            let choosing = Language::Fortran.choosing().iter();
+            choosing
+                .filter_map(|o| option.strip_prefix(o))
+                .next()
+                .map(str::to_owned)
+        };
+        let compiler = words()
+            .filter_map(named)
+            .next_back()
+            .unwrap_or_else(|| Language::Fortran.compiler());
+        let asked = words()
+            .filter_map(own_option)
+            .any(|o| o.starts_with("show") || o.starts_with("compile"));
+        // Questions to the compiler need no modules.
+        if !asked && arguments.iter().all(|a| a.as_bytes().starts_with(b"-")) {
+            return Ok(self);
+        }
+        match fortran::modules(&self.prefix, &compiler, arguments) {
+            Ok(modules) => self.modules = Some(modules),
+            Err(message) => eprintln!("mpifort: no Fortran modules, mpif.h only: {message}"),
+        }
+        Ok(self)
+    }
+
     fn include(&self) -> PathBuf {
         self.prefix.join("include")
+    }
+
+    fn include_directories(&self) -> Vec<OsString> {
+        let all = [
+            Some(self.include()),
+            self.modules.as_ref().map(|modules| modules.directory.clone()),
+        ];
+        all.into_iter().flatten().map(PathBuf::into_os_string).collect()
     }
 
     fn library_directory(&self) -> PathBuf {
@@ -332,7 +413,12 @@ impl Tree {
     }
 
     fn compile_options(&self) -> Vec<OsString> {
-        vec![joined("-I", &self.include())]
+        let mut options = vec![joined("-I", &self.include())];
+        if let Some(modules) = &self.modules {
+            options.push(joined("-I", &modules.directory));
+            options.extend(modules.options.iter().map(OsString::from));
+        }
+        options
     }
 
     fn link_options(&self, language: Language) -> Vec<OsString> {
@@ -342,6 +428,11 @@ impl Tree {
             joined("-Wl,-rpath,", &lib),
             "-Wl,--enable-new-dtags".into(),
         ];
+        options.extend(
+            self.modules
+                .iter()
+                .flat_map(|modules| fortran::objects(&modules.directory)),
+        );
         options.extend(
             language
                 .libraries()
@@ -382,7 +473,10 @@ mod tests {
     use super::*;
 
     fn parse_at(prefix: &str, arguments: &str) -> Request {
-        let tree = Tree { prefix: prefix.into() };
+        let tree = Tree {
+            prefix: prefix.into(),
+            modules: None,
+        };
         let words = arguments.split_whitespace().map(OsString::from).collect();
         Request::parse(&tree, Language::C, "cc", words)
     }
@@ -460,7 +554,10 @@ mod tests {
     fn the_compilers_own_words_reach_it() {
         assert_eq!(parse("--help"), run_of("cc --help -I/p/include"));
         assert_eq!(parse("-dumpversion"), run_of("cc -dumpversion -I/p/include"));
-        let tree = Tree { prefix: "/p".into() };
+        let tree = Tree {
+            prefix: "/p".into(),
+            modules: None,
+        };
         let name = OsString::from_vec(b"\xff.c".to_vec());
         let Request::Run { words, .. } = Request::parse(&tree, Language::C, "cc", vec![name.clone()]) else {
             panic!("not run")

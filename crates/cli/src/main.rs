@@ -15,6 +15,7 @@ mod cp;
 mod diagnostic;
 mod discover;
 mod doctor;
+mod fortran;
 mod info;
 mod job;
 mod links;
@@ -55,6 +56,7 @@ enum Verb {
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
     Adaptor(adaptor::Adaptor),
+    Fortran(fortran::Fortran),
     Sites(sites::Sites),
     Discover(discover::Discover),
     #[command(name = "cp")]
@@ -156,6 +158,7 @@ fn isthmus() -> ExitCode {
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::Links(arguments) => links::links(&arguments),
         Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
+        Verb::Fortran(arguments) => arguments.run(),
         Verb::Ps(arguments) => sessions::ps(&arguments),
         Verb::Attach(arguments) => sessions::attach(&arguments),
         Verb::Logs(arguments) => sessions::logs(&arguments),

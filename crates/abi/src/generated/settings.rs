@@ -38,6 +38,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "C++ compiler that mpicxx runs; without it MPICH_CXX, OMPI_CXX and I_MPI_CXX are looked at",
     },
     Setting {
+        name: "ISTHMUS_FC",
+        unit: "command",
+        default: "gfortran",
+        reason: "the system's usual compiler",
+        scope: "compiler",
+        help: "Fortran compiler that mpifort runs; without it MPICH_FC, OMPI_FC and I_MPI_FC are looked at",
+    },
+    Setting {
         name: "ISTHMUS_RENDEZVOUS",
         unit: "path",
         default: "none",

@@ -77,7 +77,7 @@ pub(super) fn mpi(spec: &Spec, bindings: &[Binding<'_>]) -> String {
 pub(super) fn mpi_f08(spec: &Spec, bindings: &[Binding<'_>]) -> String {
     let mut out = format!("{HEAD}{MACROS}");
     out.push_str("#if defined(ISTHMUS_NO_CHOICE)\n#error this compiler has no dummy arguments of any type and rank, which mpi_f08 needs\n#endif\n");
-    out.push_str("module mpi_f08\n  use isthmus_mpi_types\n  use, intrinsic :: iso_c_binding, only: c_ptr, c_char\n  implicit none\n  private :: c_ptr, c_char\n");
+    out.push_str("module mpi_f08\n  use isthmus_mpi_types\n  use, intrinsic :: iso_c_binding, only: c_ptr\n  implicit none\n  private :: c_ptr\n");
     for v in constants::values(spec) {
         if let Some(object) = v.object {
             let _ = writeln!(out, "  type({object}), parameter :: {} = {object}({})", v.name, v.value);
@@ -89,8 +89,8 @@ pub(super) fn mpi_f08(spec: &Spec, bindings: &[Binding<'_>]) -> String {
         "#if defined(ISTHMUS_ASYNCHRONOUS)\n  logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .true.\n#else\n",
     );
     out.push_str("  logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .false.\n#endif\n");
-    out.push_str("  type(MPI_Status), bind(C, name=\"isthmus_mpi_status_ignore_\") :: MPI_STATUS_IGNORE\n");
-    out.push_str("  type(MPI_Status), bind(C, name=\"isthmus_mpi_statuses_ignore_\") :: MPI_STATUSES_IGNORE(1)\n");
+    out.push_str("  type(MPI_Status), bind(C, name=\"isthmus_mpi_f08_status_ignore\") :: MPI_STATUS_IGNORE\n");
+    out.push_str("  type(MPI_Status), bind(C, name=\"isthmus_mpi_f08_statuses_ignore\") :: MPI_STATUSES_IGNORE(1)\n");
     out.push_str(CALLBACKS);
     for prefix in ["MPI_", "PMPI_"] {
         for binding in bindings.iter().filter(|b| b.procedure.is_in("f08")) {
@@ -151,7 +151,14 @@ fn f90(out: &mut String, binding: &Binding<'_>, prefix: &str) {
     if choice {
         let _ = writeln!(out, "#if defined(ISTHMUS_NO_CHOICE)\n  external :: {name}\n#else");
     }
-    let _ = writeln!(out, "  interface {name}");
+    // A generic name only where there are two forms: in a call of it a shape must be as declared, in one of a specific name an element of an
+    // array, or an array of more dimensions, may stand for an array.
+    let generic = if binding.procedure.pointer_overload {
+        format!(" {name}")
+    } else {
+        String::new()
+    };
+    let _ = writeln!(out, "  interface{generic}");
     subroutine(
         out,
         binding,
@@ -299,10 +306,6 @@ fn declare(out: &mut String, parameter: &Parameter, c_type: &str, style: Style, 
             );
             let _ = writeln!(out, "      ISTHMUS_CHOICE{intent}{asynchronous} :: {name}(*)");
         }
-        return;
-    }
-    if style == (Style::F08 { descriptors: true }) && role == Role::Text {
-        let _ = writeln!(out, "      character(kind=c_char, len=1){intent} :: {name}(*)");
         return;
     }
     let _ = writeln!(

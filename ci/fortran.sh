@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Fortran with gfortran: the programs of tests/fortran, mpif.h in both forms, the wrappers, the modules in the cache, a program in C with parts
+# in Fortran, a profiling library in C, CMake and pkg-config.
+. "$(dirname "$0")/../scripts/common.sh"
+[ -x "$build/bin/mpifort" ] || sh scripts/build.sh || exit 1
+if ! have gfortran; then
+    say "skipped: no gfortran"
+    exit 77
+fi
+limit=${ISTHMUS_TEST_LIMIT:-60}
+passed=0 failed=0
+work=$(mktemp -d)
+# Modules are made anew.
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+mpifort=$build/bin/mpifort
+expect() {
+    what=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        say "FAILED: $what: $*"
+        tail -20 "$work/out" | sed 's/^/    /'
+    fi
+}
+run() { timeout -k 5 "$limit" "$build/bin/mpiexec" "$@" </dev/null; }
+says() { pattern=$1; shift; "$@" 2>&1 | grep -q -e "$pattern"; }
+refuses() { ! "$@"; }
+
+# The programs. Three compilers at once find no modules, one makes them.
+for file in basic.f90 modern.f90 old.f; do
+    mkdir "$work/in-$file"
+    "$mpifort" -O1 -g -Wall -J "$work/in-$file" "tests/fortran/$file" -o "$work/${file%.*}" >"$work/$file.log" 2>&1 &
+done
+wait
+for file in basic.f90 modern.f90 old.f; do
+    expect "$file compiles" test -x "$work/${file%.*}"
+    [ -x "$work/${file%.*}" ] || { tail -20 "$work/$file.log"; continue; }
+    for ranks in $(sed -n 's/^! ranks: //p' "tests/fortran/$file"); do
+        expect "$file with $ranks processes" run -n "$ranks" "$work/${file%.*}"
+    done
+done
+expect "one directory of modules, whole" sh -c "set -- '$work'/cache/isthmus/fortran/gfortran-*[!k]; [ \$# = 1 ] && [ -f \"\$1/mpi_f08.mod\" ]"
+for example in examples/*.f90; do
+    expect "$example compiles" "$mpifort" -O1 -J "$work" "$example" -o "$work/example"
+    expect "$example runs" run -n 2 "$work/example"
+done
+
+# mpif.h in both forms, strictly.
+printf '      program f\n      implicit none\n      include "mpif.h"\n      integer i\n      call mpi_init(i)\n      call mpi_finalize(i)\n      end\n' >"$work/form.f"
+sed 's/^ *//' "$work/form.f" >"$work/free.f90"
+expect "mpif.h in fixed form" "$mpifort" -c "$work/form.f" -o "$work/form.o"
+expect "mpif.h in free form" "$mpifort" -c -std=f2008 "$work/free.f90" -o "$work/free.o"
+
+# C and Fortran in one program, linked by either.
+expect "the part in Fortran" "$mpifort" -c -J "$work" tests/fortran/mixed_part.f90 -o "$work/part.o"
+expect "the part in C" "$build/bin/mpicc" -c tests/fortran/mixed.c -o "$work/mixed.o"
+expect "linked by mpifort" "$mpifort" "$work/mixed.o" "$work/part.o" -o "$work/mixed"
+expect "a program in C and Fortran" run -n 3 "$work/mixed"
+expect "linked by mpicc" "$build/bin/mpicc" "$work/mixed.o" "$work/part.o" -lmpifort_abi -lgfortran -o "$work/mixed2"
+expect "a program in C and Fortran, linked by mpicc" run -n 2 "$work/mixed2"
+
+# A profiling library in C sees each call once, and none that the layer makes for itself.
+cat >"$work/expected" <<'END'
+MPI_Allreduce 1
+MPI_Comm_dup 1
+MPI_Comm_free 1
+MPI_Comm_get_name 1
+MPI_Comm_rank 1
+MPI_Finalize 1
+MPI_Init 1
+MPI_Sendrecv 1
+END
+seen() {
+    set -- "$work"/calls.*
+    [ $# = 2 ] || return 1
+    for file; do
+        sort "$file" | diff "$work/expected" - || return 1
+        rm "$file"
+    done
+}
+cargo run -q -p xtask -- profiler >"$work/profiler.c" || exit 1
+expect "the profiling library" "$build/bin/mpicc" -O1 -fPIC -shared -Wno-deprecated-declarations "$work/profiler.c" -o "$work/libprofiler.so"
+expect "known.f90 compiles" "$mpifort" -J "$work" tests/fortran/known.f90 -o "$work/known"
+expect "preloaded" run -n 2 env LD_PRELOAD="$work/libprofiler.so" PROFILE="$work/calls" "$work/known"
+expect "calls as they were made, preloaded" seen
+expect "linked before" "$mpifort" -J "$work" tests/fortran/known.f90 -L"$work" -Wl,-rpath,"$work" -profile=profiler -o "$work/known2"
+expect "linked before the library" run -n 2 env PROFILE="$work/calls" "$work/known2"
+expect "calls as they were made, linked before" seen
+
+# Wrappers.
+for name in mpifort mpif90 mpif77 mpifort_abi; do
+    expect "$name -show" says "gfortran .*-lmpifort_abi" "$build/bin/$name" -show
+    expect "$name -link_info" says -lmpifort_abi "$build/bin/$name" -link_info
+    expect "$name --version" says "GNU Fortran" "$build/bin/$name" --version
+done
+expect "-f90=" says "^other " "$build/bin/mpif90" -f90=other -show -c a.f90
+expect "ISTHMUS_FC" says "^gfortran -O1 " env ISTHMUS_FC="gfortran -O1" "$mpifort" -show
+expect "MPICH_FC" says "^gfortran -O2 " env MPICH_FC="gfortran -O2" "$mpifort" -show
+for option in -fdefault-integer-8 -i8 -fdefault-real-8 -fsecond-underscore; do
+    expect "$option is refused" refuses "$mpifort" $option -c "$work/form.f" -o "$work/form.o"
+done
+expect "isthmus fortran --to" "$build/bin/isthmus" fortran --compiler gfortran --to "$work/modules"
+expect "its modules" test -f "$work/modules/mpi.mod"
+expect "without a known compiler mpif.h is left" says "mpif.h only" "$mpifort" -fc=true -show a.f
+
+if have pkg-config; then
+    expect "pkg-config" sh -c "gfortran '$work/form.f' -o '$work/pc' \$(PKG_CONFIG_PATH='$build/lib/pkgconfig' pkg-config --cflags --libs mpi-fort) && '$work/pc'"
+fi
+if have cmake && have make; then
+    expect "CMake finds mpif.h and the modules" env PATH="$build/bin:$PATH" cmake -S tests/fortran/cmake -B "$work/cmake"
+    expect "CMake builds" cmake --build "$work/cmake"
+    expect "the program runs" run -n 2 "$work/cmake/found"
+fi
+rm -rf "$work"
+say "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Fortran modules of MPI for the compiler at hand: compiled from the shipped sources at first use, kept in the user's cache.
+//!
+//! A compiler reads only `.mod` files of its own, so no MPI can ship them for all. Ours have no code, so compiling them takes seconds and
+//! what is kept is two small files for each compiler, version and kind of code. An administrator makes them for everybody with
+//! `isthmus fortran --compiler X` (into `PREFIX/share/isthmus/fortran`, or where `--to` says).
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use isthmus_job::JobError;
+
+use crate::{diagnostic, print, reach};
+
+/// Options that change the default kinds, for which the interfaces are not made: MPI_INTEGER would no longer be an INTEGER.
+const OTHER_KINDS: [&str; 16] = [
+    "-i8",
+    "-r8",
+    "-r16",
+    "-fdefault-integer-8",
+    "-fdefault-real-8",
+    "-fdefault-real-10",
+    "-fdefault-real-16",
+    "-fdefault-double-8",
+    "-finteger-4-integer-8",
+    "-freal-4-real-8",
+    "-freal-4-real-10",
+    "-freal-4-real-16",
+    "-freal-8-real-4",
+    "-freal-8-real-10",
+    "-freal-8-real-16",
+    "-Mi8",
+];
+/// Options that change how names are written for the linker, which COMMON blocks of mpif.h would not survive.
+const OTHER_NAMES: [&str; 2] = ["-fsecond-underscore", "-fno-underscoring"];
+/// Options whose value is a number of bits or bytes; only the usual one is taken.
+const SIZES: [(&str, &str); 3] = [("-integer-size", "32"), ("-real-size", "32"), ("-double-size", "64")];
+
+/// What the interfaces are not made for, if it is asked for.
+pub(crate) fn refused(arguments: &[OsString]) -> Option<String> {
+    let words: Vec<String> = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+    for (position, word) in words.iter().enumerate() {
+        let dashed = word.replacen("--", "-", 1);
+        if OTHER_KINDS.contains(&dashed.as_str()) || dashed == "-Mr8" {
+            return Some(format!(
+                "{word} changes the kinds of default INTEGERs or REALs, and MPI's are made for those of 4 and 8 bytes; \
+                 declare kinds in the program and use MPI_INTEGER8, MPI_REAL8 …"
+            ));
+        }
+        if OTHER_NAMES.contains(&dashed.as_str()) {
+            return Some(format!(
+                "{word} changes how names are written for the linker, and mpif.h is made for the usual way"
+            ));
+        }
+        for (option, usual) in SIZES {
+            let value = match dashed.strip_prefix(option) {
+                Some("") => words.get(position + 1).map(String::as_str),
+                Some(rest) => Some(rest.trim_start_matches('=').trim()),
+                None => None,
+            };
+            if value.is_some_and(|value| value != usual) {
+                return Some(format!(
+                    "{option} other than {usual} changes the kinds of default INTEGERs or REALs, which MPI's are not made for"
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// A family of compilers: how they are told from others, and what they are given.
+struct Family {
+    name: &'static str,
+    /// What `--version` contains.
+    known_by: &'static str,
+    /// Options for compiling the modules.
+    options: &'static [&'static str],
+    /// From this version on, also these.
+    newer: (u32, &'static [&'static str]),
+    /// Before this version, also these.
+    older: (u32, &'static [&'static str]),
+}
+
+/// gfortran and flang 16 are tested; the options of the others are from their manuals, not verified.
+const FAMILIES: [Family; 4] = [
+    Family {
+        name: "gfortran",
+        known_by: "GNU Fortran",
+        options: &["-cpp", "-w", "-ffree-line-length-none"],
+        newer: (12, &["-DISTHMUS_DESCRIPTORS"]),
+        older: (0, &[]),
+    },
+    Family {
+        name: "flang",
+        known_by: "flang",
+        options: &["-cpp"],
+        newer: (17, &[]),
+        older: (17, &["-DISTHMUS_NO_CHOICE"]),
+    },
+    Family {
+        name: "ifx",
+        known_by: "Intel",
+        options: &["-fpp", "-warn", "none"],
+        newer: (0, &[]),
+        older: (0, &[]),
+    },
+    Family {
+        name: "nvfortran",
+        known_by: "nvfortran",
+        options: &["-Mpreprocess"],
+        newer: (0, &[]),
+        older: (0, &[]),
+    },
+];
+
+/// A compiler as it answers.
+struct Compiler {
+    words: Vec<String>,
+    family: &'static Family,
+    /// First line of what it says of its version, and the number in it.
+    says: String,
+    version: u32,
+    /// Options of the program that its modules must have too.
+    kind: Vec<String>,
+}
+
+impl Compiler {
+    fn ask(command: &str, arguments: &[OsString]) -> Result<Self, String> {
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        let (program, rest) = words.split_first().ok_or("no compiler is named")?;
+        let answer = Command::new(program)
+            .args(rest)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output();
+        let answer = answer.map_err(|e| format!("cannot run the compiler {program}: {e}"))?;
+        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+        let family = FAMILIES.iter().find(|f| text.contains(f.known_by));
+        let family = family.ok_or_else(|| {
+            format!("{program} is none of the Fortran compilers known here: gfortran, flang, ifx, nvfortran")
+        })?;
+        let says = text
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default()
+            .to_owned();
+        let version = version_in(&says);
+        if family.name == "gfortran" && version < 8 {
+            return Err(format!(
+                "{program} is gfortran {version}; at least 8 is needed, because older ones pass lengths of texts differently"
+            ));
+        }
+        let kind = |a: &&OsString| {
+            let word = a.to_string_lossy();
+            ["-m32", "-m64", "-mabi=", "--target=", "-target="]
+                .iter()
+                .any(|p| word.starts_with(p))
+        };
+        let kind = arguments
+            .iter()
+            .filter(kind)
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect();
+        Ok(Self {
+            words,
+            family,
+            says,
+            version,
+            kind,
+        })
+    }
+
+    /// The name of its modules' directory: what is known of it, and a hash of all that they depend on.
+    fn directory_name(&self, sources: &[(PathBuf, Vec<u8>)]) -> String {
+        let mut hash = Hash::new();
+        for word in [&self.says].into_iter().chain(&self.kind) {
+            hash.add(word.as_bytes());
+        }
+        self.options().iter().for_each(|option| hash.add(option.as_bytes()));
+        sources.iter().for_each(|(_, text)| hash.add(text));
+        format!("{}-{}-{}", self.family.name, self.version, hash.text())
+    }
+
+    fn options(&self) -> Vec<&'static str> {
+        let mut options = self.family.options.to_vec();
+        if self.version >= self.family.newer.0 {
+            options.extend(self.family.newer.1);
+        }
+        if self.version < self.family.older.0 {
+            options.extend(self.family.older.1);
+        }
+        options
+    }
+
+    /// Compiles one source in a directory, where the modules appear.
+    fn compile(&self, source: &Path, place: &Path) -> Result<(), String> {
+        let Some((program, rest)) = self.words.split_first() else {
+            return Err("no compiler is named".to_owned());
+        };
+        let mut command = Command::new(program);
+        command
+            .args(rest)
+            .args(&self.kind)
+            .args(self.options())
+            .arg("-c")
+            .arg(source);
+        let made = command.current_dir(place).stdin(Stdio::null()).output();
+        let made = made.map_err(|e| format!("cannot run {program}: {e}"))?;
+        if made.status.success() {
+            return Ok(());
+        }
+        let complaint = String::from_utf8_lossy(&made.stderr);
+        let end: Vec<&str> = complaint.lines().rev().take(5).collect();
+        let end: Vec<&str> = end.into_iter().rev().collect();
+        Err(format!(
+            "{program} cannot compile {}: {}",
+            source.display(),
+            end.join(" / ")
+        ))
+    }
+}
+
+/// The first number with a dot behind it: `GNU Fortran (Debian 12.2.0-14) 12.2.0`.
+fn version_in(line: &str) -> u32 {
+    let last = line
+        .split_whitespace()
+        .rev()
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'));
+    let digits: String = last
+        .unwrap_or_default()
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    digits.parse().unwrap_or(0)
+}
+
+/// FNV-1a with 64 bits: names of directories, nothing that must resist anybody.
+struct Hash(u64);
+
+impl Hash {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain([&0xff]) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+/// What a compiler needs of this room.
+pub(crate) struct Modules {
+    /// Where they are.
+    pub(crate) directory: PathBuf,
+    /// Options for compiling programs: one type of buffer after another in calls of mpif.h is no error.
+    pub(crate) options: &'static [&'static str],
+}
+
+/// The modules for this compiler; makes them if they are not there.
+///
+/// # Errors
+///
+/// A sentence for people: the compiler is not known or fails, or there is no place for them.
+pub(crate) fn modules(prefix: &Path, compiler: &str, arguments: &[OsString]) -> Result<Modules, String> {
+    let shipped = shipped(prefix);
+    let sources = read_sources(&shipped)?;
+    let compiler = Compiler::ask(compiler, arguments)?;
+    // gfortran 10 made them errors, and has an option that takes that back.
+    let strict = compiler.family.name == "gfortran" && compiler.version >= 10;
+    let options: &[&str] = if strict { &["-fallow-argument-mismatch"] } else { &[] };
+    let name = compiler.directory_name(&sources);
+    let common = shipped.join(&name);
+    if common.is_dir() {
+        return Ok(Modules {
+            directory: common,
+            options,
+        });
+    }
+    let cache = reach::cache_directory().ok_or("there is no place for Fortran modules: set HOME or XDG_CACHE_HOME")?;
+    let directory = make(&compiler, &sources, &cache.join("fortran").join(name))?;
+    Ok(Modules { directory, options })
+}
+
+fn shipped(prefix: &Path) -> PathBuf {
+    prefix.join("share/isthmus/fortran")
+}
+
+/// The sources in the order in which they must be compiled.
+fn read_sources(shipped: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let read = |name: &str| {
+        let path = shipped.join(name);
+        let text = fs::read(&path).map_err(|e| format!("{}: cannot read: {e}", path.display()))?;
+        Ok((path, text))
+    };
+    ["mpi.F90", "mpi_f08.F90"].into_iter().map(read).collect()
+}
+
+/// Makes the modules in a directory beside the place and moves it there as a whole; who comes meanwhile waits.
+fn make(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], place: &Path) -> Result<PathBuf, String> {
+    if place.is_dir() {
+        return Ok(place.to_path_buf());
+    }
+    let wrong = |e: std::io::Error| format!("{}: cannot make Fortran modules there: {e}", place.display());
+    let parent = place.parent().unwrap_or(place);
+    fs::create_dir_all(parent).map_err(wrong)?;
+    let lock = File::create(place.with_extension("lock")).map_err(wrong)?;
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map_err(|e| wrong(e.into()))?;
+    if place.is_dir() {
+        return Ok(place.to_path_buf());
+    }
+    let begun = place.with_extension(format!("begun-{}", std::process::id()));
+    fs::create_dir_all(&begun).map_err(wrong)?;
+    let made = fill(compiler, sources, &begun);
+    let moved = made.and_then(|()| fs::rename(&begun, place).map_err(wrong));
+    if moved.is_err() {
+        // What is left of an attempt is of no use; that it cannot be removed changes nothing.
+        let _ = fs::remove_dir_all(&begun);
+    }
+    moved.map(|()| place.to_path_buf())
+}
+
+fn fill(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], place: &Path) -> Result<(), String> {
+    for (position, (source, _)) in sources.iter().enumerate() {
+        let made = compiler.compile(source, place);
+        match made {
+            // Without mpi_f08 there are still mpi and mpif.h; why it is lacking is kept beside them.
+            Err(message) if position > 0 => {
+                let path = place.join("mpi_f08.txt");
+                fs::write(&path, message).map_err(|e| format!("{}: cannot write: {e}", path.display()))?;
+            }
+            other => other?,
+        }
+    }
+    // The two families whose names for constants the library has need no objects.
+    let entries = fs::read_dir(place).map_err(|e| format!("{}: cannot list: {e}", place.display()))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let object = path.extension().is_some_and(|e| e.as_bytes() == b"o");
+        if object && ["gfortran", "flang"].contains(&compiler.family.name) {
+            fs::remove_file(&path).map_err(|e| format!("{}: cannot remove: {e}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Objects that programs need beside the library.
+pub(crate) fn objects(modules: &Path) -> Vec<OsString> {
+    let names = ["mpi.o", "mpi_f08.o"].iter().map(|name| modules.join(name));
+    names
+        .filter(|path| path.is_file())
+        .map(PathBuf::into_os_string)
+        .collect()
+}
+
+/// Why a module is lacking for this compiler, if it is.
+pub(crate) fn lacking(modules: &Path) -> Option<String> {
+    fs::read_to_string(modules.join("mpi_f08.txt")).ok()
+}
+
+/// Make the Fortran modules of MPI for a compiler
+///
+/// mpifort makes them by itself, for each user, at the first use of a compiler. With this command an administrator makes them
+/// for everybody.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Fortran {
+    /// The compiler: gfortran, flang, ifx, nvfortran, or a path
+    #[arg(long, value_name = "COMPILER", default_value = "gfortran")]
+    compiler: String,
+    /// Where to put them, instead of where mpifort looks in this installation
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+}
+
+impl Fortran {
+    /// Makes them and says where they are.
+    pub(crate) fn run(&self) -> ExitCode {
+        match self.make() {
+            Ok(place) => {
+                print(&place.display().to_string());
+                if let Some(why) = lacking(&place) {
+                    diagnostic::note(&JobError::new(format!("there is no module mpi_f08: {why}")));
+                }
+                ExitCode::SUCCESS
+            }
+            Err(message) => diagnostic::refuse(&JobError::new(message)),
+        }
+    }
+
+    fn make(&self) -> Result<PathBuf, String> {
+        let own = std::env::current_exe().map_err(|e| format!("cannot find its own place: {e}"))?;
+        let prefix = own.parent().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
+        let shipped = shipped(prefix);
+        let sources = read_sources(&shipped)?;
+        let compiler = Compiler::ask(&self.compiler, &[])?;
+        let place = self
+            .to
+            .clone()
+            .unwrap_or_else(|| shipped.join(compiler.directory_name(&sources)));
+        let place = std::path::absolute(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+        make(&compiler, &sources, &place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn other_kinds_are_refused() {
+        for line in [
+            "-i8 a.f",
+            "a.f -fdefault-integer-8",
+            "-fdefault-real-8",
+            "-integer-size 64",
+            "-real-size=64",
+            "-r8",
+        ] {
+            assert!(refused(&words(line)).is_some(), "{line}");
+        }
+        for line in ["-O2 a.f", "-integer-size 32", "-o i8", "-ffree-form a.f"] {
+            assert!(refused(&words(line)).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn versions_are_found() {
+        assert_eq!(version_in("GNU Fortran (Debian 12.2.0-14+deb12u1) 12.2.0"), 12);
+        assert_eq!(version_in("Debian flang-new version 16.0.6 (15~deb12u1)"), 16);
+        assert_eq!(version_in("nothing"), 0);
+    }
+
+    #[test]
+    fn a_hash_keeps_words_apart() {
+        let of = |words: &[&str]| {
+            let mut hash = Hash::new();
+            words.iter().for_each(|w| hash.add(w.as_bytes()));
+            hash.text()
+        };
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+    }
+}
