@@ -119,3 +119,34 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), JobError> {
 pub(crate) fn print_json(value: &serde_json::Value) {
     crate::print(&format!("{value:#}"));
 }
+/// Whether a name or address is that of this machine: its own name, `localhost`, loopback, or an address of one of its interfaces. Other names are
+/// not looked up: that may take long, and the user's ssh configuration may give them another meaning.
+pub(crate) fn is_this_machine(host: &str) -> bool {
+    if let Ok(address) = host.parse::<std::net::IpAddr>() {
+        let own = || std::net::UdpSocket::bind((address, 0)).is_ok();
+        return address.is_loopback() || (!address.is_unspecified() && own());
+    }
+    let uname = rustix::system::uname();
+    let own = uname.nodename().to_string_lossy().to_ascii_lowercase();
+    let host = host.to_ascii_lowercase();
+    let short = own.split('.').next().unwrap_or(&own);
+    matches!(&*host, "localhost" | "ip6-localhost") || (!own.is_empty() && (host == own || host == short))
+}
+
+#[cfg(test)]
+mod own_names {
+    use super::is_this_machine;
+
+    #[test]
+    fn this_machine_has_names_and_addresses() {
+        for host in ["localhost", "127.0.0.1", "127.0.0.2", "::1"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        assert!(is_this_machine(&own), "{own}");
+        // Addresses and names for documentation (RFC 5737, RFC 3849, RFC 2606).
+        for host in ["192.0.2.1", "2001:db8::1", "0.0.0.0", "::", "host.example.org"] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+}

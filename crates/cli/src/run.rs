@@ -173,11 +173,20 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
             crate::print(&format!("mpiexec of isthmus {}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS
         }
-        Ok(mpiexec::Request::Run { described, label, dump }) => show_or_launch(
+        Ok(mpiexec::Request::Run {
+            described,
+            label,
+            dump,
+            launcher,
+        }) => show_or_launch(
             described,
             &Launch {
                 label,
                 dump_rsl: dump,
+                time: launcher.limit,
+                stdin: launcher.stdin,
+                outfile_pattern: launcher.outfile_pattern,
+                output_dir: launcher.output_dir,
                 ..Launch::default()
             },
         ),
@@ -228,6 +237,10 @@ impl mpiexec::Outside for Outside {
     }
     fn variable(&mut self, name: &str) -> Option<String> {
         std::env::var(name).ok()
+    }
+    fn is_own(&mut self, host: &str) -> bool {
+        // A site that the user has described is what the description says.
+        reach::is_this_machine(host) && reach::catalogue().is_ok_and(|c| c.get(host).is_none())
     }
 }
 

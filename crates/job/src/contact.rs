@@ -66,10 +66,11 @@ pub(crate) fn parse(text: &str) -> Result<Gram, JobError> {
 
 /// A contact string for this contact and scheduler.
 pub(crate) fn write(contact: &Contact, scheduler: Option<&str>) -> String {
+    let contact = contact.bracketed();
     match scheduler {
         Some(scheduler) if scheduler == GRID_ENGINE.1 => format!("{contact}/jobmanager-{}", GRID_ENGINE.0),
         Some(scheduler) => format!("{contact}/jobmanager-{scheduler}"),
-        None => contact.to_string(),
+        None => contact,
     }
 }
 
@@ -126,12 +127,13 @@ mod tests {
                 ("lab".to_owned(), slurm(), 1),
             ),
             ("lab::/O=Grid/CN=x", ("lab".to_owned(), None, 1)),
-            ("[::1]:7/jobmanager", ("[::1]".to_owned(), None, 1)),
+            ("[::1]:7/jobmanager", ("::1".to_owned(), None, 1)),
             ("ssh://me@lab:2222", ("ssh://me@lab:2222".to_owned(), None, 0)),
         ] {
             assert_eq!(read(text), want, "{text}");
         }
         assert_eq!(write(&Contact::Ssh("lab".into()), Some("pbs")), "lab/jobmanager-pbs");
+        assert_eq!(write(&Contact::Ssh("me@::1".into()), None), "me@[::1]");
     }
 
     #[test]

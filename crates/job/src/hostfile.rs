@@ -11,6 +11,7 @@
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
 use crate::model::{Contact, check_count};
 use crate::rsl::syntax::Span;
+use crate::sites;
 
 /// One host of a host file or a `-host` list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,23 @@ pub(crate) fn lines<'a>(text: &'a str, file: &str) -> Result<Vec<(&'a str, Span)
     Ok(found)
 }
 
+/// Hosts that are this machine (`is_own` tells by name or address) are home; several names of it are one host.
+pub(crate) fn at_home(hosts: Vec<Host>, is_own: &mut dyn FnMut(&str) -> bool) -> Vec<Host> {
+    let mut all = Vec::with_capacity(hosts.len());
+    for mut host in hosts {
+        // Who names a user or a port means ssh.
+        let own = match &host.contact {
+            Contact::Ssh(name) => !name.contains('@') && !name.contains("://") && is_own(name),
+            Contact::Home => false,
+        };
+        if own {
+            host.contact = Contact::Home;
+        }
+        add(&mut all, host);
+    }
+    all
+}
+
 /// Reads a comma-separated list of hosts, as in `-host a:2,b`.
 pub fn parse_list(text: &str) -> Result<Vec<Host>, JobError> {
     let mut hosts = Vec::new();
@@ -107,10 +125,7 @@ fn parse_line(line: &str) -> Result<Host, JobError> {
 }
 
 fn parse_host(text: &str) -> Result<Host, JobError> {
-    let (name, slots) = match text.rsplit_once(':') {
-        Some((name, n)) if !n.ends_with(']') => (name, Some(n)),
-        _ => (text, None),
-    };
+    let (name, slots) = sites::split_host(text);
     let contact = Contact::parse(if name == "localhost" { "home" } else { name })?;
     let slots = slots.map(|n| parse_slots(&contact, n)).transpose()?;
     Ok(Host { contact, slots })
@@ -165,5 +180,16 @@ mod tests {
     fn lists() {
         assert_eq!(parse_list("a:2,b,a").unwrap()[0].slots, Some(3));
         assert!(parse_list("a,,b").is_err());
+        let hosts = parse_list("fd00::2,[fd00::3]:4,ssh://h:22,me@[fd00::4]").unwrap();
+        let short: Vec<_> = hosts.iter().map(|h| (h.contact.to_string(), h.slots)).collect();
+        assert_eq!(
+            short,
+            [
+                ("fd00::2".into(), None),
+                ("fd00::3".into(), Some(4)),
+                ("ssh://h:22".into(), None),
+                ("me@fd00::4".into(), None)
+            ]
+        );
     }
 }

@@ -56,6 +56,9 @@ impl mpiexec::Outside for Nothing {
     fn variable(&mut self, _: &str) -> Option<String> {
         None
     }
+    fn is_own(&mut self, _: &str) -> bool {
+        false
+    }
 }
 
 /// Fuzz entry: no bytes may make the parsers panic or take more than linear memory.

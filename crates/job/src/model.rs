@@ -106,7 +106,20 @@ impl Contact {
             return Ok(Self::Home);
         }
         check_destination(text)?;
-        Ok(Self::Ssh(text.to_owned()))
+        Ok(Self::Ssh(without_brackets(text)))
+    }
+}
+
+impl Contact {
+    /// As it stands in front of a colon and a number: an IPv6 address in brackets.
+    pub(crate) fn bracketed(&self) -> String {
+        let text = self.to_string();
+        let (user, host) = text.rsplit_once('@').map_or(("", &*text), |(user, host)| (user, host));
+        match host.parse::<core::net::Ipv6Addr>() {
+            Ok(_) if user.is_empty() => format!("[{host}]"),
+            Ok(_) => format!("{user}@[{host}]"),
+            Err(_) => text,
+        }
     }
 }
 
@@ -382,8 +395,24 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), JobError> {
 }
 
 /// A destination that the ssh client would take for an option is refused.
+/// The ssh client wants `fd00::2` where people write `[fd00::2]`; in a URL the brackets stay.
+fn without_brackets(text: &str) -> String {
+    let (user, host) = text.rsplit_once('@').map_or(("", text), |(user, host)| (user, host));
+    let address = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    match address.filter(|a| a.parse::<core::net::Ipv6Addr>().is_ok()) {
+        Some(address) if user.is_empty() => address.to_owned(),
+        Some(address) => format!("{user}@{address}"),
+        None => text.to_owned(),
+    }
+}
+
 fn check_destination(text: &str) -> Result<(), JobError> {
     check_name("site", text)?;
+    // The system takes `4` for the address 0.0.0.4.
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(JobError::new(format!("'{text}' is a number, not a host"))
+            .hint("the number of processes stands behind the host's name: NAME:N"));
+    }
     if text.starts_with('-') {
         return Err(JobError::new(format!("'{text}' is not an ssh destination"))
             .hint("a site is 'home' or what you would write after ssh: HOST or USER@HOST"));

@@ -3,13 +3,16 @@
 //!
 //! Long options may begin with one hyphen or two, as MPICH and Open MPI write them.
 
-use crate::error::{JobError, JobErrors, nearest};
+use crate::error::{JobError, JobErrors};
 use crate::form::{Described, Form, Input};
 use crate::hostfile::{self, Host};
 use crate::model::{Contact, Job, Program, Subjob};
 use crate::network;
 use crate::rsl;
 use crate::sites;
+use options::{OTHERS, check_errhandler, instead, option, takes_value, unknown};
+
+mod options;
 
 /// What the words ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +25,26 @@ pub enum Request {
         label: bool,
         /// Whether the job is printed as RSL and not run.
         dump: bool,
+        /// What concerns the launcher.
+        launcher: Box<Launcher>,
     },
     /// The help text.
     Help,
     /// The version.
     Version,
+}
+
+/// What concerns the launcher and not the job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launcher {
+    /// Longest time of the job, as the user wrote it.
+    pub limit: Option<String>,
+    /// Who gets the standard input, as `isthmus run --stdin` takes it.
+    pub stdin: Option<String>,
+    /// Pattern of the files that get the output, as `isthmus run --outfile-pattern` takes it.
+    pub outfile_pattern: Option<String>,
+    /// Directory of files for the output of each process.
+    pub output_dir: Option<String>,
 }
 
 /// What the command line refers to but does not contain.
@@ -35,6 +53,8 @@ pub trait Outside {
     fn read(&mut self, path: &str) -> Result<String, String>;
     /// The value of one of the user's variables.
     fn variable(&mut self, name: &str) -> Option<String>;
+    /// Whether this name or address is that of the machine that we are on.
+    fn is_own(&mut self, host: &str) -> bool;
 }
 
 /// Help text.
@@ -46,14 +66,18 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
   -n, -np N               number of processes [default: 1, or the slots of the hosts]
   -host, -hosts LIST      hosts (ssh destinations, or `home`): A:2,B
   -f, -hostfile FILE      hosts from a file: NAME:N or NAME slots=N a line; or a PACX-MPI or MPICH-G2 machines file
-  -ppn N                  processes on each host whose number is not given
+  -ppn, -npernode, -N N   processes on each host whose number is not given; without hosts on this machine
   -bind-to PART           bind each process to a part of its machine: none, hwthread, core, numa, socket
   -map-by PART            deal processes out to parts of their machine in turn: hwthread, core, numa, socket
   -report-bindings        every process says which processors it may use
   -lan NAME               all hosts share one local network (traffic between them is not encrypted)
   -wdir, -wd DIRECTORY    working directory
   -env, -genv NAME VALUE  variable for one program, for all
-  -x NAME[=VALUE]         variable for all
+  -x NAME[=VALUE]         variable for all; -genvlist A,B: those that are set here
+  -timeout TIME           end the job after so long (seconds, or 10m, 1h)
+  -stdin RANK             who gets the standard input: a rank, all or none
+  -outfile-pattern NAME   a file for each process: %r is its rank, %s the site, %t out or err
+  -configfile FILE        read the options and programs from a file, a program a line
   -l, -label              begin each line of output with its rank
   -dumprsl                print the job as RSL and do not run it
   -globusrsl FILE         run the job that is described in RSL
@@ -68,6 +92,8 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
         ..General::default()
     };
     let mut sections = Vec::new();
+    let read = configured(words, outside)?;
+    let words = read.as_deref().unwrap_or(words);
     for words in words.split(|w| w == ":") {
         match Section::parse(words, &mut general, outside)? {
             Parsed::Section(section) => sections.push(section),
@@ -79,15 +105,51 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
     for (name, value) in [("ISTHMUS_BIND_TO", to), ("ISTHMUS_MAP_BY", by)] {
         general.environment.extend(value.map(|value| (name.to_owned(), value)));
     }
-    let described = match general.request.take() {
+    let mut described = match general.request.take() {
         Some(file) => general.described(&file, &sections)?,
         None => general.job(sections)?,
     };
+    described.notes.extend(general.notes);
     Ok(Request::Run {
         described,
         label: general.label,
         dump: general.dump,
+        launcher: Box::new(general.launcher),
     })
+}
+
+/// The words of `-configfile FILE` (MPI 5.0 section 11.5): a program a line, as between colons; `#` begins a comment.
+fn configured(words: &[String], outside: &mut dyn Outside) -> Result<Option<Vec<String>>, JobErrors> {
+    let [option, name, rest @ ..] = words else {
+        return Ok(None);
+    };
+    if !matches!(option.as_str(), "-configfile" | "--configfile") {
+        return Ok(None);
+    }
+    if let Some(word) = rest.first() {
+        return Err(JobError::new(format!("'{word}' stands behind -configfile {name}"))
+            .hint("the file says everything")
+            .into());
+    }
+    let text = outside
+        .read(name)
+        .map_err(|why| JobError::new(format!("cannot read configuration file '{name}': {why}")))?;
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim());
+    let mut all = Vec::new();
+    for line in lines.filter(|line| !line.is_empty()) {
+        if !all.is_empty() {
+            all.push(":".to_owned());
+        }
+        all.extend(line.split_whitespace().map(str::to_owned));
+    }
+    match all.is_empty() {
+        true => Err(JobError::new(format!("configuration file '{name}' names no program"))
+            .hint("write a line for each: -n N PROGRAM")
+            .into()),
+        false => Ok(Some(all)),
+    }
 }
 
 /// What holds for all programs.
@@ -102,6 +164,9 @@ struct General {
     label: bool,
     dump: bool,
     no_stage: bool,
+    launcher: Launcher,
+    /// What was said that has no effect here.
+    notes: Vec<JobError>,
     /// Variables of RSL.
     bindings: Vec<(String, String)>,
     /// A description of machines that is no host file.
@@ -149,6 +214,14 @@ impl Section {
                 word.clone_into(&mut section.program);
                 break;
             }
+            // Open MPI and MPICH take values behind an equals sign too, as srun does.
+            let (word, joined) = match word.split_once('=') {
+                Some((name, value)) if word.starts_with("--") && option(name).is_some_and(takes_value) => {
+                    (name, Some(value))
+                }
+                _ => (word, None),
+            };
+            let mut words = joined.into_iter().chain(words.by_ref());
             match option(word) {
                 Some("help") => return Ok(Parsed::Other(Request::Help)),
                 Some("version") => return Ok(Parsed::Other(Request::Version)),
@@ -175,12 +248,18 @@ impl Section {
         };
         match name {
             "n" => self.count = Some(sites::parse_count(value("number")?)?),
-            "host" => self.hosts = hostfile::parse_list(value("hosts")?)?,
+            "host" => {
+                let hosts = hostfile::parse_list(value("hosts")?)?;
+                self.hosts = hostfile::at_home(hosts, &mut |host| outside.is_own(host));
+            }
             "hostfile" => {
                 let file = File::read(value("file")?, "host file", outside)?;
                 match file.form {
                     Form::Pacx | Form::Machines => general.machines = Some(file),
-                    _ => general.hosts = hostfile::parse(&file.text, &file.name)?,
+                    _ => {
+                        let hosts = hostfile::parse(&file.text, &file.name)?;
+                        general.hosts = hostfile::at_home(hosts, &mut |host| outside.is_own(host));
+                    }
                 }
             }
             "globusrsl" => {
@@ -200,6 +279,11 @@ impl Section {
                 .environment
                 .push((value("name")?.to_owned(), value("value")?.to_owned())),
             "x" => general.environment.push(exported(value("variable")?, outside)?),
+            "envlist" => {
+                for name in value("variables")?.split(',') {
+                    general.environment.push(exported(name, outside)?);
+                }
+            }
             "ppn" => general.per_host = Some(sites::parse_count(value("number")?)?),
             "bind-to" => general.bind_to = Some(value("part")?.to_owned()),
             "map-by" => general.map_by = Some(value("part")?.to_owned()),
@@ -208,8 +292,7 @@ impl Section {
                 .push(("ISTHMUS_REPORT_BINDINGS".to_owned(), "1".to_owned())),
             "lan" => general.lan = Some(value("name")?.to_owned()),
             "label" => general.label = true,
-            // "all variables": what is done anyway; "more processes than processors": never refused.
-            _ => {}
+            other => general.launcher(other, word, &mut value)?,
         }
         Ok(())
     }
@@ -238,28 +321,49 @@ fn exported(text: &str, outside: &mut dyn Outside) -> Result<(String, String), J
     }
 }
 
-/// The one name of an option with several spellings.
-fn option(word: &str) -> Option<&'static str> {
-    let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
-    OPTIONS
-        .iter()
-        .find(|(_, spellings)| spellings.contains(&name))
-        .map(|(name, _)| *name)
-}
-
-fn unknown(word: &str) -> JobError {
-    let known: Vec<&str> = OPTIONS
-        .iter()
-        .flat_map(|(_, spellings)| spellings.iter().copied())
-        .collect();
-    let error = JobError::new(format!("option '{word}' is unknown"));
-    match nearest(word.trim_start_matches('-'), &known) {
-        Some(near) => error.hint(format!("did you mean '-{near}'?")),
-        None => error.hint("see mpiexec -help"),
-    }
-}
-
 impl General {
+    /// Options that concern the launcher, and those that have no effect here.
+    fn launcher<'a>(
+        &mut self,
+        name: &str,
+        word: &str,
+        value: &mut impl FnMut(&str) -> Result<&'a str, JobError>,
+    ) -> Result<(), JobError> {
+        match name {
+            "timeout" => {
+                let time = value("time")?;
+                let seconds = time.bytes().all(|b| b.is_ascii_digit());
+                self.launcher.limit = Some(if seconds { format!("{time}s") } else { time.to_owned() });
+            }
+            "stdin" => self.launcher.stdin = Some(value("rank")?.to_owned()),
+            "outfile-pattern" => self.launcher.outfile_pattern = Some(value("pattern")?.to_owned()),
+            "output-dir" => self.launcher.output_dir = Some(value("directory")?.to_owned()),
+            // The standard's: which files and machines; a job of fixed size on machines that are named has no choice.
+            "soft" | "arch" | "path" | "file" | "errfile-pattern" => {
+                let given = value("value")?;
+                let note = JobError::new(format!("{word} {given} has no effect"));
+                self.notes.push(note.hint(instead(name)));
+            }
+            "initial-errhandler" => check_errhandler(value("name")?, &mut self.notes)?,
+            "ignored-value" => {
+                let given = value("value")?;
+                self.notes
+                    .push(JobError::new(format!("{word} {given} has no effect")).hint(OTHERS));
+            }
+            "mca" => {
+                let (name, given) = (value("name")?, value("value")?);
+                self.notes
+                    .push(JobError::new(format!("{word} {name} {given} has no effect")).hint(OTHERS));
+            }
+            "noted" => self
+                .notes
+                .push(JobError::new(format!("{word} has no effect")).hint(OTHERS)),
+            // "all variables": what is done anyway; "more processes than processors": never refused.
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// The job of a file; what else was said about the processes has no effect and is told so.
     fn described(&self, file: &File, sections: &[Section]) -> Result<Described, JobErrors> {
         let given = sections.iter().any(|s| s.count.is_some() || !s.program.is_empty());
@@ -299,6 +403,20 @@ impl General {
         template
     }
 
+    /// How many processes on this machine, where no host is named.
+    fn alone(&self, count: Option<u32>) -> Result<Option<u32>, JobError> {
+        match (count, self.per_host) {
+            (Some(count), Some(each)) if count > each => {
+                let problem = format!(
+                    "{count} processes with {each} on each host need {} hosts",
+                    count.div_ceil(each)
+                );
+                Err(JobError::new(problem).hint("name them with -host or -hostfile"))
+            }
+            (count, each) => Ok(count.or(each)),
+        }
+    }
+
     fn job(&self, sections: Vec<Section>) -> Result<Described, JobErrors> {
         if let Some(file) = &self.machines {
             return self.on_machines(file, &sections);
@@ -306,7 +424,9 @@ impl General {
         let mut pool = Pool::new(self.hosts.clone(), self.per_host);
         let mut subjobs = Vec::new();
         for (appnum, section) in (0u32..).zip(sections) {
-            let dealt = if section.hosts.is_empty() {
+            let dealt = if section.hosts.is_empty() && self.hosts.is_empty() {
+                pool.deal(self.alone(section.count)?)
+            } else if section.hosts.is_empty() {
                 pool.deal(section.count)
             } else {
                 Pool::new(section.hosts.clone(), self.per_host).deal(section.count)
@@ -380,133 +500,5 @@ impl Pool {
     }
 }
 
-/// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 21] = [
-    ("n", &["n", "np", "c"]),
-    ("host", &["host", "hosts", "H"]),
-    ("hostfile", &["f", "hostfile", "machinefile", "default-hostfile"]),
-    ("wdir", &["wdir", "wd"]),
-    ("env", &["env"]),
-    ("genv", &["genv"]),
-    ("x", &["x"]),
-    ("ppn", &["ppn", "perhost", "npernode", "N"]),
-    ("bind-to", &["bind-to"]),
-    ("map-by", &["map-by"]),
-    ("report-bindings", &["report-bindings"]),
-    ("lan", &["lan"]),
-    ("label", &["l", "label", "prepend-rank", "tag-output"]),
-    ("ignored", &["genvall", "envall"]),
-    ("ignored", &["oversubscribe", "allow-run-as-root"]),
-    ("dumprsl", &["dumprsl", "dump-rsl", "globusdumprsl", "globus-dump-rsl"]),
-    ("globusrsl", &["globusrsl", "globus-rsl"]),
-    ("nostage", &["nostage"]),
-    ("ignored", &["stage", "leave_pg"]),
-    ("help", &["h", "help"]),
-    ("version", &["V", "version"]),
-];
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Files;
-
-    impl Outside for Files {
-        fn read(&mut self, path: &str) -> Result<String, String> {
-            if path == "hosts" {
-                Ok("a:2\nb:2\n".into())
-            } else {
-                Err("no such file".into())
-            }
-        }
-        fn variable(&mut self, name: &str) -> Option<String> {
-            (name == "SET").then(|| "yes".into())
-        }
-    }
-
-    fn words(line: &str) -> Result<Request, JobErrors> {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        parse(&words, &mut Files)
-    }
-
-    fn counts(line: &str) -> Vec<(String, u32, u32)> {
-        let Ok(Request::Run { described, .. }) = words(line) else {
-            panic!("{line} was refused")
-        };
-        described
-            .job
-            .subjobs()
-            .iter()
-            .map(|s| (s.site.clone(), s.count, s.appnum))
-            .collect()
-    }
-
-    fn subjob(line: &str) -> Subjob {
-        let Ok(Request::Run { described, .. }) = words(line) else {
-            panic!("{line} was refused")
-        };
-        described.job.subjobs()[0].clone()
-    }
-
-    #[test]
-    fn plain() {
-        let subjob = subjob("-n 4 -wdir /tmp -env A 1 --genv B 2 -x SET -x C=3 ./a -n 7 : x");
-        assert_eq!((subjob.count, subjob.directory.as_deref()), (4, Some("/tmp")));
-        assert_eq!(subjob.arguments, ["-n", "7"]);
-        let names: Vec<_> = subjob.environment.iter().map(|(n, v)| format!("{n}={v}")).collect();
-        assert_eq!(names, ["B=2", "SET=yes", "C=3", "A=1"]);
-    }
-
-    #[test]
-    fn hosts_are_filled_in_order_and_again() {
-        let named =
-            |list: &[(&str, u32, u32)]| -> Vec<_> { list.iter().map(|(n, c, a)| ((*n).to_owned(), *c, *a)).collect() };
-        assert_eq!(counts("-n 3 -f hosts ./a"), named(&[("a", 2, 0), ("b", 1, 0)]));
-        assert_eq!(counts("-n 7 -f hosts ./a"), named(&[("a", 4, 0), ("b", 3, 0)]));
-        assert_eq!(counts("-f hosts ./a"), named(&[("a", 2, 0), ("b", 2, 0)]));
-        assert_eq!(counts("-host a,b ./a"), named(&[("a", 1, 0), ("b", 1, 0)]));
-        assert_eq!(counts("-host a,b -ppn 3 ./a"), named(&[("a", 3, 0), ("b", 3, 0)]));
-        assert_eq!(
-            counts("-f hosts -n 3 ./a : -n 1 ./b"),
-            named(&[("a", 2, 0), ("b", 1, 0), ("b#2", 1, 1)])
-        );
-        assert_eq!(
-            counts("-n 1 ./a : -n 2 ./b"),
-            named(&[("home", 1, 0), ("home#2", 2, 1)])
-        );
-    }
-
-    #[test]
-    fn a_lan_is_named_by_the_user_only() {
-        let Ok(Request::Run { described, label, .. }) = words("-l -lan rack -host a,b ./a") else {
-            panic!()
-        };
-        assert!(label && !described.job.spans_wide_area());
-        let Ok(Request::Run { described, .. }) = words("-host a,b ./a") else {
-            panic!()
-        };
-        assert!(described.job.spans_wide_area());
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        for (line, part) in [
-            ("", "no program"),
-            ("-n 4", "no program"),
-            ("-n", "lacks its number"),
-            ("-n x ./a", "'x' is not a number"),
-            ("-n 0 ./a", "-n 0"),
-            ("-n 100000 ./a", "65536"),
-            ("-hostz a ./a", "did you mean '-host'"),
-            ("-f none ./a", "cannot read host file 'none'"),
-            ("-x UNSET ./a", "'UNSET' is not set"),
-            ("-n 2 ./a :", "no program"),
-            ("-host -oX ./a", "not an ssh destination"),
-        ] {
-            let error = words(line).unwrap_err().to_string();
-            assert!(error.contains(part), "{line}: {error}");
-        }
-        assert_eq!(words("--help"), Ok(Request::Help));
-        assert_eq!(words("-version"), Ok(Request::Version));
-    }
-}
+mod tests;

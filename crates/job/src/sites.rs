@@ -47,6 +47,13 @@ impl SiteSpec {
             None => (None, text),
         };
         let (contact, count) = split_count(rest)?;
+        if alias.is_some() && is_number(contact) {
+            let problem = format!("'{contact}' in '{text}' is a number, not a host");
+            let alias = alias.unwrap_or_default();
+            return Err(JobError::new(problem).hint(format!(
+                "the number of processes stands behind a colon: --site {alias}:{contact}"
+            )));
+        }
         if contact.is_empty() || alias == Some("") {
             return Err(JobError::new(format!("'{text}' names no site")).hint(FORMS));
         }
@@ -236,18 +243,46 @@ pub(crate) fn needs_scheduler(site: &str) -> JobError {
 }
 
 fn split_count(text: &str) -> Result<(&str, Option<u32>), JobError> {
-    let Some((contact, count)) = text.rsplit_once(':') else {
-        return Ok((text, None));
-    };
-    // A destination such as ssh://host or [::1] has colons of its own.
-    if count.starts_with("//") || count.ends_with(']') {
-        return Ok((text, None));
-    }
-    if !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit()) {
+    let (contact, count) = split_host(text);
+    match count {
+        None => Ok((contact, None)),
         // A number too large for its type is too large for a job, and is refused as that.
-        return Ok((contact, Some(count.parse().unwrap_or(u32::MAX))));
+        Some(digits) if is_number(digits) => Ok((contact, Some(digits.parse().unwrap_or(u32::MAX)))),
+        Some(other) => Err(JobError::new(format!("'{other}' in '{text}' is not a number of processes")).hint(FORMS)),
     }
-    Err(JobError::new(format!("'{count}' in '{text}' is not a number of processes")).hint(FORMS))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Takes a host and what stands behind its colon apart. An IPv6 address has colons of its own: with a number it stands in brackets, as
+/// `[fd00::2]:4`. The first number behind a URL's host is its port: `ssh://me@host:22` has no number of processes, `ssh://host:22:4` has.
+pub(crate) fn split_host(text: &str) -> (&str, Option<&str>) {
+    let user = text.find('@').map_or(0, |at| at + 1);
+    if let Some(scheme) = text.find("://") {
+        let host = scheme + 3;
+        let bracket = text[host..].find(']').map_or(host, |at| host + at + 1);
+        let mut colons = text[bracket..].match_indices(':').map(|(at, _)| bracket + at);
+        let (port, count) = (colons.next(), colons.next());
+        return match (port, count) {
+            (Some(_), Some(at)) => (&text[..at], Some(&text[at + 1..])),
+            _ => (text, None),
+        };
+    }
+    if text[user..].starts_with('[') {
+        return match text.find("]:") {
+            Some(at) => (&text[..=at], Some(&text[at + 2..])),
+            None => (text, None),
+        };
+    }
+    if text[user..].parse::<core::net::Ipv6Addr>().is_ok() {
+        return (text, None);
+    }
+    match text.rsplit_once(':') {
+        Some((host, count)) => (host, Some(count)),
+        None => (text, None),
+    }
 }
 
 fn deal(sites: &[SiteSpec], total: Option<u32>) -> Result<Vec<u32>, JobError> {
@@ -331,6 +366,22 @@ mod tests {
         };
         assert_eq!(spec("lab=me@lab"), lab);
         assert_eq!(spec("[::1]").count, None);
+        for (text, contact, count) in [
+            ("fd00::2", "fd00::2", None),
+            ("[fd00::2]", "fd00::2", None),
+            ("[fd00::2]:4", "fd00::2", Some(4)),
+            ("me@[fd00::2]:4", "me@fd00::2", Some(4)),
+            ("ssh://lab:22", "ssh://lab:22", None),
+            ("ssh://me@lab:22:4", "ssh://me@lab:22", Some(4)),
+            ("ssh://[fd00::2]:22:4", "ssh://[fd00::2]:22", Some(4)),
+        ] {
+            let site = spec(text);
+            assert_eq!(
+                (site.contact, site.count),
+                (Contact::Ssh(contact.into()), count),
+                "{text}"
+            );
+        }
     }
 
     #[test]
@@ -377,6 +428,9 @@ mod tests {
             "lab:99999999999",
             "-x:3",
             "a b:1",
+            "b1=4",
+            "b1=4:2",
+            "4",
         ] {
             assert!(SiteSpec::parse(text).is_err(), "'{text}' was accepted");
         }

@@ -38,6 +38,6 @@ pub(super) fn write(job: &Job, line: impl Fn(&str, u32) -> String) -> String {
 pub(super) fn host(contact: &Contact) -> String {
     match contact {
         Contact::Home => "localhost".to_owned(),
-        Contact::Ssh(destination) => destination.clone(),
+        Contact::Ssh(_) => contact.bracketed(),
     }
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Command lines, and what comes of them.
+
+use super::*;
+
+struct Files;
+
+impl Outside for Files {
+    fn read(&mut self, path: &str) -> Result<String, String> {
+        match path {
+            "hosts" => Ok("a:2\nb:2\n".into()),
+            "mine" => Ok("me:2\n::1\na\n".into()),
+            "config" => Ok("# two\n-n 1 ./a\n\n-n 2 ./b x # y\n".into()),
+            _ => Err("no such file".into()),
+        }
+    }
+    fn variable(&mut self, name: &str) -> Option<String> {
+        (name == "SET").then(|| "yes".into())
+    }
+    fn is_own(&mut self, host: &str) -> bool {
+        ["me", "127.0.0.1", "::1"].contains(&host)
+    }
+}
+
+fn words(line: &str) -> Result<Request, JobErrors> {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    parse(&words, &mut Files)
+}
+
+fn counts(line: &str) -> Vec<(String, u32, u32)> {
+    let Ok(Request::Run { described, .. }) = words(line) else {
+        panic!("{line} was refused")
+    };
+    described
+        .job
+        .subjobs()
+        .iter()
+        .map(|s| (s.site.clone(), s.count, s.appnum))
+        .collect()
+}
+
+fn subjob(line: &str) -> Subjob {
+    let Ok(Request::Run { described, .. }) = words(line) else {
+        panic!("{line} was refused")
+    };
+    described.job.subjobs()[0].clone()
+}
+
+#[test]
+fn plain() {
+    let subjob = subjob("-n 4 -wdir /tmp -env A 1 --genv B 2 -x SET -x C=3 ./a -n 7 : x");
+    assert_eq!((subjob.count, subjob.directory.as_deref()), (4, Some("/tmp")));
+    assert_eq!(subjob.arguments, ["-n", "7"]);
+    let names: Vec<_> = subjob.environment.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    assert_eq!(names, ["B=2", "SET=yes", "C=3", "A=1"]);
+}
+
+#[test]
+fn hosts_are_filled_in_order_and_again() {
+    let named =
+        |list: &[(&str, u32, u32)]| -> Vec<_> { list.iter().map(|(n, c, a)| ((*n).to_owned(), *c, *a)).collect() };
+    assert_eq!(counts("-n 3 -f hosts ./a"), named(&[("a", 2, 0), ("b", 1, 0)]));
+    assert_eq!(counts("-n 7 -f hosts ./a"), named(&[("a", 4, 0), ("b", 3, 0)]));
+    assert_eq!(counts("-f hosts ./a"), named(&[("a", 2, 0), ("b", 2, 0)]));
+    assert_eq!(counts("-host a,b ./a"), named(&[("a", 1, 0), ("b", 1, 0)]));
+    assert_eq!(counts("-host a,b -ppn 3 ./a"), named(&[("a", 3, 0), ("b", 3, 0)]));
+    assert_eq!(
+        counts("-f hosts -n 3 ./a : -n 1 ./b"),
+        named(&[("a", 2, 0), ("b", 1, 0), ("b#2", 1, 1)])
+    );
+    assert_eq!(
+        counts("-n 1 ./a : -n 2 ./b"),
+        named(&[("home", 1, 0), ("home#2", 2, 1)])
+    );
+}
+
+#[test]
+fn words_of_other_launchers() {
+    let one = |name: &str, count: u32| vec![(name.to_owned(), count, 0)];
+    for line in [
+        "-np 4",
+        "--np 4",
+        "--np=4",
+        "-ppn 4",
+        "-N 4",
+        "-npernode 4",
+        "-n 4 -ppn 4",
+        "-n 4 -ppn 8",
+        "-c 4",
+    ] {
+        assert_eq!(counts(&format!("{line} ./a")), one("home", 4), "{line}");
+    }
+    assert!(
+        words("-n 5 -ppn 2 ./a")
+            .unwrap_err()
+            .to_string()
+            .contains("need 3 hosts")
+    );
+    assert_eq!(counts("--host a -n 2 ./a"), one("a", 2));
+    assert_eq!(counts("-host me:2,127.0.0.1 ./a"), one("home", 3));
+    let both = vec![("home".to_owned(), 3, 0), ("a".to_owned(), 1, 0)];
+    assert_eq!(counts("-f mine ./a"), both);
+    let two = vec![("home".to_owned(), 1, 0), ("home#2".to_owned(), 2, 1)];
+    assert_eq!(counts("-configfile config"), two);
+    let notes = |line: &str| match words(line) {
+        Ok(Request::Run { described, .. }) => described
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n"),
+        other => panic!("{line}: {other:?}"),
+    };
+    for (line, part) in [
+        ("--mca btl tcp -n 2 ./a", "--mca btl tcp has no effect"),
+        ("-v ./a", "-v has no effect"),
+        ("-soft 1:4 ./a", "-soft 1:4 has no effect"),
+        ("-arch x -n 1 ./a", "-arch x has no effect"),
+        ("-path /b ./a", "-path /b has no effect"),
+        ("-initial-errhandler mpi_errors_return ./a", "has no effect"),
+        ("-launcher ssh ./a", "-launcher ssh has no effect"),
+    ] {
+        assert!(notes(line).contains(part), "{line}: {}", notes(line));
+    }
+    assert_eq!(notes("-initial-errhandler mpi_errors_are_fatal ./a"), "");
+    assert!(words("-initial-errhandler no ./a").is_err());
+    let Ok(Request::Run { launcher, .. }) = words("--timeout 60 --stdin all -outfile-pattern o.%r ./a") else {
+        panic!("refused")
+    };
+    assert_eq!(launcher.limit.as_deref(), Some("60s"));
+    assert_eq!(launcher.stdin.as_deref(), Some("all"));
+    assert_eq!(launcher.outfile_pattern.as_deref(), Some("o.%r"));
+}
+
+#[test]
+fn a_lan_is_named_by_the_user_only() {
+    let Ok(Request::Run { described, label, .. }) = words("-l -lan rack -host a,b ./a") else {
+        panic!()
+    };
+    assert!(label && !described.job.spans_wide_area());
+    let Ok(Request::Run { described, .. }) = words("-host a,b ./a") else {
+        panic!()
+    };
+    assert!(described.job.spans_wide_area());
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (line, part) in [
+        ("", "no program"),
+        ("-n 4", "no program"),
+        ("-n", "lacks its number"),
+        ("-n x ./a", "'x' is not a number"),
+        ("-n 0 ./a", "-n 0"),
+        ("-n 100000 ./a", "65536"),
+        ("-hostz a ./a", "did you mean '-host'"),
+        ("-f none ./a", "cannot read host file 'none'"),
+        ("-x UNSET ./a", "'UNSET' is not set"),
+        ("-n 2 ./a :", "no program"),
+        ("-host -oX ./a", "not an ssh destination"),
+    ] {
+        let error = words(line).unwrap_err().to_string();
+        assert!(error.contains(part), "{line}: {error}");
+    }
+    assert_eq!(words("--help"), Ok(Request::Help));
+    assert_eq!(words("-version"), Ok(Request::Version));
+}
