@@ -89,28 +89,29 @@ const FAMILIES: [Family; 4] = [
     Family {
         name: "gfortran",
         known_by: "GNU Fortran",
-        options: &["-cpp", "-w", "-ffree-line-length-none"],
+        options: &["-cpp", "-w", "-ffree-line-length-none", "-c"],
         newer: (12, &["-DISTHMUS_DESCRIPTORS"]),
         older: (0, &[]),
     },
     Family {
         name: "flang",
         known_by: "flang",
-        options: &["-cpp"],
+        // Modules are all that is wanted; flang 16 fails in making an object of them.
+        options: &["-cpp", "-fsyntax-only"],
         newer: (17, &[]),
         older: (17, &["-DISTHMUS_NO_CHOICE"]),
     },
     Family {
         name: "ifx",
         known_by: "Intel",
-        options: &["-fpp", "-warn", "none"],
+        options: &["-fpp", "-warn", "none", "-c"],
         newer: (0, &[]),
         older: (0, &[]),
     },
     Family {
         name: "nvfortran",
         known_by: "nvfortran",
-        options: &["-Mpreprocess"],
+        options: &["-Mpreprocess", "-c"],
         newer: (0, &[]),
         older: (0, &[]),
     },
@@ -201,12 +202,7 @@ impl Compiler {
             return Err("no compiler is named".to_owned());
         };
         let mut command = Command::new(program);
-        command
-            .args(rest)
-            .args(&self.kind)
-            .args(self.options())
-            .arg("-c")
-            .arg(source);
+        command.args(rest).args(&self.kind).args(self.options()).arg(source);
         let made = command.current_dir(place).stdin(Stdio::null()).output();
         let made = made.map_err(|e| format!("cannot run {program}: {e}"))?;
         if made.status.success() {
