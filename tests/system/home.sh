@@ -31,4 +31,8 @@ echo "sums over 1, 2 and 3 sites have the same bits: $(sort -u bits)"
     done
 } >grid.toml
 timeout -k 5 120 isthmus run grid.toml </dev/null >out 2>&1 || { cat out; fail "crossings"; }
+# mpiexec inside an allocation with several nodes is over those, unless its words say where processes run.
+in_allocation() { SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST='n[1-2]' SLURM_TASKS_PER_NODE='2(x2)' SLURMD_NODENAME=n1 mpiexec -dumprsl "$@"; }
+[ "$(in_allocation -n 3 ./crossings -f x | grep -cE 'resourceManagerContact="(home|n2)"|count=[21]\)')" = 4 ] || fail "mpiexec in an allocation: $(in_allocation -n 3 ./crossings)"
+in_allocation -host localhost -n 3 ./crossings | grep -q n2 && fail "mpiexec -host in an allocation"
 echo "every operation and root crosses the slow levels as often as its cost card says"

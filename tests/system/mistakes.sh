@@ -100,6 +100,8 @@ expect "-n 1025" '1025 processes on site .home. are above the limit of 1024 per 
 accident "Ctrl-C" '' 'kill -INT $job'
 accident "Ctrl-C twice" '' 'kill -INT $job; sleep 0.3; kill -INT $job 2>/dev/null'
 accident "coordinator killed" '' 'kill -KILL $job'
+accident "coordinator told to end" '' 'kill -TERM $job'
+accident "agent killed" "connection to its agent was lost" 'ssh b1 "kill -KILL \$(pgrep -f \"isthmus-[0-9a-f]* agent\")"'
 ssh b1 'kill $(cat /proc/[0-9]*/stat 2>/dev/null | sed -n "s/^\([0-9]*\) (sshd) .*/\1/p" | sort -n | head -n 1)'
 name="ssh refused"
 timeout 60 isthmus run $two "$prog" >out 2>err </dev/null

@@ -7,13 +7,15 @@
 //!                                                   /...     doorbells
 //! ```
 //! Each is readable by its user only, has an unguessable name and holds a locked file `lock` as long as its
-//! agent lives. An agent that starts or ends removes those whose lock is free: their agent, or coordinator, was killed.
+//! agent lives. When it is killed its sweeper removes them (`sweeper.rs`). An agent that starts or ends removes all whose lock is free: their agent, or coordinator, was killed.
 
+use crate::sweeper;
 use isthmus_stage::guarded::{Guarded, sweep};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 
 /// Longest base of the private directory, bytes: the path of a socket has at most 107, ours adds 54 at most.
 const LONGEST: usize = 53;
@@ -23,10 +25,15 @@ const LONGEST: usize = 53;
 pub(crate) struct Directories {
     private: Guarded,
     node: Guarded,
+    sweeper: Option<Child>,
 }
 
 impl Drop for Directories {
     fn drop(&mut self) {
+        if let Some(sweeper) = &mut self.sweeper {
+            let _ = sweeper.kill();
+            let _ = sweeper.wait();
+        }
         // A coordinator on this machine that was killed has left the one for its connections of ssh.
         if let Some(base) = self.private.path().parent() {
             let user = rustix::process::getuid().as_raw();
@@ -38,8 +45,8 @@ impl Drop for Directories {
 impl Directories {
     /// Makes them, after removing what killed agents left.
     ///
-    /// `shared` is where shared memory goes; by default the system's place for it.
-    pub(crate) fn create(shared: Option<PathBuf>) -> io::Result<Self> {
+    /// `shared` is where shared memory goes; by default the system's place for it. `binary`: ours, which removes them if this process is killed.
+    pub(crate) fn create(shared: Option<PathBuf>, binary: &Path) -> io::Result<Self> {
         let user = rustix::process::getuid().as_raw();
         let prefix = format!("isthmus-{user}-");
         let runtime = std::env::var_os("XDG_RUNTIME_DIR")
@@ -51,10 +58,9 @@ impl Directories {
         for base in [&private, &node] {
             sweep(base, &prefix, user);
         }
-        Ok(Self {
-            private: Guarded::create(&private, &prefix)?,
-            node: Guarded::create(&node, &prefix)?,
-        })
+        let (private, node) = (Guarded::create(&private, &prefix)?, Guarded::create(&node, &prefix)?);
+        let sweeper = sweeper::start(binary, &[private.path(), node.path()]);
+        Ok(Self { private, node, sweeper })
     }
 
     /// Path of the rendezvous socket.
@@ -83,7 +89,7 @@ mod tests {
 
     #[test]
     fn directories_are_private_and_vanish() {
-        let directories = Directories::create(None).unwrap();
+        let directories = Directories::create(None, Path::new("/bin/false")).unwrap();
         let node = directories.node().to_owned();
         let private = directories.private.path().to_owned();
         for path in [&node, &private] {
@@ -91,7 +97,7 @@ mod tests {
         }
         assert!(!directories.shared_memory().exists());
         // A second agent does not take them for abandoned.
-        drop(Directories::create(None).unwrap());
+        drop(Directories::create(None, Path::new("/bin/false")).unwrap());
         assert!(node.exists() && private.exists());
         drop(directories);
         assert!(!node.exists() && !private.exists());

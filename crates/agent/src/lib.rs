@@ -22,12 +22,14 @@ mod rendezvous;
 mod secure;
 mod sink;
 mod subjob;
+mod sweeper;
 mod vendor;
 mod vigil;
 
 pub use guard::{GUARD, run as run_guard};
 pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
 pub use node::run as run_node;
+pub use sweeper::{SWEEPER, sweep};
 
 use batch::{Batch, StagedFile};
 use event::Event;

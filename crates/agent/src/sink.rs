@@ -4,7 +4,7 @@
 use crate::link::Outbox;
 use crate::program::Refusal;
 use isthmus_wire::grid::{FromAgent, Start, Stream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Mutex;
@@ -14,8 +14,8 @@ use tokio::sync::Mutex;
 pub(crate) enum Sink {
     /// The coordinator.
     Coordinator(Outbox),
-    /// A file.
-    File(Arc<Mutex<tokio::fs::File>>),
+    /// A file; when it takes no more, the coordinator is told once.
+    File(Arc<Mutex<OutputFile>>),
 }
 
 impl Sink {
@@ -29,12 +29,31 @@ impl Sink {
             }
             Self::File(file) => {
                 let mut file = file.lock().await;
-                // A full disk must not stop the program: what has no place is lost, as with any program that ignores it.
-                let _ = file.write_all(&bytes).await;
-                let _ = file.flush().await;
-                true
+                file.write(&bytes).await
             }
         }
+    }
+}
+
+/// A file that gets output.
+#[derive(Debug)]
+pub(crate) struct OutputFile {
+    path: PathBuf,
+    file: tokio::fs::File,
+    outbox: Outbox,
+}
+
+impl OutputFile {
+    /// False: it takes no more. Lost output ends the job, as it does where the launcher writes.
+    async fn write(&mut self, bytes: &[u8]) -> bool {
+        let written = match self.file.write_all(bytes).await {
+            Ok(()) => self.file.flush().await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = written else { return true };
+        let reason = format!("output cannot be written: {}: {error}", self.path.display());
+        self.outbox.send(&Refusal::new(reason, "").into());
+        false
     }
 }
 
@@ -42,7 +61,7 @@ impl Sink {
 pub(crate) fn open(start: &Start, directory: &Path, outbox: &Outbox) -> Result<(Sink, Sink), Refusal> {
     let place = |name: &str| match name {
         "" => Ok(Sink::Coordinator(outbox.clone())),
-        name => create(&directory.join(name)),
+        name => create(&directory.join(name), outbox),
     };
     let output = place(&start.stdout)?;
     let error = if start.stderr == start.stdout {
@@ -53,12 +72,16 @@ pub(crate) fn open(start: &Start, directory: &Path, outbox: &Outbox) -> Result<(
     Ok((output, error))
 }
 
-fn create(path: &Path) -> Result<Sink, Refusal> {
+fn create(path: &Path, outbox: &Outbox) -> Result<Sink, Refusal> {
     let file = std::fs::File::create(path).map_err(|error| {
         Refusal::new(
             format!("cannot write the output file '{}': {error}", path.display()),
             "its directory must exist there",
         )
     })?;
-    Ok(Sink::File(Arc::new(Mutex::new(tokio::fs::File::from_std(file)))))
+    Ok(Sink::File(Arc::new(Mutex::new(OutputFile {
+        path: path.to_owned(),
+        file: tokio::fs::File::from_std(file),
+        outbox: outbox.clone(),
+    }))))
 }

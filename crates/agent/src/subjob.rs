@@ -83,7 +83,7 @@ impl Subjob {
                 "look at $XDG_RUNTIME_DIR, /tmp and /dev/shm",
             )
         };
-        let directories = Directories::create(place_of_memory(start)).map_err(cannot)?;
+        let directories = Directories::create(place_of_memory(start), binary).map_err(cannot)?;
         let door = rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
         let stdin = (!start.stdin.is_empty()).then(|| template.directory.join(&start.stdin));
         if let Some(path) = &stdin {

@@ -153,7 +153,7 @@ fn read(source: impl Read, name: &str) -> Result<String, JobError> {
 }
 
 /// The variables of Slurm as a description.
-fn environment() -> String {
+pub(crate) fn environment() -> String {
     let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
     let slurm = all.filter(|(name, value)| name.starts_with("SLURM") && !value.contains('\n'));
     slurm.map(|(name, value)| format!("{name}={value}\n")).collect()

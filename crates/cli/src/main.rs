@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod adaptor;
+mod allocated;
 mod askpass;
 mod background;
 mod compiler;
@@ -116,6 +117,11 @@ fn command() -> ExitCode {
             let (message, status) = isthmus_agent::trampoline(rest);
             complain(&format!("isthmus: error: {message}"));
             return ExitCode::from(status);
+        }
+        let mut rest = std::env::args_os().skip(1);
+        if rest.next().is_some_and(|a| a == isthmus_agent::SWEEPER) {
+            isthmus_agent::sweep(rest);
+            return ExitCode::SUCCESS;
         }
         let mut rest = std::env::args_os().skip(1);
         if rest.next().is_some_and(|a| a == isthmus_agent::GUARD) {

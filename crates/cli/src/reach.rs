@@ -5,8 +5,9 @@ use isthmus_job::catalogue::{self, Catalogue, Entry};
 use isthmus_job::{Contact, JobError, JobErrors};
 use isthmus_launch::Access;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// Largest sites file, bytes.
 const MAX_BYTES: u64 = 4 << 20;
@@ -48,9 +49,29 @@ pub(crate) fn read_sites_file() -> Result<(String, String), JobError> {
 }
 
 /// What the sites file says.
+///
+/// One that cannot be read, or that another user may write, is told of once; what nobody has said is then as usual.
 pub(crate) fn catalogue() -> Result<Catalogue, JobErrors> {
-    let (text, name) = read_sites_file()?;
+    static TOLD: Once = Once::new();
+    let found = foreign().map_or_else(read_sites_file, Err);
+    let (text, name) = found.unwrap_or_else(|error| {
+        TOLD.call_once(|| crate::diagnostic::note(&error.hint("sites are used as ssh knows them")));
+        Default::default()
+    });
     catalogue::parse(&text, &name)
+}
+
+/// What a sites file says is run at sites: one of another user is not believed.
+fn foreign() -> Option<JobError> {
+    let file = sites_file()?;
+    let owner = std::fs::metadata(&file).ok()?.uid();
+    let own = [0, rustix::process::geteuid().as_raw()].contains(&owner);
+    (!own).then(|| {
+        JobError::new(format!(
+            "sites file '{}' belongs to another user and is not used",
+            file.display()
+        ))
+    })
 }
 
 /// A site by the name that the user gives it: of the sites file, `home`, or an ssh destination.

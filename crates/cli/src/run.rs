@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus run`, `mpiexec`, `mpirun`: from words to a job to an exit status.
 
+use crate::allocated;
 use crate::background;
 use crate::diagnostic::{note, refuse};
 use crate::discover::{self, Place};
@@ -178,18 +179,21 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
             label,
             dump,
             launcher,
-        }) => show_or_launch(
-            described,
-            &Launch {
-                label,
-                dump_rsl: dump,
-                time: launcher.limit,
-                stdin: launcher.stdin,
-                outfile_pattern: launcher.outfile_pattern,
-                output_dir: launcher.output_dir,
-                ..Launch::default()
-            },
-        ),
+        }) => match allocated::spread(described, words) {
+            Ok(described) => show_or_launch(
+                described,
+                &Launch {
+                    label,
+                    dump_rsl: dump,
+                    time: launcher.limit,
+                    stdin: launcher.stdin,
+                    outfile_pattern: launcher.outfile_pattern,
+                    output_dir: launcher.output_dir,
+                    ..Launch::default()
+                },
+            ),
+            Err(errors) => refuse(&errors),
+        },
         Err(errors) => refuse(&errors),
     }
 }

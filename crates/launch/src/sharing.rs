@@ -68,6 +68,13 @@ impl Access {
         Self { away, ..self }
     }
 
+    /// Nothing is reached any more: what is on this machine for it goes at once, also when tasks that use it are still there.
+    pub(crate) fn close(&self) {
+        if let Some(Some(directory)) = self.sharing.directory.get() {
+            let _ = std::fs::remove_dir_all(directory.path());
+        }
+    }
+
     /// Variables with which ssh clients let us ask their questions. None where nobody could answer, or the user has a way of their own.
     pub(crate) async fn questions(&self) -> &HashMap<String, PathBuf> {
         let serve = || async {

@@ -390,6 +390,10 @@ pub(crate) fn say(line: &str) {
 }
 
 fn boot_error(error: &BootError) -> Error {
+    if let BootError::Aborted(_) = error {
+        // The launcher ends the job and has said why: it has nothing to hear from every process that it ends.
+        exit(crate::error::exit_status(abi::MPI_ERR_OTHER));
+    }
     Error::new(abi::MPI_ERR_OTHER, error.to_string())
 }
 

@@ -189,6 +189,7 @@ impl Coordinator {
         if let Some(session) = self.session {
             session.close(verdict.status, verdict.problem.as_deref(), &verdict.hint);
         }
+        self.shared.access.close();
         let links = self.known_links.as_ref();
         Outcome {
             notice: links.and_then(JobLinks::keep),
