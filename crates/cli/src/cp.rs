@@ -197,7 +197,7 @@ pub(crate) fn cache(command: &Cache) -> ExitCode {
         None => look_after(CacheVerb::List, &usual),
         Some(CacheCommand::List(at)) => look_after(CacheVerb::List, at),
         Some(CacheCommand::Clear(at)) => look_after(CacheVerb::Clear, at),
-        Some(CacheCommand::Limit { size, at }) => quantity::size(size)
+        Some(CacheCommand::Limit { size, at }) => limit(size)
             .map_err(JobErrors::from)
             .and_then(|size| look_after(CacheVerb::Limit(size), at)),
     };
@@ -205,6 +205,16 @@ pub(crate) fn cache(command: &Cache) -> ExitCode {
         Ok(code) => code,
         Err(errors) => refuse(&errors),
     }
+}
+
+/// The most that a cache keeps. A number alone would be bytes: `5` would throw away all that is there, which nobody means.
+fn limit(text: &str) -> Result<u64, JobError> {
+    if !text.is_empty() && text != "0" && text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(JobError::new(format!("'{text}' has no unit")).hint(format!(
+            "write {text}GiB or {text}MiB; `isthmus cache clear` removes what no job uses"
+        )));
+    }
+    quantity::size(text)
 }
 
 fn look_after(verb: CacheVerb, at_sites: &Where) -> Result<ExitCode, JobErrors> {
@@ -252,4 +262,16 @@ fn look_after(verb: CacheVerb, at_sites: &Where) -> Result<ExitCode, JobErrors> 
         sums.iter().for_each(|line| crate::print(line));
     }
     Ok(if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_limit_has_a_unit() {
+        assert_eq!(super::limit("5GiB").ok(), Some(5 << 30));
+        assert_eq!(super::limit("0").ok(), Some(0));
+        for text in ["5", "00", "", "5 apples"] {
+            assert!(super::limit(text).is_err(), "{text}");
+        }
+    }
 }
