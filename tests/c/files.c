@@ -26,6 +26,7 @@ static void error_classes(void)
     MPI_File file;
     MPI_Datatype back;
     MPI_Status status;
+    MPI_Request request;
     int lengths[] = {1, 1}, displacements[] = {4, 0};
     error = MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
     ERROR(error, MPI_ERR_NO_SUCH_FILE);
@@ -84,6 +85,9 @@ static void error_classes(void)
     if (access("/dev/full", W_OK) == 0) {
         OK(MPI_File_open(MPI_COMM_SELF, "/dev/full", MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
         ERROR(MPI_File_write(file, &value, 1, MPI_INT, &status), MPI_ERR_NO_SPACE);
+        OK(MPI_File_iwrite(file, &value, 1, MPI_INT, &request));
+        ERROR(MPI_Wait(&request, &status), MPI_ERR_NO_SPACE);
+        CHECK(request == MPI_REQUEST_NULL);
         OK(MPI_File_close(&file));
     }
 }

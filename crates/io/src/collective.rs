@@ -184,7 +184,7 @@ impl Part {
         let Some(domains) = self.domains(&all) else {
             return self.file.write_alone(&port, self.view.clone(), self.at, source).await;
         };
-        let mut outcome = Ok(());
+        let (mut outcome, mut before) = (Ok(()), Vec::new());
         for round in 0..domains.rounds() {
             let mut sent = Vec::new();
             for (index, &aggregator) in domains.aggregators.iter().enumerate() {
@@ -203,9 +203,13 @@ impl Part {
                 let written = self.collect_and_write(&port, &domains, window).await?;
                 outcome = outcome.and(written);
             }
-            for message in sent {
+            // The messages of two rounds are under way, so that a link does not wait for an aggregator.
+            for message in std::mem::replace(&mut before, sent) {
                 message.sent().await?;
             }
+        }
+        for message in before {
+            message.sent().await?;
         }
         self.members.agree(&port, OUTCOME, outcome).await?;
         Ok(length)
@@ -343,7 +347,7 @@ impl Part {
 
 /// Writes pieces in order of their places.
 fn write_pieces(file: &File, pieces: &[(u64, &[u8])]) -> Result<()> {
-    let disk = file.disk()?;
+    let (disk, _atom) = (file.disk()?, file.atom(true)?);
     let mut buffer = Vec::new();
     let mut rest = pieces;
     while let Some((first, _)) = rest.first() {
@@ -380,7 +384,7 @@ fn read_lists(file: &File, lists: &[Vec<(u64, u64)>]) -> Result<Vec<Vec<u8>>> {
     let (Some(low), Some(high)) = (all().map(|run| run.0).min(), all().map(|run| run.0 + run.1).max()) else {
         return Ok(vec![Vec::new(); lists.len()]);
     };
-    let disk = file.disk()?;
+    let (disk, _atom) = (file.disk()?, file.atom(false)?);
     let mut buffer = vec![0; (high - low) as usize];
     let moved = read_all(&*disk, &mut buffer, low);
     if let Some(error) = moved.error {
