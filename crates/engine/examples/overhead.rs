@@ -9,7 +9,7 @@ use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_engine::{Binding, Channel, Engine, Members, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared};
 use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::{Action, After, Buffer, Plan, Slice, Step};
-use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
+use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 /// Gives every frame back as if peer 1 had sent it.
@@ -46,10 +46,10 @@ impl Transport for Echo {
         self.full = true;
         Ok(())
     }
-    fn send_bulk(&mut self, _: Peer, _: u64, _: ReadMemory, _: u64, _: u64) -> Result<(), SendError> {
+    fn send_bulk(&mut self, _: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u64) -> Result<(), SendError> {
         Err(SendError::WouldBlock)
     }
-    fn expect(&mut self, _: Peer, _: u64, _: WriteMemory, _: u64) -> bool {
+    fn expect(&mut self, _: Peer, _: u64, _: Lent<WriteMemory>, _: u64) -> bool {
         false
     }
     fn handle(&mut self, _: Peer, _: ReadMemory, _: u64) -> Vec<u8> {
@@ -72,6 +72,7 @@ impl Transport for Echo {
     fn arm(&mut self) -> bool {
         !self.full
     }
+    fn lose(&mut self, _: Peer, _: &str) {}
     fn disarm(&mut self) {}
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None

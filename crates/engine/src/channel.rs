@@ -54,6 +54,12 @@ impl Members {
         }
     }
 
+    /// Whether this rank is the peer. Any number may be asked about.
+    #[inline]
+    pub fn names(&self, rank: u32, peer: Peer) -> bool {
+        rank < self.count() && self.peer(rank) == peer
+    }
+
     /// Whether the peer is a member. Time in proportion to the count at worst.
     pub fn contains(&self, peer: Peer) -> bool {
         match self {

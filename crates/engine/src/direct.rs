@@ -114,14 +114,20 @@ impl Default for Expected {
 
 impl State {
     #[inline]
-    fn waits_directly(&self, envelope: &Envelope) -> bool {
-        self.direct.stage == Stage::Waiting && self.direct.pattern.fits(envelope)
+    fn waits_directly(&self, peer: Peer, envelope: &Envelope) -> bool {
+        let direct = &self.direct;
+        // A message in the name of another one is kept, and found out when the receive that it fits is an ordinary one.
+        let is_for = || match &direct.members {
+            Some(members) => members.names(envelope.source, peer),
+            None => direct.peer == peer,
+        };
+        direct.stage == Stage::Waiting && direct.pattern.fits(envelope) && is_for()
     }
 
     /// Gives a message that no posted receive matches to the direct one, if it matches that.
     #[inline]
-    pub(crate) fn fill_directly(&mut self, envelope: &Envelope, data: &[u8]) -> bool {
-        if !self.waits_directly(envelope) {
+    pub(crate) fn fill_directly(&mut self, peer: Peer, envelope: &Envelope, data: &[u8]) -> bool {
+        if !self.waits_directly(peer, envelope) {
             return false;
         }
         let direct = &mut self.direct;
@@ -159,13 +165,13 @@ impl State {
 
     /// If this message matches the direct receive, that becomes an ordinary one: its memory is needed before all of the message is there.
     #[cold]
-    pub(crate) fn post_direct(&mut self, envelope: &Envelope) {
-        if !self.waits_directly(envelope) {
+    pub(crate) fn post_direct(&mut self, peer: Peer, envelope: &Envelope) {
+        if !self.waits_directly(peer, envelope) {
             return;
         }
         let Expected {
             pattern,
-            peer,
+            peer: from,
             memory,
             room,
             ..
@@ -174,7 +180,7 @@ impl State {
         let buffer = ReceiveBuffer::contiguous(memory, 0, room);
         let index = self
             .requests
-            .insert(Task::Receive(ReceiveTask::new(buffer, peer, members)));
+            .insert(Task::Receive(ReceiveTask::new(buffer, from, members)));
         let posted = self.matcher.post(pattern, index);
         if let Some(task) = self.requests.receive(index) {
             task.stage = ReceiveStage::Posted(posted);

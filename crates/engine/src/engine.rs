@@ -373,11 +373,7 @@ impl Engine {
                 Some(index) => self.inlet_known(index),
                 None => self.step_done(owner, step, bytes),
             },
-            Work::Lost(peer, reason) => {
-                if !self.state.peers[peer as usize].lost {
-                    self.state.lose(peer, reason);
-                }
-            }
+            Work::Lost(peer, reason) => self.lose(peer, reason),
         }
     }
 }

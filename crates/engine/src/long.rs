@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory};
 use isthmus_protocol::ways::{Turn, Way};
-use isthmus_transport::{Peer, SendError};
+use isthmus_transport::{Lease, Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::requests::{ReceiveStage, SendTask};
@@ -49,7 +49,7 @@ impl Engine {
                         return self.state.finish(index);
                     }
                     Ok(false) => {}
-                    Err(SendError::Lost(reason)) => return self.state.lose(peer, reason.into()),
+                    Err(SendError::Lost(reason)) => return self.lose(peer, reason.into()),
                     // The contract has no such answer to a pull; asking for the data always works.
                     Err(SendError::WouldBlock) => {}
                 }
@@ -91,7 +91,13 @@ impl Engine {
             return false;
         };
         let route = self.state.peers[peer as usize].route;
-        self.transports[route as usize].expect(peer, request, memory, wanted)
+        let lease = Lease::new(memory);
+        let expected = self.transports[route as usize].expect(peer, request, lease.lent(), wanted);
+        if let Some(task) = self.state.requests.receive(index).filter(|_| expected) {
+            task.lease = Some(lease);
+            task.stage = ReceiveStage::Expected;
+        }
+        expected
     }
 
     /// Copies the message out of the sender's memory.

@@ -7,7 +7,19 @@ use isthmus_transport::Peer;
 
 use crate::requests::Task;
 use crate::state::{State, Work};
-use crate::{EngineError, Event, EventKind};
+use crate::{Engine, EngineError, Event, EventKind};
+
+impl Engine {
+    /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
+    pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
+        let known = self.state.peers[peer as usize];
+        if known.lost || peer == self.state.me {
+            return;
+        }
+        self.transports[known.route as usize].lose(peer, &reason);
+        self.state.lose(peer, reason);
+    }
+}
 
 impl State {
     pub(crate) fn lost_error(&self, peer: Peer) -> EngineError {
@@ -21,6 +33,7 @@ impl State {
 
     /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
     pub(crate) fn broken(&mut self, peer: Peer, what: &str) {
+        self.peers[peer as usize].broken = true;
         self.work.push_back(Work::Lost(
             peer,
             format!("it broke the message protocol: {what}").into(),
@@ -29,7 +42,7 @@ impl State {
 
     /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the source:
     /// they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
-    pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
+    fn lose(&mut self, peer: Peer, reason: Arc<str>) {
         self.peers[peer as usize].lost = true;
         self.peers[peer as usize].queued = false;
         self.reasons.entry(peer).or_insert(reason);

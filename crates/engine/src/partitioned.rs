@@ -253,6 +253,7 @@ impl Engine {
             cleared: false,
         };
         let task = SendTask {
+            lease: None,
             peer,
             header: Header {
                 tag: name as i32,

@@ -97,6 +97,7 @@ impl Engine {
             source: from,
             tag,
         };
+        self.state.throw_lies(&pattern, &channel.members);
         let Some(waiting) = self.state.matcher.find(&pattern) else {
             return self.hopeless(channel, from).map_or(Ok(None), Err);
         };
@@ -119,6 +120,7 @@ impl Engine {
             source: from,
             tag,
         };
+        self.state.throw_lies(&pattern, &channel.members);
         let Some((envelope, message)) = self.state.matcher.take(&pattern) else {
             return self.hopeless(channel, from).map_or(Ok(None), Err);
         };
@@ -196,8 +198,11 @@ impl Engine {
     /// The receive takes a message that waits, or begins to wait for one.
     #[inline]
     pub(crate) fn post(&mut self, index: u32, pattern: Pattern) {
-        if let Some((envelope, message)) = self.state.matcher.take(&pattern) {
-            return self.deliver(index, &envelope, message);
+        while let Some((envelope, message)) = self.state.matcher.take(&pattern) {
+            if self.state.requests.is_for(index, message.peer, envelope.source) {
+                return self.deliver(index, &envelope, message);
+            }
+            self.state.throw_lie(&envelope, &message);
         }
         if !self.state.reasons.is_empty() && self.fail_hopeless(index) {
             return;
@@ -259,6 +264,29 @@ impl Engine {
 }
 
 impl State {
+    /// A message that was sent in the name of another one is gone, and its sender lost.
+    #[cold]
+    fn throw_lie(&mut self, envelope: &Envelope, message: &Message) {
+        self.unkeep(message);
+        self.lied(message.peer, envelope);
+    }
+
+    /// Throws away such messages before the first one that is none.
+    fn throw_lies(&mut self, pattern: &Pattern, members: &Members) {
+        while let Some(waiting) = self.matcher.find(pattern) {
+            let lie = self
+                .matcher
+                .look(waiting)
+                .is_some_and(|(envelope, message)| !members.names(envelope.source, message.peer));
+            if !lie {
+                return;
+            }
+            if let Some((envelope, message)) = self.matcher.remove(waiting) {
+                self.throw_lie(&envelope, &message);
+            }
+        }
+    }
+
     fn arrived_message(&self, envelope: &Envelope, message: &Message) -> Arrived {
         Arrived {
             source: envelope.source,
@@ -273,6 +301,7 @@ impl ReceiveTask {
     pub(crate) fn new(buffer: ReceiveBuffer, peer: Peer, members: Option<Members>) -> Self {
         // The stage is set when the receive is posted or matches.
         Self {
+            lease: None,
             buffer,
             stage: ReceiveStage::Streaming,
             parts: None,

@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use isthmus_datatype::raw::{OwnMemory, WriteMemory};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_protocol::matching::Posted;
-use isthmus_transport::Peer;
+use isthmus_transport::{Lease, Peer};
 use isthmus_wire::frame::Header;
 
 use crate::conversion::Conversion;
@@ -44,6 +44,16 @@ pub(crate) enum Task {
 }
 
 impl Task {
+    /// Takes back what was lent: whatever is done with the memory now, no transport reaches it any more.
+    #[inline]
+    pub(crate) fn take_back(&mut self) {
+        match self {
+            Self::Send(task) => task.lease = None,
+            Self::Receive(task) => task.lease = None,
+            _ => {}
+        }
+    }
+
     /// Whether progress may complete it: it moves data, or waits for an answer.
     #[inline]
     pub(crate) fn moves(&self) -> bool {
@@ -62,6 +72,8 @@ impl Task {
 
 #[derive(Debug)]
 pub(crate) struct SendTask {
+    /// The memory that its transport reads by itself. First, so that it is out of reach before anything below is given back.
+    pub(crate) lease: Option<Lease<ReadMemory>>,
     pub(crate) peer: Peer,
     /// Of the first frame; its kind is decided when it leaves.
     pub(crate) header: Header,
@@ -104,6 +116,8 @@ pub(crate) enum SendStage {
 
 #[derive(Debug)]
 pub(crate) struct ReceiveTask {
+    /// The memory that its transport writes by itself. First, so that it is out of reach before anything below is given back.
+    pub(crate) lease: Option<Lease<WriteMemory>>,
     pub(crate) buffer: ReceiveBuffer,
     pub(crate) stage: ReceiveStage,
     /// What of a partitioned message has arrived.
@@ -142,6 +156,8 @@ pub(crate) enum ReceiveStage {
     },
     /// Data frames arrive.
     Streaming,
+    /// The transport takes the data to their place by itself: data frames have no business here.
+    Expected,
     /// An eager message is being read into the buffer.
     Placing,
 }
@@ -248,6 +264,19 @@ impl Requests {
         match &mut self.slots.get_mut(index as usize)?.task {
             Task::Send(task) => Some(task),
             _ => None,
+        }
+    }
+
+    /// Whether this receive is for messages that this peer sends in the name of this rank.
+    #[inline]
+    pub(crate) fn is_for(&self, index: u32, peer: Peer, source: u32) -> bool {
+        match &self.slots[index as usize].task {
+            Task::Plain(task) => task.peer == peer,
+            Task::Receive(task) => match &task.members {
+                Some(members) => members.names(source, peer),
+                None => task.peer == peer,
+            },
+            _ => false,
         }
     }
 

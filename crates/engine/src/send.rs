@@ -2,7 +2,7 @@
 //! Sending: first frames, answers to the receiver, queues per peer.
 
 use isthmus_protocol::choice::{Facts, first_frame};
-use isthmus_transport::{Limits, Peer, SendError, Transport};
+use isthmus_transport::{Lease, Limits, Peer, SendError, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::buffer::SendForm;
@@ -201,7 +201,7 @@ impl Engine {
     fn not_taken(&mut self, peer: Peer, error: SendError) {
         match error {
             SendError::WouldBlock => self.state.peers[peer as usize].queued = true,
-            SendError::Lost(reason) => self.state.lose(peer, reason.into()),
+            SendError::Lost(reason) => self.lose(peer, reason.into()),
         }
     }
 
@@ -224,6 +224,7 @@ impl Engine {
         let buffered = mode == Mode::Buffered;
         let buffer = if buffered { buffer.into_owned() } else { buffer };
         let task = SendTask {
+            lease: None,
             peer,
             header,
             synchronous: mode == Mode::Synchronous,
@@ -351,7 +352,7 @@ impl Engine {
             }
             Err(SendError::WouldBlock) => First::Blocked,
             Err(SendError::Lost(reason)) => {
-                self.state.lose(peer_of, reason.into());
+                self.lose(peer_of, reason.into());
                 First::Lost
             }
         }
@@ -371,7 +372,7 @@ impl Engine {
         match self.transports[state.route as usize].send(peer, &header, &[]) {
             Ok(()) => {}
             Err(SendError::WouldBlock) => self.queue(peer).controls.push_back(header),
-            Err(SendError::Lost(reason)) => self.state.lose(peer, reason.into()),
+            Err(SendError::Lost(reason)) => self.lose(peer, reason.into()),
         }
     }
 
@@ -389,14 +390,15 @@ impl Engine {
             return self.go_on(index);
         }
         if task.bulk && transport.limits(peer).bulk {
-            let memory = task.in_one_piece();
-            match transport.send_bulk(peer, task.receiver, memory, task.wanted, token) {
+            let lease = Lease::new(task.in_one_piece());
+            match transport.send_bulk(peer, task.receiver, lease.lent(), task.wanted, token) {
                 Ok(()) => {
+                    task.lease = Some(lease);
                     task.stage = SendStage::Bulk;
                     return;
                 }
                 Err(SendError::WouldBlock) => {}
-                Err(SendError::Lost(reason)) => return self.state.lose(peer, reason.into()),
+                Err(SendError::Lost(reason)) => return self.lose(peer, reason.into()),
             }
         }
         self.stream(peer, index);
@@ -417,7 +419,7 @@ impl Engine {
         let route = self.state.peers[peer as usize].route as usize;
         let outcome = self.flush_queue(peer, route, &mut queue);
         if let Err(SendError::Lost(reason)) = outcome {
-            return self.state.lose(peer, reason.into());
+            return self.lose(peer, reason.into());
         }
         if self.state.peers[peer as usize].lost {
             return;

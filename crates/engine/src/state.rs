@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use isthmus_datatype::Representation;
+use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::credit::Account;
-use isthmus_protocol::matching::{Envelope, Matcher};
+use isthmus_protocol::matching::{Envelope, Matcher, Refused};
 use isthmus_protocol::ways::Ways;
-use isthmus_transport::{Peer, Placement, Sink};
+use isthmus_transport::{Lease, Peer, Placement, Sink};
 use isthmus_wire::frame::{Header, Kind};
 use rustc_hash::FxHashMap;
 
@@ -40,6 +41,8 @@ pub(crate) struct PeerState {
     /// Something waits to be sent to it.
     pub(crate) queued: bool,
     pub(crate) lost: bool,
+    /// It broke the protocol, and is about to be lost: nothing that it sends counts.
+    pub(crate) broken: bool,
     /// Messages shorter than this may be sent without being asked for; 0 for this process itself, which has no transport.
     pub(crate) unasked: u64,
     /// Messages that it may be copying out of the memory of this process.
@@ -188,6 +191,7 @@ impl State {
             level: level(i),
             queued: false,
             lost: false,
+            broken: false,
             unasked: unasked(i as Peer),
             offered: 0,
             account: Account::default(),
@@ -229,6 +233,7 @@ impl State {
     #[inline]
     pub(crate) fn finish(&mut self, index: u32) {
         self.events += 1;
+        self.requests.slot_mut(index).task.take_back();
         if !self.representations.is_empty() {
             self.convert(index);
         }
@@ -336,9 +341,30 @@ impl State {
         self.work.push_back(Work::Answer(index));
     }
 
+    /// The receive that a message of this peer matches.
+    #[inline]
+    fn arrive(&mut self, peer: Peer, envelope: &Envelope) -> Result<Option<u32>, Refused> {
+        let requests = &self.requests;
+        self.matcher
+            .arrive_if(envelope, |&index| requests.is_for(index, peer, envelope.source))
+    }
+
+    /// The peer has sent a message in the name of another one.
+    #[cold]
+    pub(crate) fn lied(&mut self, peer: Peer, envelope: &Envelope) {
+        let what = format!(
+            "it sent a message in the name of rank {} of its communicator, which it is not",
+            envelope.source
+        );
+        self.broken(peer, &what);
+    }
+
     fn eager(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
         let envelope = envelope(header);
-        match self.matcher.arrive(&envelope) {
+        let Ok(receive) = self.arrive(peer, &envelope) else {
+            return self.lied(peer, &envelope);
+        };
+        match receive {
             Some(index) => {
                 self.settle(peer, header.length, acknowledgement(header));
                 if self.fill_plainly(index, &envelope, payload) {
@@ -346,7 +372,9 @@ impl State {
                 }
                 self.fill(index, &envelope, (peer, header.common), payload);
             }
-            None if self.fill_directly(&envelope, payload) => self.settle(peer, header.length, acknowledgement(header)),
+            None if self.fill_directly(peer, &envelope, payload) => {
+                self.settle(peer, header.length, acknowledgement(header))
+            }
             None => self.keep(peer, header, Content::keep(payload)),
         }
     }
@@ -372,7 +400,10 @@ impl State {
 
     fn offered(&mut self, peer: Peer, header: &Header, handle: &[u8]) {
         let envelope = envelope(header);
-        match self.matcher.arrive(&envelope) {
+        let Ok(receive) = self.arrive(peer, &envelope) else {
+            return self.lied(peer, &envelope);
+        };
+        match receive {
             Some(index) => {
                 self.settle(peer, 0, 0);
                 let message = (header.length, header.common);
@@ -419,15 +450,29 @@ impl State {
         }
     }
 
+    /// Lends memory of a receive for the payload of one frame.
+    fn lend(&mut self, index: u32, memory: WriteMemory) -> Placement {
+        let lease = Lease::new(memory);
+        let lent = lease.lent();
+        if let Some(task) = self.requests.receive(index) {
+            task.lease = Some(lease);
+        }
+        Placement::Into(lent)
+    }
+
     /// Memory for an eager message that a posted receive can take as it is.
     fn place_eager(&mut self, peer: Peer, header: &Header) -> Placement {
         let envelope = envelope(header);
         if self.matcher.expect(&envelope).is_none() {
-            self.post_direct(&envelope);
+            self.post_direct(peer, &envelope);
         }
         let Some((posted, &index)) = self.matcher.expect(&envelope) else {
             return Placement::Collect;
         };
+        if !self.requests.is_for(index, peer, envelope.source) {
+            // Whose it is not is told apart when all of it is here.
+            return Placement::Collect;
+        }
         if !self.representations.is_empty() && self.is_prepared_first(index, (peer, header.common)) {
             return Placement::Collect;
         }
@@ -445,7 +490,7 @@ impl State {
             task.stage = ReceiveStage::Placing;
         }
         self.placing.insert(peer, index);
-        Placement::Into(memory)
+        self.lend(index, memory)
     }
 }
 
@@ -470,6 +515,9 @@ fn envelope(header: &Header) -> Envelope {
 
 impl Sink for State {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        if self.peers[peer as usize].broken {
+            return;
+        }
         self.trace_arrived(peer, header);
         match header.kind {
             Kind::Eager | Kind::EagerSync => self.eager(peer, header, payload),
@@ -494,21 +542,27 @@ impl Sink for State {
     }
 
     fn place(&mut self, peer: Peer, header: &Header) -> Placement {
+        if self.peers[peer as usize].broken {
+            return Placement::Collect;
+        }
         match header.kind {
             Kind::Eager | Kind::EagerSync => self.place_eager(peer, header),
             Kind::Data => {
-                let index = self.streaming(peer, header);
-                let memory = index
-                    .and_then(|i| self.requests.receive(i))
-                    .and_then(|task| task.buffer.memory());
+                let Some(index) = self.streaming(peer, header) else {
+                    return Placement::Collect;
+                };
+                let memory = self.requests.receive(index).and_then(|task| task.buffer.memory());
                 let at = header.auxiliary() as isize;
-                memory.map_or(Placement::Collect, |m| Placement::Into(m.shifted(at)))
+                memory.map_or(Placement::Collect, |memory| self.lend(index, memory.shifted(at)))
             }
             _ => Placement::Collect,
         }
     }
 
     fn placed(&mut self, peer: Peer, header: &Header) {
+        if self.peers[peer as usize].broken {
+            return;
+        }
         if header.kind == Kind::Data {
             match self.streaming(peer, header) {
                 Some(index) => self.arrived(index, header.auxiliary(), header.length),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_identity::{Authority, Identity, KeyPair};
 use isthmus_net::{Config, Listener, Reach, start};
-use isthmus_transport::{Peer, Placement, Sink, Transport, wait};
+use isthmus_transport::{Lease, Peer, Placement, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -105,20 +105,20 @@ impl Side {
         let before = (self.counts.frames, self.counts.received, self.counts.sent);
         if self.rank == 1 {
             // SAFETY: `memory` is not touched until the transport says received.
-            let target = unsafe { WriteMemory::new(memory.as_mut_ptr(), 0, BULK as isize) };
-            self.transport.expect(0, 7, target, BULK as u64);
+            let lease = Lease::new(unsafe { WriteMemory::new(memory.as_mut_ptr(), 0, BULK as isize) });
+            self.transport.expect(0, 7, lease.lent(), BULK as u64);
+            barrier.wait();
+            let began = Instant::now();
+            self.until(|c| c.received > before.1);
+            self.send(&[]);
+            return began.elapsed().as_secs_f64();
         }
         barrier.wait();
         let began = Instant::now();
-        if self.rank == 0 {
-            // SAFETY: `memory` is not written until the transport says sent.
-            let source = unsafe { ReadMemory::new(memory.as_ptr(), 0, BULK as isize) };
-            self.transport.send_bulk(1, 7, source, BULK as u64, 9).unwrap();
-            self.until(|c| c.sent > before.2 && c.frames > before.0);
-        } else {
-            self.until(|c| c.received > before.1);
-            self.send(&[]);
-        }
+        // SAFETY: `memory` is not written until the transport says sent.
+        let lease = Lease::new(unsafe { ReadMemory::new(memory.as_ptr(), 0, BULK as isize) });
+        self.transport.send_bulk(1, 7, lease.lent(), BULK as u64, 9).unwrap();
+        self.until(|c| c.sent > before.2 && c.frames > before.0);
         began.elapsed().as_secs_f64()
     }
 }

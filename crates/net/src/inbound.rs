@@ -2,7 +2,7 @@
 //! From a stream of bytes to frames, long payloads straight to their place.
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_transport::Placement;
+use isthmus_transport::{Lease, Lent, Placement};
 use isthmus_wire::frame::{HEADER_BYTES, Header, HeaderError, Kind};
 use isthmus_wire::hello::FAREWELL;
 use rustc_hash::FxHashMap;
@@ -50,7 +50,7 @@ impl std::fmt::Display for Violation {
 
 #[derive(Debug)]
 struct Expectation {
-    memory: WriteMemory,
+    memory: Lent<WriteMemory>,
     length: u64,
     arrived: u64,
 }
@@ -61,7 +61,7 @@ enum Stage {
     Header(usize),
     Memory {
         header: Header,
-        memory: WriteMemory,
+        memory: Lent<WriteMemory>,
         base: u64,
         done: usize,
         expected: bool,
@@ -98,7 +98,7 @@ impl Inbound {
     }
 
     /// Data frames with this token go to `memory`.
-    pub(crate) fn expect(&mut self, token: u64, memory: WriteMemory, length: u64) {
+    pub(crate) fn expect(&mut self, token: u64, memory: Lent<WriteMemory>, length: u64) {
         self.expectations.insert(
             token,
             Expectation {
@@ -115,25 +115,32 @@ impl Inbound {
         matches!(self.stage, Stage::Header(0))
     }
 
-    /// The rest of a payload that has a place, when it is long enough to be read there directly;
-    /// then say [`Inbound::advance`].
-    pub(crate) fn direct(&mut self) -> Option<&mut [u8]> {
-        match &mut self.stage {
-            Stage::Memory {
-                header,
-                memory,
-                base,
-                done,
-                ..
-            } => {
-                let rest = header.length as usize - *done;
-                (rest >= PLACE).then(|| memory.slice(*base as isize + *done as isize, rest))
-            }
-            _ => None,
+    /// Gives the place of the rest of a payload to `read`, when it has one and is long enough to be read there directly; then say
+    /// [`Inbound::advance`]. Also the bytes of that place.
+    pub(crate) fn direct<R>(&mut self, read: impl FnOnce(&mut [u8]) -> R) -> Option<(R, usize)> {
+        let Stage::Memory {
+            header,
+            memory,
+            base,
+            done,
+            ..
+        } = &mut self.stage
+        else {
+            return None;
+        };
+        let rest = header.length as usize - *done;
+        if rest < PLACE {
+            return None;
         }
+        let at = *base as isize + *done as isize;
+        let result = memory.with(|memory| read(memory.slice(at, rest)));
+        if result.is_none() {
+            self.stage = Stage::Skip(rest);
+        }
+        Some((result?, rest))
     }
 
-    /// `n` bytes were read into [`Inbound::direct`].
+    /// `n` bytes were read by [`Inbound::direct`].
     pub(crate) fn advance(&mut self, n: usize, to: &mut dyn Deliver) {
         if let Stage::Memory {
             header, done, expected, ..
@@ -161,9 +168,9 @@ impl Inbound {
                     ..
                 } => {
                     let n = bytes.len().min(header.length as usize - *done);
-                    memory
-                        .slice(*base as isize + *done as isize, n)
-                        .copy_from_slice(&bytes[..n]);
+                    let at = *base as isize + *done as isize;
+                    // Taken back: nobody wants these bytes.
+                    memory.with(|memory| memory.slice(at, n).copy_from_slice(&bytes[..n]));
                     self.advance(n, to);
                     &bytes[n..]
                 }
@@ -193,7 +200,7 @@ impl Inbound {
             return Ok(&bytes[n..]);
         }
         self.stage = Stage::Header(0);
-        if self.head[0] == FAREWELL {
+        if self.head[0] == FAREWELL && self.head[1..] == [0; HEADER_BYTES - 1] {
             self.farewell = true;
             return Ok(&bytes[n..]);
         }
@@ -252,7 +259,7 @@ impl Inbound {
         if bytes == 0 || offset.checked_add(bytes).is_none_or(|end| end > length) {
             return Err(Violation::Outside { offset, bytes, length });
         }
-        let memory = expectation.memory;
+        let memory = expectation.memory.clone();
         self.stage = Stage::Memory {
             header: *header,
             memory,
@@ -309,7 +316,8 @@ pub fn fuzz_plain(bytes: &[u8], cut: usize) -> usize {
     }
     let (mut inbound, mut to, mut target) = (Inbound::new(4096), Counting(0), [0; 64]);
     // SAFETY: `target` outlives `inbound` and is not touched otherwise.
-    inbound.expect(1, unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 64) }, 64);
+    let lease = Lease::new(unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 64) });
+    inbound.expect(1, lease.lent(), 64);
     for piece in bytes.chunks(cut.max(1)) {
         if inbound.feed(piece, &mut to).is_err() {
             break;
@@ -326,7 +334,7 @@ mod tests {
     #[derive(Default)]
     struct Log {
         frames: Vec<(Header, Vec<u8>)>,
-        place: Option<WriteMemory>,
+        place: Option<Lent<WriteMemory>>,
         placed: usize,
         received: Vec<u64>,
     }
@@ -379,7 +387,8 @@ mod tests {
         // SAFETY: `target` is only touched through the memory until the log says received.
         let memory = unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 20) };
         let (mut inbound, mut log) = (Inbound::new(64), Log::default());
-        inbound.expect(7, memory, 20);
+        let lease = Lease::new(memory);
+        inbound.expect(7, lease.lent(), 20);
         inbound.feed(&data(7, 12, &[2; 8]), &mut log).unwrap();
         assert!(log.received.is_empty());
         inbound.feed(&data(7, 0, &[1; 12]), &mut log).unwrap();
@@ -392,22 +401,43 @@ mod tests {
     fn a_long_payload_is_read_in_place() {
         let mut target = vec![0u8; 20_000];
         // SAFETY: as above, until `placed`.
-        let memory = unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 20_000) };
+        let lease = Lease::new(unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 20_000) });
         let (mut inbound, mut log) = (
             Inbound::new(1 << 20),
             Log {
-                place: Some(memory),
+                place: Some(lease.lent()),
                 ..Log::default()
             },
         );
         let stream = eager(20_000, 9);
         inbound.feed(&stream[..100], &mut log).unwrap();
-        let rest = inbound.direct().unwrap();
-        assert_eq!(rest.len(), 20_000 - 68);
-        rest.copy_from_slice(&stream[100..]);
+        let (_, length) = inbound.direct(|rest| rest.copy_from_slice(&stream[100..])).unwrap();
+        assert_eq!(length, 20_000 - 68);
         inbound.advance(20_000 - 68, &mut log);
         assert_eq!(log.placed, 1);
         assert!(target.iter().all(|b| *b == 9));
+    }
+
+    #[test]
+    fn memory_that_was_given_back_is_not_written() {
+        for in_place in [false, true] {
+            let mut target = vec![0u8; 20_000];
+            // SAFETY: below `target` is touched through the memory only as long as it is lent.
+            let lease = Lease::new(unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 20_000) });
+            let (mut inbound, mut log) = (Inbound::new(1 << 20), Log::default());
+            inbound.expect(7, lease.lent(), 20_000);
+            let stream = data(7, 0, &[9; 20_000]);
+            inbound.feed(&stream[..100], &mut log).unwrap();
+            drop(lease);
+            if in_place {
+                let read = inbound.direct(|_: &mut [u8]| ());
+                assert!(read.is_none(), "given back");
+            }
+            inbound.feed(&stream[100..], &mut log).unwrap();
+            assert!(target[68..].iter().all(|b| *b == 0) && target[..68] == [9; 68]);
+            inbound.feed(&eager(3, 1), &mut log).unwrap();
+            assert_eq!(log.frames.len(), 1, "the stream goes on");
+        }
     }
 
     #[test]
@@ -445,7 +475,8 @@ mod tests {
             Err(Violation::TooLong { .. })
         ));
         let (mut inbound, mut log) = fresh();
-        inbound.expect(7, WriteMemory::EMPTY, 4);
+        let lease = Lease::new(WriteMemory::EMPTY);
+        inbound.expect(7, lease.lent(), 4);
         assert!(matches!(
             inbound.feed(&data(7, u64::MAX, &[0; 4]), &mut log),
             Err(Violation::Outside { .. })

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_transport::{Peer, Rates, Tuning};
+use isthmus_transport::{Lent, Peer, Rates, Tuning};
 use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
@@ -48,9 +48,11 @@ pub(crate) enum Command {
     Expect {
         peer: Peer,
         token: u64,
-        memory: WriteMemory,
+        memory: Lent<WriteMemory>,
         length: u64,
     },
+    /// The program does not rely on this peer any more, for this reason: its channel ends.
+    Lose { peer: Peer, reason: String },
     /// Make wide-area connections and measure rates.
     Probe { dial: Vec<Peer>, rounds: Vec<Round> },
     /// Say when everything was acknowledged that is there to send.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use isthmus_datatype::raw::ReadMemory;
-use isthmus_transport::Peer;
+use isthmus_transport::{Lent, Peer};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use isthmus_wire::hello::FAREWELL;
 
@@ -31,7 +31,7 @@ pub(crate) struct Bulk {
     /// Receiver's request.
     pub(crate) token: u64,
     /// From its origin.
-    pub(crate) memory: ReadMemory,
+    pub(crate) memory: Lent<ReadMemory>,
     /// Bytes.
     pub(crate) length: u64,
     /// Reported when the memory is not needed any more.
@@ -52,7 +52,7 @@ struct BulkState {
 }
 
 impl Bulk {
-    pub(crate) fn new(token: u64, memory: ReadMemory, length: u64, sent_token: u64) -> Self {
+    pub(crate) fn new(token: u64, memory: Lent<ReadMemory>, length: u64, sent_token: u64) -> Self {
         let state = BulkState {
             offset: 0,
             size: 0,
@@ -82,19 +82,22 @@ impl Bulk {
         if state.offset == 0 && drained() {
             fill.restart();
         }
-        let address = self.memory.slice(state.offset as isize, 1).as_ptr() as usize;
-        fill.lead(address, &mut state.lead);
+        let at = state.offset as isize;
+        let address = self.memory.with(|memory| memory.slice(at, 1).as_ptr() as usize);
+        fill.lead(address.unwrap_or(0), &mut state.lead);
         if left > fragment as u64 {
             state.size = Fill::whole_pages(fragment, state.lead.len() + HEADER_BYTES);
         }
         state.lead.extend_from_slice(&header(state.size).encode());
     }
 
-    fn slices(&self) -> (&[u8], &[u8]) {
+    /// `None`: the memory has been taken back.
+    fn with<R>(&self, send: impl FnOnce(&[u8], &[u8]) -> R) -> Option<R> {
         let s = &self.state;
         let body = s.gone.saturating_sub(s.lead.len());
-        let memory = self.memory.slice(s.offset as isize + body as isize, s.size - body);
-        (&s.lead[s.gone.min(s.lead.len())..], memory)
+        let lead = &s.lead[s.gone.min(s.lead.len())..];
+        let at = s.offset as isize + body as isize;
+        self.memory.with(|memory| send(lead, memory.slice(at, s.size - body)))
     }
 
     /// Returns true when the fragment is complete.
@@ -167,23 +170,25 @@ impl Outbox {
         self.push(&header, &[], 0);
     }
 
-    /// What to send next, in one call if possible. Both empty: nothing to send. `fill`: where it will lie. `drained`: nothing that was sent is
-    /// needed any more; asked when a long message begins.
-    pub(crate) fn next(&mut self, fill: &mut Fill, drained: impl FnOnce() -> bool) -> (&[u8], &[u8]) {
+    /// Gives what is to be sent next to `send`, in one call if possible. `None`: there is nothing, or the memory of a message was taken back:
+    /// its peer is lost then, and this is about to be cleared. `fill`: where it will lie. `drained`: nothing that was sent is needed any
+    /// more; asked when a long message begins.
+    pub(crate) fn next<R>(
+        &mut self,
+        fill: &mut Fill,
+        drained: impl FnOnce() -> bool,
+        send: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Option<R> {
         let inside = self.bulks.front().is_some_and(|b| b.state.size > 0);
         if !inside && !self.frames.is_empty() {
             let second = self.frames.get(1).map_or(&[][..], Vec::as_slice);
-            return (&self.frames[0][self.gone..], second);
+            return Some(send(&self.frames[0][self.gone..], second));
         }
-        match self.bulks.front_mut() {
-            Some(bulk) => {
-                if !inside {
-                    bulk.begin(self.fragment, fill, drained);
-                }
-                bulk.slices()
-            }
-            None => (&[], &[]),
+        let bulk = self.bulks.front_mut()?;
+        if !inside {
+            bulk.begin(self.fragment, fill, drained);
         }
+        bulk.with(send)
     }
 
     /// `n` bytes of what [`Outbox::next`] gave are gone. Returns the `sent_token` of a bulk that is complete.
@@ -231,16 +236,16 @@ pub(crate) fn check(peer: Peer, header: &Header, payload: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use isthmus_transport::Lease;
+
     use super::*;
 
     fn drain(outbox: &mut Outbox, step: usize, sent: &mut Vec<u64>) -> Vec<u8> {
         let mut out = Vec::new();
         loop {
-            let (a, b) = outbox.next(&mut Fill::default(), || true);
-            let all = [a, b].concat();
-            if all.is_empty() {
+            let Some(all) = outbox.next(&mut Fill::default(), || true, |a, b| [a, b].concat()) else {
                 return out;
-            }
+            };
             let n = all.len().min(step);
             out.extend_from_slice(&all[..n]);
             sent.extend(outbox.consume(n));
@@ -252,12 +257,13 @@ mod tests {
         let data: Vec<u8> = (0..1000).map(|i| i as u8).collect();
         // SAFETY: `data` outlives every use below and is not written.
         let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, 1000) };
+        let lease = Lease::new(memory);
         let header = Header::new(Kind::Eager, 1, 2, 3, 5, 0).encode();
         let mut results = Vec::new();
         for step in [1, 7, 33, 500, 100_000] {
             let (mut outbox, mut sent) = (Outbox::new(300), Vec::new());
             outbox.push(&header, b"hello", 0);
-            outbox.push_bulk(Bulk::new(8, memory, 1000, 77));
+            outbox.push_bulk(Bulk::new(8, lease.lent(), 1000, 77));
             outbox.push(&header, b"world", 0);
             results.push(drain(&mut outbox, step, &mut sent));
             assert_eq!(sent, [77]);
@@ -277,7 +283,8 @@ mod tests {
         // SAFETY: `data` outlives every use below and is not written.
         let memory = unsafe { ReadMemory::new(data[start..].as_ptr(), 0, length as isize) };
         let mut outbox = Outbox::new(FRAGMENT);
-        outbox.push_bulk(Bulk::new(8, memory, length as u64, 77));
+        let lease = Lease::new(memory);
+        outbox.push_bulk(Bulk::new(8, lease.lent(), length as u64, 77));
         let mut sent = Vec::new();
         let stream = drain(&mut outbox, FRAGMENT / 3, &mut sent);
         assert_eq!(sent, [77]);
@@ -298,13 +305,27 @@ mod tests {
     }
 
     #[test]
+    fn nothing_of_a_message_leaves_whose_memory_was_taken_back() {
+        let data = [3u8; 64];
+        // SAFETY: as above.
+        let lease = Lease::new(unsafe { ReadMemory::new(data.as_ptr(), 0, 64) });
+        let mut outbox = Outbox::new(32);
+        outbox.push_bulk(Bulk::new(8, lease.lent(), 64, 1));
+        outbox.next(&mut Fill::default(), || true, |_, _| ()).unwrap();
+        assert_eq!(outbox.consume(HEADER_BYTES + 10), None);
+        drop(lease);
+        assert_eq!(drain(&mut outbox, 1000, &mut Vec::new()), []);
+    }
+
+    #[test]
     fn a_frame_pushed_during_a_bulk_goes_between_its_fragments() {
         let data = [0u8; 64];
         // SAFETY: as above.
         let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, 64) };
         let mut outbox = Outbox::new(32);
-        outbox.push_bulk(Bulk::new(8, memory, 64, 1));
-        let _ = outbox.next(&mut Fill::default(), || true);
+        let lease = Lease::new(memory);
+        outbox.push_bulk(Bulk::new(8, lease.lent(), 64, 1));
+        outbox.next(&mut Fill::default(), || true, |_, _| ()).unwrap();
         assert_eq!(outbox.consume(10), None);
         outbox.push_farewell();
         let rest = drain(&mut outbox, 1000, &mut Vec::new());

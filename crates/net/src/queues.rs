@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_protocol::channel::Place;
-use isthmus_transport::{Class, Path, Tuning};
+use isthmus_transport::{Class, Lent, Path, Tuning};
 
 /// Bytes of a segment: the unit in which work is spread over connections. Its header and TLS add 0.1 %.
 pub(crate) const SEGMENT: usize = 64 << 10;
@@ -27,8 +27,8 @@ const SAVED: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
     Owned(Arc<Vec<u8>>, Range<usize>),
-    /// Of the user; lives until its message was reported as sent.
-    Memory(ReadMemory, u64, usize),
+    /// Of the user, until its message was reported as sent, or its peer is lost.
+    Memory(Lent<ReadMemory>, u64, usize),
 }
 
 impl Body {
@@ -39,11 +39,14 @@ impl Body {
         }
     }
 
-    /// From this byte on.
-    pub(crate) fn slice(&self, from: usize) -> &[u8] {
+    /// Shows the bytes from this one on to `read`; `None`: the user has taken its memory back.
+    pub(crate) fn with<R>(&self, from: usize, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         match self {
-            Self::Owned(bytes, range) => &bytes[range.start + from..range.end],
-            Self::Memory(memory, offset, length) => memory.slice(*offset as isize + from as isize, length - from),
+            Self::Owned(bytes, range) => Some(read(&bytes[range.start + from..range.end])),
+            Self::Memory(memory, offset, length) => {
+                let at = *offset as isize + from as isize;
+                memory.with(|memory| read(memory.slice(at, length - from)))
+            }
         }
     }
 }
@@ -81,7 +84,7 @@ pub(crate) struct Long {
     /// Receiver's request.
     pub(crate) token: u64,
     /// From its origin.
-    pub(crate) memory: ReadMemory,
+    pub(crate) memory: Lent<ReadMemory>,
     /// Bytes.
     pub(crate) length: u64,
     /// Reported when the memory is not needed any more.
@@ -166,7 +169,7 @@ impl Queue {
         let (id, long, offset) = self.longs.front_mut()?;
         let length = usize::try_from(long.length - *offset).map_or(limit, |left| left.min(limit));
         let held = Held {
-            body: Body::Memory(long.memory, *offset, length),
+            body: Body::Memory(long.memory.clone(), *offset, length),
             flags: 0,
             plain: length,
             long: Some(*id),
@@ -365,6 +368,8 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
+    use isthmus_transport::Lease;
+
     use super::*;
 
     fn tuned(class: Class, rate: Option<u64>) -> Tuning {
@@ -476,11 +481,11 @@ mod tests {
         let data = vec![7; 3 * SEGMENT / 2];
         let length = data.len();
         // SAFETY: `data` outlives every use below and is not written.
-        let memory = unsafe { ReadMemory::new(data.as_ptr(), 0, length as isize) };
+        let lease = Lease::new(unsafe { ReadMemory::new(data.as_ptr(), 0, length as isize) });
         let mut queues = Queues::default();
         let long = Long {
             token: 8,
-            memory,
+            memory: lease.lent(),
             length: length as u64,
             sent_token: 77,
         };
@@ -498,7 +503,7 @@ mod tests {
         };
         let (place, held) = queues.take(but_latency, Duration::ZERO).unwrap();
         assert_eq!((place, held.long), (Place::Fragment { token: 8, offset: 0 }, Some(id)));
-        assert_eq!(held.body.slice(SEGMENT - 1), [7]);
+        assert_eq!(held.body.with(SEGMENT - 1, <[u8]>::to_vec), Some(vec![7]));
         assert!(queues.take(latency_only, Duration::ZERO).is_none());
         let offset = SEGMENT as u64;
         assert_eq!(

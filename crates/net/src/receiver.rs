@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::channel::{self, Deframer, Incoming, Part, Receipts};
-use isthmus_transport::{Peer, Placement};
+use isthmus_transport::{Lease, Lent, Peer, Placement};
 use isthmus_wire::frame::{Header, Kind as FrameKind};
 use isthmus_wire::segment::{COMPRESSED, Hello, Kind, Segment};
 use rustc_hash::FxHashMap;
@@ -64,7 +64,7 @@ pub(crate) struct Takers<'a> {
 
 #[derive(Debug)]
 struct Expectation {
-    memory: WriteMemory,
+    memory: Lent<WriteMemory>,
     length: u64,
     arrived: u64,
 }
@@ -83,7 +83,7 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// Data with this token go to `memory`.
-    pub(crate) fn expect(&mut self, token: u64, memory: WriteMemory, length: u64) {
+    pub(crate) fn expect(&mut self, token: u64, memory: Lent<WriteMemory>, length: u64) {
         let arrived = 0;
         self.expected.insert(
             token,
@@ -96,7 +96,7 @@ impl Receiver {
     }
 
     /// Where these bytes of a message go; `None`: it was not announced.
-    fn place(&self, token: u64, offset: u64, bytes: u64) -> Result<Option<WriteMemory>, Fault> {
+    fn place(&self, token: u64, offset: u64, bytes: u64) -> Result<Option<Lent<WriteMemory>>, Fault> {
         let Some(expectation) = self.expected.get(&token) else {
             return Ok(None);
         };
@@ -105,7 +105,7 @@ impl Receiver {
             let outside = inbound::Violation::Outside { offset, bytes, length };
             return Err(Fault::Frames(outside));
         }
-        Ok(Some(expectation.memory))
+        Ok(Some(expectation.memory.clone()))
     }
 
     /// Whether this message is longer than what stays in a core's caches.
@@ -157,8 +157,8 @@ impl Receiver {
             FrameKind::Data => {
                 let (offset, bytes) = (header.auxiliary(), header.length);
                 match self.place(header.token, offset, bytes)? {
-                    Some(mut memory) => {
-                        memory.slice(offset as isize, payload.len()).copy_from_slice(&payload);
+                    Some(memory) => {
+                        memory.with(|memory| memory.slice(offset as isize, payload.len()).copy_from_slice(&payload));
                         self.placed(header.token, bytes, peer, to.arrivals);
                     }
                     None => to.arrivals.push(Arrival::Frame { peer, header, payload }),
@@ -196,7 +196,7 @@ enum Stage {
     /// A fragment goes straight to its place.
     Into {
         segment: Segment,
-        memory: WriteMemory,
+        memory: Lent<WriteMemory>,
         done: usize,
         past_caches: bool,
     },
@@ -306,13 +306,19 @@ impl Stage {
                     *self = Self::Skip(*segment);
                     return;
                 }
-                let at = segment.position as isize + *done as isize;
-                if *past_caches {
-                    memory.write_past_caches(at, bytes);
-                } else {
-                    memory.slice(at, bytes.len()).copy_from_slice(bytes);
-                }
+                let (at, past_caches) = (segment.position as isize + *done as isize, *past_caches);
+                let written = memory.with(|memory| {
+                    if past_caches {
+                        memory.write_past_caches(at, bytes);
+                    } else {
+                        memory.slice(at, bytes.len()).copy_from_slice(bytes);
+                    }
+                });
                 *done += bytes.len();
+                // The request has ended, perhaps by what the peer has sent on another connection.
+                if written.is_none() {
+                    *self = Self::Skip(*segment);
+                }
             }
         }
     }
@@ -379,10 +385,12 @@ fn fragment(segment: &Segment, bytes: &[u8], receiver: &mut Receiver, to: &mut T
     if !receiver.incoming.arrived(segment.number)? {
         return Ok(false);
     }
-    if let Some(mut memory) = place {
-        memory
-            .slice(segment.position as isize, bytes.len())
-            .copy_from_slice(bytes);
+    if let Some(memory) = place {
+        memory.with(|memory| {
+            memory
+                .slice(segment.position as isize, bytes.len())
+                .copy_from_slice(bytes)
+        });
         return Ok(receiver.placed(segment.token, length, to.peer, to.arrivals));
     }
     let header = Header::control(FrameKind::Data, segment.token, segment.position, length);
@@ -409,8 +417,8 @@ pub fn fuzz_channel(bytes: &[u8], cut: usize) -> usize {
     let (mut receiver, mut reading, mut arrivals) = (Receiver::default(), Reading::new(), Vec::new());
     let mut target = vec![0; 4096];
     // SAFETY: `target` outlives the receiver and is not touched otherwise.
-    let memory = unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 4096) };
-    receiver.expect(1, memory, 4096);
+    let lease = Lease::new(unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 4096) });
+    receiver.expect(1, lease.lent(), 4096);
     for piece in bytes.chunks(cut.max(1)) {
         let mut to = Takers {
             peer: 1,
@@ -469,9 +477,9 @@ mod tests {
     fn a_fragment_that_comes_twice_does_not_touch_memory_again() {
         let mut target = vec![0u8; 8];
         // SAFETY: below `target` is only looked at.
-        let memory = unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 8) };
+        let lease = Lease::new(unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 8) });
         let mut receiver = Receiver::default();
-        receiver.expect(7, memory, 8);
+        receiver.expect(7, lease.lent(), 8);
         let (mut old, mut new) = (Reading::new(), Reading::new());
         let whole = fragment(1, 0, &[5; 8]);
         let begun = [hello(), whole[..SEGMENT_HEAD + 4].to_vec()].concat();
@@ -482,8 +490,28 @@ mod tests {
         assert_eq!(target, [6; 8]);
         assert_eq!(old.receipts.say(), 1, "acknowledged all the same");
         let outside = fragment(2, 8, &[1]);
-        receiver.expect(7, memory, 8);
+        receiver.expect(7, lease.lent(), 8);
         assert!(take(&mut new, &mut receiver, &outside).is_err());
+    }
+
+    #[test]
+    fn what_one_connection_has_begun_does_not_go_on_when_another_one_has_ended_the_message() {
+        let mut target = vec![0u8; 8];
+        // SAFETY: below `target` is touched through the memory only as long as it is lent.
+        let lease = Lease::new(unsafe { WriteMemory::new(target.as_mut_ptr(), 0, 8) });
+        let mut receiver = Receiver::default();
+        receiver.expect(7, lease.lent(), 8);
+        let (mut slow, mut quick) = (Reading::new(), Reading::new());
+        let whole = fragment(1, 0, &[5; 8]);
+        let begun = [hello(), whole[..SEGMENT_HEAD + 4].to_vec()].concat();
+        take(&mut slow, &mut receiver, &begun).unwrap();
+        // The same bytes of the message again, under another number.
+        let other = [hello(), fragment(2, 0, &[6; 8])].concat();
+        assert_eq!(take(&mut quick, &mut receiver, &other).unwrap().0, 1, "received");
+        drop(lease);
+        target.fill(1);
+        take(&mut slow, &mut receiver, &whole[SEGMENT_HEAD + 4..]).unwrap();
+        assert_eq!(target, [1; 8]);
     }
 
     const SEGMENT_HEAD: usize = isthmus_wire::segment::SEGMENT_BYTES;

@@ -42,6 +42,8 @@ pub(crate) enum Broken {
     Socket(Errno),
     Tls(rustls::Error),
     Record(records::Violation),
+    /// What was half sent cannot be ended, since its memory was taken back: the peer was lost meanwhile.
+    Withdrawn,
     /// Bug of ours or of the TLS library.
     Internal(&'static str),
 }
@@ -52,6 +54,7 @@ impl std::fmt::Display for Broken {
             Self::Socket(e) => write!(f, "{}", std::io::Error::from(*e)),
             Self::Tls(e) => write!(f, "TLS: {e}"),
             Self::Record(e) => write!(f, "TLS: {e}"),
+            Self::Withdrawn => f.write_str("the message that was being sent was withdrawn"),
             Self::Internal(what) => write!(f, "bug in Isthmus: {what}"),
         }
     }
@@ -387,25 +390,25 @@ impl Secure {
     }
 
     /// Encrypts and sends; what the socket does not take waits. Takes at most [`Secure::batch`] bytes, returns how many.
-    /// `next` gives the next bytes (both empty: no more), and is told how many were taken.
     pub(crate) fn write(&mut self, scratch: &mut Scratch, source: &mut dyn Source) -> Result<usize, Broken> {
         let Session::Open(records) = &mut self.session else {
             return Err(NOT_OPEN);
         };
         let (mut used, mut taken) = (0, 0);
         while taken < self.batch {
-            let (first, second) = source.next();
             let room = &mut scratch.output[used..];
             // Many short pieces make many records with overhead each.
             let most = Records::fits(room.len()).min(self.batch - taken);
-            let first = &first[..first.len().min(most)];
-            let second = &second[..second.len().min(most - first.len())];
-            let n = first.len() + second.len();
+            let n = source.next(&mut |first, second| {
+                let first = &first[..first.len().min(most)];
+                let second = &second[..second.len().min(most - first.len())];
+                let before = records.seal(first, room)?;
+                used += before + records.seal(second, &mut room[before..])?;
+                Ok(first.len() + second.len())
+            })?;
             if n == 0 {
                 break;
             }
-            let before = records.seal(first, room)?;
-            used += before + records.seal(second, &mut room[before..])?;
             taken += n;
             source.consume(n);
         }
@@ -471,9 +474,13 @@ impl Secure {
     }
 }
 
+/// Takes some of these bytes, the first slice first, and says how many.
+pub(crate) type Seal<'a> = dyn FnMut(&[u8], &[u8]) -> Result<usize, Broken> + 'a;
+
 /// Where plain bytes come from.
 pub(crate) trait Source {
-    fn next(&mut self) -> (&[u8], &[u8]);
+    /// Gives the next bytes, once, to `seal`, and returns what that returns; both empty: there are no more.
+    fn next(&mut self, seal: &mut Seal<'_>) -> Result<usize, Broken>;
     fn consume(&mut self, n: usize);
 }
 

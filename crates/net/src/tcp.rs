@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::{Limits, Peer, Placement, SendError, Sink, Transport};
+use isthmus_transport::{Lent, Limits, Peer, Placement, SendError, Sink, Transport};
 use isthmus_wire::frame::{HEADER_BYTES, Header};
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
@@ -153,12 +153,10 @@ impl Channel {
         };
         for _ in 0..TURNS {
             let drained = || alone && tcpinfo::tcp_info(socket).is_some_and(|info| info.is_drained());
-            let (first, second) = self.outbox.next(fill, drained);
-            let wanted = first.len() + second.len();
-            if wanted == 0 {
-                break;
-            }
-            let Some(n) = socket::send(socket, first, second)? else {
+            let sending = self
+                .outbox
+                .next(fill, drained, |first, second| socket::send(socket, first, second));
+            let Some(n) = sending.transpose()?.flatten() else {
                 break;
             };
             fill.sent(n);
@@ -174,13 +172,10 @@ impl Channel {
         let mut to = ToSink { peer: self.peer, sink };
         let mut outcome = Read::Nothing;
         for _ in 0..TURNS {
-            let (got, direct) = match self.inbound.direct() {
-                Some(place) => {
-                    let direct = place.len();
-                    (socket::receive_into(socket, place, &mut scratch[..AFTER]), direct)
-                }
-                None => (socket::receive(socket, scratch), 0),
-            };
+            let direct = self
+                .inbound
+                .direct(|place| socket::receive_into(socket, place, &mut scratch[..AFTER]));
+            let (got, direct) = direct.unwrap_or_else(|| (socket::receive(socket, scratch), 0));
             let n = match got {
                 Ok(Some(0)) => return Read::End,
                 Ok(Some(n)) => n,
@@ -520,7 +515,7 @@ impl Transport for TcpTransport {
         &mut self,
         peer: Peer,
         token: u64,
-        memory: ReadMemory,
+        memory: Lent<ReadMemory>,
         length: u64,
         sent_token: u64,
     ) -> Result<(), SendError> {
@@ -531,7 +526,7 @@ impl Transport for TcpTransport {
         self.flush(at)
     }
 
-    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool {
+    fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) -> bool {
         let at = self.at(peer);
         self.channels[at].inbound.expect(token, memory, length);
         true
@@ -553,6 +548,13 @@ impl Transport for TcpTransport {
             self.poll_many(sink)
         };
         any | self.tell(sink)
+    }
+
+    fn lose(&mut self, peer: Peer, reason: &str) {
+        let at = self.at(peer);
+        if !matches!(self.channels[at].state, State::Lost(_) | State::Ended) {
+            self.detach(at, State::Lost(reason.into()));
+        }
     }
 
     fn arm(&mut self) -> bool {

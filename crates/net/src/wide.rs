@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::{Limits, Peer, Rates, SendError, Sink, Transport, Tuning};
+use isthmus_transport::{Lent, Limits, Peer, Rates, SendError, Sink, Transport, Tuning};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use rustc_hash::FxHashMap;
 
@@ -124,6 +124,13 @@ impl WideTransport {
 
     fn arrival(&mut self, arrival: Arrival, sink: &mut dyn Sink) {
         match arrival {
+            // What it has sent before it was given up.
+            Arrival::Frame { peer, .. }
+            | Arrival::Received { peer, .. }
+            | Arrival::Sent { peer, .. }
+            | Arrival::Writable { peer }
+            | Arrival::Lost { peer, .. }
+                if self.lost.contains_key(&peer) => {}
             Arrival::Frame { peer, header, payload } => sink.frame(peer, &header, &payload),
             Arrival::Received { peer, token } => sink.received(peer, token),
             Arrival::Sent { peer, token } => sink.sent(peer, token),
@@ -188,7 +195,7 @@ impl Transport for WideTransport {
         &mut self,
         peer: Peer,
         token: u64,
-        memory: ReadMemory,
+        memory: Lent<ReadMemory>,
         length: u64,
         sent_token: u64,
     ) -> Result<(), SendError> {
@@ -204,7 +211,7 @@ impl Transport for WideTransport {
         Ok(())
     }
 
-    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool {
+    fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) -> bool {
         // The thread sees it before the clearance that makes the peer send.
         self.handle.link.command(Command::Expect {
             peer,
@@ -234,6 +241,13 @@ impl Transport for WideTransport {
         }
         self.spare = arrivals;
         any
+    }
+
+    fn lose(&mut self, peer: Peer, reason: &str) {
+        if self.lost.insert(peer, reason.into()).is_none() {
+            let reason = reason.into();
+            self.handle.link.command(Command::Lose { peer, reason });
+        }
     }
 
     fn arm(&mut self) -> bool {

@@ -8,7 +8,7 @@ use isthmus_transport::{Class, Tuning};
 use isthmus_wire::segment::{Kind, Segment};
 
 use crate::queues::{Body, CONTROL, Held, Queues, Takes};
-use crate::secure::Source;
+use crate::secure::{Broken, Seal, Source};
 
 /// Bodies up to this many bytes leave in one TLS record with their headers.
 const TOGETHER: usize = 8 << 10;
@@ -78,9 +78,9 @@ impl Writing {
 
     fn put(&mut self, header: Segment, held: &Held) {
         self.head.extend_from_slice(&header.encode());
-        if held.body.len() <= TOGETHER {
-            self.head.extend_from_slice(held.body.slice(0));
-        } else {
+        let short = held.body.len() <= TOGETHER;
+        let copied = short && held.body.with(0, |bytes| self.head.extend_from_slice(bytes)).is_some();
+        if !copied {
             self.long = held.long;
             self.body = Some((held.body.clone(), 0));
         }
@@ -154,13 +154,19 @@ impl Feed<'_> {
 }
 
 impl Source for Feed<'_> {
-    fn next(&mut self) -> (&[u8], &[u8]) {
+    fn next(&mut self, seal: &mut Seal<'_>) -> Result<usize, Broken> {
         if self.writing.is_between() {
             self.begin();
         }
         let Writing { head, gone, body, .. } = &*self.writing;
-        let rest = body.as_ref().map_or(&[][..], |(body, gone)| body.slice(*gone));
-        (&head[*gone..], rest)
+        let head = &head[*gone..];
+        match body {
+            None => seal(head, &[]),
+            // What is half sent cannot be ended without its memory; the peer was lost when that was taken back.
+            Some((body, gone)) => body
+                .with(*gone, |bytes| seal(head, bytes))
+                .unwrap_or(Err(Broken::Withdrawn)),
+        }
     }
 
     fn consume(&mut self, n: usize) {

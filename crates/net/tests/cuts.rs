@@ -98,7 +98,7 @@ fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
         let token = round as u64 + 1;
         for me in 0..2 {
             let place = writing(&mut places[me]);
-            assert!(all[me].transport.expect(1 - me as u32, token, place, long as u64));
+            assert!(all[me].transport.expect(1 - me as u32, token, lent(place), long as u64));
             all[me].send(1 - me as u32, b"clear", -1);
         }
         // As in a rendezvous: the other end knows where before it is told that it may send.
@@ -108,7 +108,7 @@ fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
             all[me].sink.frames.clear();
             all[me]
                 .transport
-                .send_bulk(peer, token, reading(&data[me]), long as u64, token)
+                .send_bulk(peer, token, lent(reading(&data[me])), long as u64, token)
                 .unwrap();
             for i in 0..20 {
                 all[me].send(peer, &pattern(i * i * 37, i as u32), (round * 20 + i) as i32);

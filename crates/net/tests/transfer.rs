@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use isthmus_net::Reach;
-use isthmus_transport::{Class, SendError, Tuning};
+use isthmus_transport::{Class, Lease, SendError, Tuning};
 use isthmus_wire::frame::{Header, Kind};
 
 const WAYS: [Reach; 2] = [Reach::Tcp, Reach::Tls];
@@ -140,13 +140,13 @@ fn bulk_goes_from_memory_to_memory_in_both_directions() {
         let mut targets = [vec![0; length], vec![0; length]];
         for me in 0..2 {
             let memory = writing(&mut targets[me]);
-            assert!(all[me].transport.expect(1 - me as u32, 7, memory, length as u64));
+            assert!(all[me].transport.expect(1 - me as u32, 7, lent(memory), length as u64));
         }
         for me in 0..2 {
             let peer = 1 - me as u32;
             all[me]
                 .transport
-                .send_bulk(peer, 7, reading(&sources[me]), length as u64, 99)
+                .send_bulk(peer, 7, lent(reading(&sources[me])), length as u64, 99)
                 .unwrap();
             all[me].send(peer, b"a word in between", 5);
         }
@@ -187,7 +187,7 @@ fn fragments_nobody_announced_are_frames() {
         let data = pattern(3_000_000, 4);
         all[0]
             .transport
-            .send_bulk(1, 1234, reading(&data), data.len() as u64, 1)
+            .send_bulk(1, 1234, lent(reading(&data)), data.len() as u64, 1)
             .unwrap();
         let total = |all: &[Process]| all[1].sink.frames.iter().map(|f| f.2.len()).sum::<usize>();
         until(&mut all, "all fragments", |all| total(all) == data.len());
@@ -259,5 +259,67 @@ fn a_peer_that_vanishes_is_lost_and_named() {
         assert!(reason.contains("rank 1 (host host-1 of site site-1)"), "{reason}");
         let refused = all[0].transport.send(1, &Header::control(Kind::Ack, 0, 0, 0), &[]);
         assert!(matches!(refused, Err(SendError::Lost(r)) if r == reason));
+    }
+}
+
+#[test]
+fn memory_that_was_taken_back_is_not_touched_and_the_channel_goes_on() {
+    for way in WAYS {
+        let mut all = job(2, way);
+        let (length, mut place) = (3_000_000, vec![0; 3_000_000]);
+        let data = pattern(length, 1);
+        let lease = Lease::new(writing(&mut place));
+        assert!(all[1].transport.expect(0, 7, lease.lent(), length as u64));
+        all[1].send(0, b"clear", 0);
+        until(&mut all, "clearance", |all| all[0].sink.frames.len() == 1);
+        drop(lease);
+        let memory = lent(reading(&data));
+        all[0].transport.send_bulk(1, 7, memory, length as u64, 9).unwrap();
+        until(&mut all, "the message to be over", |all| all[0].sink.sent == [(1, 9)]);
+        all[0].send(1, b"after", 1);
+        until(&mut all, "what comes after it", |all| all[1].sink.frames.len() == 1);
+        assert!(place.iter().all(|b| *b == 0), "{way:?}");
+        close(all);
+    }
+}
+
+#[test]
+fn who_is_given_up_is_heard_no_more() {
+    for way in WAYS {
+        let mut all = job(3, way);
+        for from in [0, 2] {
+            all[from].send(1, b"before", 0);
+            all[1].send(from as u32, b"back", 0);
+        }
+        until(&mut all, "frames", |all| {
+            all[1].sink.frames.len() == 2 && all[0].sink.frames.len() == 1 && all[2].sink.frames.len() == 1
+        });
+        let (data, mut place) = (pattern(30_000_000, 1), vec![0; 30_000_000]);
+        let lease = Lease::new(writing(&mut place));
+        assert!(all[1].transport.expect(0, 7, lease.lent(), data.len() as u64));
+        all[1].send(0, b"clear", 0);
+        until(&mut all, "clearance", |all| all[0].sink.frames.len() == 2);
+        let given = Lease::new(reading(&data));
+        all[0]
+            .transport
+            .send_bulk(1, 7, given.lent(), data.len() as u64, 9)
+            .unwrap();
+        all[0].poll();
+        // As an engine does that finds a fault.
+        all[1].transport.lose(0, "for a test");
+        drop(lease);
+        let then = place.clone();
+        if way == Reach::Tcp {
+            // Between sites a connection that ends is made again, until the peer has been away for too long.
+            until(&mut all, "the loss", |all| !all[0].sink.lost.is_empty());
+        }
+        all[2].send(1, b"still here", 1);
+        until(&mut all, "another one", |all| all[1].sink.frames.len() == 3);
+        assert!(
+            all[1].sink.received.is_empty() && all[1].sink.lost.is_empty(),
+            "{way:?}"
+        );
+        assert!(place == then, "{way:?}");
+        drop(given);
     }
 }

@@ -63,6 +63,10 @@ pub struct Posted(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting(u32);
 
+/// A message does not come from whom its receive wants it from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;
+
 #[derive(Debug)]
 struct Receive<R> {
     pattern: Pattern,
@@ -133,6 +137,17 @@ impl<R, M> Matcher<R, M> {
     pub fn arrive(&mut self, message: &Envelope) -> Option<R> {
         let at = self.first_receive(message);
         if at == NONE { None } else { self.unpost(at) }
+    }
+
+    /// As [`Matcher::arrive`], if `right` says that the receive may take it; otherwise the receive stays where it is.
+    #[inline]
+    pub fn arrive_if(&mut self, message: &Envelope, right: impl FnOnce(&R) -> bool) -> Result<Option<R>, Refused> {
+        let at = self.first_receive(message);
+        match self.receives.get(at) {
+            None => Ok(None),
+            Some(receive) if right(&receive.what) => Ok(self.unpost(at)),
+            Some(_) => Err(Refused),
+        }
     }
 
     /// The receive that a message would match now; it stays in the queue.

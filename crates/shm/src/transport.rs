@@ -6,7 +6,7 @@ use std::path::Path;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::meeting::Meeting;
-use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
+use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::assist::Asked;
@@ -440,13 +440,13 @@ impl Transport for ShmTransport {
         self.push(peer, header, header.payload_bytes() as usize, fill)
     }
 
-    fn send_bulk(&mut self, peer: Peer, _: u64, _: ReadMemory, _: u64, _: u64) -> Result<(), SendError> {
+    fn send_bulk(&mut self, peer: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u64) -> Result<(), SendError> {
         Err(SendError::Lost(format!(
             "internal error: bulk send to rank {peer}, which shared memory does not offer"
         )))
     }
 
-    fn expect(&mut self, _: Peer, _: u64, _: WriteMemory, _: u64) -> bool {
+    fn expect(&mut self, _: Peer, _: u64, _: Lent<WriteMemory>, _: u64) -> bool {
         false
     }
 
@@ -513,6 +513,13 @@ impl Transport for ShmTransport {
             self.spread.idle(&self.segment, self.slot);
         }
         any
+    }
+
+    fn lose(&mut self, peer: Peer, _: &str) {
+        if let Some(slot) = self.slots.get(peer) {
+            self.links[slot].lost = true;
+            self.asked.retain(|asked| asked.slot != slot);
+        }
     }
 
     fn arm(&mut self) -> bool {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use isthmus_datatype::raw::{OwnMemory, WriteMemory};
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::{Peer, Placement, SendError, Sink, Transport};
+use crate::{Lease, Peer, Placement, SendError, Sink, Transport};
 
 /// Two endpoints that reach each other: peer 0 and peer 1.
 pub type Pair = [Box<dyn Transport>; 2];
@@ -36,6 +36,8 @@ pub fn check(mut make: impl FnMut() -> Pair) {
 struct Seen {
     frames: VecDeque<(Peer, Header, Vec<u8>)>,
     place: Option<WriteMemory>,
+    /// Of what was placed.
+    leases: Vec<Lease<WriteMemory>>,
     placed: Vec<Header>,
     received: Vec<u64>,
     sent: Vec<u64>,
@@ -57,8 +59,13 @@ impl Sink for Seen {
         } else {
             0
         };
-        self.place
-            .map_or(Placement::Collect, |memory| Placement::Into(memory.shifted(at)))
+        let Some(memory) = self.place else {
+            return Placement::Collect;
+        };
+        let lease = Lease::new(memory.shifted(at));
+        let lent = lease.lent();
+        self.leases.push(lease);
+        Placement::Into(lent)
     }
     fn placed(&mut self, _peer: Peer, header: &Header) {
         self.placed.push(*header);
@@ -346,7 +353,8 @@ fn bulk_data_arrive(ends: Pair) {
         let data = pattern(token as usize, LONG);
         let source = scratch_with(&data);
         let target = OwnMemory::new(0, LONG as isize);
-        if !bench.ends[1].expect(0, token, target.memory(), LONG as u64) {
+        let (from, into) = (Lease::new(source.memory().reading()), Lease::new(target.memory()));
+        if !bench.ends[1].expect(0, token, into.lent(), LONG as u64) {
             return;
         }
         // As in a rendezvous: what comes before its receiver has been heard may be frames as well.
@@ -354,7 +362,7 @@ fn bulk_data_arrive(ends: Pair) {
         bench.next(0);
         bench.until("bulk to be taken", |bench| {
             bench.ends[0]
-                .send_bulk(1, token, source.memory().reading(), LONG as u64, 1000 + token)
+                .send_bulk(1, token, from.lent(), LONG as u64, 1000 + token)
                 .is_ok()
         });
         collect_data(&mut bench, token, &mut target.memory(), LONG);

@@ -11,12 +11,14 @@
 //!   taken and that a later [`Transport::poll`] will call [`Sink::writable`] when it is worth trying again.
 //! * [`Transport::poll`] is called by whichever thread is inside an MPI call (and holds the engine).
 //!   A transport with a thread of its own (wide area) queues arrivals and delivers them from `poll`.
+//! * Memory that a transport uses for longer than a call is [`Lent`]: it is out of reach when its request has ended, however that came about.
 //! * Sleeping: the engine calls [`Transport::arm`] on every transport, sleeps in [`wait`] on their
 //!   descriptors if all returned true, and calls [`Transport::disarm`] afterwards.
 
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+mod lend;
 pub mod meeting;
 pub mod memory;
 pub mod native;
@@ -27,6 +29,8 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_wire::frame::Header;
+
+pub use lend::{Lease, Lent};
 
 /// A process of the job: its rank in MPI_COMM_WORLD.
 pub type Peer = u32;
@@ -97,7 +101,7 @@ pub struct Tuning {
 #[derive(Debug)]
 pub enum Placement {
     /// Straight into this memory, from its origin; then [`Sink::placed`].
-    Into(WriteMemory),
+    Into(Lent<WriteMemory>),
     /// Collect it, then [`Sink::frame`] with the whole payload.
     Collect,
 }
@@ -165,14 +169,14 @@ pub trait Transport: Send {
         &mut self,
         peer: Peer,
         token: u64,
-        memory: ReadMemory,
+        memory: Lent<ReadMemory>,
         length: u64,
         sent_token: u64,
     ) -> Result<(), SendError>;
 
     /// Data frames with this token go to `memory` (origin + offset) without asking; after `length` bytes
     /// [`Sink::received`] is reported. Returns false if the transport does not do that; then data frames go through [`Sink::place`] or [`Sink::frame`].
-    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool;
+    fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) -> bool;
 
     /// Bytes to put into the payload of an `Rts` so that the receiver can [`Transport::pull`]; empty when it cannot.
     fn handle(&mut self, peer: Peer, memory: ReadMemory, length: u64) -> Vec<u8>;
@@ -200,6 +204,10 @@ pub trait Transport: Send {
 
     /// Moves what can be moved without waiting and reports arrivals. Returns true if anything happened.
     fn poll(&mut self, sink: &mut dyn Sink) -> bool;
+
+    /// The peer cannot be relied on, for this reason: from now on no frame is taken for it or reported of it, and its connection ends.
+    /// What was lent for it is taken back by whoever lent it.
+    fn lose(&mut self, peer: Peer, reason: &str);
 
     /// Asks to be woken: from now on an arrival makes [`Transport::descriptor`] readable. False if something has arrived already: poll first.
     fn arm(&mut self) -> bool;

@@ -12,7 +12,7 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_wire::frame::{Header, Kind};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{Limits, Peer, Placement, SendError, Sink, Transport};
+use crate::{Lent, Limits, Peer, Placement, SendError, Sink, Transport};
 
 /// What the network offers and how it behaves.
 #[derive(Clone, Copy, Debug)]
@@ -69,9 +69,21 @@ struct Network {
     links: Vec<Link>,
     armed: Vec<bool>,
     lost: Vec<Option<String>>,
+    /// Pairs of which one has given the other up, in both directions.
+    parted: HashMap<(usize, usize), String>,
     handles: HashMap<u64, (ReadMemory, u64)>,
     next_handle: u64,
     pulled: u64,
+}
+
+impl Network {
+    /// Why `me` cannot reach `peer`, if that is so.
+    fn why_lost(&self, me: usize, peer: usize) -> Option<String> {
+        self.lost[peer]
+            .as_ref()
+            .or_else(|| self.parted.get(&(me, peer)))
+            .cloned()
+    }
 }
 
 /// Marks data that were sent in bulk: other transports have no frames for them.
@@ -80,14 +92,14 @@ const IN_BULK: u8 = 1;
 struct Bulk {
     peer: Peer,
     token: u64,
-    memory: ReadMemory,
+    memory: Lent<ReadMemory>,
     length: u64,
     sent: u64,
     sent_token: u64,
 }
 
 struct Expected {
-    memory: WriteMemory,
+    memory: Lent<WriteMemory>,
     length: u64,
     got: u64,
 }
@@ -134,6 +146,7 @@ pub fn network(count: u32, options: Options) -> std::io::Result<(Vec<Memory>, Sw
         links,
         armed: vec![false; count],
         lost: vec![None; count],
+        parted: HashMap::new(),
         handles: HashMap::new(),
         next_handle: 1,
         pulled: 0,
@@ -185,8 +198,8 @@ impl Memory {
     fn push(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
         let refuse = self.chance(4);
         let mut network = lock(&self.network);
-        if let Some(reason) = &network.lost[peer as usize] {
-            return Err(SendError::Lost(reason.clone()));
+        if let Some(reason) = network.why_lost(self.me as usize, peer as usize) {
+            return Err(SendError::Lost(reason));
         }
         let at = self.me as usize * network.count + peer as usize;
         let link = &mut network.links[at];
@@ -218,11 +231,11 @@ impl Memory {
             let length = (bulk.length - bulk.sent).min(self.options.frame as u64);
             let mut header = Header::control(Kind::Data, bulk.token, bulk.sent, length);
             header.flags = IN_BULK;
-            let sent = self.push(
-                bulk.peer,
-                &header,
-                bulk.memory.slice(bulk.sent as isize, length as usize),
-            );
+            let pushed = bulk
+                .memory
+                .with(|memory| self.push(bulk.peer, &header, memory.slice(bulk.sent as isize, length as usize)));
+            // Taken back: nobody wants it sent.
+            let Some(sent) = pushed else { continue };
             any |= sent.is_ok();
             match sent {
                 Ok(()) => bulk.sent += length,
@@ -242,14 +255,16 @@ impl Memory {
     fn deliver(&mut self, peer: Peer, (header, payload): Frame, sink: &mut dyn Sink) {
         if header.kind == Kind::Data {
             if let Some(expected) = self.expected.get_mut(&(peer, header.token)) {
-                assert!(
-                    !self.options.bulk || header.flags == IN_BULK,
-                    "frames where bulk is expected"
-                );
+                let end = header.auxiliary().checked_add(header.length);
+                let outside = end.is_none_or(|end| end > expected.length);
+                if outside || (self.options.bulk && header.flags != IN_BULK) {
+                    self.lose(peer, "it sent data that were not expected");
+                    return sink.lost(peer, "it sent data that were not expected");
+                }
+                let at = header.auxiliary() as isize;
                 expected
                     .memory
-                    .slice(header.auxiliary() as isize, payload.len())
-                    .copy_from_slice(&payload);
+                    .with(|memory| memory.slice(at, payload.len()).copy_from_slice(&payload));
                 expected.got += header.length;
                 if expected.got >= expected.length {
                     self.expected.remove(&(peer, header.token));
@@ -257,11 +272,10 @@ impl Memory {
                 }
                 return;
             }
-            assert!(header.flags != IN_BULK, "data in bulk that nobody expects");
         }
         if payload.len() >= self.options.place {
-            if let Placement::Into(mut memory) = sink.place(peer, &header) {
-                memory.slice(0, payload.len()).copy_from_slice(&payload);
+            if let Placement::Into(memory) = sink.place(peer, &header) {
+                memory.with(|memory| memory.slice(0, payload.len()).copy_from_slice(&payload));
                 return sink.placed(peer, &header);
             }
         }
@@ -276,7 +290,9 @@ impl Memory {
             let writable = network.links[at].refused && network.links[at].frames.len() < self.options.queue;
             network.links[at].refused &= !writable;
             let pending = !network.links[peer * network.count + self.me as usize].frames.is_empty();
-            let lost = network.lost[peer].clone().filter(|_| !self.reported[peer] && !pending);
+            let lost = network
+                .why_lost(self.me as usize, peer)
+                .filter(|_| !self.reported[peer] && !pending);
             drop(network);
             if let Some(reason) = lost {
                 self.reported[peer] = true;
@@ -322,7 +338,7 @@ impl Transport for Memory {
         &mut self,
         peer: Peer,
         token: u64,
-        memory: ReadMemory,
+        memory: Lent<ReadMemory>,
         length: u64,
         sent_token: u64,
     ) -> Result<(), SendError> {
@@ -338,7 +354,7 @@ impl Transport for Memory {
         Ok(())
     }
 
-    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool {
+    fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) -> bool {
         if self.options.place != usize::MAX {
             self.expected.insert((peer, token), Expected { memory, length, got: 0 });
         }
@@ -366,8 +382,8 @@ impl Transport for Memory {
     ) -> Result<bool, SendError> {
         let impossible = self.chance(3);
         let mut network = lock(&self.network);
-        if let Some(reason) = &network.lost[peer as usize] {
-            return Err(SendError::Lost(reason.clone()));
+        if let Some(reason) = network.why_lost(self.me as usize, peer as usize) {
+            return Err(SendError::Lost(reason));
         }
         let name = <[u8; 8]>::try_from(handle).map(u64::from_le_bytes).unwrap_or_default();
         let Some((source, _)) = network.handles.remove(&name).filter(|_| !impossible) else {
@@ -389,11 +405,27 @@ impl Transport for Memory {
         for peer in 0..self.reported.len() as Peer {
             while !self.chance(3) {
                 let Some(frame) = self.pop(peer) else { break };
+                if self.reported[peer as usize] {
+                    continue;
+                }
                 self.deliver(peer, frame, sink);
                 any = true;
             }
         }
         self.report(sink) | any
+    }
+
+    fn lose(&mut self, peer: Peer, reason: &str) {
+        self.reported[peer as usize] = true;
+        self.bulks.retain(|bulk| bulk.peer != peer);
+        self.expected.retain(|(from, _), _| *from != peer);
+        let mut network = lock(&self.network);
+        let (me, other) = (self.me as usize, peer as usize);
+        network.parted.insert((me, other), reason.into());
+        network
+            .parted
+            .insert((other, me), format!("it was given up by rank {me}"));
+        ring(&self.bells, other);
     }
 
     fn rings(&self) -> bool {
@@ -411,7 +443,7 @@ impl Transport for Memory {
             let link = &network.links[me * count + peer];
             link.refused && link.frames.len() < self.options.queue
         });
-        let lost = (0..count).any(|peer| network.lost[peer].is_some() && !self.reported[peer]);
+        let lost = (0..count).any(|peer| !self.reported[peer] && network.why_lost(me, peer).is_some());
         network.armed[me] = true;
         !(arrived || writable || lost || !self.bulks.is_empty())
     }

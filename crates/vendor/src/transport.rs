@@ -10,7 +10,7 @@
 
 use crate::{Arrival, Comm, Request, Vendor, VendorError};
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_transport::{Limits, Peer, SendError, Sink, Transport};
+use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{HEADER_BYTES, Header};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -27,6 +27,8 @@ const BULK_TAGS: u64 = 16_384;
 const UNDER_WAY: usize = 64;
 /// No rank of anybody.
 const NOBODY: u32 = u32::MAX;
+/// How often a message that is cancelled is looked at before it is said that it cannot be.
+const LOOKS: u32 = 10_000;
 /// Receives for frames that are posted ahead.
 const POSTED: usize = 4;
 
@@ -69,6 +71,8 @@ pub struct VendorTransport {
     /// To be reported by the next poll: the vendor failed, so nobody is reached any more.
     broken: Option<String>,
     reported: bool,
+    /// Peers that nobody wants to hear of any more.
+    given_up: Vec<Peer>,
     /// Oldest first.
     posted: VecDeque<Posted>,
     /// Of the frame that came last: posted again by the next poll, when the frame has been delivered.
@@ -101,6 +105,7 @@ impl VendorTransport {
             refused: Vec::new(),
             broken: None,
             reported: false,
+            given_up: Vec::new(),
             posted: VecDeque::with_capacity(POSTED),
             delivered: None,
             ahead,
@@ -129,6 +134,25 @@ impl VendorTransport {
             while self.vendor.test(&mut posted.request)?.is_none() {}
         }
         Ok(())
+    }
+
+    /// Ends what the vendor does with memory for this peer. False: it cannot.
+    fn take_back(&mut self, peer: Peer) -> Result<bool, VendorError> {
+        if self.broken.is_some() {
+            return Ok(true);
+        }
+        let mut all = true;
+        for list in [&mut self.leaving, &mut self.coming] {
+            for bulk in list.iter_mut().filter(|bulk| bulk.peer == peer) {
+                let Some(request) = &mut bulk.request else { continue };
+                self.vendor.cancel(request)?;
+                let mut looks = 0..LOOKS;
+                while self.vendor.test(request)?.is_none() && looks.next().is_some() {}
+                all &= !looks.is_empty();
+            }
+            list.retain(|bulk| bulk.peer != peer);
+        }
+        Ok(all)
     }
 
     /// The vendor, for what is beside the transport.
@@ -221,6 +245,7 @@ impl VendorTransport {
         let peer = self.peers.get(arrival.source as usize).copied();
         let header = data.first_chunk().map(Header::decode);
         match (peer, header) {
+            (Some(peer), _) if self.given_up.contains(&peer) => {}
             (Some(peer), Some(Ok(header))) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
                 sink.frame(peer, &header, &data[HEADER_BYTES..]);
             }
@@ -306,7 +331,7 @@ impl Transport for VendorTransport {
         &mut self,
         peer: Peer,
         token: u64,
-        memory: ReadMemory,
+        memory: Lent<ReadMemory>,
         length: u64,
         sent_token: u64,
     ) -> Result<(), SendError> {
@@ -314,7 +339,11 @@ impl Transport for VendorTransport {
         let Some(tag) = bulk_tag(token) else {
             return Err(SendError::WouldBlock);
         };
-        match self.vendor.start_send(self.comm, &memory, length, rank, tag, false) {
+        let start = |memory: &mut ReadMemory| self.vendor.start_send(self.comm, memory, length, rank, tag, false);
+        let Some(started) = memory.with(start) else {
+            return Ok(());
+        };
+        match started {
             Ok(request) => self.leaving.push(Bulk {
                 request,
                 peer,
@@ -325,11 +354,13 @@ impl Transport for VendorTransport {
         Ok(())
     }
 
-    fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) -> bool {
+    fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) -> bool {
         let (Some(tag), Ok(rank)) = (bulk_tag(token), self.rank_of(peer)) else {
             return false;
         };
-        match self.vendor.start_receive(self.comm, &memory, length, Some(rank), tag) {
+        let start = |memory: &mut WriteMemory| self.vendor.start_receive(self.comm, memory, length, Some(rank), tag);
+        let Some(started) = memory.with(start) else { return true };
+        match started {
             Ok(request) => self.coming.push(Bulk {
                 request: Some(request),
                 peer,
@@ -362,6 +393,22 @@ impl Transport for VendorTransport {
             }
         }
         first
+    }
+
+    #[expect(clippy::print_stderr, reason = "the job ends here, and nobody else could say why")]
+    fn lose(&mut self, peer: Peer, reason: &str) {
+        if self.given_up.contains(&peer) {
+            return;
+        }
+        self.given_up.push(peer);
+        let returned = self.take_back(peer);
+        if !returned.unwrap_or(false) {
+            // The other MPI keeps addresses of the user's memory, and nothing makes it forget them.
+            eprintln!(
+                "isthmus: gave up rank {peer} ({reason}), but this machine's MPI would still write to the memory of a message"
+            );
+            self.vendor.abort(1);
+        }
     }
 
     fn arm(&mut self) -> bool {

@@ -3,8 +3,8 @@
 
 #![expect(clippy::print_stderr, reason = "which peers were tried")]
 
-use isthmus_datatype::raw::{OwnMemory, WriteMemory};
-use isthmus_transport::{Peer, Placement, SendError, Sink, Transport};
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_transport::{Lease, Peer, Placement, SendError, Sink, Transport};
 use isthmus_vendor::{Built, Vendor, VendorTransport, build};
 use isthmus_wire::frame::{Header, Kind};
 use std::path::{Path, PathBuf};
@@ -156,13 +156,9 @@ fn a_process_of_a_vendors_job() {
     let rooms: Vec<OwnMemory> = others.iter().map(|_| OwnMemory::new(0, LONG as isize)).collect();
     let long: Vec<u8> = (0..LONG).map(|i| (i / 3) as u8 ^ me as u8).collect();
     let data = OwnMemory::with(&long);
-    for (i, &peer) in others.iter().enumerate() {
-        assert!(transport.expect(
-            peer,
-            u64::from(peer),
-            WriteMemory::clone(&rooms[i].memory()),
-            LONG as u64
-        ));
+    let leases: Vec<_> = rooms.iter().map(|room| Lease::new(room.memory())).collect();
+    for (lease, &peer) in leases.iter().zip(&others) {
+        assert!(transport.expect(peer, u64::from(peer), lease.lent(), LONG as u64));
     }
     for number in 0..FRAMES {
         for &peer in &others {
@@ -171,9 +167,10 @@ fn a_process_of_a_vendors_job() {
             send(&mut transport, &mut seen, peer, &header, &payload);
         }
     }
+    let given = Lease::new(data.reading());
     for &peer in &others {
         transport
-            .send_bulk(peer, u64::from(me), data.reading(), LONG as u64, 9)
+            .send_bulk(peer, u64::from(me), given.lent(), LONG as u64, 9)
             .expect("long data");
     }
     let complete = |seen: &Seen| {

@@ -33,7 +33,7 @@ use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Most processes of a job on one node: as many have a place in its shared memory.
 pub const MAX_NODE_PROCESSES: u32 = 1024;

@@ -4,7 +4,7 @@
 //! ```text
 //!  byte 0        1        2                 4                          8
 //!      +--------+--------+-----------------+--------------------------+
-//!    0 | kind   | flags  | form   | 0      | context                  |
+//!    0 | kind   | flags  | form, check     | context                  |
 //!      +--------+--------+-----------------+--------------------------+
 //!    8 | source: rank in the communicator  | tag (signed)             |
 //!      +-----------------------------------+--------------------------+
@@ -13,7 +13,8 @@
 //!   24 | token: names a request of one of the two sides               |
 //!      +--------------------------------------------------------------+
 //! ```
-//! `form`: 1 if the message is packed data in the common form, else 0 (the representation of the sender). Little-endian. `Cts` and `Data` do not need context, source and tag; the eight bytes of `context`
+//! `form`, one bit: 1 if the message is packed data in the common form, else 0 (the representation of the sender). `check`, the other 15
+//! bits of that field: a sum of everything else, so that a header in which anything was changed is found out. Little-endian. `Cts` and `Data` do not need context, source and tag; the eight bytes of `context`
 //! and `source` carry [`Header::auxiliary`] there (receiver's token, offset of the fragment). `flags` of `Cts`: 1 if the data may come in bulk.
 
 /// Size of an encoded [`Header`] in bytes.
@@ -147,15 +148,15 @@ pub struct Header {
 pub enum HeaderError {
     /// No such kind.
     UnknownKind(u8),
-    /// The reserved bytes are not zero.
-    Reserved(u16),
+    /// Its sum is wrong: something of it was changed after it was made.
+    Check,
 }
 
 impl std::fmt::Display for HeaderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::UnknownKind(code) => write!(f, "frame of unknown kind {code}"),
-            Self::Reserved(bits) => write!(f, "reserved bits {bits:#06x} set in a frame header"),
+            Self::Check => f.write_str("frame header whose check is wrong"),
         }
     }
 }
@@ -238,6 +239,8 @@ impl Header {
             self.length,
             self.token,
         ];
+        let [first, rest @ ..] = words;
+        let words = [first | check(words) << CHECK, rest[0], rest[1], rest[2]];
         words.map(u64::to_le)
     }
 
@@ -246,15 +249,16 @@ impl Header {
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderError> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let kind = Kind::from_code(bytes[0]).ok_or(HeaderError::UnknownKind(bytes[0]))?;
-        let reserved = u16::from_le_bytes([bytes[2], bytes[3]]);
-        if reserved > 1 {
-            return Err(HeaderError::Reserved(reserved));
-        }
         let u64_at = |at: usize| u64::from(u32_at(at)) | (u64::from(u32_at(at + 4)) << 32);
+        let first = u64_at(0);
+        let words = [first & !(0x7fff << CHECK), u64_at(8), u64_at(16), u64_at(24)];
+        if first >> CHECK & 0x7fff != check(words) {
+            return Err(HeaderError::Check);
+        }
         Ok(Self {
             kind,
             flags: bytes[1],
-            common: reserved == 1,
+            common: bytes[2] & 1 == 1,
             context: u32_at(4),
             source: u32_at(8),
             tag: u32_at(12) as i32,
@@ -262,6 +266,17 @@ impl Header {
             token: u64_at(24),
         })
     }
+}
+
+/// First bit of the check in the first word.
+const CHECK: u32 = 17;
+
+/// A sum of 15 bits over the words of a header, whose own bits are 0 there. It finds faults; somebody who means harm can compute it too.
+#[inline(always)]
+fn check([a, b, c, d]: [u64; HEADER_BYTES / 8]) -> u64 {
+    let all = a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47);
+    // Multiplication by an odd constant close to 2^64 / golden ratio; the upper bits depend on all.
+    all.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49
 }
 
 #[cfg(test)]
@@ -284,7 +299,13 @@ mod tests {
     fn garbage_is_refused() {
         let mut bytes = Header::control(Kind::Ack, 0, 0, 0).encode();
         bytes[2] = 2;
-        assert_eq!(Header::decode(&bytes), Err(HeaderError::Reserved(2)));
+        assert_eq!(Header::decode(&bytes), Err(HeaderError::Check));
+        let good = Header::new(Kind::Eager, 7, 3, 5, 100, 9).encode();
+        for bit in 0..8 * HEADER_BYTES {
+            let mut changed = good;
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::decode(&changed).is_err(), "bit {bit}");
+        }
         assert_eq!(Header::decode(&[0; 32]), Err(HeaderError::UnknownKind(0)));
     }
 }

@@ -7,7 +7,7 @@
 //! ```text
 //!  byte 0        1        2        3        4                          8
 //!      +--------+--------+--------+--------+--------------------------+
-//!    0 | kind   | queue  | flags  | 0      | length: bytes that follow|
+//!    0 | kind   | queue  | flags  | check  | length: bytes that follow|
 //!      +--------+--------+--------+--------+--------------------------+
 //!    8 | number                                                       |
 //!      +--------------------------------------------------------------+
@@ -16,7 +16,7 @@
 //!   24 | token                                                        |
 //!      +--------------------------------------------------------------+
 //! ```
-//! Little-endian. Fields that a kind does not use are 0. The first segment in each direction of a connection is a [`Kind::Hello`].
+//! Little-endian. Fields that a kind does not use are 0. `check` is a sum of all others, so that a header in which anything was changed is found out. The first segment in each direction of a connection is a [`Kind::Hello`].
 //!
 //! With [`COMPRESSED`] in `flags` what follows is: length without compression 4 | filter 1 | a zstd frame.
 
@@ -79,7 +79,7 @@ impl Kind {
 }
 
 /// Version of this layout, in the hello.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// A decoded header. See the module for the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,8 @@ pub struct Segment {
 pub enum SegmentError {
     /// No such kind.
     UnknownKind(u8),
+    /// Its sum is wrong: something of it was changed after it was made.
+    Check,
     /// A flag or byte that has no meaning is set.
     Reserved(u8),
     /// More than [`MAX_SEGMENT`] bytes, or bytes where none belong.
@@ -115,6 +117,7 @@ impl std::fmt::Display for SegmentError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::UnknownKind(code) => write!(f, "segment of unknown kind {code}"),
+            Self::Check => f.write_str("segment whose check is wrong"),
             Self::Reserved(bits) => write!(f, "segment with reserved bits {bits:#04x}"),
             Self::Length(bytes) => write!(f, "segment with {bytes} bytes"),
         }
@@ -152,6 +155,7 @@ impl Segment {
         out[8..16].copy_from_slice(&self.number.to_le_bytes());
         out[16..24].copy_from_slice(&self.position.to_le_bytes());
         out[24..32].copy_from_slice(&self.token.to_le_bytes());
+        out[3] = check(&out);
         out
     }
 
@@ -167,8 +171,11 @@ impl Segment {
         let carries = matches!(kind, Kind::Ordered | Kind::Fragment | Kind::Loose);
         let compressible = matches!(kind, Kind::Ordered | Kind::Fragment);
         let known = if compressible { COMPRESSED } else { 0 };
-        if bytes[2] & !known != 0 || bytes[3] != 0 {
-            return Err(SegmentError::Reserved(bytes[2] & !known | bytes[3]));
+        if bytes[3] != check(bytes) {
+            return Err(SegmentError::Check);
+        }
+        if bytes[2] & !known != 0 {
+            return Err(SegmentError::Reserved(bytes[2] & !known));
         }
         let limit = match kind {
             Kind::Hello => MAX_RANGES * 16,
@@ -188,6 +195,21 @@ impl Segment {
             token: u64_at(24),
         })
     }
+}
+
+/// A sum over a header but for its own byte. It finds faults; somebody who means harm can compute it too.
+fn check(bytes: &[u8; SEGMENT_BYTES]) -> u8 {
+    let mut all = 0;
+    for (chunk, turn) in bytes.chunks_exact(8).zip([0, 17, 31, 47]) {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        if turn == 0 {
+            word[3] = 0;
+        }
+        all ^= u64::from_le_bytes(word).rotate_left(turn);
+    }
+    // As in the header of frames.
+    (all.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
 /// What has arrived on all connections of a channel until now.
@@ -285,11 +307,16 @@ mod tests {
         let with = |at: usize, value: u8| {
             let mut bytes = good.encode();
             bytes[at] = value;
+            bytes[3] = check(&bytes);
             Segment::decode(&bytes)
         };
+        for bit in 0..8 * SEGMENT_BYTES {
+            let mut changed = good.encode();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(Segment::decode(&changed).is_err(), "bit {bit}");
+        }
         assert_eq!(with(0, 99), Err(SegmentError::UnknownKind(99)));
         assert_eq!(with(2, 2), Err(SegmentError::Reserved(2)));
-        assert_eq!(with(3, 1), Err(SegmentError::Reserved(1)));
         assert!(matches!(with(7, 1), Err(SegmentError::Length(_))));
         assert_eq!(with(4, 0), Err(SegmentError::Length(0)));
         assert_eq!(with(0, Kind::Ack as u8), Err(SegmentError::Length(5)));

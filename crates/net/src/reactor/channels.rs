@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::channel::{Lane, Outgoing, Piece};
-use isthmus_transport::{Peer, Rates, Tuning};
+use isthmus_transport::{Lent, Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 use rustc_hash::FxHashMap;
@@ -257,7 +257,7 @@ impl Reactor {
         }
     }
 
-    pub(super) fn expect(&mut self, peer: Peer, token: u64, memory: WriteMemory, length: u64) {
+    pub(super) fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) {
         let channel = self.channel(peer);
         if channel.state != State::Ended {
             channel.receiver.expect(token, memory, length);
@@ -369,6 +369,15 @@ impl Reactor {
         }
         self.end(peer);
         self.arrivals.push(Arrival::Lost { peer, reason });
+    }
+
+    /// The program does not rely on the peer any more, and knows why.
+    pub(super) fn give_up(&mut self, peer: Peer, reason: &str) {
+        if self.channel(peer).state != State::Ended {
+            self.link
+                .note_connection(format!("gave up {}: {reason}", self.places.name(peer)));
+            self.end(peer);
+        }
     }
 
     /// Lets go of the connections and of all memory of the user.

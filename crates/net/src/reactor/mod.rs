@@ -222,6 +222,7 @@ impl Reactor {
                     memory,
                     length,
                 } => self.expect(peer, token, memory, length),
+                Command::Lose { peer, reason } => self.give_up(peer, &reason),
                 Command::Probe { dial, rounds } => self.probe(&dial, &rounds),
                 Command::Settle => self.settle(),
                 Command::Close => self.close(),

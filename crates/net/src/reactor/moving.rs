@@ -264,11 +264,9 @@ fn press(
     };
     // A limit that the user set is as slow as a link.
     let link = tuning.rate.map_or(link, |rate| link.min(rate as f64));
-    let Some(bytes) = presses
-        .entry(key)
-        .or_default()
-        .press(held.body.slice(0), held.long, link)
-    else {
+    let press = presses.entry(key).or_default();
+    let pressed = held.body.with(0, |bytes| press.press(bytes, held.long, link));
+    let Some(bytes) = pressed.flatten() else {
         return held;
     };
     traffic.compressed.0 += bytes.len() as u64;
@@ -355,10 +353,12 @@ impl Channel {
             if self.copied + bytes > COPIES {
                 continue;
             }
-            let copy = |body: &Body| match body {
-                Body::Memory(..) => Body::Owned(Arc::new(body.slice(0).to_vec()), 0..body.len()),
-                Body::Owned(..) => body.clone(),
+            // Memory that was taken back stays out of reach.
+            let copied = |body: &Body| match body {
+                Body::Memory(..) => body.with(0, |bytes| Body::Owned(Arc::new(bytes.to_vec()), 0..bytes.len())),
+                Body::Owned(..) => None,
             };
+            let copy = |body: &Body| copied(body).unwrap_or_else(|| body.clone());
             for piece in self.out.kept().filter(|p| p.payload.long == Some(id)) {
                 piece.payload.body = copy(&piece.payload.body);
                 piece.payload.copied = true;

@@ -86,8 +86,9 @@ fn plain_bytes_survive_and_the_end_is_seen() {
 struct Whole<'a>(&'a [u8]);
 
 impl Source for Whole<'_> {
-    fn next(&mut self) -> (&[u8], &[u8]) {
-        self.0.split_at(self.0.len().min(1000))
+    fn next(&mut self, seal: &mut Seal<'_>) -> Result<usize, Broken> {
+        let (first, second) = self.0.split_at(self.0.len().min(1000));
+        seal(first, second)
     }
     fn consume(&mut self, n: usize) {
         self.0 = &self.0[n..];

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_identity::{Authority, Identity, KeyPair};
 use isthmus_net::{Config, Listener, Prober, Reach, Transports, start};
-use isthmus_transport::{Peer, Placement, Sink, Transport, wait};
+use isthmus_transport::{Lease, Lent, Peer, Placement, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 
@@ -200,7 +200,8 @@ impl Sink for Recorder {
         self.frames.push_back((peer, *header, payload.to_vec()));
     }
     fn place(&mut self, _: Peer, _: &Header) -> Placement {
-        self.place.take().map_or(Placement::Collect, Placement::Into)
+        let place = self.place.take();
+        place.map_or(Placement::Collect, |memory| Placement::Into(lent(memory)))
     }
     fn placed(&mut self, _: Peer, _: &Header) {
         self.placed += 1;
@@ -217,6 +218,14 @@ impl Sink for Recorder {
     fn lost(&mut self, peer: Peer, reason: &str) {
         self.lost.push((peer, reason.to_owned()));
     }
+}
+
+/// Memory that is lent for ever.
+pub(crate) fn lent<M>(memory: M) -> Lent<M> {
+    let lease = Lease::new(memory);
+    let lent = lease.lent();
+    std::mem::forget(lease);
+    lent
 }
 
 /// Bytes that differ from place to place.

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A member of the job that does not keep to the protocol: its frames are made here, those of the others by engines.
+
+mod common;
+
+use common::{channel, content, memory, pattern, receiving, sending};
+use isthmus_engine::{Completion, Engine, EngineError, Mode, Request, Setup};
+use isthmus_transport::memory::{Memory, Options, network};
+use isthmus_transport::{Peer, Placement, Sink, Transport};
+use isthmus_wire::frame::{Header, Kind};
+
+const LENGTH: usize = 10_000;
+
+/// Rank 0 is an engine; ranks 1 and 2 are what a test says in their names.
+struct Stage {
+    engine: Engine,
+    ends: Vec<Memory>,
+    seen: Seen,
+}
+
+#[derive(Default)]
+struct Seen(Vec<(Peer, Header)>);
+
+impl Sink for Seen {
+    fn frame(&mut self, peer: Peer, header: &Header, _: &[u8]) {
+        self.0.push((peer, *header));
+    }
+    fn place(&mut self, _: Peer, _: &Header) -> Placement {
+        Placement::Collect
+    }
+    fn placed(&mut self, _: Peer, _: &Header) {}
+    fn received(&mut self, _: Peer, _: u64) {}
+    fn sent(&mut self, _: Peer, _: u64) {}
+    fn writable(&mut self, _: Peer) {}
+    fn lost(&mut self, _: Peer, _: &str) {}
+}
+
+impl Stage {
+    fn new(options: Options) -> Self {
+        let (mut ends, _) = network(3, options).expect("eventfd");
+        let own: Box<dyn Transport> = Box::new(ends.remove(0));
+        let engine = Engine::new(Setup {
+            me: 0,
+            transports: vec![own],
+            routes: vec![0; 3],
+            levels: vec![4; 3],
+            representations: Vec::new(),
+        });
+        Self {
+            engine,
+            ends,
+            seen: Seen::default(),
+        }
+    }
+
+    /// `from` sends this; that it is not taken is no failure of the test.
+    fn say(&mut self, from: Peer, header: &Header, payload: &[u8]) {
+        let _ = self.ends[from as usize - 1].send(0, header, payload);
+        self.engine.progress();
+    }
+
+    /// The next frame of this kind that `at` gets.
+    fn hear(&mut self, at: Peer, kind: Kind) -> Header {
+        for _ in 0..100 {
+            self.engine.progress();
+            self.ends[at as usize - 1].poll(&mut self.seen);
+            if let Some(found) = self.seen.0.iter().position(|(_, header)| header.kind == kind) {
+                return self.seen.0.swap_remove(found).1;
+            }
+        }
+        panic!("no {kind:?}");
+    }
+
+    fn end(&mut self, request: Request) -> Completion {
+        for _ in 0..100 {
+            if let Some(completion) = self.engine.take(request) {
+                return completion;
+            }
+            self.engine.progress();
+        }
+        panic!("a request does not end");
+    }
+
+    /// The request ends because of what this peer has done.
+    fn loses(&mut self, request: Request, liar: Peer, word: &str) {
+        match self.end(request).error {
+            Some(EngineError::PeerLost { peer, reason }) => {
+                assert_eq!(peer, liar);
+                assert!(reason.contains(word), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn rts(token: u64) -> Header {
+    Header::new(Kind::Rts, 0, 1, 5, LENGTH as u64, token)
+}
+
+fn data(token: u64, at: usize, length: usize) -> Header {
+    Header::control(Kind::Data, token, at as u64, length as u64)
+}
+
+/// Transports that write long messages to their place by themselves, and that ask for the place of every frame.
+fn ways() -> [Options; 2] {
+    let plain = Options {
+        frame: 4096,
+        ..Options::default()
+    };
+    [plain, Options { place: 1, ..plain }]
+}
+
+#[test]
+fn memory_of_a_receive_that_has_failed_is_not_written_any_more() {
+    let faults: [fn(&mut Stage); 4] = [
+        |stage| stage.say(1, &Header::control(Kind::Credit, 0, 0, u64::MAX), &[]),
+        |stage| stage.say(1, &Header::control(Kind::Assist, 0, 0, 0), &[]),
+        |stage| stage.say(1, &Header::control(Kind::Padding, 0, 0, 0), &[]),
+        |stage| stage.say(1, &data(77, 0, 1), &[1]),
+    ];
+    for options in ways() {
+        for fault in faults {
+            let mut stage = Stage::new(options);
+            let target = memory(&vec![0; LENGTH]);
+            let channel = channel(0, 0, 3);
+            let receive = stage
+                .engine
+                .irecv(&channel, Some(1), None, receiving(&target, LENGTH as u64));
+            stage.say(1, &rts(9), &[]);
+            let token = stage.hear(1, Kind::Cts).auxiliary();
+            stage.say(1, &data(token, 0, 1000), &[1; 1000]);
+            fault(&mut stage);
+            stage.loses(receive, 1, "");
+            stage.say(1, &data(token, 1000, 4000), &[2; 4000]);
+            stage.engine.progress();
+            let after = content(&target, LENGTH);
+            assert!(after[..1000].iter().all(|b| *b == 1) && after[1000..].iter().all(|b| *b == 0));
+        }
+    }
+}
+
+#[test]
+fn a_receive_that_is_not_complete_does_not_end_by_data_that_come_twice() {
+    for options in ways() {
+        let mut stage = Stage::new(options);
+        let target = memory(&vec![0; LENGTH]);
+        let channel = channel(0, 0, 3);
+        let receive = stage
+            .engine
+            .irecv(&channel, None, None, receiving(&target, LENGTH as u64));
+        // A guess at the name of the request, before it has matched anything.
+        stage.say(2, &data(0x1_0000_0000, 0, 10), &[3; 10]);
+        stage.loses(receive, 2, "data that nobody asked for");
+        assert_eq!(content(&target, LENGTH), vec![0; LENGTH]);
+    }
+}
+
+#[test]
+fn an_answer_to_a_message_of_another_one_ends_nothing() {
+    for kind in [Kind::Ack, Kind::Pulled, Kind::Cts] {
+        let mut stage = Stage::new(Options::default());
+        let source = memory(&pattern(1, LENGTH));
+        let channel = channel(0, 0, 3);
+        let mode = Mode::Synchronous;
+        let send = stage
+            .engine
+            .isend(&channel, 1, 5, mode, sending(&source, LENGTH as u64));
+        let token = stage.hear(1, Kind::EagerSync).token;
+        stage.say(2, &Header::control(kind, token, 0, 0), &[]);
+        stage.engine.progress();
+        assert!(stage.engine.take(send).is_none(), "{kind:?}");
+        stage.say(1, &Header::control(Kind::Ack, token, 0, 0), &[]);
+        assert_eq!(stage.end(send).error, None);
+    }
+}
+
+/// A message of 100 bytes in the name of rank `source`.
+fn eager(source: u32) -> Header {
+    Header::new(Kind::Eager, 0, source, 5, 100, 0)
+}
+
+#[test]
+fn nobody_speaks_in_the_name_of_another_one() {
+    for options in ways() {
+        for named in [0, 1, 3, u32::MAX] {
+            for from in [Some(1), None] {
+                for early in [false, true] {
+                    for kind in [Kind::Eager, Kind::EagerSync, Kind::Rts] {
+                        let mut stage = Stage::new(options);
+                        let target = memory(&[0; 100]);
+                        let lie = Header { kind, ..eager(named) };
+                        let payload = if kind == Kind::Rts { &[][..] } else { &[7; 100] };
+                        let channel = channel(0, 0, 3);
+                        if early {
+                            stage.say(2, &lie, payload);
+                        }
+                        let receive = stage.engine.irecv(&channel, from, Some(5), receiving(&target, 100));
+                        if !early {
+                            stage.say(2, &lie, payload);
+                        }
+                        if from.is_none() {
+                            stage.loses(receive, 2, "in the name of rank");
+                            continue;
+                        }
+                        // Who is asked for has not said it yet, and is heard as ever.
+                        stage.say(1, &eager(1), &[8; 100]);
+                        let completion = stage.end(receive);
+                        assert_eq!((completion.error, completion.source), (None, 1));
+                        assert_eq!(content(&target, 100), [8; 100]);
+                        let next = stage.engine.irecv(&channel, Some(2), None, receiving(&target, 100));
+                        if named == 1 {
+                            stage.loses(next, 2, "in the name of rank 1");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_probe_finds_nothing_that_was_said_in_the_name_of_another_one() {
+    let mut stage = Stage::new(Options::default());
+    let channel = channel(0, 0, 3);
+    stage.say(2, &eager(1), &[7; 100]);
+    assert!(matches!(stage.engine.iprobe(&channel, Some(1), None), Ok(None)));
+    stage.say(1, &eager(1), &[8; 100]);
+    let found = stage.engine.improbe(&channel, Some(1), None).unwrap().unwrap();
+    let target = memory(&[0; 100]);
+    let receive = stage.engine.imrecv(found.0, receiving(&target, 100));
+    assert_eq!(stage.end(receive).error, None);
+    assert_eq!(content(&target, 100), [8; 100]);
+    let next = stage.engine.irecv(&channel, Some(2), None, receiving(&target, 100));
+    stage.loses(next, 2, "in the name of rank 1");
+}
