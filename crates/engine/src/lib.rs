@@ -34,6 +34,7 @@ mod native_step;
 mod observe;
 mod partitioned;
 mod patience;
+mod placing;
 mod plan;
 mod pulling;
 mod receive;

@@ -395,7 +395,6 @@ impl Transport for VendorTransport {
         first
     }
 
-    #[expect(clippy::print_stderr, reason = "the job ends here, and nobody else could say why")]
     fn lose(&mut self, peer: Peer, reason: &str) {
         if self.given_up.contains(&peer) {
             return;
@@ -404,9 +403,9 @@ impl Transport for VendorTransport {
         let returned = self.take_back(peer);
         if !returned.unwrap_or(false) {
             // The other MPI keeps addresses of the user's memory, and nothing makes it forget them.
-            eprintln!(
-                "isthmus: gave up rank {peer} ({reason}), but this machine's MPI would still write to the memory of a message"
-            );
+            self.broken = Some(format!(
+                "rank {peer} was given up ({reason}) while this machine's MPI still held memory for it"
+            ));
             self.vendor.abort(1);
         }
     }
