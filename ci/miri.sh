@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The unit tests of the crates that touch memory that others use, interpreted by Miri, which reports undefined behaviour and data races. Left out is
-# what it cannot do: copies between processes (`pull`, `together`), mappings of files and C. Five minutes. Exits with 77 after saying why where there is no Miri.
+# what it cannot do: copies between processes (`pull`, `together`), mappings of files and C. Of the engine those tests whose
+# only transport is the one in memory. Ten minutes. Exits with 77 after saying why where there is no Miri.
 # usage: sh ci/miri.sh
 . "$(dirname "$0")/../scripts/common.sh"
 skip() { say "skipped: $*"; exit 77; }
@@ -14,4 +15,5 @@ export CARGO_TARGET_DIR="$target/miri"
 # Results of mathematical functions are those of the machine; files and clocks are real; addresses come back from other processes as numbers.
 export MIRIFLAGS="-Zmiri-deterministic-floats -Zmiri-disable-isolation -Zmiri-permissive-provenance"
 cargo +nightly miri test -p isthmus-shm --lib -- --skip pull:: --skip together:: &&
-    cargo +nightly miri test -p isthmus-datatype --lib
+    cargo +nightly miri test -p isthmus-datatype --lib &&
+    cargo +nightly miri test -p isthmus-engine --lib --test direct --test cancelling --test unlike

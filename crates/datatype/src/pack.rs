@@ -148,7 +148,7 @@ impl Gather<'_> {
 impl Mover for Gather<'_> {
     fn run(&mut self, at: i64, length: usize) {
         let memory = self.memory;
-        self.take(length).copy_from_slice(memory.slice(at as isize, length));
+        memory.read(at as isize, self.take(length));
     }
 
     fn strided(&mut self, at: i64, stride: i64, count: usize, length: usize) {
@@ -185,7 +185,7 @@ impl<'a> Scatter<'a> {
 impl Mover for Scatter<'_> {
     fn run(&mut self, at: i64, length: usize) {
         let piece = self.take(length);
-        self.memory.slice(at as isize, length).copy_from_slice(piece);
+        self.memory.write(at as isize, piece);
     }
 
     fn strided(&mut self, at: i64, stride: i64, count: usize, length: usize) {

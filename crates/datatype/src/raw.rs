@@ -1,15 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-//! User memory as values: the one place of this room with unsafe code.
+//! Memory as values: the one place of this room with unsafe code.
 //!
-//! A value is made by an unsafe constructor, in the room that meets C, which promises what MPI asks of
-//! the user: the memory stays valid, and is not written (for [`ReadMemory`]) or not touched at all (for
-//! [`WriteMemory`]) by others, until the operation that got the value has completed. The methods are
-//! safe because of that promise; all of them check ranges.
+//! There are two kinds of memory.
+//!
+//! * **User memory** belongs to the program. Its constructors ([`ReadMemory::new`], [`WriteMemory::new`]) are unsafe: the
+//!   room that meets C promises there what MPI asks of the program. The memory stays valid, and is not written (for
+//!   [`ReadMemory`]) or not touched at all (for [`WriteMemory`]) by others, until the operation that got the value is complete.
+//! * **Library memory** belongs to the library: [`OwnMemory`]. Everybody may make it. A [`ReadMemory`] or [`WriteMemory`] made
+//!   of it keeps it alive.
+//!
+//! So no value ever points to memory that is gone:
+//!
+//! ```compile_fail,E0599
+//! # use isthmus_datatype::raw::OwnMemory;
+//! let mut memory = OwnMemory::new(0, 64).memory();
+//! memory.slice(0, 64)[0] = 1; // there is no such method
+//! ```
+//! ```
+//! # use isthmus_datatype::raw::OwnMemory;
+//! let mut memory = OwnMemory::new(0, 64).memory();
+//! memory.write(0, &[1]); // the value keeps the memory
+//! assert_eq!(memory.reading().slice(0, 1), [1]);
+//! ```
+//! User memory cannot be made without a promise:
+//! ```compile_fail,E0133
+//! # use isthmus_datatype::raw::WriteMemory;
+//! let mut bytes = [0_u8; 8];
+//! let memory = WriteMemory::new(bytes.as_mut_ptr(), 0, 8);
+//! ```
+//! Several values may name the same bytes, so none of them gives out a `&mut [u8]`. Data are written with
+//! [`WriteMemory::write`] and its sisters. Who must have the bytes themselves (a reduction, a socket) gets them within
+//! [`WriteMemory::with`], which lends no byte twice:
+//! ```compile_fail
+//! # use isthmus_datatype::raw::OwnMemory;
+//! let mut memory = OwnMemory::new(0, 64).memory();
+//! let kept = memory.with(0, 64, |bytes| bytes); // they cannot leave
+//! ```
+//! ```should_panic
+//! # use isthmus_datatype::raw::OwnMemory;
+//! let own = OwnMemory::new(0, 64);
+//! own.memory().with(0, 64, |one| own.memory().with(8, 8, |other| other[0] = one[0])); // panics
+//! ```
+//! All methods check ranges. What they leave to their callers is order: whoever reads a slice does not write the same bytes
+//! through another value meanwhile, and threads that use the same bytes take turns. The engine's lock sees to both.
 //!
 //! `origin` is the address that MPI calls the buffer; data may lie before it (negative displacements),
 //! so a value carries the window `[low, high)` relative to it that the datatype and count can touch.
 
 mod copy;
+mod lent;
 mod own;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x87;
@@ -22,19 +61,23 @@ use self::copy::{Pack, Unpack};
 use crate::layout::Rows;
 
 /// Memory that an operation may read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReadMemory {
     origin: *const u8,
     low: isize,
     high: isize,
+    /// Library memory lives as long as this; `None`: user memory.
+    owner: Option<OwnMemory>,
 }
 
 /// Memory that an operation may write (and read: reductions).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct WriteMemory {
     origin: *mut u8,
     low: isize,
     high: isize,
+    /// Library memory lives as long as this; `None`: user memory.
+    owner: Option<OwnMemory>,
 }
 
 // SAFETY: the constructor's promise covers every thread of the process; the values are plain addresses.
@@ -52,12 +95,18 @@ impl ReadMemory {
         origin: std::ptr::null(),
         low: 0,
         high: 0,
+        owner: None,
     };
 
     /// # Safety
     /// `origin + low .. origin + high` must be readable and unwritten until the operation is complete.
     pub const unsafe fn new(origin: *const u8, low: isize, high: isize) -> Self {
-        Self { origin, low, high }
+        Self {
+            origin,
+            low,
+            high,
+            owner: None,
+        }
     }
 
     /// Address of the buffer, for transports that hand it to the kernel or to another process.
@@ -78,6 +127,7 @@ impl ReadMemory {
             origin: self.origin.wrapping_offset(by),
             low,
             high,
+            owner: self.owner.clone(),
         }
     }
 
@@ -89,6 +139,7 @@ impl ReadMemory {
             origin: self.origin.wrapping_offset(at),
             low: 0,
             high: length as isize,
+            owner: self.owner.clone(),
         }
     }
 
@@ -103,6 +154,19 @@ impl ReadMemory {
         let first = unsafe { self.origin.offset(at) };
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts(first, length) }
+    }
+
+    /// Copies the bytes from `at` on, as many as `out` has. Panics outside the window: that is a bug of ours.
+    #[inline]
+    pub fn read(&self, at: isize, out: &mut [u8]) {
+        if out.is_empty() {
+            return;
+        }
+        check(self.low, self.high, at, out.len());
+        // SAFETY: inside the window, which is readable.
+        let first = unsafe { self.origin.offset(at) };
+        // SAFETY: as above; `copy` allows that the bytes lie there already.
+        unsafe { std::ptr::copy(first, out.as_mut_ptr(), out.len()) }
     }
 
     /// Copies `count` runs of `length` bytes, the first at `at` and each `stride` further, to `out`, which they fill exactly.
@@ -154,12 +218,18 @@ impl WriteMemory {
         origin: std::ptr::null_mut(),
         low: 0,
         high: 0,
+        owner: None,
     };
 
     /// # Safety
     /// `origin + low .. origin + high` must be writable and untouched by others until the operation is complete.
     pub const unsafe fn new(origin: *mut u8, low: isize, high: isize) -> Self {
-        Self { origin, low, high }
+        Self {
+            origin,
+            low,
+            high,
+            owner: None,
+        }
     }
 
     /// Address of the buffer.
@@ -180,6 +250,7 @@ impl WriteMemory {
             origin: self.origin.wrapping_offset(by),
             low,
             high,
+            owner: self.owner.clone(),
         }
     }
 
@@ -191,18 +262,23 @@ impl WriteMemory {
             origin: self.origin.wrapping_offset(at),
             low: 0,
             high: length as isize,
+            owner: self.owner.clone(),
         }
     }
 
-    /// Copies so many bytes from the other memory's origin to this one's. Of eight bytes, what most short blocks have, a call would cost more than the copy.
-    /// Panics outside the windows: that is a bug of ours.
+    /// Copies so many bytes from the other memory's origin to this one's. Of eight bytes, what most short blocks have,
+    /// a call would cost more than the copy. Panics outside the windows: that is a bug of ours.
     #[inline]
     pub fn copy_short(&mut self, from: &ReadMemory, bytes: usize) {
-        let (to, from) = (self.slice(0, bytes), from.slice(0, bytes));
-        match (<&mut [u8; 8]>::try_from(&mut *to), <&[u8; 8]>::try_from(from)) {
-            (Ok(to), Ok(from)) => *to = *from,
-            _ => to.copy_from_slice(from),
+        if bytes != size_of::<u64>() {
+            return self.copy(0, from, 0, bytes);
         }
+        check(from.low, from.high, 0, bytes);
+        check(self.low, self.high, 0, bytes);
+        // SAFETY: inside the window of the source.
+        let word = unsafe { from.origin.cast::<u64>().read_unaligned() };
+        // SAFETY: inside the window of the target.
+        unsafe { self.origin.cast::<u64>().write_unaligned(word) };
     }
 
     /// The same memory for reading.
@@ -212,26 +288,55 @@ impl WriteMemory {
             origin: self.origin,
             low: self.low,
             high: self.high,
+            owner: self.owner.clone(),
         }
     }
 
-    /// The bytes `at .. at + length` relative to the origin. Panics outside the window: that is a bug of ours.
+    /// Replaces the bytes from `at` on. Panics outside the window: that is a bug of ours.
     #[inline]
-    pub fn slice(&mut self, at: isize, length: usize) -> &mut [u8] {
+    pub fn write(&mut self, at: isize, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
+        check(self.low, self.high, at, data.len());
+        // SAFETY: inside the window of the target.
+        let target = unsafe { self.origin.offset(at) };
+        // SAFETY: as above; `copy` allows that the data lie there already.
+        unsafe { std::ptr::copy(data.as_ptr(), target, data.len()) }
+    }
+
+    /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where this thread has
+    /// one of the bytes already: these are bugs of ours.
+    #[inline]
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
+    pub fn with<R>(&mut self, at: isize, length: usize, change: impl FnOnce(&mut [u8]) -> R) -> R {
         if length == 0 {
-            return &mut [];
+            return change(&mut []);
         }
         check(self.low, self.high, at, length);
-        // SAFETY: inside the window, which the constructor's caller promised to this operation alone.
-        let first = unsafe { self.origin.offset(at) };
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(first, length) }
+        let first = self.origin.wrapping_offset(at);
+        let _lent = lent::Lent::new(first as usize, length);
+        // SAFETY: inside the window, and this thread has no other `&mut` to any of the bytes; threads take turns by the
+        // promise of the module.
+        change(unsafe { std::slice::from_raw_parts_mut(first, length) })
     }
 
-    /// Replaces the bytes from `at` on, which nobody is about to read: where the processor can do that, they do not pass through its caches, which
-    /// saves reading what is replaced, and leaves there what was. Panics outside the window.
+    /// Lends the first `length` bytes behind the other memory's origin for reading, and those behind this one's for changing. If they
+    /// overlap, the former are a copy. Panics as [`WriteMemory::with`].
+    #[inline]
+    pub fn combine(&mut self, length: usize, operand: &ReadMemory, change: impl FnOnce(&[u8], &mut [u8])) {
+        let operand = operand.slice(0, length);
+        if operand.as_ptr().addr().abs_diff(self.origin.addr()) < length {
+            let copy = operand.to_vec();
+            return self.with(0, length, |target| change(&copy, target));
+        }
+        self.with(0, length, |target| change(operand, target));
+    }
+
+    /// Replaces the bytes from `at` on, which nobody is about to read: where the processor can do that, they do not pass
+    /// through its caches, which saves reading what is replaced, and leaves there what was. Panics outside the window.
     pub fn write_past_caches(&mut self, at: isize, data: &[u8]) {
-        copy::past_caches(data, self.slice(at, data.len()));
+        self.with(at, data.len(), |to| copy::past_caches(data, to));
     }
 
     /// Copies `length` bytes at `from` of `source` to `at`; the two may overlap. Panics outside the windows.

@@ -157,7 +157,7 @@ fn main() {
         native: 0,
     };
     let memory = OwnMemory::new(0, 64);
-    let send = || SendBuffer::contiguous(memory.memory().reading(), 0, 8);
+    let send = || SendBuffer::contiguous(memory.reading(), 0, 8);
     let receive = || ReceiveBuffer::contiguous(memory.memory(), 8, 8);
     measure("send, receive (posted late), wait", || {
         assert!(matches!(

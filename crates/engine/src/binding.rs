@@ -176,8 +176,6 @@ pub struct Block {
     pub(crate) length: u64,
     /// Set where data may have to be converted.
     pub(crate) described: Option<Box<Described>>,
-    /// Keeps the memory as long as the operation that the block is for, if it is the library's own.
-    _owner: Option<OwnMemory>,
 }
 
 /// The elements of a block, whose memory is seen from their origin.
@@ -198,7 +196,6 @@ impl Block {
             datatype: None,
             length,
             described: None,
-            _owner: None,
         }
     }
 
@@ -214,10 +211,7 @@ impl Block {
 
     /// Elements in memory of the library's own, which lives as long as the block.
     pub fn own(memory: &OwnMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
-        Ok(Self {
-            _owner: Some(memory.clone()),
-            ..Self::writing(memory.memory(), datatype, count)?
-        })
+        Self::writing(memory.memory(), datatype, count)
     }
 
     fn new(read: ReadMemory, write: Option<WriteMemory>, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
@@ -226,14 +220,13 @@ impl Block {
             return Ok(Self::plain(read, write, length));
         }
         // Proves that packers can be made later.
-        let length = Packer::new(datatype, count, read)?.size();
+        let length = Packer::new(datatype, count, read.clone())?.size();
         Ok(Self {
             read,
             write,
             datatype: Some((datatype.clone(), count)),
             length,
             described: None,
-            _owner: None,
         })
     }
 
@@ -245,7 +238,7 @@ impl Block {
         };
         self.described = Some(Box::new(Described {
             read: self.read.shifted(-offset),
-            write: self.write.map(|w| w.shifted(-offset)),
+            write: self.write.as_ref().map(|w| w.shifted(-offset)),
             datatype: datatype.clone(),
             count,
         }));
@@ -261,7 +254,7 @@ impl Block {
         match &self.datatype {
             None => out.copy_from_slice(self.read.slice(at as isize, out.len())),
             Some((datatype, count)) => {
-                if let Ok(mut packer) = Packer::new(datatype, *count, self.read) {
+                if let Ok(mut packer) = Packer::new(datatype, *count, self.read.clone()) {
                     packer.seek(at);
                     packer.pack(out);
                 }
@@ -270,9 +263,9 @@ impl Block {
     }
 
     pub(crate) fn write(&self, at: u64, data: &[u8]) {
-        let Some(mut memory) = self.write else { return };
+        let Some(mut memory) = self.write.clone() else { return };
         match &self.datatype {
-            None => memory.slice(at as isize, data.len()).copy_from_slice(data),
+            None => memory.write(at as isize, data),
             Some((datatype, count)) => {
                 if let Ok(mut unpacker) = Unpacker::new(datatype, *count, memory) {
                     unpacker.seek(at);
@@ -395,7 +388,8 @@ impl BoundBuffer {
         match &block.datatype {
             None => Some(
                 block
-                    .write?
+                    .write
+                    .as_ref()?
                     .part(isize::try_from(at).ok()?, usize::try_from(length).ok()?),
             ),
             Some(_) => None,
@@ -447,9 +441,9 @@ impl BoundBuffer {
             });
         };
         match &block.datatype {
-            None => Some(SendBuffer::contiguous(block.read, at as isize, length)),
+            None => Some(SendBuffer::contiguous(block.read.clone(), at as isize, length)),
             Some((datatype, count)) => {
-                let packer = Packer::new(datatype, *count, block.read).ok()?;
+                let packer = Packer::new(datatype, *count, block.read.clone()).ok()?;
                 Some(SendBuffer {
                     form: SendForm::Typed(Box::new(packer), at),
                     length,
@@ -477,7 +471,7 @@ impl BoundBuffer {
                 elements: None,
             });
         };
-        let memory = block.write?;
+        let memory = block.write.clone()?;
         match &block.datatype {
             None => Some(ReceiveBuffer::contiguous(memory, at as isize, length)),
             Some((datatype, count)) => {
@@ -513,6 +507,10 @@ impl BoundBuffer {
             0
         };
         let at = isize::try_from(at.checked_add(skip)?.checked_add(span.min(0))?).ok()?;
-        Some((block.read.shifted(at), block.write.map(|w| w.shifted(at)), length))
+        Some((
+            block.read.shifted(at),
+            block.write.as_ref().map(|w| w.shifted(at)),
+            length,
+        ))
     }
 }

@@ -127,7 +127,7 @@ impl SendBuffer {
     #[inline]
     pub(crate) fn memory(&self) -> Option<ReadMemory> {
         match &self.form {
-            SendForm::Contiguous(memory) => Some(*memory),
+            SendForm::Contiguous(memory) => Some(memory.clone()),
             _ => None,
         }
     }
@@ -146,7 +146,7 @@ impl SendBuffer {
     /// A copy of the message.
     pub fn copied(mut self) -> OwnMemory {
         let copy = OwnMemory::new(0, self.length as isize);
-        self.read(0, copy.memory().slice(0, self.length as usize));
+        copy.memory().with(0, self.length as usize, |bytes| self.read(0, bytes));
         copy
     }
 
@@ -241,14 +241,14 @@ impl ReceiveBuffer {
     /// Writes a whole message.
     pub fn fill(&mut self, message: &OwnMemory) {
         let length = self.length as usize;
-        self.write(0, message.memory().slice(0, length));
+        self.write(0, message.reading().slice(0, length));
     }
 
     /// Memory whose first `length` bytes are the message.
     #[inline]
     pub(crate) fn memory(&self) -> Option<WriteMemory> {
         match &self.form {
-            ReceiveForm::Contiguous(memory) => Some(*memory),
+            ReceiveForm::Contiguous(memory) => Some(memory.clone()),
             _ => None,
         }
     }
@@ -265,7 +265,7 @@ impl ReceiveBuffer {
     #[inline]
     pub(crate) fn write(&mut self, at: u64, data: &[u8]) {
         match &mut self.form {
-            ReceiveForm::Contiguous(memory) => memory.slice(at as isize, data.len()).copy_from_slice(data),
+            ReceiveForm::Contiguous(memory) => memory.write(at as isize, data),
             ReceiveForm::Typed(unpacker, start) => {
                 unpacker.seek(*start + at);
                 unpacker.unpack(data);
@@ -287,7 +287,7 @@ pub(crate) fn transfer(from: &mut SendBuffer, to: &mut ReceiveBuffer, length: u6
         return to.write(0, piece);
     }
     if let ReceiveForm::Contiguous(memory) = &mut to.form {
-        return from.read(0, memory.slice(0, length as usize));
+        return memory.with(0, length as usize, |out| from.read(0, out));
     }
     let mut at = 0;
     while at < length {

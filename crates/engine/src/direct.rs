@@ -132,7 +132,7 @@ impl State {
         }
         let direct = &mut self.direct;
         let wanted = data.len().min(direct.room as usize);
-        direct.memory.slice(0, wanted).copy_from_slice(&data[..wanted]);
+        direct.memory.write(0, &data[..wanted]);
         direct.stage = Stage::Received {
             source: envelope.source,
             tag: envelope.tag,
@@ -146,17 +146,18 @@ impl State {
     #[inline]
     pub(crate) fn fill_plainly(&mut self, index: u32, envelope: &Envelope, data: &[u8]) -> bool {
         let slot = self.requests.slot_mut(index);
-        let Task::Plain(mut plain) = slot.task else {
+        let Task::Plain(plain) = &mut slot.task else {
             return false;
         };
         if data.len() as u64 > plain.room || slot.detached {
             return false;
         }
-        plain.memory.slice(0, data.len()).copy_from_slice(data);
+        plain.memory.write(0, data);
         slot.completion.source = envelope.source;
         slot.completion.tag = envelope.tag;
         slot.completion.bytes = data.len() as u64;
-        // Nothing in it needs to be dropped.
+        // Nothing else in it needs to be dropped.
+        plain.memory = WriteMemory::EMPTY;
         std::mem::forget(std::mem::replace(&mut slot.task, Task::Nothing));
         slot.done = true;
         self.events += 1;
@@ -172,11 +173,11 @@ impl State {
         let Expected {
             pattern,
             peer: from,
-            memory,
             room,
             ..
         } = self.direct;
         let members = self.direct.members.take();
+        let memory = std::mem::replace(&mut self.direct.memory, WriteMemory::EMPTY);
         let buffer = ReceiveBuffer::contiguous(memory, 0, room);
         let index = self
             .requests

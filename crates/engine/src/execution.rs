@@ -260,7 +260,7 @@ impl Execution {
             return None;
         }
         passing.come = true;
-        let buffer = SendBuffer::contiguous(passing.memory.memory().reading(), 0, bytes);
+        let buffer = SendBuffer::contiguous(passing.memory.reading(), 0, bytes);
         Some((passing.to, passing.slot, buffer))
     }
 
@@ -427,12 +427,9 @@ impl Execution {
         let (Some((source, _, length)), Some((_, Some(mut memory), _))) = (find(operand), find(target)) else {
             return Err(outside);
         };
-        reducer(
-            source.slice(0, length),
-            memory.slice(0, length),
-            operand.length,
-            operand_is_left,
-        );
+        memory.combine(length, &source, |source, target| {
+            reducer(source, target, operand.length, operand_is_left)
+        });
         Ok(())
     }
 }

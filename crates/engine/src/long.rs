@@ -124,8 +124,10 @@ impl SendTask {
             return memory;
         }
         let packed = OwnMemory::new(0, self.wanted as isize);
-        self.buffer.read(0, packed.memory().slice(0, self.wanted as usize));
-        self.packed.insert(packed).memory().reading()
+        packed
+            .memory()
+            .with(0, self.wanted as usize, |bytes| self.buffer.read(0, bytes));
+        self.packed.insert(packed).reading()
     }
 }
 

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isthmus_datatype::raw::ReadMemory;
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_protocol::ways::Turn;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
@@ -415,18 +415,20 @@ impl Meet {
         let (round, me, members) = (self.round(self.given, false), self.place.me, self.place.members);
         let place = self.place;
         if let Some((buffer, at)) = &self.give {
-            let read = |at: u64, out: &mut [u8]| buffer.read(at, out);
             let bytes = length as usize;
+            let copy = |from: u64, cell: &mut WriteMemory, to: usize| {
+                cell.with(to as isize, bytes, |cell| buffer.read(at + from, cell))
+            };
             match self.what {
                 What::Bcast => {
                     let mut cell = meeting.give(&place, round, 0, bytes).map_err(no_memory)?;
-                    read(at + from, cell.slice(0, bytes));
+                    copy(from, &mut cell, 0);
                     self.mark(meeting, round, 0);
                 }
                 What::Scatter => {
                     for member in 0..members {
                         let mut cell = meeting.give(&place, round, member, bytes).map_err(no_memory)?;
-                        read(at + u64::from(member) * self.block + from, cell.slice(0, bytes));
+                        copy(u64::from(member) * self.block + from, &mut cell, 0);
                         self.mark(meeting, round, member);
                     }
                 }
@@ -434,14 +436,17 @@ impl Meet {
                     let all = bytes * members as usize;
                     let mut cell = meeting.give(&place, round, me, all).map_err(no_memory)?;
                     for member in 0..members {
-                        let part = cell.slice(member as isize * bytes as isize, bytes);
-                        read(at + u64::from(member) * self.block + from, part);
+                        copy(
+                            u64::from(member) * self.block + from,
+                            &mut cell,
+                            member as usize * bytes,
+                        );
                     }
                     self.mark(meeting, round, me);
                 }
                 _ => {
                     let mut cell = meeting.give(&place, round, me, bytes).map_err(no_memory)?;
-                    read(at + from, cell.slice(0, bytes));
+                    copy(from, &mut cell, 0);
                     self.mark(meeting, round, me);
                 }
             }
@@ -468,7 +473,9 @@ impl Meet {
         let (from, to) = (self.round(self.middle, false), self.round(self.middle, true));
         let (place, (at, bytes)) = (self.place, self.share(self.place.me, length));
         let mut cell = meeting.give(&place, to, place.me, bytes as usize).map_err(no_memory)?;
-        self.combine(meeting, from, length, (at, bytes), cell.slice(0, bytes as usize))?;
+        cell.with(0, bytes as usize, |result| {
+            self.combine(meeting, from, length, (at, bytes), result)
+        })?;
         self.mark(meeting, to, place.me);
         self.middle += 1;
         meeting.leave(&place, from);
@@ -531,7 +538,9 @@ impl Meet {
                         what: "a reduction whose result does not lie in one piece",
                     };
                     let mut memory = buffer.whole(at, length).ok_or(outside)?;
-                    self.combine(meeting, round, length, (0, length), memory.slice(0, length as usize))?;
+                    memory.with(0, length as usize, |result| {
+                        self.combine(meeting, round, length, (0, length), result)
+                    })?;
                 }
                 What::Reduce | What::Allreduce => {
                     for member in 0..place.members {

@@ -47,7 +47,7 @@ pub(crate) struct NativeTask {
 #[derive(Debug)]
 pub(crate) enum Held {
     #[expect(dead_code, reason = "held only, until the message has left")]
-    Send(SendBuffer, OwnMemory),
+    Send(SendBuffer, ReadMemory),
     /// The message goes where it belongs.
     Placed,
     /// It goes to memory in between.
@@ -172,7 +172,7 @@ impl Engine {
         } = outbound;
         let buffered = mode == Mode::Buffered;
         let buffer = if buffered { buffer.into_owned() } else { buffer };
-        let (memory, between, buffer) = readable(buffer);
+        let (memory, buffer) = readable(buffer);
         let sent = self.underneath.get()?.send(
             channel.native,
             &memory,
@@ -185,7 +185,7 @@ impl Engine {
             return Ok(None);
         };
         self.underneath.sends += 1;
-        let index = self.wait_natively(request, 0, Held::Send(buffer, between));
+        let index = self.wait_natively(request, 0, Held::Send(buffer, memory));
         if buffered {
             self.state.requests.slot_mut(index).done = true;
             self.state.events += 1;
@@ -214,7 +214,7 @@ impl Engine {
             return Ok(None);
         };
         self.underneath.sends += 1;
-        let held = Held::Send(SendBuffer::contiguous(memory, 0, length), OwnMemory::new(0, 0));
+        let held = Held::Send(SendBuffer::EMPTY, memory);
         let index = self.wait_natively(request, 0, held);
         Ok(Some(self.state.requests.name(index)))
     }
@@ -441,7 +441,7 @@ impl Engine {
                 slot.completion = completion(arrival, task.room);
                 if let Held::Staged(mut buffer, between) = held {
                     let bytes = slot.completion.bytes as usize;
-                    buffer.write(0, between.memory().slice(0, bytes));
+                    buffer.write(0, between.reading().slice(0, bytes));
                 }
             }
         }
@@ -484,14 +484,16 @@ fn completion(arrival: &native::Arrival, room: u64) -> Completion {
     }
 }
 
-/// Memory to send a message from, and what keeps it.
-fn readable(mut buffer: SendBuffer) -> (ReadMemory, OwnMemory, SendBuffer) {
+/// Memory to send a message from, and the message.
+fn readable(mut buffer: SendBuffer) -> (ReadMemory, SendBuffer) {
     if let SendForm::Contiguous(memory) = &buffer.form {
-        return (*memory, OwnMemory::new(0, 0), buffer);
+        return (memory.clone(), buffer);
     }
     let between = OwnMemory::new(0, buffer.length as isize);
-    buffer.read(0, between.memory().slice(0, buffer.length as usize));
-    (between.memory().reading(), between, buffer)
+    between
+        .memory()
+        .with(0, buffer.length as usize, |bytes| buffer.read(0, bytes));
+    (between.reading(), buffer)
 }
 
 /// Memory to receive a message into, and what becomes of it there.

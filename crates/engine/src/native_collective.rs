@@ -21,8 +21,6 @@ use crate::{Binding, BoundBuffer, Channel, Engine, EngineError, Event, EventKind
 pub struct NativeOperation {
     general: General,
     binding: Binding,
-    /// Data that the other MPI reads, where the program's do not lie as it needs them.
-    between: Option<OwnMemory>,
     /// Memory that it writes, and how much of it belongs at the beginning of the program's.
     outcome: Option<(OwnMemory, u64)>,
 }
@@ -121,7 +119,6 @@ impl NativeOperation {
         let mut this = Self {
             general,
             binding: binding.clone(),
-            between: None,
             outcome: None,
         };
         this.bind_what_is_read(if copies { &binding.receive } else { &binding.send }, copies);
@@ -160,12 +157,7 @@ impl NativeOperation {
         let row = row(buffer);
         let (from, places) = match where_it_lies(buffer, &row, self.general.kind).filter(|_| !copies) {
             Some((memory, _, places)) => (memory, places),
-            None => {
-                let between = copy_of(buffer);
-                let memory = between.reading();
-                self.between = Some(between);
-                (memory, starts(buffer))
-            }
+            None => (copy_of(buffer).reading(), starts(buffer)),
         };
         if !matches!(buffer.blocks, Blocks::None) {
             self.general.from = Some(from);
@@ -205,7 +197,7 @@ impl NativeOperation {
     /// Puts the result where it belongs.
     fn finish(&self) {
         if let Some((outcome, length)) = &self.outcome {
-            let mut memory = outcome.memory();
+            let memory = outcome.reading();
             self.binding.receive.write(0, memory.slice(0, *length as usize));
         }
     }
@@ -214,7 +206,7 @@ impl NativeOperation {
 fn copy_of(buffer: &BoundBuffer) -> OwnMemory {
     let length = buffer.length();
     let copy = OwnMemory::new(0, length as isize);
-    buffer.read(0, copy.memory().slice(0, length as usize));
+    copy.memory().with(0, length as usize, |bytes| buffer.read(0, bytes));
     copy
 }
 
@@ -240,7 +232,13 @@ fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadM
         Blocks::None => return Some((ReadMemory::EMPTY, WriteMemory::EMPTY, Box::default())),
         Blocks::One(block) => {
             let plain = block.datatype.is_none();
-            return plain.then(|| (block.read, block.write.unwrap_or(WriteMemory::EMPTY), Box::default()));
+            return plain.then(|| {
+                (
+                    block.read.clone(),
+                    block.write.clone().unwrap_or(WriteMemory::EMPTY),
+                    Box::default(),
+                )
+            });
         }
         Blocks::Many(blocks) => blocks,
     };
@@ -256,7 +254,11 @@ fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadM
         (block.datatype.is_none() && near).then_some(place)
     };
     let places: Option<Box<[i64]>> = blocks.iter().map(|(_, block)| place(block)).collect();
-    Some((first.read, first.write.unwrap_or(WriteMemory::EMPTY), places?))
+    Some((
+        first.read.clone(),
+        first.write.clone().unwrap_or(WriteMemory::EMPTY),
+        places?,
+    ))
 }
 
 impl Engine {

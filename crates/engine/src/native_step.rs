@@ -56,7 +56,7 @@ impl NativeStep {
     /// Puts the result where it belongs.
     pub(crate) fn finish(self) {
         if let (Some((buffer, at)), Some((outcome, length))) = (&self.take, &self.outcome) {
-            buffer.write(*at, outcome.memory().slice(0, *length));
+            buffer.write(*at, outcome.reading().slice(0, *length));
         }
     }
 }
@@ -65,7 +65,7 @@ impl NativeStep {
 fn readable(
     (buffer, at): &Side,
     length: u64,
-    written: Option<WriteMemory>,
+    written: Option<&WriteMemory>,
     room: u64,
 ) -> (ReadMemory, Option<OwnMemory>) {
     let apart = |memory: &ReadMemory| {
@@ -78,12 +78,12 @@ fn readable(
         return (memory, None);
     }
     let between = copied(buffer, *at, length);
-    (between.memory().reading(), Some(between))
+    (between.reading(), Some(between))
 }
 
 fn copied(buffer: &BoundBuffer, at: u64, length: u64) -> OwnMemory {
     let copy = OwnMemory::new(0, length as isize);
-    buffer.read(at, copy.memory().slice(0, length as usize));
+    copy.memory().with(0, length as usize, |bytes| buffer.read(at, bytes));
     copy
 }
 
@@ -144,7 +144,7 @@ impl Engine {
                 let memory = give.0.whole(give.1, length);
                 general.into = Some(memory.unwrap_or_else(|| between.insert(copied(&give.0, give.1, length)).memory()));
             } else {
-                let (memory, copy) = readable(give, length, general.into, bytes(step.take.length));
+                let (memory, copy) = readable(give, length, general.into.as_ref(), bytes(step.take.length));
                 (general.from, between) = (Some(memory), copy);
             }
         }

@@ -270,10 +270,10 @@ impl Meet {
         let wanted = pulling.turn.map_or(0, |turn| {
             u64::from(turn.way == Way::Pull) * COPY + u64::from(turn.timed) * TELL
         });
-        to.slice(0, 8).copy_from_slice(&self.block.to_ne_bytes());
-        to.slice(8, 8).copy_from_slice(&wanted.to_ne_bytes());
+        to.write(0, &self.block.to_ne_bytes());
+        to.write(8, &wanted.to_ne_bytes());
         if let Some(offer) = offer {
-            to.slice(WORDS as isize, OFFER).copy_from_slice(&offer);
+            to.write(WORDS as isize, &offer);
         }
         meeting.arrive(&place, round, cell..cell + 1);
         Ok(())
@@ -285,12 +285,12 @@ impl Meet {
         let (memory, said) = meeting.given(self.place(), pulling.offers(), self.offering(member), most);
         let word = |at| {
             let mut bytes = [0; 8];
-            bytes.copy_from_slice(memory.slice(at, 8));
+            memory.read(at, &mut bytes);
             u64::from_ne_bytes(bytes)
         };
         let offer = (said == most as u64).then(|| {
             let mut bytes = [0; OFFER];
-            bytes.copy_from_slice(memory.slice(WORDS as isize, OFFER));
+            memory.read(WORDS as isize, &mut bytes);
             bytes
         });
         (word(0), word(8), offer)
@@ -308,7 +308,7 @@ impl Meet {
     fn tell(place: &Place, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
         let (round, me) = (pulling.outcomes(), place.me);
         let mut cell = meeting.give(place, round, me, 1).map_err(meet::no_memory)?;
-        cell.slice(0, 1)[0] = u8::from(pulling.failed);
+        cell.write(0, &[u8::from(pulling.failed)]);
         meeting.leave(place, pulling.offers());
         meeting.arrive(place, round, me..me + 1);
         Ok(())

@@ -136,7 +136,7 @@ pub(crate) struct ReceiveTask {
 }
 
 /// What a receive needs until its message comes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PlainTask {
     pub(crate) memory: WriteMemory,
     pub(crate) room: u64,
@@ -284,8 +284,8 @@ impl Requests {
     #[inline]
     pub(crate) fn receive(&mut self, index: u32) -> Option<&mut ReceiveTask> {
         let task = &mut self.slots.get_mut(index as usize)?.task;
-        if let Task::Plain(plain) = *task {
-            *task = Task::Receive(plain.into());
+        if let Task::Plain(plain) = task {
+            *task = Task::Receive(plain.clone().into());
         }
         match task {
             Task::Receive(task) => Some(task),

@@ -52,7 +52,8 @@ mod tests {
         let user = second.clone();
         spare.give_back(second);
         spare.give_back(first);
-        place.slice(0, 1).copy_from_slice(&[7]);
+        place.write(0, &[7]);
+        drop(place);
         assert_eq!(spare.take(0, size).content()[0], 7, "the one that is free");
         assert_eq!(spare.take(0, size).content()[0], 0, "a new one");
         drop(user);

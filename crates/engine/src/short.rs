@@ -59,7 +59,9 @@ impl Short {
 
     /// Everything that is waited for has arrived.
     fn take(&self, meeting: &dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
-        let Some(mut memory) = self.take else { return Ok(()) };
+        let Some(mut memory) = self.take.clone() else {
+            return Ok(());
+        };
         let (bytes, _, cells) = self.given(place);
         let (block, mut mistake) = (self.block as usize, None);
         for cell in cells {
@@ -70,7 +72,9 @@ impl Short {
             }
             match (&self.reducer, self.what) {
                 (Some((reducer, unit)), _) if cell > 0 => {
-                    reducer(data.slice(0, block), memory.slice(0, block), self.block / unit, false);
+                    memory.combine(block, &data, |data, result| {
+                        reducer(data, result, self.block / unit, false)
+                    });
                 }
                 (Some(_), _) | (None, What::Bcast) => memory.copy_short(&data, block),
                 (None, what) => {
@@ -79,8 +83,7 @@ impl Short {
                     } else {
                         0
                     };
-                    let to = memory.slice((cell as usize * block) as isize, block);
-                    to.copy_from_slice(data.slice(from as isize, block));
+                    memory.copy((cell as usize * block) as isize, &data, from as isize, block);
                 }
             }
         }
@@ -95,9 +98,11 @@ impl Short {
         let unit = self.unit();
         let give = self
             .give
+            .clone()
             .map(|memory| Block::plain(memory, None, self.block * blocks(all_give)));
         let take = self
             .take
+            .clone()
             .map(|memory| Block::plain(memory.reading(), Some(memory), self.block * blocks(all_take)));
         Sides {
             give: give.map(|block| (BoundBuffer::one(block), 0)),

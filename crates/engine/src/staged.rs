@@ -137,10 +137,10 @@ impl Part {
 
     fn load(&self, memory: &OwnMemory, from: u64, to: u64) -> Result<(), EngineError> {
         let (from, to) = self.inside(from, to);
-        let mut memory = memory.memory();
-        let target = memory.slice((self.start + from) as isize, (to - from) as usize);
+        let (mut memory, at) = (memory.memory(), (self.start + from) as isize);
+        let length = (to - from) as usize;
         let (Some(foreign), Some(described)) = (&self.foreign, &self.block.described) else {
-            self.block.read(from, target);
+            memory.with(at, length, |target| self.block.read(from, target));
             return Ok(());
         };
         // Whole basics around the range.
@@ -149,12 +149,12 @@ impl Part {
         let basics = last + u64::from(rest > 0) - first;
         let start = foreign.bytes_of(first);
         let mut piece = vec![0; (foreign.bytes_of(first + basics) - start) as usize];
-        let mut packer = Packer::new(&described.datatype, described.count, described.read).map_err(outside)?;
+        let mut packer = Packer::new(&described.datatype, described.count, described.read.clone()).map_err(outside)?;
         foreign
             .pack(first, basics, &mut packer, &mut piece)
             .map_err(conversion)?;
         let skip = (from - start) as usize;
-        target.copy_from_slice(&piece[skip..skip + target.len()]);
+        memory.write(at, &piece[skip..skip + length]);
         Ok(())
     }
 
@@ -166,7 +166,9 @@ impl Part {
             self.block.write(from, data);
             return Ok(());
         };
-        let Some(write) = described.write else { return Ok(()) };
+        let Some(write) = described.write.clone() else {
+            return Ok(());
+        };
         // Whole basics within the range: others have not arrived whole.
         let (before, rest) = foreign.basics_in(from);
         let first = before + u64::from(rest > 0);

@@ -92,7 +92,7 @@ fn broadcasts_reach_everybody_in_any_layout() {
             let scattered = |me: usize| me % 2 == 0;
             for (i, byte) in data.iter().enumerate() {
                 let at = if scattered(count - 1) { 2 * i } else { i };
-                buffers[count - 1].memory().slice(at as isize, 1)[0] = *byte;
+                buffers[count - 1].memory().write(at as isize, &[*byte]);
             }
             let requests: Vec<_> = (0..count)
                 .map(|me| {
@@ -158,12 +158,8 @@ fn reducer() -> Reducer {
 
 fn store(memory: &OwnMemory, i: usize, (a, b): (u32, u32)) {
     let mut memory = memory.memory();
-    memory
-        .slice((i * EXTENT + 4) as isize, 4)
-        .copy_from_slice(&b.to_ne_bytes());
-    memory
-        .slice((i * EXTENT + 8) as isize, 4)
-        .copy_from_slice(&a.to_ne_bytes());
+    memory.write((i * EXTENT + 4) as isize, &b.to_ne_bytes());
+    memory.write((i * EXTENT + 8) as isize, &a.to_ne_bytes());
 }
 
 fn load(memory: &OwnMemory, i: usize) -> (u32, u32) {
@@ -254,9 +250,8 @@ fn elements_may_stand_backwards() {
         .map(|me| {
             for i in 0..elements {
                 let value = (me * 100 + i) as u32;
-                let mut memory = memories[me].memory();
-                let place = memory.slice(origin - i as isize * apart, 4);
-                place.copy_from_slice(&value.to_ne_bytes());
+                let place = origin - i as isize * apart;
+                memories[me].memory().write(place, &value.to_ne_bytes());
             }
             let (send, receive) = (block(&memories[me]), block(&memories[count + me]));
             let binding = Binding::elements(send, receive, backwards.clone(), reducer.clone());
@@ -393,7 +388,7 @@ fn a_plan_can_be_followed_by_another_one() {
         };
         script(&[], vec![(action, &[])])
     };
-    target.memory().slice(0, 2).copy_from_slice(b"ab");
+    target.memory().write(0, b"ab");
     let second = (copy(2, 4), binding());
     let request = start(&mut w, 0, copy(0, 2), binding(), Some(Box::new(|| Some(second))));
     assert_eq!(w.finish(0, request).error, None);

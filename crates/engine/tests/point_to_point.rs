@@ -38,7 +38,7 @@ fn one_message(options: Options, length: usize, mode: Mode, early: bool, to: u32
     let sent = w.engines[0].isend(&channel(0, 0, 2), to, 5, mode, sending(&source, length as u64));
     if mode == Mode::Buffered {
         assert!(w.engines[0].test(sent).is_some(), "a buffered send completes at once");
-        source.memory().slice(0, length).fill(0xee);
+        source.memory().with(0, length, |bytes| bytes.fill(0xee));
     }
     if !early {
         for _ in 0..30 {
@@ -113,7 +113,7 @@ fn data_in_pieces_arrive() {
             let target = OwnMemory::new(0, 16 * count as isize);
             let middle = OwnMemory::new(0, 8 * count as isize);
             let (first, second) = (channel(0, 0, 2), channel(0, 1, 2));
-            let typed = SendBuffer::typed(source.memory().reading(), &comb(count as i64), 1).expect("a buffer");
+            let typed = SendBuffer::typed(source.reading(), &comb(count as i64), 1).expect("a buffer");
             let sent = w.engines[0].isend(&first, 1, 0, Mode::Standard, typed);
             let got = w.engines[1].irecv(&second, None, None, receiving(&middle, 8 * count as u64));
             assert_eq!(w.finish(1, got).bytes, 8 * count as u64);

@@ -248,9 +248,11 @@ fn reduce_local(input: Source, inout: Target, count: i64, datatype: h::Datatype,
     check::distinct(region("inbuf", input.address()), region("inoutbuf", inout.address()))?;
     let start = first_byte(ty, count) as isize;
     let length = (ty.true_extent() + (count as i64 - 1) * ty.extent().abs()) as usize;
-    let operand = input.memory(low as i64, high as i64);
-    let mut target = inout.memory(low as i64, high as i64);
-    (reduction.reducer)(operand.slice(start, length), target.slice(start, length), count, true);
+    let operand = input.memory(low as i64, high as i64).shifted(start);
+    let mut target = inout.memory(low as i64, high as i64).shifted(start);
+    target.combine(length, &operand, |operand, target| {
+        (reduction.reducer)(operand, target, count, true)
+    });
     Ok(())
 }
 

@@ -88,13 +88,13 @@ fn pack<C: Number>(from: Elements<Source>, to: Packed<Target, C>, narrow: impl F
     let at = to.position.get("position")?.wide();
     let (start, end) = place(at, bytes, to.size.wide(), "outbuf")?;
     let mut memory = to.buffer.memory(0, end);
-    let room = memory.slice(start as isize, (end - start) as usize);
-    match foreign {
+    memory.with(start as isize, (end - start) as usize, |room| match foreign {
         None => {
             packer.pack(room);
+            Ok(())
         }
-        Some(foreign) => foreign.pack(0, n * ty.signature().elements(), &mut packer, room)?,
-    }
+        Some(foreign) => foreign.pack(0, n * ty.signature().elements(), &mut packer, room),
+    })?;
     to.position.set("position", narrow(end))
 }
 

@@ -133,7 +133,7 @@ impl Inbound {
             return None;
         }
         let at = *base as isize + *done as isize;
-        let result = memory.with(|memory| read(memory.slice(at, rest)));
+        let result = memory.with(|memory| memory.with(at, rest, read));
         if result.is_none() {
             self.stage = Stage::Skip(rest);
         }
@@ -170,7 +170,7 @@ impl Inbound {
                     let n = bytes.len().min(header.length as usize - *done);
                     let at = *base as isize + *done as isize;
                     // Taken back: nobody wants these bytes.
-                    memory.with(|memory| memory.slice(at, n).copy_from_slice(&bytes[..n]));
+                    memory.with(|memory| memory.write(at, &bytes[..n]));
                     self.advance(n, to);
                     &bytes[n..]
                 }

@@ -158,7 +158,7 @@ impl Receiver {
                 let (offset, bytes) = (header.auxiliary(), header.length);
                 match self.place(header.token, offset, bytes)? {
                     Some(memory) => {
-                        memory.with(|memory| memory.slice(offset as isize, payload.len()).copy_from_slice(&payload));
+                        memory.with(|memory| memory.write(offset as isize, &payload));
                         self.placed(header.token, bytes, peer, to.arrivals);
                     }
                     None => to.arrivals.push(Arrival::Frame { peer, header, payload }),
@@ -311,7 +311,7 @@ impl Stage {
                     if past_caches {
                         memory.write_past_caches(at, bytes);
                     } else {
-                        memory.slice(at, bytes.len()).copy_from_slice(bytes);
+                        memory.write(at, bytes);
                     }
                 });
                 *done += bytes.len();
@@ -386,11 +386,7 @@ fn fragment(segment: &Segment, bytes: &[u8], receiver: &mut Receiver, to: &mut T
         return Ok(false);
     }
     if let Some(memory) = place {
-        memory.with(|memory| {
-            memory
-                .slice(segment.position as isize, bytes.len())
-                .copy_from_slice(bytes)
-        });
+        memory.with(|memory| memory.write(segment.position as isize, bytes));
         return Ok(receiver.placed(segment.token, length, to.peer, to.arrivals));
     }
     let header = Header::control(FrameKind::Data, segment.token, segment.position, length);

@@ -94,7 +94,7 @@ impl ShmTransport {
         let source = Handle::decode(handle).and_then(|h| h.part(0, length));
         if let Some(source) = source.filter(|_| length >= assist::SHORTEST) {
             if let Some(pid) = self.may_ask(slot) {
-                if let Some(opened) = self.ask(slot, source, memory, length)? {
+                if let Some(opened) = self.ask(slot, source, &memory, length)? {
                     return self.copy_together(slot, pid, source, memory, opened);
                 }
             }
@@ -112,9 +112,15 @@ impl ShmTransport {
     }
 
     /// Asks `slot` to copy a part of its message, which lies at address `source` there. `None`: it cannot be asked now.
-    fn ask(&mut self, slot: usize, source: u64, memory: WriteMemory, length: u64) -> Result<Option<Opened>, SendError> {
+    fn ask(
+        &mut self,
+        slot: usize,
+        source: u64,
+        memory: &WriteMemory,
+        length: u64,
+    ) -> Result<Option<Opened>, SendError> {
         let opened = self.segment.block(self.slot).desk.open(length);
-        let mut header = Header::control(Kind::Assist, source, memory.reading().address() as u64, length);
+        let mut header = Header::control(Kind::Assist, source, memory.address() as u64, length);
         header.tag = opened.copy as i32;
         match self.push(self.links[slot].peer, &header, 0, |_| ()) {
             Ok(()) => Ok(Some(opened)),
@@ -132,7 +138,8 @@ impl ShmTransport {
         mut memory: WriteMemory,
         opened: Opened,
     ) -> Result<bool, SendError> {
-        let fetch = |at: u64, bytes: u64| pull::copy(pid, source + at, memory.slice(at as isize, bytes as usize));
+        let fetch =
+            |at: u64, bytes: u64| memory.with(at as isize, bytes as usize, |into| pull::copy(pid, source + at, into));
         let desk = &self.segment.block(self.slot).desk;
         let copied = match desk.receive(opened, fetch, awaiting(pid)) {
             Ok(together) => {
@@ -237,9 +244,8 @@ mod tests {
             };
             let (sender, receiver) = (end(0), end(1));
             let (source, target) = (OwnMemory::new(0, LENGTH as isize), OwnMemory::new(0, LENGTH as isize));
-            for (i, byte) in source.memory().slice(0, LENGTH).iter_mut().enumerate() {
-                *byte = (i % 251) as u8;
-            }
+            let pattern: Vec<u8> = (0..LENGTH).map(|i| (i % 251) as u8).collect();
+            source.memory().write(0, &pattern);
             Self {
                 sender,
                 receiver,
@@ -250,7 +256,7 @@ mod tests {
         }
 
         fn address(&self) -> u64 {
-            self.source.memory().reading().address() as u64
+            self.source.reading().address() as u64
         }
 
         /// None where the system does not let processes copy.
@@ -262,16 +268,16 @@ mod tests {
 
         fn ask(&mut self) -> Opened {
             let (address, memory) = (self.address(), self.target.memory());
-            let asked = self.receiver.ask(0, address, memory, LENGTH as u64);
+            let asked = self.receiver.ask(0, address, &memory, LENGTH as u64);
             asked.expect("room in the ring").expect("room in the ring")
         }
 
         fn is_whole(&self) -> bool {
-            self.target.memory().slice(0, LENGTH) == self.source.memory().slice(0, LENGTH)
+            self.target.reading().slice(0, LENGTH) == self.source.reading().slice(0, LENGTH)
         }
 
         fn wrong(&self) -> usize {
-            let (mut to, mut from) = (self.target.memory(), self.source.memory());
+            let (to, from) = (self.target.reading(), self.source.reading());
             let pairs = to.slice(0, LENGTH).iter().zip(from.slice(0, LENGTH).iter());
             pairs.filter(|(a, b)| a != b).count()
         }
@@ -307,9 +313,9 @@ mod tests {
         assert_eq!(message.copy(opened), Some(Ok(true)));
         assert!(message.is_whole());
         // The sender comes too late, and leaves the memory alone, which may be used for something else now.
-        message.target.memory().slice(0, LENGTH).fill(0);
+        message.target.memory().with(0, LENGTH, |bytes| bytes.fill(0));
         while message.sender.poll(&mut Nothing) {}
-        assert!(message.target.memory().slice(0, LENGTH).iter().all(|&byte| byte == 0));
+        assert!(message.target.reading().slice(0, LENGTH).iter().all(|&byte| byte == 0));
     }
 
     #[test]
@@ -366,7 +372,7 @@ mod tests {
         }
         let opened = message.ask();
         let (address, memory) = (message.address(), message.target.memory());
-        let mut header = Header::control(Kind::Assist, address, memory.reading().address() as u64, LENGTH as u64);
+        let mut header = Header::control(Kind::Assist, address, memory.address() as u64, LENGTH as u64);
         header.tag = opened.copy as i32;
         for _ in 0..20 {
             assert_eq!(message.receiver.push(0, &header, 0, |_| ()), Ok(()));

@@ -475,7 +475,7 @@ impl Transport for ShmTransport {
         let Some(pid) = self.source(slot) else {
             return Ok(false);
         };
-        let copied = pull::copy(pid, address, memory.slice(0, length));
+        let copied = memory.with(0, length, |into| pull::copy(pid, address, into));
         self.copied(slot, copied)
     }
 

@@ -177,9 +177,11 @@ fn long_messages_are_pulled_from_another_process() {
     };
     let mut process = Process::join(&place);
     let source = OwnMemory::new(0, LONG as isize);
-    source.memory().slice(0, LONG).fill(process.slot as u8 + 1);
+    source
+        .memory()
+        .with(0, LONG, |bytes| bytes.fill(process.slot as u8 + 1));
     for to in process.others() {
-        let handle = process.shm.handle(to, source.memory().reading(), LONG as u64);
+        let handle = process.shm.handle(to, source.reading(), LONG as u64);
         let mut header = Header::new(Kind::Rts, 0, 0, 0, LONG as u64, 1);
         header.flags = handle.len() as u8;
         process.send(to, &header, &handle);
@@ -194,7 +196,7 @@ fn long_messages_are_pulled_from_another_process() {
             .expect("the peer lives")
         {
             assert!(
-                target.memory().slice(0, LONG).iter().all(|&b| b == peer as u8 + 1),
+                target.reading().slice(0, LONG).iter().all(|&b| b == peer as u8 + 1),
                 "pulled data differ"
             );
         }

@@ -284,7 +284,7 @@ fn a_bad_handle_is_the_peers_fault() {
     let mut ends = node(&at, &[0, 1]);
     let target = OwnMemory::new(0, 100);
     let source = OwnMemory::new(0, 100);
-    let handle = ends[0].handle(1, source.memory().reading(), 100);
+    let handle = ends[0].handle(1, source.reading(), 100);
     assert!(!handle.is_empty());
     for (bytes, offset) in [
         (&handle[..3], 0),

@@ -59,7 +59,7 @@ impl Sink for Seen {
         } else {
             0
         };
-        let Some(memory) = self.place else {
+        let Some(memory) = &self.place else {
             return Placement::Collect;
         };
         let lease = Lease::new(memory.shifted(at));
@@ -305,9 +305,7 @@ fn collect_data(bench: &mut Bench, token: u64, memory: &mut WriteMemory, length:
         let seen = &mut bench.seen[1];
         while let Some((_, header, payload)) = seen.frames.pop_front() {
             assert_eq!((header.kind, header.token), (Kind::Data, token));
-            memory
-                .slice(header.auxiliary() as isize, payload.len())
-                .copy_from_slice(&payload);
+            memory.write(header.auxiliary() as isize, &payload);
             got += payload.len();
         }
         got += seen
@@ -325,7 +323,7 @@ fn long_data_arrive(ends: Pair) {
     let target = OwnMemory::new(0, LONG as isize);
     send_data(&mut bench, 9, &data);
     collect_data(&mut bench, 9, &mut target.memory(), LONG);
-    assert!(target.memory().slice(0, LONG) == &data[..], "data differ");
+    assert!(target.reading().slice(0, LONG) == &data[..], "data differ");
 }
 
 fn data_are_placed(ends: Pair) {
@@ -335,12 +333,12 @@ fn data_are_placed(ends: Pair) {
     bench.seen[1].place = Some(target.memory());
     send_data(&mut bench, 9, &data);
     collect_data(&mut bench, 9, &mut target.memory(), LONG);
-    assert!(target.memory().slice(0, LONG) == &data[..], "placed data differ");
+    assert!(target.reading().slice(0, LONG) == &data[..], "placed data differ");
 }
 
 fn scratch_with(data: &[u8]) -> OwnMemory {
     let scratch = OwnMemory::new(0, data.len() as isize);
-    scratch.memory().slice(0, data.len()).copy_from_slice(data);
+    scratch.memory().write(0, data);
     scratch
 }
 
@@ -369,7 +367,7 @@ fn bulk_data_arrive(ends: Pair) {
         bench.until("the memory to be free", |bench| {
             bench.seen[0].sent.contains(&(1000 + token))
         });
-        assert!(target.memory().slice(0, LONG) == &data[..], "bulk data differ");
+        assert!(target.reading().slice(0, LONG) == &data[..], "bulk data differ");
     }
     bench.send(0, &eager(1, 3), &[1, 2, 3]);
     assert_eq!(bench.next(1), (eager(1, 3), vec![1, 2, 3]));
@@ -379,7 +377,7 @@ fn data_can_be_pulled(ends: Pair) {
     let mut bench = Bench::new(ends);
     let data = pattern(6, LONG);
     let source = scratch_with(&data);
-    let handle = bench.ends[0].handle(1, source.memory().reading(), LONG as u64);
+    let handle = bench.ends[0].handle(1, source.reading(), LONG as u64);
     if !bench.ends[0].limits(1).pull || handle.is_empty() {
         return;
     }
@@ -387,7 +385,7 @@ fn data_can_be_pulled(ends: Pair) {
     let target = OwnMemory::new(0, LONG as isize);
     match bench.ends[1].pull(0, &handle, 100, target.memory(), (LONG - 100) as u64) {
         Ok(true) => assert!(
-            target.memory().slice(0, LONG - 100) == &data[100..],
+            target.reading().slice(0, LONG - 100) == &data[100..],
             "pulled data differ"
         ),
         Ok(false) => {}

@@ -262,9 +262,7 @@ impl Memory {
                     return sink.lost(peer, "it sent data that were not expected");
                 }
                 let at = header.auxiliary() as isize;
-                expected
-                    .memory
-                    .with(|memory| memory.slice(at, payload.len()).copy_from_slice(&payload));
+                expected.memory.with(|memory| memory.write(at, &payload));
                 expected.got += header.length;
                 if expected.got >= expected.length {
                     self.expected.remove(&(peer, header.token));
@@ -275,7 +273,7 @@ impl Memory {
         }
         if payload.len() >= self.options.place {
             if let Placement::Into(memory) = sink.place(peer, &header) {
-                memory.with(|memory| memory.slice(0, payload.len()).copy_from_slice(&payload));
+                memory.with(|memory| memory.write(0, &payload));
                 return sink.placed(peer, &header);
             }
         }
@@ -389,9 +387,7 @@ impl Transport for Memory {
         let Some((source, _)) = network.handles.remove(&name).filter(|_| !impossible) else {
             return Ok(false);
         };
-        memory
-            .slice(0, length as usize)
-            .copy_from_slice(source.slice(offset as isize, length as usize));
+        memory.write(0, source.slice(offset as isize, length as usize));
         network.pulled += 1;
         Ok(true)
     }

@@ -132,7 +132,7 @@ pub struct General {
 }
 
 /// A blocking collective operation. Its memory is used during the call only. Without data it is in place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "as in MPI")]
 pub enum Collective<'a> {
     /// One of those that are not called often with short data.

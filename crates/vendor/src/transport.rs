@@ -310,11 +310,8 @@ impl Transport for VendorTransport {
             }
         }
         let memory = self.spare.pop().unwrap_or_else(whole_frame);
-        memory.memory().slice(0, HEADER_BYTES).copy_from_slice(&header.encode());
-        memory
-            .memory()
-            .slice(HEADER_BYTES as isize, payload.len())
-            .copy_from_slice(payload);
+        memory.memory().write(0, &header.encode());
+        memory.memory().write(HEADER_BYTES as isize, payload);
         let length = (HEADER_BYTES + payload.len()) as u64;
         match self
             .vendor

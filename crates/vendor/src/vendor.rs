@@ -498,9 +498,11 @@ fn raw_operation(operation: &General) -> RawOperation {
         members: operation.members as c_int,
         data: operation
             .from
+            .as_ref()
             .map_or(std::ptr::null(), |m| m.address() as *const c_void),
         result: operation
             .into
+            .as_ref()
             .map_or(std::ptr::null_mut(), |m| m.address() as *mut c_void),
         count: operation.count as c_longlong,
         given: row(&operation.given.sizes),

@@ -8,8 +8,7 @@ use super::{ReadMemory, WriteMemory};
 /// Memory that the library owns and lends to its own operations: intermediate results, agreement on contexts. Aligned to 16
 /// bytes, as C's `malloc` does. Clones are the same memory; it lives as long as the last of them.
 ///
-/// An operation that uses the memory has a clone, so its owner may forget it at any time: the engine's `Block::own` takes one.
-/// [`OwnMemory::memory`] gives a value without one; whoever asks for it keeps a clone until the value is no longer used.
+/// [`OwnMemory::memory`] and [`OwnMemory::reading`] give values with a clone inside, so the memory may be forgotten at any time.
 #[derive(Clone, Debug)]
 pub struct OwnMemory(Arc<Owned>);
 
@@ -22,7 +21,7 @@ struct Owned {
     _bytes: Vec<u128>,
 }
 
-// SAFETY: the memory belongs to the value; the addresses into it are used as the documentation demands.
+// SAFETY: the memory belongs to the value; the addresses into it are used as the module `raw` says.
 unsafe impl Send for Owned {}
 // SAFETY: shared references only copy addresses and read the content when no operation is under way.
 unsafe impl Sync for Owned {}
@@ -46,7 +45,7 @@ impl OwnMemory {
     /// Memory with this content from the origin on.
     pub fn with(content: &[u8]) -> Self {
         let own = Self::new(0, content.len() as isize);
-        own.memory().slice(0, content.len()).copy_from_slice(content);
+        own.memory().write(0, content);
         own
     }
 
@@ -55,7 +54,7 @@ impl OwnMemory {
         (self.0.low, self.0.high)
     }
 
-    /// Nobody else has it.
+    /// Nobody else has it, nor a value of it.
     pub fn is_unshared(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
@@ -66,6 +65,7 @@ impl OwnMemory {
             origin: self.0.origin,
             low: self.0.low,
             high: self.0.high,
+            owner: Some(self.clone()),
         }
     }
 

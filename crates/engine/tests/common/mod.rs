@@ -100,16 +100,16 @@ impl World {
 /// Memory with these bytes.
 pub(crate) fn memory(bytes: &[u8]) -> OwnMemory {
     let scratch = OwnMemory::new(0, bytes.len() as isize);
-    scratch.memory().slice(0, bytes.len()).copy_from_slice(bytes);
+    scratch.memory().write(0, bytes);
     scratch
 }
 
 pub(crate) fn content(scratch: &OwnMemory, length: usize) -> Vec<u8> {
-    scratch.memory().slice(0, length).to_vec()
+    scratch.reading().slice(0, length).to_vec()
 }
 
 pub(crate) fn sending(scratch: &OwnMemory, length: u64) -> SendBuffer {
-    SendBuffer::contiguous(scratch.memory().reading(), 0, length)
+    SendBuffer::contiguous(scratch.reading(), 0, length)
 }
 
 pub(crate) fn receiving(scratch: &OwnMemory, length: u64) -> ReceiveBuffer {

@@ -65,13 +65,12 @@ impl Place {
     }
 }
 
-/// Memory that the other MPI reads, and what keeps it.
-fn readable(buffer: Source, n: i64, datatype: h::Datatype) -> Result<(ReadMemory, Option<OwnMemory>)> {
+/// Memory that the other MPI reads: the program's, or a copy of data that do not lie in one piece there.
+fn readable(buffer: Source, n: i64, datatype: h::Datatype) -> Result<ReadMemory> {
     if let Some((memory, _)) = piece(buffer, n, datatype)? {
-        return Ok((memory, None));
+        return Ok(memory);
     }
-    let copy = sending(buffer, n, datatype)?.copied();
-    Ok((copy.reading(), Some(copy)))
+    Ok(sending(buffer, n, datatype)?.copied().reading())
 }
 
 /// Memory that the other MPI writes, and where it belongs then.
@@ -232,7 +231,7 @@ fn bcast_pieces(place: &Place, data: &Elements<Target>, root: u32) -> Result<Opt
         return Ok(Some(Prepared::done()));
     }
     let collective = Collective::Bcast {
-        memory: result.memory,
+        memory: result.memory.clone(),
         bytes,
         root,
     };
@@ -312,7 +311,7 @@ fn exchange_pieces(
     } else {
         Some(readable(from.buffer, times(from.count, given), from.datatype)?)
     };
-    let (from, into) = (source.as_ref().map(|(memory, _)| *memory), result.memory);
+    let (from, into) = (source, result.memory.clone());
     let collective = match operation {
         Operation::Allgather => Collective::Allgather { from, into, bytes },
         _ => Collective::Alltoall { from, into, bytes },
@@ -418,7 +417,7 @@ fn reduce_pieces(
     let source = match (&copy, in_place && gets) {
         (Some(copy), _) => Some(copy.reading()),
         (None, true) => None,
-        (None, false) => Some(readable(from.of_this_process()?, n, operands.datatype)?.0),
+        (None, false) => Some(readable(from.of_this_process()?, n, operands.datatype)?),
     };
     let result = gets.then(|| Outcome::new(operands.into, n, operands.datatype, in_place));
     let result = result.transpose()?;
@@ -428,14 +427,14 @@ fn reduce_pieces(
     let collective = match (root, &result) {
         (None, Some(result)) => Collective::Allreduce {
             from: source,
-            into: result.memory,
+            into: result.memory.clone(),
             count: number,
             element,
             operator,
         },
         _ => Collective::Reduce {
             from: source,
-            into: result.as_ref().map(|result| result.memory),
+            into: result.as_ref().map(|result| result.memory.clone()),
             count: number,
             element,
             operator,

@@ -148,8 +148,7 @@ pub(super) fn in_its_place(
     if !place.world.overrides().is_empty() {
         return None;
     }
-    let mut own = None;
-    let (root, block, give, take) = match *collective {
+    let (root, block, give, take) = match collective.clone() {
         Collective::General(_) => return None,
         Collective::Barrier => (0, 0, None, None),
         Collective::Bcast { memory, bytes, root } => {
@@ -175,7 +174,7 @@ pub(super) fn in_its_place(
     };
     let unit = reducer.as_ref().map_or(1, |(_, unit)| *unit);
     let block = block.checked_mul(unit).filter(|&block| block <= LONGEST)?;
-    let give = match (give, take) {
+    let give = match (give, take.clone()) {
         (None, Some(take)) if operation != Operation::Bcast => {
             // In place. What comes from others must not meet what is still to be given.
             let (at, blocks) = match operation {
@@ -184,8 +183,7 @@ pub(super) fn in_its_place(
                 _ => (0, 1),
             };
             let (at, length) = (at * block as usize, blocks * block as usize);
-            let copy = OwnMemory::with(take.reading().slice(at as isize, length));
-            Some(own.insert(copy).reading())
+            Some(OwnMemory::with(take.reading().slice(at as isize, length)).reading())
         }
         (give, _) => give,
     };

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which bytes a thread has in its hands: no byte is lent twice.
+
+use std::cell::Cell;
+
+/// Most ranges that a thread has at once: a reduction of the user may call MPI_Reduce_local.
+const MOST: usize = 8;
+
+/// Addresses: first and one behind the last.
+type Range = (usize, usize);
+
+thread_local! {
+    static RANGES: [Cell<Range>; MOST] = const { [const { Cell::new((0, 0)) }; MOST] };
+    static HELD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A range that this thread has, until it is dropped. Ranges are given back in the opposite order.
+pub(super) struct Lent(std::marker::PhantomData<*const ()>);
+
+impl Lent {
+    /// Panics if the thread has one of the bytes, or too many ranges.
+    #[inline]
+    pub(super) fn new(first: usize, length: usize) -> Self {
+        let held = HELD.get();
+        let end = first + length;
+        RANGES.with(|ranges| {
+            let free = ranges[..held]
+                .iter()
+                .all(|range| range.get().0 >= end || range.get().1 <= first);
+            assert!(free, "memory that is lent already");
+            assert!(held < MOST, "more than {MOST} ranges of memory are lent");
+            ranges[held].set((first, end));
+        });
+        HELD.set(held + 1);
+        Self(std::marker::PhantomData)
+    }
+}
+
+impl Drop for Lent {
+    #[inline]
+    fn drop(&mut self) {
+        HELD.set(HELD.get() - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lent;
+
+    fn refused(first: usize, length: usize) -> bool {
+        std::panic::catch_unwind(|| drop(Lent::new(first, length))).is_err()
+    }
+
+    #[test]
+    fn no_byte_is_lent_twice() {
+        let one = Lent::new(100, 10);
+        assert!(refused(100, 10) && refused(109, 1) && refused(91, 10) && refused(0, 200));
+        assert!(!refused(110, 10) && !refused(90, 10));
+        drop(one);
+        assert!(!refused(100, 10));
+    }
+
+    #[test]
+    fn other_threads_have_other_bytes() {
+        let _one = Lent::new(100, 10);
+        std::thread::scope(|scope| scope.spawn(|| assert!(!refused(100, 10))).join()).expect("no panic");
+    }
+
+    #[test]
+    fn ranges_are_bounded() {
+        let many: Vec<Lent> = (0..super::MOST).map(|i| Lent::new(100 + i, 1)).collect();
+        assert!(refused(0, 1));
+        many.into_iter().rev().for_each(drop);
+        assert!(!refused(0, 1));
+    }
+}
