@@ -84,8 +84,10 @@ pub fn write(disk: &dyn Disk, view: &View, at: u64, source: &mut Source) -> Move
 /// Reads from byte `at` of the stream of the view. Ends where the file ends.
 pub fn read(disk: &dyn Disk, view: &View, at: u64, target: &mut Target, sieve: Sieve) -> Moved {
     let total = target.length();
-    if let (Some(place), Some(piece)) = (view.piece(at), target.piece(0, total)) {
-        return read_all(disk, piece, place);
+    if let Some(place) = view.piece(at) {
+        if let Some(read) = target.with_piece(0, total, |piece| read_all(disk, piece, place)) {
+            return read;
+        }
     }
     let (mut runs, mut buffer, mut done) = (Vec::new(), Vec::new(), 0);
     while done < total {
@@ -126,8 +128,8 @@ fn group_length(runs: &[Run], sieve: Sieve) -> usize {
 fn read_group(disk: &dyn Disk, group: &[Run], target: &mut Target, buffer: &mut Vec<u8>) -> Moved {
     let (first, last) = (group[0], group[group.len() - 1]);
     if group.len() == 1 {
-        if let Some(piece) = target.piece(first.stream, first.length) {
-            return read_all(disk, piece, first.place);
+        if let Some(read) = target.with_piece(first.stream, first.length, |piece| read_all(disk, piece, first.place)) {
+            return read;
         }
     }
     let span = (last.place + last.length - first.place) as usize;

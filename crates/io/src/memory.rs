@@ -105,22 +105,24 @@ impl Target {
         }
     }
 
-    /// The place of `length` bytes from `at` on, if it is one piece.
-    pub(crate) fn piece(&mut self, at: u64, length: u64) -> Option<&mut [u8]> {
+    /// Gives the place of `length` bytes from `at` on to `change`, if it is one piece.
+    pub(crate) fn with_piece<R>(&mut self, at: u64, length: u64, change: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
         match self {
-            Self::Piece(memory, _) => Some(memory.slice(at as isize, length as usize)),
+            Self::Piece(memory, _) => Some(memory.with(at as isize, length as usize, change)),
             Self::Typed(_) => None,
-            Self::Converted(bytes, _) | Self::Bytes(bytes) => bytes.get_mut(at as usize..(at + length) as usize),
+            Self::Converted(bytes, _) | Self::Bytes(bytes) => {
+                bytes.get_mut(at as usize..(at + length) as usize).map(change)
+            }
         }
     }
 
     /// Stores bytes from `at` on.
     pub(crate) fn write(&mut self, at: u64, data: &[u8]) {
-        if let Some(piece) = self.piece(at, data.len() as u64) {
-            piece.copy_from_slice(data);
-        } else if let Self::Typed(unpacker) = self {
+        if let Self::Typed(unpacker) = self {
             unpacker.seek(at);
             unpacker.unpack(data);
+        } else {
+            self.with_piece(at, data.len() as u64, |piece| piece.copy_from_slice(data));
         }
     }
 

@@ -139,7 +139,7 @@ proptest! {
         let mut next = 1_u8;
         let mut expected = Vec::new();
         for place in memory.places(bytes) {
-            data.memory().slice(place as isize, 1)[0] = next;
+            data.memory().write(place as isize, &[next]);
             expected.push(next);
             next = next.wrapping_mul(31).wrapping_add(7);
         }
