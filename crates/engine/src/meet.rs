@@ -436,11 +436,8 @@ impl Meet {
                     let all = bytes * members as usize;
                     let mut cell = meeting.give(&place, round, me, all).map_err(no_memory)?;
                     for member in 0..members {
-                        copy(
-                            u64::from(member) * self.block + from,
-                            &mut cell,
-                            member as usize * bytes,
-                        );
+                        let source = u64::from(member) * self.block + from;
+                        copy(source, &mut cell, member as usize * bytes);
                     }
                     self.mark(meeting, round, me);
                 }
