@@ -49,7 +49,8 @@ begin "interrupt" --site home:2 --site b1:2
 kill -INT $job
 wait $job
 [ $? = 130 ] || complain "exit status $?"
-[ "$(grep -c 'interrupted$' out)" -ge 2 ] || complain "SIGINT did not reach the ranks"
+# The first rank that leaves may take the others with it before they say so.
+[ "$(grep -c 'rank [0-9]: interrupted$' out)" -ge 1 ] || complain "SIGINT did not reach the ranks"
 [ "$(grep -c 'error:' err)" = 1 ] || complain "more than one error"
 S
 isthmus-testbed run --sites 2x1 --rtt 4ms -- sh all.sh || fail "see above"
