@@ -387,7 +387,11 @@ impl Batch {
             message @ FromAgent::Aborted { .. } => self.hold(message),
             FromAgent::Gone => part.gone = true,
             FromAgent::InputCredit(bytes) => self.take_credit(node, bytes),
-            message @ (FromAgent::Arrived(_) | FromAgent::Finished { .. } | FromAgent::Traffic { .. }) => {
+            message @ (FromAgent::Arrived(_)
+            | FromAgent::Finished { .. }
+            | FromAgent::Traffic { .. }
+            | FromAgent::Waiting { .. }
+            | FromAgent::Conditions(_)) => {
                 self.outbox.send(&message);
             }
             FromAgent::LauncherEnded(end) => {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod condition;
 mod directories;
 mod event;
 mod gateway;
@@ -276,6 +277,7 @@ impl Agent {
                 self.outbox.send(&FromAgent::Pong(number, machine::clock()));
                 if let Some(subjob) = &mut self.subjob {
                     subjob.tell_traffic(&self.outbox);
+                    subjob.tell_conditions(&self.outbox);
                 }
             }
             message => {

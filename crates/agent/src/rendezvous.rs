@@ -94,6 +94,7 @@ async fn serve(
         let event = match message {
             Message::Finished(counters) => Event::Finished { index, counters },
             Message::Traffic(traffic) => Event::Traffic { index, traffic },
+            Message::Waiting(waiting) => Event::Waiting { index, waiting },
             Message::Trace(records) => {
                 // The process waits while the coordinator has no room; it then drops what it cannot keep.
                 trace.write(index, Stream::Trace, records).await;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A started subjob: its processes and what they and the coordinator say to each other.
 
+use crate::condition::Conditions;
 use crate::directories::Directories;
 use crate::event::{Event, ToProcess, World};
 use crate::link::Outbox;
@@ -64,6 +65,8 @@ pub(crate) struct Subjob {
     started: Option<other_mpi::Ended>,
     /// What each process has exchanged with other sites, and whether that has changed since it was told.
     traffic: (HashMap<u32, Vec<LinkTraffic>>, bool),
+    /// How the system treats the processes.
+    conditions: Conditions,
 }
 
 impl Subjob {
@@ -114,6 +117,7 @@ impl Subjob {
                 environment: template.environment.clone(),
             }),
             traffic: Default::default(),
+            conditions: Conditions::default(),
         };
         if !start.vendor.is_empty() {
             if stdin.is_some() {
@@ -279,6 +283,14 @@ impl Subjob {
         outbox.send(&FromAgent::Traffic { first: 0, traffic });
     }
 
+    /// Tells which processes have been stopped or swapped out since the last time.
+    pub(crate) fn tell_conditions(&mut self, outbox: &Outbox) {
+        let changed = self.conditions.look(&self.processes);
+        if !changed.is_empty() {
+            outbox.send(&FromAgent::Conditions(changed));
+        }
+    }
+
     /// Handles what a process did.
     pub(crate) fn handle(&mut self, event: Event, outbox: &Outbox, events: &mpsc::Sender<Event>) {
         match event {
@@ -291,6 +303,7 @@ impl Subjob {
                 self.traffic.0.insert(index, traffic);
                 self.traffic.1 = true;
             }
+            Event::Waiting { index, waiting } => outbox.send(&FromAgent::Waiting { index, waiting }),
             Event::Aborted { index, code, reason } => {
                 self.flush(outbox);
                 outbox.send(&FromAgent::Aborted { index, code, reason });

@@ -79,15 +79,18 @@ impl Voice {
     }
 
     /// Says it unless that would take time: somebody else speaks, or the agent does not listen. For small messages, which fit
-    /// where there is any room.
-    pub(crate) fn mention(&self, message: &Message) {
-        let Ok(mut stream) = self.0.try_lock() else { return };
+    /// where there is any room. Whether it was said.
+    pub(crate) fn mention(&self, message: &Message) -> bool {
+        let Ok(mut stream) = self.0.try_lock() else {
+            return false;
+        };
         let mut ready = [PollFd::new(&*stream, PollFlags::OUT)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         if poll(&mut ready, Some(&now)) == Ok(1) && ready[0].revents() == PollFlags::OUT {
             // The agent's end is noticed by whoever waits for it.
-            let _ = stream.write_all(&message.encode());
+            return stream.write_all(&message.encode()).is_ok();
         }
+        false
     }
 }
 
@@ -207,6 +210,7 @@ fn name(message: &Message) -> &'static str {
         Message::Dismissed => "dismissed",
         Message::Traffic(_) => "traffic",
         Message::Trace(_) => "trace",
+        Message::Waiting(_) => "waiting",
     }
 }
 

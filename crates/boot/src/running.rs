@@ -19,6 +19,7 @@ use isthmus_transport::Transport;
 use isthmus_vendor::{Comm, Vendor, VendorTransport};
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use isthmus_wire::waiting::Waiting;
 
 use crate::BootError;
 use crate::origin::Origin;
@@ -258,6 +259,22 @@ impl Running {
     /// The world.
     pub fn world(&self) -> &World {
         &self.world
+    }
+
+    /// From now on the agent is told what this process waits for when nothing has come for a second. `call`: the MPI function that the calling
+    /// thread is in.
+    pub fn watch(&self, call: fn() -> &'static str) {
+        let Some(agent) = &self.agent else { return };
+        let voice = agent.lock().unwrap_or_else(PoisonError::into_inner).voice();
+        self.world.engine().tell_waits(Box::new(move |waits| {
+            let waiting = waits.map(|(idle, items, more)| Waiting {
+                call: call().to_owned(),
+                idle: idle.as_millis().try_into().unwrap_or(u64::MAX),
+                items: items.to_vec(),
+                more,
+            });
+            voice.mention(&boot::Message::Waiting(waiting))
+        }));
     }
 
     /// What has passed between this process and all other sites so far.

@@ -31,6 +31,7 @@ mod sites;
 mod streams;
 mod terminal;
 mod top;
+mod whereabouts;
 
 /// Run one MPI program across machines, clusters and sites as if they were one
 #[derive(Parser, Debug)]
@@ -52,6 +53,8 @@ enum Verb {
     Signal(sessions::Signal),
     Kill(sessions::Kill),
     Top(top::Top),
+    #[command(name = "where")]
+    Whereabouts(whereabouts::Where),
     Edit(sessions::EditCommand),
     Doctor(doctor::Doctor),
     Explain(simulate::Explain),
@@ -171,6 +174,7 @@ fn isthmus() -> ExitCode {
         Verb::Signal(arguments) => sessions::signal(&arguments),
         Verb::Kill(arguments) => sessions::kill(&arguments),
         Verb::Top(arguments) => top::top(&arguments),
+        Verb::Whereabouts(arguments) => whereabouts::whereabouts(&arguments),
         Verb::Edit(arguments) => sessions::edit(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),

@@ -122,6 +122,9 @@ struct Launch {
     /// How long the processes may run: 90s, 30min, 2h
     #[arg(long, value_name = "LIMIT")]
     time: Option<String>,
+    /// Say what each rank waits for when all have only waited for so long: 90s, 10min; see isthmus where
+    #[arg(long, value_name = "TIME")]
+    hang: Option<String>,
     /// Write what happens to the job into FILE, or - for standard output, as lines of JSON
     #[arg(long, value_name = "FILE")]
     events: Option<String>,
@@ -525,6 +528,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         input: streams::input(launch.stdin.as_deref())?,
         output: streams::output(launch.output_dir.as_deref(), launch.outfile_pattern.as_deref())?,
         limit: launch.time.as_deref().map(limit).transpose()?,
+        hang: launch.hang.as_deref().map(limit).transpose()?,
         silence: seconds("ISTHMUS_AWAY", AWAY, 1_000_000)?,
         lease: seconds("ISTHMUS_LEASE", LEASE, 2_592_000)?,
         session: None,

@@ -89,6 +89,19 @@ pub(crate) struct EditCommand {
     json: bool,
 }
 
+/// The job that is meant: by name, or the only one that runs.
+pub(crate) fn find(job: Option<&str>) -> Result<Entry, String> {
+    if let Some(job) = job {
+        return Entry::find(job);
+    }
+    let mut running: Vec<Entry> = Entry::all().into_iter().filter(|e| e.lives).collect();
+    match running.len() {
+        1 => Ok(running.remove(0)),
+        0 => Err("no job runs here".to_owned()),
+        _ => Err("several jobs run: name one of those that `isthmus ps` lists".to_owned()),
+    }
+}
+
 /// `isthmus ps`.
 pub(crate) fn ps(arguments: &Ps) -> ExitCode {
     let rows: Vec<Row> = Entry::all().into_iter().map(Row::of).collect();
@@ -355,7 +368,7 @@ pub(crate) fn edit(arguments: &EditCommand) -> ExitCode {
 fn ask(entry: &Entry, request: &Request) -> Result<(), String> {
     match isthmus_launch::request(entry, request)? {
         Reply::Refused(why) => Err(why),
-        Reply::Done | Reply::Status { .. } | Reply::Traffic(_) => Ok(()),
+        Reply::Done | Reply::Status { .. } | Reply::Traffic(_) | Reply::Where(_) => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus top`: what passes between the sites of a running job.
 
+use crate::sessions::find;
 use clap::Args;
 use isthmus_launch::session::Entry;
 use isthmus_wire::boot::LinkTraffic;
@@ -34,7 +35,7 @@ pub(crate) struct Top {
     interval: f64,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|s| (0.5..=3600.0).contains(s));
     seconds.ok_or_else(|| "give seconds from 0.5 to 3600".to_owned())
 }
@@ -63,7 +64,7 @@ fn watch(arguments: &Top) -> Result<(), String> {
         let now = match ask(&entry) {
             Ok(now) => now,
             // The job has ended meanwhile.
-            Err(_) if !arguments.once && !entry_lives(&entry) => return Ok(()),
+            Err(_) if !arguments.once && !entry.still_lives() => return Ok(()),
             Err(why) => return Err(why),
         };
         let view = View {
@@ -83,22 +84,6 @@ fn watch(arguments: &Top) -> Result<(), String> {
         }
         last = now;
     }
-}
-
-fn find(job: Option<&str>) -> Result<Entry, String> {
-    if let Some(job) = job {
-        return Entry::find(job);
-    }
-    let mut running: Vec<Entry> = Entry::all().into_iter().filter(|e| e.lives).collect();
-    match running.len() {
-        1 => Ok(running.remove(0)),
-        0 => Err("no job runs here".to_owned()),
-        _ => Err("several jobs run: name one of those that `isthmus ps` lists".to_owned()),
-    }
-}
-
-fn entry_lives(entry: &Entry) -> bool {
-    Entry::find(&entry.name).is_ok_and(|e| e.lives)
 }
 
 fn ask(entry: &Entry) -> Result<Passed, String> {

@@ -48,6 +48,7 @@ mod staged;
 mod state;
 mod trace;
 mod tuning;
+mod waits;
 
 pub use activity::Activity;
 pub use binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
@@ -66,5 +67,6 @@ pub use shared::{Guard, Policy, Shared};
 pub use short::Short;
 pub use trace::Trace;
 pub use tuning::{Knob, Tuning};
+pub use waits::Watcher;
 
 pub use isthmus_transport::{Class as TrafficClass, Path as TrafficPath, Rates, Tuning as TrafficTuning};

@@ -19,8 +19,8 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -28,17 +28,19 @@ use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
 use isthmus_transport::{is_readable, wait as sleep_on};
+use isthmus_wire::waiting::Item;
 
 use crate::bell::Bell;
 use crate::keeper::{Keeper, LOOK};
 use crate::patience::{Experience, Patience};
+use crate::waits::Watcher;
 use crate::{
     Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
     SendBuffer, Short, Tuning,
 };
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
-const NAP: Duration = Duration::from_secs(1);
+pub(crate) const NAP: Duration = Duration::from_secs(1);
 
 /// How often a blocking receive looks for a message of a machine's own MPI before other progress is made: some tens of microseconds.
 const NATIVE_ROUNDS: u32 = 512;
@@ -62,6 +64,10 @@ pub(crate) struct Inner {
     pub(crate) kept: bool,
     /// Threads that sleep.
     pub(crate) sleepers: u32,
+    /// For how long sleeps have ended without anything having come, one after the other.
+    pub(crate) idle: Duration,
+    /// What the watcher was told last.
+    pub(crate) told: Option<Vec<Item>>,
     /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
     descriptors: Option<Arc<[OwnedFd]>>,
 }
@@ -79,6 +85,7 @@ pub struct Shared {
     due: AtomicBool,
     bell: Bell,
     pub(crate) keeper: Keeper,
+    pub(crate) watcher: OnceLock<Watcher>,
 }
 
 /// The right to use the engine. Must not be held while waiting: use [`Shared::wait`].
@@ -154,6 +161,8 @@ impl Shared {
             entries: 0,
             kept: false,
             sleepers: 0,
+            idle: Duration::ZERO,
+            told: None,
             descriptors: None,
         };
         Self {
@@ -166,6 +175,7 @@ impl Shared {
             due: AtomicBool::new(false),
             bell: Bell::default(),
             keeper: Keeper::default(),
+            watcher: OnceLock::new(),
         }
     }
 
@@ -516,6 +526,9 @@ impl Shared {
         let mut guard = self.lock();
         guard.inner.engine.disarm();
         guard.inner.sleepers -= 1;
+        if time >= NAP || !guard.inner.idle.is_zero() {
+            self.report(&mut guard.inner, time);
+        }
         // The transports are not armed any more: the other sleepers must arm them again.
         if guard.inner.sleepers > 0 {
             self.bell.ring()

@@ -25,6 +25,7 @@ use crate::session::Session;
 use crate::sharing::Access;
 use crate::site::{Shared, SiteEvent};
 use crate::trace::{Clocks, TraceFile};
+use crate::whereabouts::Waits;
 use crate::{Options, Outcome, Statistics};
 use isthmus_job::Job;
 use isthmus_job::Subjob;
@@ -206,6 +207,10 @@ struct Coordinator {
     statistics: Statistics,
     /// What has passed so far.
     tally: Tally,
+    /// What the processes wait for.
+    waits: Waits,
+    /// A hang has been told of, and nothing has moved since.
+    hangs: bool,
     clocks: Clocks,
     /// Output can no longer be printed.
     unread: bool,
@@ -277,6 +282,8 @@ impl Coordinator {
             sources: Vec::new(),
             statistics: Statistics::default(),
             tally: Tally::default(),
+            waits: Waits::default(),
+            hangs: false,
             clocks: Clocks::default(),
             unread: false,
             unwritten: None,

@@ -23,6 +23,7 @@ mod doctor;
 mod events;
 mod fetch;
 mod files;
+pub mod hang;
 mod input;
 mod left;
 mod links;
@@ -40,6 +41,7 @@ mod staging;
 mod statistics;
 mod trace;
 mod transfer;
+mod whereabouts;
 mod workspace;
 mod worlds;
 
@@ -91,6 +93,8 @@ pub struct Options {
     pub output: Option<OutputPattern>,
     /// How long the processes may run.
     pub limit: Option<Duration>,
+    /// After how long in which all processes only wait the user is told what for.
+    pub hang: Option<Duration>,
     /// How long a site may be silent, or out of reach, before it is taken for lost.
     pub silence: Duration,
     /// How long outputs wait at a site for a launcher that is gone.

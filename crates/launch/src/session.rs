@@ -209,6 +209,11 @@ impl Entry {
         }
     }
 
+    /// Whether it still runs, looked at anew.
+    pub fn still_lives(&self) -> bool {
+        Self::open(self.path.clone()).is_some_and(|entry| entry.lives)
+    }
+
     /// Reads anew how it stands.
     #[must_use]
     pub fn again(self) -> Self {

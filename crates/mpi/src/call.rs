@@ -2,6 +2,7 @@
 //! Around every entry body: is MPI running, and what becomes of an error.
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::errhandler::{ErrorHandler, Owner};
@@ -10,6 +11,32 @@ use isthmus_core::error::{Error, Result};
 use crate::comm::Held;
 use crate::process;
 use isthmus_abi::handles as h;
+
+/// The function that the program called last: its name's address, and in the lower bits its length. One store a call; people who ask why a
+/// program hangs want to know it.
+static CALLED: AtomicU64 = AtomicU64::new(0);
+
+/// Bits of the length.
+const LENGTH: u32 = 8;
+
+#[inline]
+fn note(function: &'static str) {
+    // Addresses of programs have fewer than 56 bits, names of functions fewer than 256 bytes.
+    let length = function.len() as u64 & ((1 << LENGTH) - 1);
+    CALLED.store((function.as_ptr() as u64) << LENGTH | length, Ordering::Relaxed);
+}
+
+/// The function that some thread of the program called last; empty before the first call.
+pub(crate) fn last() -> &'static str {
+    let called = CALLED.load(Ordering::Relaxed);
+    if called == 0 {
+        return "";
+    }
+    let (address, length) = ((called >> LENGTH) as usize, (called & ((1 << LENGTH) - 1)) as usize);
+    // SAFETY: `note` alone writes the value, in one piece, from a `&'static str`, whose bytes stay where they are.
+    let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
 
 /// Runs a body that needs MPI to be initialized and raises its error on MPI_COMM_SELF's handler
 /// (MPI 5.0 section 9.3: errors without a communicator).
@@ -39,6 +66,7 @@ impl Holder for h::File {
 /// Runs a body that needs MPI to be initialized and raises its error on the handler of the communicator or file.
 #[inline]
 pub(crate) fn call_on(function: &'static str, comm: impl Holder, body: impl FnOnce() -> Result<()>) -> c_int {
+    note(function);
     let result = process::running().and_then(|_| body());
     let code = match result {
         Ok(()) => abi::MPI_SUCCESS,
@@ -69,6 +97,7 @@ pub(crate) fn call_for_new(
 
 /// Runs a body that may be called at any time.
 pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
+    note(function);
     match body() {
         Ok(()) => abi::MPI_SUCCESS,
         Err(error) => raise(function, h::MPI_COMM_NULL, &error),

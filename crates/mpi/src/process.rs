@@ -234,6 +234,7 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     let promise = (!threads).then(|| unsafe { OneAtATime::promised() });
     let running = Running::start(promise, single).map_err(|e| boot_error(&e))?;
     forget_token();
+    running.watch(crate::call::last);
     running.world().set_overrides(crate::settings::overrides()?);
     crate::settings::tune(running.world().engine());
     running.prepare().map_err(|e| boot_error(&e))?;

@@ -252,6 +252,18 @@ impl<R, M> Matcher<R, M> {
         self.remove(found)
     }
 
+    /// All posted receives, in no order.
+    pub fn posted(&self) -> impl Iterator<Item = (&Pattern, &R)> {
+        let found = |at| self.receives.get(at).map(|r| (&r.pattern, &r.what));
+        self.receives.indices().filter_map(found)
+    }
+
+    /// All waiting messages, in no order.
+    pub fn waiting(&self) -> impl Iterator<Item = (&Envelope, &M)> {
+        let found = |at| self.messages.get(at).map(|m| (&m.envelope, &m.what));
+        self.messages.indices().filter_map(found)
+    }
+
     /// Number of posted receives and of waiting messages.
     pub fn lengths(&self) -> (usize, usize) {
         (self.receives.len(), self.messages.len())

@@ -9,6 +9,7 @@
 //!     |    <---  Abort (code, reason)          |      another process ended the job
 //!     | Traffic (links)                --->    |      at most once a second, while something passes to other sites
 //!     | Trace (records)                --->    |      only when the job is traced
+//!     | Waiting (what for)             --->    |      nothing has happened for a second inside MPI, or something has at last
 //!     | Abort (code, reason)           --->    |      MPI_Abort, or an error that ends the job
 //!     | Finished (counters)            --->    |      MPI_Finalize, all communication done
 //!     |    <---  Dismissed                     |      every process of the job has said Finished
@@ -31,6 +32,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
 use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
+use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
 pub const VERSION: u32 = 5;
@@ -238,6 +240,8 @@ pub enum Message {
     Traffic(Vec<LinkTraffic>),
     /// Process to agent: records of [`crate::trace`].
     Trace(Vec<u8>),
+    /// Process to agent: what it waits for; `None`: not any more.
+    Waiting(Option<Waiting>),
 }
 
 impl Message {
@@ -292,6 +296,11 @@ impl Message {
                 w.bytes(records);
                 w.into_framed()
             }
+            Self::Waiting(waiting) => {
+                let mut w = Writer::new(8);
+                write_waiting(&mut w, waiting.as_ref());
+                w.into_framed()
+            }
         }
     }
 
@@ -330,6 +339,7 @@ impl Message {
             5 => Self::Dismissed,
             6 => Self::Traffic(r.list("traffic", LinkTraffic::read)?),
             7 => Self::Trace(r.bytes("trace")?),
+            8 => Self::Waiting(read_waiting(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -378,6 +388,22 @@ impl Counters {
             links,
             traffic,
         })
+    }
+}
+
+/// Appends what a process waits for, if it does.
+pub(crate) fn write_waiting(w: &mut Writer, waiting: Option<&Waiting>) {
+    w.u8(waiting.is_some().into());
+    if let Some(waiting) = waiting {
+        waiting.write(w);
+    }
+}
+
+/// Reads it.
+pub(crate) fn read_waiting(r: &mut Reader<'_>) -> Result<Option<Waiting>, DecodeError> {
+    match r.u8("waits")? {
+        0 => Ok(None),
+        _ => Waiting::read(r).map(Some),
     }
 }
 
@@ -430,6 +456,17 @@ mod tests {
                 ..LinkTraffic::default()
             }]),
             Message::Trace(vec![1, 2]),
+            Message::Waiting(None),
+            Message::Waiting(Some(Waiting {
+                call: "MPI_Recv".into(),
+                idle: 1000,
+                items: vec![crate::waiting::Item {
+                    peer: 3,
+                    members: vec![1, 2],
+                    ..crate::waiting::Item::default()
+                }],
+                more: 1,
+            })),
         ];
         for m in messages {
             let framed = m.encode();

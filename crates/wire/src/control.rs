@@ -14,6 +14,7 @@
 //! | `Signal` | 2 | number u32 |
 //! | `End` | 3 | |
 //! | `Traffic` | 5 | |
+//! | `Where` | 6 | |
 //! | `Edit` | 4 | site text, what u8 (1 drop, 2 retry, 3 substitute, 4 abort), contact text |
 //!
 //! | coordinator to command | kind | fields |
@@ -21,10 +22,12 @@
 //! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32\] |
 //! | `Done` | 66 | |
 //! | `Refused` | 67 | why text |
+//! | `Where` | 69 | \[process ([`crate::waiting::Process`])\], \[cut link: from text, to text\] |
 //! | `Traffic` | 68 | age u64 (ms since the processes began), \[traffic ([`crate::boot::LinkTraffic`])\], \[from text, to text, path text, sent u64, received u64, streams u32, connections u32, round trip u64 (ns)\] |
 
 use crate::boot::LinkTraffic;
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::waiting::Process;
 
 /// Longest request, bytes, its length included.
 pub const MAX_REQUEST: usize = 8 << 10;
@@ -36,6 +39,8 @@ pub enum Request {
     Status,
     /// What has passed between the sites.
     Traffic,
+    /// What every process waits for.
+    Where,
     /// Send this signal to all processes.
     Signal(u32),
     /// End the job: the first time orderly, then at once.
@@ -91,6 +96,8 @@ pub enum Reply {
     Refused(String),
     /// What has passed between the sites.
     Traffic(Passed),
+    /// What every process waits for.
+    Where(Whereabouts),
 }
 
 /// What has passed between the sites of a job since its processes began.
@@ -102,6 +109,15 @@ pub struct Passed {
     pub links: Vec<LinkTraffic>,
     /// Per direction of a trunk, from gateway to gateway.
     pub trunks: Vec<Trunk>,
+}
+
+/// What all processes of a job wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// All processes, by rank.
+    pub processes: Vec<Process>,
+    /// Links that are cut now: names of their ends.
+    pub cuts: Vec<(String, String)>,
 }
 
 /// One direction of a trunk between two gateways.
@@ -155,6 +171,7 @@ impl Request {
             Self::End => Writer::new(3),
             Self::Edit { .. } => Writer::new(4),
             Self::Traffic => Writer::new(5),
+            Self::Where => Writer::new(6),
         };
         match self {
             Self::Signal(number) => {
@@ -169,7 +186,7 @@ impl Request {
                 };
                 w.text(site).u8(what).text(contact);
             }
-            Self::Status | Self::End | Self::Traffic => {}
+            Self::Status | Self::End | Self::Traffic | Self::Where => {}
         }
         w.into_framed()
     }
@@ -182,6 +199,7 @@ impl Request {
             2 => Self::Signal(r.u32("signal")?),
             3 => Self::End,
             5 => Self::Traffic,
+            6 => Self::Where,
             4 => {
                 let site = r.text("site")?;
                 let what = r.u8("what")?;
@@ -210,6 +228,7 @@ impl Reply {
             Self::Done => Writer::new(66),
             Self::Refused(_) => Writer::new(67),
             Self::Traffic(_) => Writer::new(68),
+            Self::Where(_) => Writer::new(69),
         };
         match self {
             Self::Status { committed, subjobs } => {
@@ -225,6 +244,12 @@ impl Reply {
             Self::Traffic(passed) => {
                 w.u64(passed.age).list(&passed.links, |w, one| one.write(w));
                 w.list(&passed.trunks, |w, one| one.write(w));
+            }
+            Self::Where(all) => {
+                w.list(&all.processes, |w, one| one.write(w));
+                w.list(&all.cuts, |w, (from, to)| {
+                    w.text(from).text(to);
+                });
             }
         }
         w.into_framed()
@@ -256,6 +281,10 @@ impl Reply {
                 links: r.list("links", LinkTraffic::read)?,
                 trunks: r.list("trunks", Trunk::read)?,
             }),
+            69 => Self::Where(Whereabouts {
+                processes: r.list("processes", Process::read)?,
+                cuts: r.list("cuts", |r| Ok((r.text("from")?, r.text("to")?)))?,
+            }),
             other => return Err(invalid("kind", other)),
         };
         r.end()?;
@@ -284,6 +313,7 @@ mod tests {
             Request::Status,
             Request::Signal(10),
             Request::Traffic,
+            Request::Where,
             Request::End,
             edit(Edit::Drop),
             edit(Edit::Retry),
@@ -307,6 +337,14 @@ mod tests {
                 age: 1,
                 links: vec![LinkTraffic::default()],
                 trunks: vec![Trunk::default()],
+            }),
+            Reply::Where(Whereabouts {
+                processes: vec![Process {
+                    rank: 3,
+                    waiting: Some(crate::waiting::Waiting::default()),
+                    ..Process::default()
+                }],
+                cuts: vec![("home".into(), "lab".into())],
             }),
         ] {
             assert_eq!(Reply::decode(&reply.encode()[4..]), Ok(reply));

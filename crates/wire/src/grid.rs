@@ -56,6 +56,8 @@
 //! | `Suspended` | 78 | u8 (1 stopped, 0 goes on) |
 //! | `Gateway` | 79 | a message from the gateway ([`crate::gateway::FromGateway`]) |
 //! | `Traffic` | 80 | first u32, \[traffic ([`crate::boot::LinkTraffic`])\] |
+//! | `Waiting` | 82 | index u32, what ([`crate::waiting`]) |
+//! | `Conditions` | 83 | \[index u32, pid u32, stopped u8, swapped u64 (bytes)\] |
 //! | `LauncherEnded` | 81 | how u8, number u32, said text |
 //!
 //! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes, which it treats as a coordinator does.
@@ -64,14 +66,15 @@ mod allocation;
 
 pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 
-use crate::boot::{Counters, LinkTraffic};
+use crate::boot::{Counters, LinkTraffic, read_waiting, write_waiting};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
 use crate::links::Table;
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
+use crate::waiting::{Condition, Waiting};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -406,6 +409,15 @@ pub enum FromAgent {
     },
     /// The `mpiexec` of the machine's own MPI, which this node has run for all.
     LauncherEnded(LauncherEnd),
+    /// What a process waits for; `None`: not any more.
+    Waiting {
+        /// Index within the subjob.
+        index: u32,
+        /// What for.
+        waiting: Option<Waiting>,
+    },
+    /// Processes that have been stopped or swapped out, or are not any more.
+    Conditions(Vec<Condition>),
 }
 
 impl ToAgent {
@@ -632,6 +644,13 @@ impl FromAgent {
                 w.u32(*first).list(traffic, |w, one| one.write(w));
             }
             Self::LauncherEnded(end) => end.write(&mut w),
+            Self::Waiting { index, waiting } => {
+                w.u32(*index);
+                write_waiting(&mut w, waiting.as_ref());
+            }
+            Self::Conditions(all) => {
+                w.list(all, |w, c| c.write(w));
+            }
             Self::Gone => {}
         }
         w.into_framed()
@@ -656,6 +675,8 @@ impl FromAgent {
             Self::Queued { .. } => 77,
             Self::Suspended(_) => 78,
             Self::LauncherEnded(_) => 81,
+            Self::Waiting { .. } => 82,
+            Self::Conditions(_) => 83,
         }
     }
 
@@ -704,6 +725,11 @@ impl FromAgent {
             },
             78 => Self::Suspended(flag(&mut r, "stopped")?),
             81 => Self::LauncherEnded(LauncherEnd::read(&mut r)?),
+            82 => Self::Waiting {
+                index: r.u32("index")?,
+                waiting: read_waiting(&mut r)?,
+            },
+            83 => Self::Conditions(r.list("conditions", Condition::read)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",

@@ -34,3 +34,4 @@ pub mod place;
 pub mod segment;
 pub mod service;
 pub mod trace;
+pub mod waiting;

@@ -179,6 +179,16 @@ impl Part {
                 first: of(first)?,
                 traffic,
             },
+            FromAgent::Waiting { index, waiting } => FromAgent::Waiting {
+                index: of(index)?,
+                waiting,
+            },
+            FromAgent::Conditions(mut all) => {
+                for one in &mut all {
+                    one.index = of(one.index)?;
+                }
+                FromAgent::Conditions(all)
+            }
             FromAgent::Aborted { index, code, reason } => FromAgent::Aborted {
                 index: of(index)?,
                 code,

@@ -5,10 +5,11 @@ use super::Coordinator;
 use crate::asking::Turn;
 use crate::console::Print;
 use crate::events::JobEvent;
+use crate::hang;
 use crate::question;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::Answer;
-use isthmus_wire::control::{Edit, Reply, Request, Standing};
+use isthmus_wire::control::{Edit, Reply, Request, Standing, Whereabouts};
 use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
 
@@ -108,6 +109,7 @@ impl Coordinator {
                 subjobs: self.standings(),
             },
             Request::Traffic => Reply::Traffic(self.tally.passed(&self.crossings)),
+            Request::Where => Reply::Where(self.whereabouts()),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));
                 Reply::Done
@@ -122,6 +124,31 @@ impl Coordinator {
                 Err(why) => Reply::Refused(why),
             },
         }
+    }
+
+    /// What every process waits for.
+    pub(super) fn whereabouts(&self) -> Whereabouts {
+        let away = self.tally.links().into_iter().filter(|link| link.away > 0);
+        let cuts = away.map(|link| (link.from, link.to)).collect();
+        self.waits
+            .tell(self.subjobs.iter().map(|s| (s.site.as_str(), s.count)), cuts)
+    }
+
+    /// Tells once when all processes have only waited for as long as the user has chosen.
+    pub(super) fn tell_hang(&mut self) {
+        let Some(limit) = self.shared.options.hang else { return };
+        let processes = self.subjobs.iter().map(|s| s.count).sum();
+        let hangs = self.waits.hanging(processes).is_some_and(|time| time >= limit);
+        if hangs && !self.hangs {
+            let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            let text = hang::text(&self.whereabouts());
+            self.notice(format!(
+                "for {} all ranks have only waited:\n{}",
+                hang::time(limit),
+                text.trim_end()
+            ));
+        }
+        self.hangs = hangs;
     }
 
     fn standings(&self) -> Vec<Standing> {

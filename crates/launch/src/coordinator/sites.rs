@@ -70,6 +70,14 @@ impl Coordinator {
                 self.take_pong(connection, number);
                 self.clocks.answered(connection, number, clock);
             }
+            FromAgent::Waiting { index, waiting } if index < self.subjobs[site].count => {
+                self.waits.take(self.number(site, index), waiting);
+            }
+            FromAgent::Conditions(all) => {
+                for one in all.into_iter().filter(|c| c.index < self.subjobs[site].count) {
+                    self.waits.treat(self.number(site, one.index), one);
+                }
+            }
             FromAgent::InputCredit(bytes) => {
                 let sources = self.sources.iter_mut().filter(|s| s.is_for(site));
                 sources.for_each(|s| s.add_credit(site, bytes as usize));
@@ -99,7 +107,11 @@ impl Coordinator {
                 }
             }
             // Answers to what the site task asked; a late one changes nothing. And what nodes tell the agent that submitted them.
-            FromAgent::Hello(_) | FromAgent::File { .. } | FromAgent::Gone | FromAgent::LauncherEnded(_) => {}
+            FromAgent::Hello(_)
+            | FromAgent::File { .. }
+            | FromAgent::Gone
+            | FromAgent::LauncherEnded(_)
+            | FromAgent::Waiting { .. } => {}
         }
     }
 
@@ -153,6 +165,7 @@ impl Coordinator {
     fn take_exit(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
         let name = &self.subjobs[site].site;
         self.tell(&JobEvent::exit(self.number(site, index), name, exit));
+        self.waits.end(self.number(site, index));
         self.machine.handle_exited(site, index, exit, now);
     }
 }

@@ -17,6 +17,7 @@ impl Coordinator {
     pub(super) fn tick(&mut self) {
         if self.stopping.is_none() {
             self.ping();
+            self.tell_hang();
         }
         let away = self.silence;
         let limits = Limits {

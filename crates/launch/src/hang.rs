@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a job does not go on: what all processes wait for, put together. Facts in, sentences out.
+
+use isthmus_wire::control::Whereabouts;
+use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind, Process};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most sentences of each kind.
+const MOST: usize = 8;
+
+/// Ranks that do the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What they do, as people read it.
+    pub what: String,
+    /// Who.
+    pub ranks: Vec<u32>,
+    /// For how long nothing has come for the one that waits shortest, milliseconds; `None`: they do not wait.
+    pub idle: Option<u64>,
+}
+
+/// What all do, the largest group first.
+pub fn groups(all: &Whereabouts) -> Vec<Group> {
+    let mut found: BTreeMap<String, Group> = BTreeMap::new();
+    for process in &all.processes {
+        let what = doing(process);
+        let group = found.entry(what.clone()).or_insert_with(|| Group {
+            what,
+            ranks: Vec::new(),
+            idle: None,
+        });
+        group.ranks.push(process.rank);
+        if let Some(waiting) = &process.waiting {
+            group.idle = Some(group.idle.map_or(waiting.idle, |least| least.min(waiting.idle)));
+        }
+    }
+    let mut groups: Vec<Group> = found.into_values().collect();
+    groups.sort_by_key(|g| (std::cmp::Reverse(g.ranks.len()), g.ranks[0]));
+    groups
+}
+
+/// What is probably wrong, the likeliest cause first.
+pub fn suspicions(all: &Whereabouts) -> Vec<String> {
+    let mut found = Vec::new();
+    stopped(all, &mut found);
+    for (from, to) in all.cuts.iter().take(MOST) {
+        found.push(format!(
+            "the link from {from} to {to} is cut off: messages wait until it is back or ISTHMUS_AWAY has passed"
+        ));
+    }
+    let missed = unmatched(all, &mut found);
+    collectives(all, &mut found);
+    if missed.is_empty() {
+        circles(all, &mut found);
+    }
+    awaited(all, &missed, &mut found);
+    found
+}
+
+/// Ranks as ranges: `0-3, 7`.
+pub fn ranges(ranks: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &rank in ranks {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => parts.push((rank, rank)),
+        }
+    }
+    let shown = parts.iter().take(16).map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    let more = if parts.len() > 16 { ", ..." } else { "" };
+    format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
+}
+
+/// `rank 3`, `ranks 0-3`.
+pub fn named(ranks: &[u32]) -> String {
+    let word = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{word} {}", ranges(ranks))
+}
+
+fn is(ranks: &[u32]) -> &'static str {
+    if ranks.len() == 1 { "is" } else { "are" }
+}
+
+/// Milliseconds as people say them.
+pub fn time(milliseconds: u64) -> String {
+    match milliseconds / 1000 {
+        s @ 0..120 => format!("{s} s"),
+        s @ 120..7200 => format!("{} min", s / 60),
+        s => format!("{} h", s / 3600),
+    }
+}
+
+fn doing(process: &Process) -> String {
+    let stopped = if process.stopped { "stopped by a signal, " } else { "" };
+    let Some(waiting) = &process.waiting else {
+        return match (process.ended, process.stopped) {
+            (true, _) => "ended".to_owned(),
+            (_, true) => "stopped by a signal".to_owned(),
+            _ => "not waiting inside MPI: computing, or polling".to_owned(),
+        };
+    };
+    let call = if waiting.call.is_empty() { "MPI" } else { &waiting.call };
+    let pending: Vec<String> = waiting
+        .items
+        .iter()
+        .filter(|item| item.kind != Kind::Unexpected)
+        .take(3)
+        .map(|item| pending(item, &waiting.call))
+        .filter(|text| !text.is_empty())
+        .collect();
+    match pending.is_empty() {
+        true => format!("{stopped}in {call}"),
+        false => format!("{stopped}in {call}: {}", pending.join("; ")),
+    }
+}
+
+/// A pending thing in words; nothing where the call says it all.
+fn pending(item: &Item, call: &str) -> String {
+    let bytes = match item.bytes {
+        0 => String::new(),
+        bytes => format!(", {bytes} bytes"),
+    };
+    let tag = match item.tag {
+        ANY_TAG => "any tag".to_owned(),
+        tag => format!("tag {tag}"),
+    };
+    let place = communicator(item.context);
+    match item.kind {
+        Kind::Receive => format!("a message from {}, {tag}{place}", peer(item.peer)),
+        Kind::Incoming => format!("the data of a message from {}{bytes}", peer(item.peer)),
+        Kind::Send => format!("{} to take a message, {tag}{place}{bytes}", peer(item.peer)),
+        Kind::Outgoing => format!("{} to take the data of a message, {tag}{place}{bytes}", peer(item.peer)),
+        Kind::Collective if is_call(call, &item.name) => communicator(item.context).trim_start_matches(", ").to_owned(),
+        Kind::Collective => format!("{} of {} processes{place}", item.name, item.size),
+        Kind::Unexpected => String::new(),
+    }
+}
+
+/// Whether a function is the blocking form of this operation.
+fn is_call(call: &str, operation: &str) -> bool {
+    let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
+    let call = call.strip_prefix("MPI_").unwrap_or(call);
+    plain(call.strip_suffix("_c").unwrap_or(call)) == plain(operation)
+}
+
+fn communicator(context: u32) -> String {
+    match context {
+        2 | 3 => ", MPI_COMM_WORLD".to_owned(),
+        4 | 5 => ", MPI_COMM_SELF".to_owned(),
+        u32::MAX => String::new(),
+        other => format!(", communicator {}", other >> 1),
+    }
+}
+
+fn peer(peer: u32) -> String {
+    match peer {
+        ANYBODY => "any rank".to_owned(),
+        rank => format!("rank {rank}"),
+    }
+}
+
+/// What is pending but messages that nobody has asked for.
+fn items(process: &Process) -> impl Iterator<Item = &Item> {
+    let all = process.waiting.iter().flat_map(|w| &w.items);
+    all.filter(|item| item.kind != Kind::Unexpected)
+}
+
+fn stopped(all: &Whereabouts, found: &mut Vec<String>) {
+    for process in all.processes.iter().filter(|p| p.stopped).take(MOST) {
+        let Process { rank, site, pid, .. } = process;
+        found.push(format!(
+            "rank {rank} has been stopped by a signal (process {pid} at {site}); kill -CONT {pid} there lets it go on"
+        ));
+    }
+    for process in all.processes.iter().filter(|p| p.swapped > 0).take(MOST) {
+        let Process {
+            rank, site, swapped, ..
+        } = process;
+        let megabytes = swapped >> 20;
+        found.push(format!(
+            "rank {rank} at {site} has {megabytes} MiB of its memory swapped out: it may only be slow"
+        ));
+    }
+}
+
+/// Receives beside messages that they do not match: wrong tags, sources, communicators. Gives the ranks that wait so.
+fn unmatched(all: &Whereabouts, found: &mut Vec<String>) -> BTreeSet<u32> {
+    let mut ranks = BTreeSet::new();
+    for process in &all.processes {
+        let Some(waiting) = &process.waiting else { continue };
+        let there: Vec<&Item> = waiting.items.iter().filter(|i| i.kind == Kind::Unexpected).collect();
+        for wanted in items(process).filter(|i| i.kind == Kind::Receive) {
+            let from = |m: &&&Item| wanted.peer == ANYBODY || m.peer == wanted.peer;
+            let near = there.iter().find(from).or_else(|| there.first());
+            let Some(message) = near else { continue };
+            let differs = match () {
+                () if message.context != wanted.context => "another communicator",
+                () if wanted.peer != ANYBODY && message.peer != wanted.peer => "another rank",
+                () => "another tag",
+            };
+            ranks.insert(process.rank);
+            if ranks.len() <= MOST {
+                found.push(format!(
+                    "rank {} waits for {}, but what has come is {differs}: {} bytes from rank {}, tag {}{}",
+                    process.rank,
+                    pending(wanted, ""),
+                    message.bytes,
+                    message.peer,
+                    message.tag,
+                    communicator(message.context)
+                ));
+            }
+        }
+    }
+    ranks
+}
+
+/// Members of a group, and who of them is in which operation.
+type Meeting<'a> = (Vec<u32>, BTreeMap<&'a str, Vec<u32>>);
+
+/// Operations that not all members have come to, and different ones.
+fn collectives(all: &Whereabouts, found: &mut Vec<String>) {
+    let everybody = all.processes.len() as u32;
+    let mut meetings: BTreeMap<(u32, Vec<u32>), Meeting<'_>> = BTreeMap::new();
+    for process in &all.processes {
+        for item in items(process).filter(|i| i.kind == Kind::Collective) {
+            let members = match item.members.is_empty() && item.size == everybody {
+                true => (0..everybody).collect(),
+                false => item.members.clone(),
+            };
+            let meeting = meetings
+                .entry((item.size, members.clone()))
+                .or_insert((members, BTreeMap::new()));
+            meeting.1.entry(&item.name).or_default().push(process.rank);
+        }
+    }
+    for (members, operations) in meetings.into_values().take(MOST) {
+        if operations.len() > 1 {
+            let each = operations
+                .iter()
+                .map(|(name, ranks)| format!("{} {} in {name}", named(ranks), is(ranks)));
+            found.push(format!(
+                "members of one group have called different collective operations: {}",
+                each.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        let there: BTreeSet<u32> = operations.values().flatten().copied().collect();
+        let missing: Vec<u32> = members.iter().copied().filter(|m| !there.contains(m)).collect();
+        if missing.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = operations.keys().copied().collect();
+        let there: Vec<u32> = there.into_iter().collect();
+        let mut where_they_are: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for &rank in &missing {
+            let doing = all.processes.get(rank as usize).map_or_else(String::new, doing);
+            where_they_are.entry(doing).or_default().push(rank);
+        }
+        let each = where_they_are
+            .iter()
+            .take(3)
+            .map(|(doing, ranks)| format!("{} {} {doing}", named(ranks), is(ranks)));
+        found.push(format!(
+            "{} {} in {}; {} {} not: {}",
+            named(&there),
+            is(&there),
+            names.join(" or "),
+            named(&missing),
+            is(&missing),
+            each.collect::<Vec<_>>().join(", ")
+        ));
+    }
+}
+
+/// The rank that a process waits for, if it is one.
+fn awaits(process: &Process) -> Option<u32> {
+    let mut items = items(process).filter(|i| matches!(i.kind, Kind::Receive | Kind::Send));
+    items.find_map(|i| (i.peer != ANYBODY).then_some(i.peer))
+}
+
+/// Ranks that wait for each other.
+fn circles(all: &Whereabouts, found: &mut Vec<String>) {
+    let next: BTreeMap<u32, u32> = all
+        .processes
+        .iter()
+        .filter_map(|p| Some((p.rank, awaits(p)?)))
+        .collect();
+    let mut seen = BTreeSet::new();
+    let mut count = 0;
+    for &start in next.keys() {
+        let (mut path, mut at) = (Vec::new(), start);
+        while seen.insert(at) {
+            path.push(at);
+            match next.get(&at) {
+                Some(&other) => at = other,
+                None => break,
+            }
+        }
+        let Some(begin) = path.iter().position(|&rank| rank == at && next.contains_key(&rank)) else {
+            continue;
+        };
+        let circle = &path[begin..];
+        if circle.len() < 2 || count == MOST {
+            continue;
+        }
+        count += 1;
+        let each = circle
+            .iter()
+            .take(6)
+            .filter_map(|&rank| all.processes.get(rank as usize));
+        let each: Vec<String> = each.map(|p| format!("rank {} is {}", p.rank, doing(p))).collect();
+        let more = if circle.len() > 6 {
+            format!(", and {} more", circle.len() - 6)
+        } else {
+            String::new()
+        };
+        found.push(format!(
+            "deadlock: {} wait for each other: {}{more}",
+            named(&sorted(circle)),
+            each.join("; ")
+        ));
+    }
+}
+
+fn sorted(ranks: &[u32]) -> Vec<u32> {
+    let mut all = ranks.to_vec();
+    all.sort_unstable();
+    all
+}
+
+/// Ranks that wait for one that is elsewhere.
+fn awaited(all: &Whereabouts, missed: &BTreeSet<u32>, found: &mut Vec<String>) {
+    let mut count = 0;
+    for process in all.processes.iter().filter(|p| !missed.contains(&p.rank)) {
+        let Some(other) = awaits(process).and_then(|peer| all.processes.get(peer as usize)) else {
+            continue;
+        };
+        // Who waits for somebody itself is told of elsewhere.
+        if awaits(other).is_some() || other.rank == process.rank || count == MOST {
+            continue;
+        }
+        count += 1;
+        found.push(format!(
+            "rank {} is {}; rank {} is {}",
+            process.rank,
+            doing(process),
+            other.rank,
+            doing(other)
+        ));
+    }
+}
+
+/// Everything as text.
+pub fn text(all: &Whereabouts) -> String {
+    let mut text = String::new();
+    for group in groups(all).iter().take(40) {
+        let since = group
+            .idle
+            .map_or_else(String::new, |idle| format!(" for {}", time(idle)));
+        text.push_str(&format!("{}: {}{since}\n", named(&group.ranks), group.what));
+    }
+    for suspicion in suspicions(all) {
+        text.push_str(&format!("suspicion: {suspicion}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isthmus_wire::waiting::Waiting;
+
+    fn process(rank: u32, call: &str, items: Vec<Item>) -> Process {
+        Process {
+            rank,
+            site: "home".into(),
+            waiting: Some(Waiting {
+                call: call.into(),
+                idle: 5000,
+                items,
+                more: 0,
+            }),
+            ..Process::default()
+        }
+    }
+
+    fn receive(peer: u32, tag: u32) -> Item {
+        Item {
+            kind: Kind::Receive,
+            peer,
+            tag,
+            context: 2,
+            ..Item::default()
+        }
+    }
+
+    fn collective(name: &str, size: u32) -> Item {
+        Item {
+            kind: Kind::Collective,
+            name: name.into(),
+            size,
+            context: 2,
+            ..Item::default()
+        }
+    }
+
+    fn all(processes: Vec<Process>) -> Whereabouts {
+        Whereabouts {
+            processes,
+            cuts: vec![],
+        }
+    }
+
+    #[test]
+    fn two_receives_are_a_deadlock() {
+        let all = all(vec![
+            process(0, "MPI_Recv", vec![receive(1, 7)]),
+            process(1, "MPI_Recv", vec![receive(0, 7)]),
+        ]);
+        let said = suspicions(&all);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("deadlock: ranks 0-1 wait for each other"),
+            "{said:?}"
+        );
+        assert_eq!(groups(&all).len(), 2);
+    }
+
+    #[test]
+    fn who_has_not_come_and_who_is_elsewhere_is_named() {
+        let mut processes: Vec<Process> = (0..4)
+            .map(|r| process(r, "MPI_Allreduce", vec![collective("allreduce", 4)]))
+            .collect();
+        processes[2] = process(2, "MPI_Recv", vec![receive(3, 9)]);
+        let said = suspicions(&all(processes.clone()));
+        assert!(
+            said[0].contains(
+                "ranks 0-1, 3 are in allreduce; rank 2 is not: rank 2 is in MPI_Recv: a message from rank 3, tag 9"
+            ),
+            "{said:?}"
+        );
+        processes[2] = process(2, "MPI_Barrier", vec![collective("barrier", 4)]);
+        let said = suspicions(&all(processes));
+        assert!(
+            said[0].contains("rank 2 is in barrier") && said[0].contains("different"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_message_with_another_tag_is_seen_and_so_is_a_stopped_process() {
+        let other = Item {
+            kind: Kind::Unexpected,
+            peer: 1,
+            tag: 8,
+            context: 2,
+            bytes: 40,
+            ..Item::default()
+        };
+        let mut one = process(1, "MPI_Barrier", vec![]);
+        one.stopped = true;
+        let said = suspicions(&all(vec![process(0, "MPI_Recv", vec![receive(1, 7), other]), one]));
+        assert!(said[0].contains("rank 1 has been stopped"), "{said:?}");
+        assert!(said[1].contains("another tag: 40 bytes from rank 1, tag 8"), "{said:?}");
+    }
+
+    #[test]
+    fn ranks_are_told_as_ranges() {
+        assert_eq!(named(&[0, 1, 2, 5]), "ranks 0-2, 5");
+        assert_eq!(named(&[3]), "rank 3");
+        assert_eq!([500, 130_000, 9_000_000].map(time), ["0 s", "2 min", "2 h"]);
+    }
+}

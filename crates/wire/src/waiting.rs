@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a process waits for: told to its agent when nothing has happened for a second, and passed on to the coordinator.
+//!
+//! ```text
+//!  call text, idle u64 (ms), more u32, [kind u8, peer u32, tag u32, context u32, bytes u64, name text, sequence u32, members [u32], size u32]
+//! ```
+
+use crate::codec::{DecodeError, Reader, Writer};
+
+/// Most items that a process tells; the others are counted.
+pub const MOST_ITEMS: usize = 64;
+/// Most members of a group that are listed one by one.
+pub const MOST_MEMBERS: u32 = 256;
+/// Peer of a receive that takes messages from anybody.
+pub const ANYBODY: u32 = u32::MAX;
+/// Tag of a receive that takes any.
+pub const ANY_TAG: u32 = u32::MAX;
+
+/// What a process waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// The MPI function that it is in, as the program called it; may be empty.
+    pub call: String,
+    /// For how long nothing has come, milliseconds.
+    pub idle: u64,
+    /// What is pending.
+    pub items: Vec<Item>,
+    /// What is pending beyond these.
+    pub more: u32,
+}
+
+/// What kind of thing is pending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// A receive whose message has not come.
+    #[default]
+    Receive = 1,
+    /// A receive whose data are on their way.
+    Incoming = 2,
+    /// A send that its receiver has not asked for.
+    Send = 3,
+    /// A send whose data have not all left.
+    Outgoing = 4,
+    /// A collective operation.
+    Collective = 5,
+    /// A message that has come and that no receive matches.
+    Unexpected = 6,
+}
+
+/// One pending thing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Item {
+    /// What it is.
+    pub kind: Kind,
+    /// The other process, by its rank in MPI_COMM_WORLD; [`ANYBODY`].
+    pub peer: u32,
+    /// Tag, or [`ANY_TAG`].
+    pub tag: u32,
+    /// Context of the communicator; `u32::MAX`: not known.
+    pub context: u32,
+    /// Bytes of the message, or of room for it; 0: not known.
+    pub bytes: u64,
+    /// Of a collective operation: its name.
+    pub name: String,
+    /// Of a collective operation: its number on the communicator; `u32::MAX`: not known.
+    pub sequence: u32,
+    /// Of a collective operation: the members of its group, where they are few, by their ranks in MPI_COMM_WORLD.
+    pub members: Vec<u32>,
+    /// Of a collective operation: how many members there are.
+    pub size: u32,
+}
+
+impl Waiting {
+    /// Appends it to a message.
+    pub fn write(&self, w: &mut Writer) {
+        w.text(&self.call).u64(self.idle).u32(self.more);
+        w.list(&self.items, |w, item| item.write(w));
+    }
+
+    /// Reads it.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            call: r.text("call")?,
+            idle: r.u64("idle")?,
+            more: r.u32("more")?,
+            items: r.list("items", Item::read)?,
+        })
+    }
+}
+
+impl Item {
+    fn write(&self, w: &mut Writer) {
+        w.u8(self.kind as u8).u32(self.peer).u32(self.tag).u32(self.context);
+        w.u64(self.bytes).text(&self.name).u32(self.sequence);
+        w.list(&self.members, |w, member| {
+            w.u32(*member);
+        });
+        w.u32(self.size);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            kind: match r.u8("kind")? {
+                1 => Kind::Receive,
+                2 => Kind::Incoming,
+                3 => Kind::Send,
+                4 => Kind::Outgoing,
+                5 => Kind::Collective,
+                6 => Kind::Unexpected,
+                other => {
+                    return Err(DecodeError::Invalid {
+                        field: "kind",
+                        value: u64::from(other),
+                    });
+                }
+            },
+            peer: r.u32("peer")?,
+            tag: r.u32("tag")?,
+            context: r.u32("context")?,
+            bytes: r.u64("bytes")?,
+            name: r.text("name")?,
+            sequence: r.u32("sequence")?,
+            members: r.list("members", |r| r.u32("member"))?,
+            size: r.u32("size")?,
+        })
+    }
+}
+
+/// What is known of one process of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Rank in MPI_COMM_WORLD.
+    pub rank: u32,
+    /// Name of its site.
+    pub site: String,
+    /// Process id there.
+    pub pid: u32,
+    /// It has been stopped by a signal.
+    pub stopped: bool,
+    /// Bytes of its memory that are swapped out.
+    pub swapped: u64,
+    /// It has ended.
+    pub ended: bool,
+    /// What it waits for, if nothing has happened for a second.
+    pub waiting: Option<Waiting>,
+}
+
+impl Process {
+    /// Appends it to a message.
+    pub fn write(&self, w: &mut Writer) {
+        w.u32(self.rank).text(&self.site).u32(self.pid);
+        w.u8(self.stopped.into()).u64(self.swapped).u8(self.ended.into());
+        w.u8(self.waiting.is_some().into());
+        if let Some(waiting) = &self.waiting {
+            waiting.write(w);
+        }
+    }
+
+    /// Reads it.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            rank: r.u32("rank")?,
+            site: r.text("site")?,
+            pid: r.u32("pid")?,
+            stopped: r.u8("stopped")? != 0,
+            swapped: r.u64("swapped")?,
+            ended: r.u8("ended")? != 0,
+            waiting: match r.u8("waits")? {
+                0 => None,
+                _ => Some(Waiting::read(r)?),
+            },
+        })
+    }
+}
+
+/// How the system treats a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// Index within the subjob.
+    pub index: u32,
+    /// Process id.
+    pub pid: u32,
+    /// A signal has stopped it.
+    pub stopped: bool,
+    /// Bytes of its memory that are swapped out.
+    pub swapped: u64,
+}
+
+impl Condition {
+    /// Appends it to a message.
+    pub fn write(&self, w: &mut Writer) {
+        w.u32(self.index)
+            .u32(self.pid)
+            .u8(self.stopped.into())
+            .u64(self.swapped);
+    }
+
+    /// Reads it.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            index: r.u32("index")?,
+            pid: r.u32("pid")?,
+            stopped: r.u8("stopped")? != 0,
+            swapped: r.u64("swapped")?,
+        })
+    }
+}
