@@ -444,10 +444,11 @@ impl Shared {
     }
 
     /// For a call that has found nothing and returns: a thread that calls it again and again must not keep the engine, or a core,
-    /// from those that it waits for.
+    /// from those that it waits for. Where processes share cores, what it waits for is often on this very core, and would get it only
+    /// when the scheduler takes it away: a loop over MPI_Test then costs some milliseconds for each message.
     #[inline]
     pub fn idle(&self) {
-        if self.policy.threads || self.policy.guests {
+        if self.policy.threads || self.policy.guests || !self.policy.spare_cores {
             std::thread::yield_now();
         }
     }
