@@ -123,11 +123,7 @@ module mpi_f08
   type(MPI_Datatype), parameter :: MPI_REAL16 = MPI_Datatype(738)
   type(MPI_Datatype), parameter :: MPI_COMPLEX16 = MPI_Datatype(739)
   type(MPI_Datatype), parameter :: MPI_COMPLEX32 = MPI_Datatype(747)
-#if defined(ISTHMUS_DESCRIPTORS)
-  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .true.
-#else
   logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.
-#endif
 #if defined(ISTHMUS_ASYNCHRONOUS)
   logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .true.
 #else
