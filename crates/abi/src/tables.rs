@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn every_function_of_the_abi_is_listed() {
-        assert_eq!(FUNCTIONS.len(), 664);
+        assert_eq!(FUNCTIONS.len(), 662);
     }
 
     #[test]
