@@ -32,3 +32,14 @@ ISTHMUS_SHM_DIRECTORY=$work/small timeout -k 5 60 unshare -rm sh -c "mount -t tm
 for rank in 0 1 2 3; do
     grep "^rank $rank: class MPI_ERR_NO_MEM: .*enlarge the memory file system" out >/dev/null || { cat out; fail "rank $rank is not told what to do"; }
 done
+# From next to nothing to nearly enough: an answer to a peer for which there is no memory is not waited for.
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/full.c" -o full || fail "mpicc full.c"
+for size in 200 400 500 700 900 1000 1024 1100 1300 1600 2000 3000; do
+    ISTHMUS_SHM_DIRECTORY=$work/small timeout -k 5 60 unshare -rm sh -c "mount -t tmpfs -o size=${size}k none small && exec mpiexec -n 4 ./full $size" </dev/null >out 2>&1
+    status=$?
+    case $status in
+    0) ;;
+    124 | 137) cat out; fail "$size KiB, messages: no end" ;;
+    *) grep -q "enlarge the memory file system" out || { cat out; fail "$size KiB, messages: status $status without saying what to do"; } ;;
+    esac
+done

@@ -39,7 +39,7 @@ const _: () = assert!(MAX_PROCESSES == isthmus_wire::boot::MAX_NODE_PROCESSES as
 
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-const VERSION: u32 = 10;
+const VERSION: u32 = 11;
 const PAGE: usize = 4096;
 const BLOCK_BYTES: usize = 1024;
 
@@ -158,6 +158,8 @@ pub(crate) struct Block {
     pub(crate) refusals: [AtomicU64; WORDS],
     /// Bit s: slot s has written into its ring to this process. There may be no memory behind others, and looking there would make some.
     pub(crate) opened: [AtomicU64; WORDS],
+    /// Bit s: slot s has given this process up. A word in a ring could not say so where there is no memory for the ring.
+    pub(crate) given_up: [AtomicU64; WORDS],
 }
 
 const _: () = assert!(size_of::<Block>() <= BLOCK_BYTES && size_of::<FileHeader>() <= PAGE);
@@ -176,6 +178,16 @@ impl Block {
     /// Has it?
     pub(crate) fn is_open(&self, slot: usize) -> bool {
         self.opened[slot / 64].load(Ordering::Acquire) & (1 << (slot % 64)) != 0
+    }
+
+    /// `slot` takes nothing from this process any more, and sends it nothing.
+    pub(crate) fn give_up(&self, slot: usize) {
+        self.given_up[slot / 64].fetch_or(1 << (slot % 64), Ordering::AcqRel);
+    }
+
+    /// Has `slot` given this process up?
+    pub(crate) fn is_given_up(&self, slot: usize) -> bool {
+        self.given_up[slot / 64].load(Ordering::Acquire) & (1 << (slot % 64)) != 0
     }
 
     /// `slot` cannot copy out of this process's memory.

@@ -203,7 +203,8 @@ impl ShmTransport {
             return;
         }
         if let Err(why) = self.doorbells.wake(slot) {
-            self.losses.push((slot, why));
+            let text = format!("rank {} on this node cannot be woken: {why}", self.links[slot].peer);
+            self.losses.push((slot, text));
             self.chores = true;
         }
     }
@@ -221,6 +222,9 @@ impl ShmTransport {
                 SendError::WouldBlock
             }
             PushError::NoMemory(number) => {
+                // It may wait for just this frame.
+                self.segment.block(slot).give_up(self.slot);
+                self.ring(slot);
                 let error = std::io::Error::from_raw_os_error(number);
                 SendError::Lost(format!(
                     "cannot send to rank {} of this node: no memory for its ring in {}: {error}; enlarge the memory \
@@ -334,6 +338,16 @@ impl ShmTransport {
         self.segment.block(self.slot).bell.take(|slot| rung.push(slot));
         for slot in rung {
             self.activate(slot);
+            if self.segment.block(self.slot).is_given_up(slot) && slot < self.links.len() && !self.links[slot].lost {
+                let text = format!(
+                    "rank {} on this node has given this process up: its own error says why; where there is no memory for \
+                     what processes of the node share, enlarge the memory file system (mount -o remount,size=..., or \
+                     --shm-size of the container)",
+                    self.links[slot].peer
+                );
+                self.losses.push((slot, text));
+                self.chores = true;
+            }
         }
     }
 
@@ -377,11 +391,16 @@ impl ShmTransport {
     fn report_losses(&mut self, sink: &mut dyn Sink) {
         for (slot, why) in std::mem::take(&mut self.losses) {
             let link = &mut self.links[slot];
-            if !link.lost {
-                link.lost = true;
-                let text = format!("rank {} on this node cannot be woken: {why}", link.peer);
-                sink.lost(link.peer, &text);
+            if link.lost {
+                continue;
             }
+            // What it has sent before counts.
+            if link.active && link.reader.ready() {
+                self.losses.push((slot, why));
+                continue;
+            }
+            link.lost = true;
+            sink.lost(link.peer, &why);
         }
     }
 
@@ -519,6 +538,9 @@ impl Transport for ShmTransport {
         if let Some(slot) = self.slots.get(peer) {
             self.links[slot].lost = true;
             self.asked.retain(|asked| asked.slot != slot);
+            // It may wait for an answer that it cannot get any more.
+            self.segment.block(slot).give_up(self.slot);
+            self.ring(slot);
         }
     }
 
