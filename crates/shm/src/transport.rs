@@ -14,11 +14,13 @@ use crate::doorbell::Doorbells;
 use crate::error::ShmError;
 use crate::meeting::Frames;
 use crate::pull::{self, Handle};
-use crate::ring::{PushError, Reader, Writer};
+use crate::ring::{Reader, Writer};
 use crate::segment::{Geometry, RingMemory, STATE_LEFT, Segment};
 use crate::slots::SlotOf;
 use crate::spread::Spread;
 use crate::sync::Ordering;
+
+mod losses;
 
 /// Rings that are looked at without being told to. More would slow down polling when nothing arrives.
 const WATCHED: usize = 8;
@@ -209,33 +211,6 @@ impl ShmTransport {
         }
     }
 
-    #[cold]
-    fn refused(&mut self, slot: usize, payload: usize, error: PushError) -> SendError {
-        match error {
-            PushError::Full => {
-                let link = &mut self.links[slot];
-                if !link.blocked {
-                    link.blocked = true;
-                    self.blocked.push(Blocked { slot, payload });
-                    self.chores = true;
-                }
-                SendError::WouldBlock
-            }
-            PushError::NoMemory(number) => {
-                // It may wait for just this frame.
-                self.segment.block(slot).give_up(self.slot);
-                self.ring(slot);
-                let error = std::io::Error::from_raw_os_error(number);
-                SendError::Lost(format!(
-                    "cannot send to rank {} of this node: no memory for its ring in {}: {error}; enlarge the memory \
-                     file system (mount -o remount,size=..., or --shm-size of the container)",
-                    self.links[slot].peer,
-                    self.segment.path().display()
-                ))
-            }
-        }
-    }
-
     /// Looks at slot `slot` from now on, until there is nothing left in its ring or, if it is a busy one, longer.
     fn activate(&mut self, slot: usize) {
         // Who rings to tell of room, or to wake us, may never have written.
@@ -332,25 +307,6 @@ impl ShmTransport {
         self.segment.block(self.slot).bell.watch(self.active[index].slot);
     }
 
-    #[cold]
-    fn poll_bell(&mut self) {
-        let mut rung = Vec::new();
-        self.segment.block(self.slot).bell.take(|slot| rung.push(slot));
-        for slot in rung {
-            self.activate(slot);
-            if self.segment.block(self.slot).is_given_up(slot) && slot < self.links.len() && !self.links[slot].lost {
-                let text = format!(
-                    "rank {} on this node has given this process up: its own error says why; where there is no memory for \
-                     what processes of the node share, enlarge the memory file system (mount -o remount,size=..., or \
-                     --shm-size of the container)",
-                    self.links[slot].peer
-                );
-                self.losses.push((slot, text));
-                self.chores = true;
-            }
-        }
-    }
-
     /// What is seldom to be done. True if anything was.
     #[cold]
     fn do_chores(&mut self, sink: &mut dyn Sink) -> bool {
@@ -385,23 +341,6 @@ impl ShmTransport {
             false
         });
         self.blocked.len() < before
-    }
-
-    #[cold]
-    fn report_losses(&mut self, sink: &mut dyn Sink) {
-        for (slot, why) in std::mem::take(&mut self.losses) {
-            let link = &mut self.links[slot];
-            if link.lost {
-                continue;
-            }
-            // What it has sent before counts.
-            if link.active && link.reader.ready() {
-                self.losses.push((slot, why));
-                continue;
-            }
-            link.lost = true;
-            sink.lost(link.peer, &why);
-        }
     }
 
     /// Anything that does not need a bell to be noticed?
@@ -538,9 +477,7 @@ impl Transport for ShmTransport {
         if let Some(slot) = self.slots.get(peer) {
             self.links[slot].lost = true;
             self.asked.retain(|asked| asked.slot != slot);
-            // It may wait for an answer that it cannot get any more.
-            self.segment.block(slot).give_up(self.slot);
-            self.ring(slot);
+            self.give_up(slot);
         }
     }
 

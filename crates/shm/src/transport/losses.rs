@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Peers that are lost: what makes one so, how it learns of it, and when the engine is told.
+
+use isthmus_transport::meeting::ENLARGE;
+use isthmus_transport::{SendError, Sink};
+
+use super::{Blocked, ShmTransport};
+use crate::ring::PushError;
+
+impl ShmTransport {
+    #[cold]
+    pub(super) fn refused(&mut self, slot: usize, payload: usize, error: PushError) -> SendError {
+        match error {
+            PushError::Full => {
+                let link = &mut self.links[slot];
+                if !link.blocked {
+                    link.blocked = true;
+                    self.blocked.push(Blocked { slot, payload });
+                    self.chores = true;
+                }
+                SendError::WouldBlock
+            }
+            PushError::NoMemory(number) => {
+                self.give_up(slot);
+                let error = std::io::Error::from_raw_os_error(number);
+                SendError::Lost(format!(
+                    "cannot send to rank {} of this node: no memory for its ring in {}: {error}{ENLARGE}",
+                    self.links[slot].peer,
+                    self.segment.path().display()
+                ))
+            }
+        }
+    }
+
+    /// Takes nothing from `slot` any more, and tells it: it may wait for an answer that it cannot get.
+    pub(super) fn give_up(&mut self, slot: usize) {
+        self.segment.block(slot).give_up(self.slot);
+        self.ring(slot);
+    }
+
+    /// `slot` has given this process up.
+    fn is_given_up_by(&mut self, slot: usize) {
+        let link = &self.links[slot];
+        if link.lost {
+            return;
+        }
+        let text = format!(
+            "rank {} on this node has given this process up: its own error says why. It may have had no memory for what \
+             processes of the node share{ENLARGE}",
+            link.peer
+        );
+        self.losses.push((slot, text));
+        self.chores = true;
+    }
+
+    #[cold]
+    pub(super) fn poll_bell(&mut self) {
+        let mut rung = Vec::new();
+        self.segment.block(self.slot).bell.take(|slot| rung.push(slot));
+        for slot in rung {
+            self.activate(slot);
+            if slot < self.links.len() && self.segment.block(self.slot).is_given_up(slot) {
+                self.is_given_up_by(slot);
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn report_losses(&mut self, sink: &mut dyn Sink) {
+        for (slot, why) in std::mem::take(&mut self.losses) {
+            let link = &mut self.links[slot];
+            if link.lost {
+                continue;
+            }
+            // What it has sent before counts.
+            if link.active && link.reader.ready() {
+                self.losses.push((slot, why));
+                continue;
+            }
+            link.lost = true;
+            sink.lost(link.peer, &why);
+        }
+    }
+}
