@@ -170,6 +170,29 @@ static void handler_of_what_is_made(void)
     OK(MPI_Errhandler_free(&mine));
 }
 
+/* The handler of an object has the handle with which it was set, and each handle that was given is freed once. */
+static void same_handler(void)
+{
+    MPI_Errhandler mine, got, again;
+    OK(MPI_Comm_create_errhandler(handler, &mine));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, mine));
+    OK(MPI_Comm_get_errhandler(MPI_COMM_SELF, &got));
+    OK(MPI_Comm_get_errhandler(MPI_COMM_SELF, &again));
+    CHECK(got == mine && again == mine);
+    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Errhandler_free(&again));
+    CHECK(mine == MPI_ERRHANDLER_NULL);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, got));
+    OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &again));
+    CHECK(again == got);
+    OK(MPI_Errhandler_free(&again));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    again = got;
+    OK(MPI_Errhandler_free(&got));
+    CHECK(MPI_Errhandler_free(&again) == MPI_ERR_ERRHANDLER);
+}
+
 /* Nobody waits for others where there is nothing to move: the last rank is busy until all others have told it that they are through. */
 static void nothing_to_move(void)
 {
@@ -215,6 +238,7 @@ int main(int argc, char **argv)
     null_and_inactive();
     complete_but_not_freed();
     handler_of_what_is_made();
+    same_handler();
     nothing_to_move();
     if (rank == 0)
         printf("requests, handlers and operations of nothing are as the standard has them\n");

@@ -2,7 +2,7 @@
 //! Error handlers (MPI 5.0 section 9.3).
 
 use std::ffi::c_int;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
@@ -19,6 +19,45 @@ use crate::session::call_in;
 type HandlerFunction = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
 
 static HANDLERS: Table<Arc<UserHandler>> = Table::new(Kind::Errhandler);
+
+/// How often the program has been given each handle, and not freed it: who asks twice gets the same handle, as programs compare them.
+static GIVEN: Mutex<Vec<Given>> = Mutex::new(Vec::new());
+
+struct Given {
+    handle: usize,
+    /// The address of the handler, which the table keeps there.
+    handler: usize,
+    times: u64,
+}
+
+/// The handle of a handler; one more that the program has to free.
+fn give(handler: Arc<UserHandler>) -> h::Errhandler {
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = Arc::as_ptr(&handler).addr();
+    if let Some(known) = given.iter_mut().find(|known| known.handler == place) {
+        known.times += 1;
+        return h::Errhandler(known.handle);
+    }
+    let handle = HANDLERS.insert(handler);
+    given.push(Given {
+        handle,
+        handler: place,
+        times: 1,
+    });
+    h::Errhandler(handle)
+}
+
+/// The program has freed a handle once.
+fn take_back(handle: h::Errhandler) {
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(index) = given.iter().position(|known| known.handle == handle.0) {
+        given[index].times -= 1;
+        if given[index].times == 0 {
+            given.swap_remove(index);
+            HANDLERS.remove(handle.0);
+        }
+    }
+}
 
 /// The handler of a handle.
 fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
@@ -59,7 +98,7 @@ pub(crate) fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
         ErrorHandler::Fatal => h::MPI_ERRORS_ARE_FATAL,
         ErrorHandler::Abort => h::MPI_ERRORS_ABORT,
         ErrorHandler::Return => h::MPI_ERRORS_RETURN,
-        ErrorHandler::User(handler) => h::Errhandler(HANDLERS.insert(handler.clone())),
+        ErrorHandler::User(handler) => give(handler.clone()),
     }
 }
 
@@ -74,10 +113,7 @@ fn create(owner: Owner, function: Option<HandlerFunction>, out: Out<h::Errhandle
         unsafe { function(&raw mut handle, &raw mut code) };
         code
     });
-    out.set(
-        "errhandler",
-        h::Errhandler(HANDLERS.insert(Arc::new(UserHandler { owner, call }))),
-    )
+    out.set("errhandler", give(Arc::new(UserHandler { owner, call })))
 }
 
 #[unsafe(no_mangle)]
@@ -149,7 +185,7 @@ extern "C" fn isthmus_MPI_Errhandler_free(handler: Out<h::Errhandler>) -> c_int 
     call_anytime("MPI_Errhandler_free", || {
         let handle = handler.get("errhandler")?;
         find(handle)?;
-        HANDLERS.remove(handle.0);
+        take_back(handle);
         handler.set("errhandler", h::MPI_ERRHANDLER_NULL)
     })
 }
