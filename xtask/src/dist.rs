@@ -118,7 +118,7 @@ impl Options {
 
 /// Builds and lays out.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    codegen::write()?;
+    codegen::from_tables()?;
     build(options)?;
     let built = options.built()?;
     for directory in ["bin", "lib/pkgconfig", "include", "share/doc/isthmus"] {

@@ -18,12 +18,18 @@ type Generated = (&'static str, String);
 
 /// Writes what has changed and says so.
 pub(crate) fn write() -> Result<()> {
+    from_tables()?;
+    book::of_the_command()
+}
+
+/// As [`write()`], without the pages that the command itself makes: they need it built for this machine.
+pub(crate) fn from_tables() -> Result<()> {
     for (path, text) in generate()? {
         if tree::write(path, &text)? {
             println!("wrote {path}");
         }
     }
-    book::of_the_command()
+    Ok(())
 }
 
 /// Fails with the names of stale files.
