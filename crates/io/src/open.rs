@@ -336,9 +336,14 @@ impl File {
         });
         let service = file.start_service();
         if mode.has(abi::MPI_MODE_APPEND) {
-            let end = file.size()?;
-            file.state().pointer = end;
-            file.shared.store(end, Ordering::SeqCst);
+            let end = file.size();
+            if let Ok(end) = end {
+                file.state().pointer = end;
+                file.shared.store(end, Ordering::SeqCst);
+            }
+            // Nobody writes before all have seen the end, or uses the shared pointer before its owner has set it.
+            file.meet()?;
+            end?;
         }
         Ok((file, service))
     }
