@@ -6,7 +6,7 @@
 //! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0; libmpi.so, libmpich.so, … (LIBRARY_NAMES); pkgconfig;
 //!               libmpifort_abi.so and its versions
 //! DIR/include   mpi.h, isthmus_mpi1.h, mpi_f2c.h, mpif.h
-//! DIR/share     doc/isthmus, isthmus/fortran (sources of the modules), modulefiles, man/man1, man/man5, man/man7, completions for bash, zsh and fish
+//! DIR/share     doc/isthmus, isthmus/fortran (sources of the modules), modulefiles, man/man1, man/man3, man/man5, man/man7, completions for bash, zsh and fish
 //! ```
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
 //! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.
@@ -288,7 +288,8 @@ fn documents(out: &Path) -> Result<()> {
     execute(
         Command::new(&isthmus).arg("manual").arg(out.join("share/man")),
         "writing the manual pages",
-    )
+    )?;
+    codegen::manual(&out.join("share/man/man3"))
 }
 
 /// Copies a program, without its debugging sections if it is for release.

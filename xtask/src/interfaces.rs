@@ -23,11 +23,15 @@ pub(crate) struct Parameter {
     pub(crate) intent: Option<String>,
     /// What its length is if it is an array.
     pub(crate) length: Option<String>,
+    /// Only the root's argument counts.
+    pub(crate) root_only: bool,
     pub(crate) constant: bool,
     pub(crate) asynchronous: bool,
     /// The type of the function that is passed.
     pub(crate) callback: String,
     pub(crate) large_only: bool,
+    /// A few words for people.
+    pub(crate) meaning: String,
     languages: String,
 }
 
@@ -66,14 +70,14 @@ pub(crate) fn load() -> Result<Vec<Procedure>> {
             direction,
             intent,
             length,
-            _root_only,
+            root_only,
             _optional,
             constant,
             asynchronous,
             callback,
             languages,
             large_only,
-            _meaning,
+            meaning,
         ] = row;
         let Some(owner) = procedures.iter_mut().find(|p| p.name == procedure) else {
             continue;
@@ -84,10 +88,12 @@ pub(crate) fn load() -> Result<Vec<Procedure>> {
             direction,
             intent: (intent != "-").then_some(intent),
             length: (length != "-").then_some(length),
+            root_only: root_only == "yes",
             constant: constant == "yes",
             asynchronous: asynchronous == "yes",
             callback,
             large_only: large_only == "yes",
+            meaning,
             languages,
         });
     }

@@ -7,8 +7,11 @@ mod collectives;
 mod entry;
 mod fortran;
 mod header;
+mod manual;
 mod profiler;
 mod rust;
+
+use std::path::Path;
 
 use crate::spec::Spec;
 use crate::tree::{self, Result};
@@ -58,6 +61,14 @@ pub(crate) fn stale() -> Result<Vec<&'static str>> {
 pub(crate) fn profiler() -> Result<()> {
     print!("{}", profiler::generate(&Spec::load()?));
     Ok(())
+}
+
+/// Writes a manual page for every function into a directory `man3`.
+pub(crate) fn manual(directory: &Path) -> Result<()> {
+    let spec = Spec::load()?;
+    let collectives = collectives::generate(&spec)?;
+    let bodies = bodies::find(&spec, (COLLECTIVES, &collectives))?;
+    manual::write(&spec, &bodies, directory)
 }
 
 const COLLECTIVES: &str = "crates/mpi/generated/collectives.rs";

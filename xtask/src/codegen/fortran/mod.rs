@@ -12,6 +12,8 @@ mod constants;
 mod entry;
 mod module;
 
+use std::collections::HashMap;
+
 use crate::interfaces::{self, Parameter, Procedure};
 use crate::spec::{Function, Spec};
 use crate::tree::Result;
@@ -45,6 +47,18 @@ impl Binding<'_> {
     fn name(&self) -> &str {
         self.procedure.name.strip_prefix("MPI_").unwrap_or(&self.procedure.name)
     }
+}
+
+/// How a manual page shows a procedure in Fortran: with `mpi_f08`, then with `mpi` and `mpif.h`; nothing where the interface lacks it.
+pub(super) fn shown(spec: &Spec) -> Result<HashMap<String, [Vec<String>; 2]>> {
+    let of = |binding: &Binding<'_>, language| match binding.procedure.is_in(language) {
+        true => module::shown(binding, language == "f90"),
+        false => Vec::new(),
+    };
+    let all = bindings(spec)?.into_iter();
+    Ok(all
+        .map(|b| (b.procedure.name.clone(), [of(&b, "f08"), of(&b, "f90")]))
+        .collect())
 }
 
 /// What is a subroutine in no Fortran interface: handed over in other ways, or written by hand in the modules.
@@ -127,7 +141,7 @@ pub(crate) fn role(parameter: &Parameter, c_type: &str) -> Role {
 /// The arguments of a Fortran procedure but `ierror`, each with its type in C.
 pub(crate) fn arguments<'a>(binding: &'a Binding<'_>, language: &'a str, large: bool) -> Vec<(&'a Parameter, String)> {
     let function = if large { binding.large } else { binding.function };
-    let mut types = std::collections::HashMap::new();
+    let mut types = HashMap::new();
     if let Some(function) = function {
         for (in_c, row) in function
             .parameters

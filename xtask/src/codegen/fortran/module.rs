@@ -273,6 +273,52 @@ fn subroutine(out: &mut String, binding: &Binding<'_>, name: &str, bind: &str, s
     out.push_str("    end subroutine\n");
 }
 
+/// The call as a manual page shows it: the procedure with its arguments, then one declaration a line. `f90`: of the module `mpi`,
+/// otherwise of `mpi_f08`.
+pub(super) fn shown(binding: &Binding<'_>, f90: bool) -> Vec<String> {
+    let (language, style) = if f90 {
+        ("f90", Style::F90)
+    } else {
+        ("f08", Style::F08 { descriptors: true })
+    };
+    let form = Form {
+        large: false,
+        pointer: false,
+    };
+    let list = arguments(binding, language, form.large);
+    let ierror = binding
+        .procedure
+        .parameters_in(language, form.large)
+        .any(|p| p.name == "ierror");
+    let mut declarations = String::new();
+    for (parameter, c_type) in &list {
+        declare(&mut declarations, parameter, c_type, style, form);
+    }
+    if ierror {
+        let optional = if f90 { "" } else { ", optional" };
+        let _ = writeln!(declarations, "integer, intent(out){optional} :: ierror");
+    }
+    let names: Vec<&str> = list
+        .iter()
+        .map(|(p, _)| p.name.as_str())
+        .chain(ierror.then_some("ierror"))
+        .collect();
+    let mut lines = vec![format!("{}({})", binding.procedure.name, names.join(", "))];
+    // Directives for compilers are not for people.
+    let seen = declarations
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with('!'));
+    let choice = |line: &str| {
+        Some(format!(
+            "<type>{}",
+            line.strip_prefix("ISTHMUS_")?.strip_prefix("CHOICE")?
+        ))
+    };
+    lines.extend(seen.map(|line| choice(line).unwrap_or_else(|| line.to_owned())));
+    lines
+}
+
 fn declare(out: &mut String, parameter: &Parameter, c_type: &str, style: Style, form: Form) {
     let name = &parameter.name;
     let role = match role(parameter, c_type) {
