@@ -21,7 +21,7 @@ use crate::event::Event;
 use crate::link::Outbox;
 use crate::program::Refusal;
 use crate::sink::{self, Sink};
-use isthmus_sched::{Adaptor, JobId, KILLED, State};
+use isthmus_sched::{Adaptor, Cause, JobId, State};
 use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
 use listen::Listener;
@@ -249,9 +249,9 @@ impl Batch {
             // What it ran to its end is no failure.
             _ if self.distributed && self.ended == self.start.count => {}
             // Why, it may say a little later.
-            State::Ending(why) | State::Ended(why) if why.is_empty() => self.ask(true),
+            State::Ending(Cause::Unsaid) | State::Ended(Cause::Unsaid) => self.ask(true),
             State::Ending(why) | State::Ended(why) => self.end_of_job(&why),
-            State::Unknown => self.end_of_job(""),
+            State::Unknown => self.end_of_job(&Cause::Unsaid),
         }
     }
 
@@ -284,29 +284,30 @@ impl Batch {
     }
 
     /// The scheduler has ended the job and that was not expected.
-    fn end_of_job(&mut self, why: &str) {
+    fn end_of_job(&mut self, why: &Cause) {
         let mut reason = format!("{} ended", self.scheduler_job());
         let limit = Duration::from_secs(self.start.allocation.as_ref().map_or(0, |a| u64::from(a.limit)));
         let reached = !limit.is_zero()
             && self
                 .running_since
                 .is_some_and(|since| since.elapsed() + watch::SLOWEST > limit);
-        if !why.is_empty() {
+        if *why != Cause::Unsaid {
             reason.push_str(&format!(": {why}"));
         }
-        if reached && (why.is_empty() || why == KILLED) {
+        let reached = reached && matches!(why, Cause::Unsaid | Cause::Killed);
+        if reached {
             reason.push_str(&format!(
                 "; it seems to have reached its time limit of {} s",
                 limit.as_secs()
             ));
-        } else if why.is_empty() && !self.distributed {
+        } else if *why == Cause::Unsaid && !self.distributed {
             reason.push_str(" before its nodes were ready");
         }
         if !self.distributed {
             reason.push_str(&self.last_words());
         }
         let limit = "raise the limit of the subjob";
-        let hint = if reason.contains("time limit") { limit } else { "" };
+        let hint = if reached || *why == Cause::TimeLimit { limit } else { "" };
         self.refuse(Refusal::new(reason, hint));
     }
 
@@ -493,8 +494,10 @@ impl Batch {
             }
         }
         match state {
-            Some(State::Ending(why) | State::Ended(why)) if !why.is_empty() || self.suspected => self.end_of_job(&why),
-            Some(State::Unknown) => self.end_of_job(""),
+            Some(State::Ending(why) | State::Ended(why)) if why != Cause::Unsaid || self.suspected => {
+                self.end_of_job(&why);
+            }
+            Some(State::Unknown) => self.end_of_job(&Cause::Unsaid),
             _ => {
                 if let Some(host) = self.lost.take() {
                     let reason = format!("the connection to node {host} was lost");

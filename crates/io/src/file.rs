@@ -293,7 +293,11 @@ impl File {
         }
         match u64::try_from(size) {
             Ok(size) => Ok(size),
-            Err(_) => fail!(abi::MPI_ERR_ARG, "argument size is {size}, a size must not be negative"),
+            Err(_) => fail!(
+                abi::MPI_ERR_ARG,
+                argument("size"),
+                "is {size}, a size must not be negative"
+            ),
         }
     }
 
@@ -390,7 +394,8 @@ impl File {
                     true => Ok(0),
                     false => fail!(
                         abi::MPI_ERR_NOT_SAME,
-                        "argument etype must have the same extent in the file on all processes, which give {extents:?} bytes"
+                        argument("etype"),
+                        "must have the same extent in the file on all processes, which give {extents:?} bytes"
                     ),
                 }
             })

@@ -63,7 +63,8 @@ impl Members {
         };
         let mut text = [0; TEXT];
         if let Err(error) = &mine {
-            let bytes = error.message.as_bytes();
+            let said = error.to_string();
+            let bytes = said.as_bytes();
             let length = bytes.len().min(TEXT);
             text[..length].copy_from_slice(&bytes[..length]);
         }
@@ -80,10 +81,11 @@ impl Members {
         let all = self.gather(port, phase, mine).await?;
         match all.iter().position(|theirs| theirs != mine) {
             None => Ok(()),
-            Some(rank) => Err(Error::new(
+            Some(rank) => Err(Error::of_argument(
                 abi::MPI_ERR_NOT_SAME,
+                argument,
                 format!(
-                    "argument {argument} must be the same on all processes, but rank {rank} gave another one than rank {}",
+                    "must be the same on all processes, but rank {rank} gave another one than rank {}",
                     self.me
                 ),
             )),

@@ -35,7 +35,7 @@ impl Mode {
             None
         };
         match wrong {
-            Some(what) => fail!(abi::MPI_ERR_AMODE, "argument amode is {amode:#x}, which {what}"),
+            Some(what) => fail!(abi::MPI_ERR_AMODE, argument("amode"), "is {amode:#x}, which {what}"),
             None => Ok(mode),
         }
     }

@@ -51,14 +51,15 @@ struct Name {
 impl Name {
     fn new(given: &[u8], info: &Info) -> Result<Self> {
         if given.is_empty() {
-            fail!(abi::MPI_ERR_BAD_FILE, "argument filename is empty");
+            fail!(abi::MPI_ERR_BAD_FILE, argument("filename"), "is empty");
         }
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         if let Some(rest) = given.strip_prefix(SCHEME.as_bytes()) {
             let Some(end) = rest.iter().position(|byte| *byte == b'/') else {
                 fail!(
                     abi::MPI_ERR_BAD_FILE,
-                    "argument filename begins with {SCHEME} and has no path behind the site: {SCHEME}SITE/PATH"
+                    argument("filename"),
+                    "begins with {SCHEME} and has no path behind the site: {SCHEME}SITE/PATH"
                 );
             };
             let site = String::from_utf8_lossy(&rest[..end]).into_owned();

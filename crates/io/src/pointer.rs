@@ -128,7 +128,8 @@ impl File {
                 Ok(offset) => offset,
                 Err(_) => fail!(
                     abi::MPI_ERR_ARG,
-                    "argument offset is {offset}, an offset must not be negative"
+                    argument("offset"),
+                    "is {offset}, an offset must not be negative"
                 ),
             },
             Place::Individual => state.pointer,
@@ -241,7 +242,7 @@ impl File {
                 self.rank(),
                 self.path,
                 self.site,
-                error.message
+                error
             ),
         )
     }
@@ -314,7 +315,8 @@ impl File {
             Some(to) if i64::try_from(to).is_ok() => Ok(to),
             _ => fail!(
                 abi::MPI_ERR_ARG,
-                "argument offset is {offset}, which from etype {from} on leads outside of {:?}",
+                argument("offset"),
+                "is {offset}, which from etype {from} on leads outside of {:?}",
                 self.path
             ),
         }
@@ -353,7 +355,8 @@ impl File {
             Some(place) => Ok(place),
             None => fail!(
                 abi::MPI_ERR_ARG,
-                "argument offset is {offset}, which has no place in the view of {:?}",
+                argument("offset"),
+                "is {offset}, which has no place in the view of {:?}",
                 self.path
             ),
         }

@@ -65,7 +65,7 @@ impl File {
                     self.rank(),
                     self.path,
                     self.site,
-                    error.message
+                    error
                 ),
             )
         };
@@ -152,7 +152,7 @@ impl File {
                 Ok(answer) => answer,
                 Err(error) => Answer {
                     class: error.class as u32,
-                    text: error.message,
+                    text: error.to_string(),
                     ..Answer::default()
                 },
             };

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use isthmus_core::error::{Error, Result};
+use isthmus_core::error::Result;
 use isthmus_core::world::World;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Activity, Channel, Completion, Engine, EngineError, Mode, ReceiveBuffer, Request, SendBuffer};
@@ -257,10 +257,10 @@ fn completion(done: Done) -> Completion {
             bytes,
             ..Completion::default()
         },
-        Err(Error { class, message }) => Completion {
+        Err(error) => Completion {
             error: Some(EngineError::Elsewhere {
-                class,
-                text: message.into(),
+                class: error.class,
+                text: error.to_string().into(),
             }),
             ..Completion::default()
         },

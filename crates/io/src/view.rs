@@ -39,12 +39,13 @@ impl View {
     /// A view, if these types make one. `writes`: data may be written through it, so no byte may be there twice.
     pub fn new(displacement: u64, etype: Datatype, filetype: Datatype, writes: bool) -> Result<Self> {
         if etype.size() == 0 {
-            fail!(abi::MPI_ERR_TYPE, "argument etype has no data");
+            fail!(abi::MPI_ERR_TYPE, argument("etype"), "has no data");
         }
         if filetype.size() % etype.size() != 0 {
             fail!(
                 abi::MPI_ERR_TYPE,
-                "argument filetype has {} bytes of data, which is no multiple of the {} of argument etype",
+                argument("filetype"),
+                "has {} bytes of data, which is no multiple of the {} of argument etype",
                 filetype.size(),
                 etype.size()
             );
@@ -184,10 +185,11 @@ fn check_order(filetype: &Datatype, writes: bool) -> Result<()> {
     let extent = filetype.extent();
     let overlapping = writes && extent < filetype.true_extent() && extent < filetype.size() as i64;
     match wrong {
-        Some(what) => fail!(abi::MPI_ERR_IO, "argument filetype has {what}"),
+        Some(what) => fail!(abi::MPI_ERR_IO, argument("filetype"), "has {what}"),
         None if extent <= 0 || overlapping => fail!(
             abi::MPI_ERR_IO,
-            "argument filetype has the extent {extent}, so that one would lie upon the next in the file"
+            argument("filetype"),
+            "has the extent {extent}, so that one would lie upon the next in the file"
         ),
         None => Ok(()),
     }

@@ -114,6 +114,8 @@ pub struct Verdict {
     pub problem: Option<String>,
     /// What to do about it; may be empty.
     pub hint: String,
+    /// A subjob was not there in time; it may still come.
+    late: bool,
 }
 
 impl Verdict {
@@ -122,6 +124,14 @@ impl Verdict {
             status: STATUS_LAUNCH_FAILED,
             problem: Some(problem),
             hint: hint.to_owned(),
+            late: false,
+        }
+    }
+
+    fn late(problem: String, hint: &str) -> Self {
+        Self {
+            late: true,
+            ..Self::launch(problem, hint)
         }
     }
 }
@@ -340,6 +350,7 @@ impl Coallocation {
             status,
             problem: Some(problem),
             hint: String::new(),
+            late: false,
         };
         self.fail_site(site, verdict, now);
     }
@@ -427,6 +438,7 @@ impl Coallocation {
             status,
             problem: Some(problem),
             hint: String::new(),
+            late: false,
         })
     }
 

@@ -92,7 +92,11 @@ impl Keys {
     pub fn usable(&self, number: i32) -> Result<Arc<Key>> {
         match self.table().keys.get(&number) {
             Some(Entry::Usable(key)) => Ok(key.clone()),
-            Some(Entry::Freed(_)) => fail!(abi::MPI_ERR_KEYVAL, "argument keyval is {number}, which has been freed"),
+            Some(Entry::Freed(_)) => fail!(
+                abi::MPI_ERR_KEYVAL,
+                argument("keyval"),
+                "is {number}, which has been freed"
+            ),
             None => unknown(number),
         }
     }
@@ -131,7 +135,8 @@ impl Keys {
 fn unknown<T>(number: i32) -> Result<T> {
     fail!(
         abi::MPI_ERR_KEYVAL,
-        "argument keyval is {number}, which is not a key that this program has made"
+        argument("keyval"),
+        "is {number}, which is not a key that this program has made"
     )
 }
 

@@ -9,8 +9,21 @@ pub type Class = i32;
 pub struct Error {
     /// Error class or a code that the program added.
     pub class: Class,
-    /// What is wrong with which argument or peer, and why; completes "MPI_X failed: ".
+    /// What the message speaks of.
+    pub subject: Subject,
+    /// What is wrong, and why. With the subject it completes "MPI_X failed: ".
     pub message: String,
+}
+
+/// What the message of an error speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The message is a sentence of its own.
+    Message,
+    /// This argument: the message goes on behind its name.
+    Argument(String),
+    /// Something within this argument: the message is a sentence of its own.
+    Within(String),
 }
 
 /// Result of everything in this room.
@@ -21,19 +34,28 @@ impl Error {
     pub fn new(class: Class, message: impl Into<String>) -> Self {
         Self {
             class,
+            subject: Subject::Message,
             message: message.into(),
         }
     }
 
-    /// The same error as the program knows it: where the sentence speaks of an argument, that is called `argument` there.
+    /// An error of this class about an argument; `message` goes on behind its name.
+    pub fn of_argument(class: Class, argument: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            subject: Subject::Argument(argument.into()),
+            message: message.into(),
+        }
+    }
+
+    /// The same error as the program knows it, where the argument is called `argument`.
     #[must_use]
     pub fn about(self, argument: &str) -> Self {
-        let rest = self.message.strip_prefix("argument ").and_then(|m| m.split_once(' '));
-        let message = match rest {
-            Some((_, rest)) => format!("argument {argument} {rest}"),
-            None => format!("argument {argument}: {}", self.message),
+        let subject = match self.subject {
+            Subject::Argument(_) => Subject::Argument(argument.to_owned()),
+            Subject::Message | Subject::Within(_) => Subject::Within(argument.to_owned()),
         };
-        Self { message, ..self }
+        Self { subject, ..self }
     }
 }
 
@@ -52,15 +74,23 @@ impl<T> About for Result<T> {
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.subject {
+            Subject::Message => {}
+            Subject::Argument(name) => write!(f, "argument {name} ")?,
+            Subject::Within(name) => write!(f, "argument {name}: ")?,
+        }
         f.write_str(&self.message)
     }
 }
 
 impl std::error::Error for Error {}
 
-/// `Err` of this class with a formatted message.
+/// `Err` of this class with a formatted message; `argument(NAME)` before it: the message goes on behind "argument NAME".
 #[macro_export]
 macro_rules! fail {
+    ($class:expr, argument($name:expr), $($text:tt)*) => {
+        return Err($crate::error::Error::of_argument($class, $name, format!($($text)*)))
+    };
     ($class:expr, $($text:tt)*) => {
         return Err($crate::error::Error::new($class, format!($($text)*)))
     };
@@ -72,11 +102,11 @@ mod tests {
 
     #[test]
     fn an_argument_gets_the_name_that_the_program_knows() {
-        let error = Error::new(1, "argument datatype is MPI_DATATYPE_NULL").about("sendtype");
-        assert_eq!(error.message, "argument sendtype is MPI_DATATYPE_NULL");
+        let error = Error::of_argument(1, "datatype", "is MPI_DATATYPE_NULL").about("sendtype");
+        assert_eq!(error.to_string(), "argument sendtype is MPI_DATATYPE_NULL");
         let error: Result<()> = Err(Error::new(1, "too large"));
         assert_eq!(
-            error.about("count").map_err(|e| e.message),
+            error.about("count").map_err(|e| e.to_string()),
             Err("argument count: too large".to_owned())
         );
     }

@@ -126,7 +126,8 @@ impl Group {
             Some(&m) => Ok(m),
             None => fail!(
                 abi::MPI_ERR_RANK,
-                "argument ranks has {rank}, which is not in the group, which has {} processes",
+                argument("ranks"),
+                "has {rank}, which is not in the group, which has {} processes",
                 self.size()
             ),
         }
@@ -180,7 +181,7 @@ impl Group {
 fn distinct(ranks: &[i32]) -> Result<()> {
     let mut seen = rustc_hash::FxHashSet::default();
     match ranks.iter().find(|r| !seen.insert(**r)) {
-        Some(r) => fail!(abi::MPI_ERR_RANK, "argument ranks has {r} twice"),
+        Some(r) => fail!(abi::MPI_ERR_RANK, argument("ranks"), "has {r} twice"),
         None => Ok(()),
     }
 }
@@ -192,7 +193,8 @@ pub fn ranges(triples: &[[i32; 3]], bound: usize) -> Result<Vec<i32>> {
         if stride == 0 {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument ranges has ({first}, {last}, 0) with the stride 0"
+                argument("ranges"),
+                "has ({first}, {last}, 0) with the stride 0"
             );
         }
         let (mut at, last, stride) = (i64::from(first), i64::from(last), i64::from(stride));
@@ -200,7 +202,8 @@ pub fn ranges(triples: &[[i32; 3]], bound: usize) -> Result<Vec<i32>> {
             if out.len() >= bound {
                 fail!(
                     abi::MPI_ERR_RANK,
-                    "argument ranges names more than the {bound} processes of the group"
+                    argument("ranges"),
+                    "names more than the {bound} processes of the group"
                 );
             }
             out.push(at as i32);
@@ -234,7 +237,7 @@ mod tests {
     fn wrong_ranks_are_named() {
         let a = group(&[3, 1]);
         assert_eq!(a.include(&[0, 0]).unwrap_err().class, abi::MPI_ERR_RANK);
-        assert!(a.include(&[2]).unwrap_err().message.contains("ranks has 2"));
+        assert!(a.include(&[2]).unwrap_err().to_string().contains("ranks has 2"));
         assert_eq!(ranges(&[[0, 5, 2], [7, 6, -1]], 10).unwrap(), vec![0, 2, 4, 7, 6]);
         assert!(ranges(&[[0, 5, 0]], 10).is_err());
         assert!(ranges(&[[0, i32::MAX, 1]], 10).is_err());

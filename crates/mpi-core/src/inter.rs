@@ -110,7 +110,8 @@ impl Comm {
                 }),
                 _ => fail!(
                     abi::MPI_ERR_RANK,
-                    "argument remote_leader is {remote}, which is not the rank of another process in {}",
+                    argument("remote_leader"),
+                    "is {remote}, which is not the rank of another process in {}",
                     peer.describe()
                 ),
             }
@@ -135,7 +136,8 @@ impl Comm {
             let Some(&other) = other.filter(|&&o| o != world.rank()) else {
                 fail!(
                     abi::MPI_ERR_RANK,
-                    "argument remote_leader is {rank}, which is not the rank of another process in the remote group of {}",
+                    argument("remote_leader"),
+                    "is {rank}, which is not the rank of another process in the remote group of {}",
                     remote.size()
                 )
             };
@@ -153,7 +155,8 @@ impl Comm {
             Ok(rank) if rank < self.size() => Ok(rank),
             _ => fail!(
                 abi::MPI_ERR_RANK,
-                "argument local_leader is {leader}, but the ranks of {} are 0 to {}",
+                argument("local_leader"),
+                "is {leader}, but the ranks of {} are 0 to {}",
                 self.describe(),
                 i64::from(self.size()) - 1
             ),

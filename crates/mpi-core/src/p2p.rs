@@ -48,7 +48,8 @@ pub fn source(comm: &Comm, rank: i32) -> Result<Source> {
 fn wrong_rank<T>(argument: &str, comm: &Comm, rank: i32) -> Result<T> {
     fail!(
         abi::MPI_ERR_RANK,
-        "argument {argument} is {rank}, but the ranks of {} are 0 to {}",
+        argument(argument),
+        "is {rank}, but the ranks of {} are 0 to {}",
         comm.describe(),
         i64::from(comm.peers()) - 1
     )
@@ -67,7 +68,8 @@ pub fn send_tag(tag: i32) -> Result<i32> {
 fn wrong_tag<T>(tag: i32, also: &str) -> Result<T> {
     fail!(
         abi::MPI_ERR_TAG,
-        "argument tag is {tag}, a tag must not be negative{also}"
+        argument("tag"),
+        "is {tag}, a tag must not be negative{also}"
     )
 }
 

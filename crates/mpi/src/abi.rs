@@ -63,7 +63,8 @@ fn check_key(key: &str, value: &str) -> Result<()> {
         if !value.parse().is_ok_and(|size| LOGICALS.contains(&size)) {
             fail!(
                 abi::MPI_ERR_INFO_VALUE,
-                "argument info has \"{value}\" for the key {key}, expected a size of 1 to 16 bytes"
+                argument("info"),
+                "has \"{value}\" for the key {key}, expected a size of 1 to 16 bytes"
             );
         }
         return Ok(());
@@ -73,7 +74,8 @@ fn check_key(key: &str, value: &str) -> Result<()> {
     if known && !matches!(value, "true" | "false") {
         fail!(
             abi::MPI_ERR_INFO_VALUE,
-            "argument info has \"{value}\" for the key {key}, expected true or false"
+            argument("info"),
+            "has \"{value}\" for the key {key}, expected true or false"
         );
     }
     Ok(())
@@ -82,7 +84,7 @@ fn check_key(key: &str, value: &str) -> Result<()> {
 fn set_fortran(info: h::Info) -> Result<()> {
     let given = crate::info::find(info)?;
     if info == h::MPI_INFO_NULL {
-        fail!(abi::MPI_ERR_INFO, "argument info is MPI_INFO_NULL");
+        fail!(abi::MPI_ERR_INFO, argument("info"), "is MPI_INFO_NULL");
     }
     let keys = (0..given.len()).map(|n| given.nth_key(n)).collect::<Result<Vec<_>>>()?;
     for key in keys {
@@ -103,7 +105,8 @@ fn logical_size(size: c_int) -> Result<usize> {
     if !LOGICALS.contains(&size) {
         fail!(
             abi::MPI_ERR_ARG,
-            "argument logical_size is {size}, expected 1, 2, 4, 8 or 16 bytes"
+            argument("logical_size"),
+            "is {size}, expected 1, 2, 4, 8 or 16 bytes"
         );
     }
     Ok(size as usize)

@@ -72,7 +72,8 @@ impl<'a> Holder<'a> {
         if size > 0 && buffer.address() == 0 {
             fail!(
                 abi::MPI_ERR_BUFFER,
-                "argument buffer is a null pointer, expected {size} bytes, or MPI_BUFFER_AUTOMATIC"
+                argument("buffer"),
+                "is a null pointer, expected {size} bytes, or MPI_BUFFER_AUTOMATIC"
             );
         }
         self.0.attach(buffer.address(), size, &self.1)

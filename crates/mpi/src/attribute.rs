@@ -122,7 +122,8 @@ fn user_key(key: c_int) -> Result<()> {
     if (1..attribute::FIRST_USER_KEY).contains(&key) {
         fail!(
             abi::MPI_ERR_KEYVAL,
-            "argument keyval is {key}, a predefined key, which cannot be changed"
+            argument("keyval"),
+            "is {key}, a predefined key, which cannot be changed"
         );
     }
     Ok(())

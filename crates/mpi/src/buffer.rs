@@ -125,7 +125,8 @@ pub(crate) fn whole(comm: &Comm, datatype: h::Datatype, bytes: u64) -> Result<()
         0 => Ok(()),
         left => fail!(
             abi::MPI_ERR_TYPE,
-            "argument datatype does not fit the message: of its {bytes} bytes the last {left} are part of an element only"
+            argument("datatype"),
+            "does not fit the message: of its {bytes} bytes the last {left} are part of an element only"
         ),
     }
 }

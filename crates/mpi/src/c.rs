@@ -32,7 +32,7 @@ impl<T> Out<T> {
     /// Writes the value; null is an error that names the argument.
     pub(crate) fn set(self, argument: &str, value: T) -> Result<()> {
         if self.0.is_null() {
-            fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer");
+            fail!(abi::MPI_ERR_ARG, argument(argument), "is a null pointer");
         }
         // SAFETY: not null, so by the module's promise a valid place for a T.
         unsafe { self.0.write(value) };
@@ -53,7 +53,7 @@ impl<T> Out<T> {
         T: Copy,
     {
         if self.0.is_null() {
-            fail!(abi::MPI_ERR_ARG, "argument {argument} is a null pointer");
+            fail!(abi::MPI_ERR_ARG, argument(argument), "is a null pointer");
         }
         // SAFETY: as in `set`.
         Ok(unsafe { self.0.read() })
@@ -67,7 +67,8 @@ impl<T> Out<T> {
         if self.0.is_null() {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument {argument} is a null pointer, expected an array of {count}"
+                argument(argument),
+                "is a null pointer, expected an array of {count}"
             );
         }
         // SAFETY: by the module's promise an array of `count` items that nobody else uses during the call.
@@ -99,7 +100,8 @@ impl<T> In<T> {
         if self.0.is_null() {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument {argument} is a null pointer, expected an array of {count}"
+                argument(argument),
+                "is a null pointer, expected an array of {count}"
             );
         }
         // SAFETY: by the module's promise an array of `count` items.
@@ -116,7 +118,7 @@ impl Text {
     /// The text; null is an error of this class.
     pub(crate) fn get<'a>(self, argument: &str, class: i32) -> Result<std::borrow::Cow<'a, str>> {
         if self.0.is_null() {
-            fail!(class, "argument {argument} is a null pointer, expected a text");
+            fail!(class, argument(argument), "is a null pointer, expected a text");
         }
         // SAFETY: by the module's promise a terminated string.
         Ok(unsafe { CStr::from_ptr(self.0) }.to_string_lossy())
@@ -127,7 +129,7 @@ impl Text {
     /// The bytes, for names that need not be text: of files.
     pub(crate) fn bytes<'a>(self, argument: &str, class: i32) -> Result<&'a [u8]> {
         if self.0.is_null() {
-            fail!(class, "argument {argument} is a null pointer, expected a text");
+            fail!(class, argument(argument), "is a null pointer, expected a text");
         }
         // SAFETY: by the module's promise a terminated string.
         Ok(unsafe { CStr::from_ptr(self.0) }.to_bytes())
@@ -224,7 +226,8 @@ pub(crate) fn count(argument: &str, value: impl Into<i64>) -> Result<u64> {
 fn negative(argument: &str, value: i64) -> Result<u64> {
     fail!(
         abi::MPI_ERR_COUNT,
-        "argument {argument} is {value}, a count must not be negative"
+        argument(argument),
+        "is {value}, a count must not be negative"
     )
 }
 

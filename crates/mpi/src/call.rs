@@ -125,11 +125,7 @@ pub(crate) fn raise_to(function: &'static str, object: usize, handler: ErrorHand
     match handler {
         ErrorHandler::Return => error.class,
         ErrorHandler::Fatal | ErrorHandler::Abort => {
-            let text = format!(
-                "{function} failed: {} ({})",
-                error.message,
-                crate::error::class_name(error.class)
-            );
+            let text = format!("{function} failed: {error} ({})", crate::error::class_name(error.class));
             process::abort(crate::error::exit_status(error.class), &text)
         }
         // The handler gets the code by reference, and what it leaves there is returned.

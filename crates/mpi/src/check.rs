@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Result, Subject};
 use isthmus_core::fail;
 use isthmus_datatype::Datatype;
 
@@ -53,15 +53,18 @@ fn no_buffer(argument: &str, address: usize, length: u64) -> Result<()> {
     match address {
         0 => fail!(
             abi::MPI_ERR_BUFFER,
-            "argument {argument} is a null pointer, but count and datatype describe {length} bytes"
+            argument(argument),
+            "is a null pointer, but count and datatype describe {length} bytes"
         ),
         abi::MPI_IN_PLACE => fail!(
             abi::MPI_ERR_BUFFER,
-            "argument {argument} is MPI_IN_PLACE, which has no meaning there"
+            argument(argument),
+            "is MPI_IN_PLACE, which has no meaning there"
         ),
         other => fail!(
             abi::MPI_ERR_BUFFER,
-            "argument {argument} is {other:#x}, which with this datatype is no address of {length} bytes"
+            argument(argument),
+            "is {other:#x}, which with this datatype is no address of {length} bytes"
         ),
     }
 }
@@ -75,15 +78,16 @@ pub(crate) trait Sided {
 impl<T> Sided for Result<T> {
     fn of(self, side: &str) -> Self {
         self.map_err(|error| {
-            let argument = error.message.strip_prefix("argument ").and_then(|m| m.split_once(' '));
-            match argument.map(|(argument, _)| argument) {
-                Some("datatype") => error.about(&format!("{side}type")),
-                Some(name @ ("buf" | "count" | "tag")) => {
-                    let name = format!("{side}{name}");
-                    error.about(&name)
-                }
-                _ => error,
-            }
+            let name = match &error.subject {
+                Subject::Argument(name) | Subject::Within(name) => name.as_str(),
+                Subject::Message => return error,
+            };
+            let name = match name {
+                "datatype" => format!("{side}type"),
+                "buf" | "count" | "tag" => format!("{side}{name}"),
+                _ => return error,
+            };
+            error.about(&name)
         })
     }
 }
@@ -157,7 +161,7 @@ mod tests {
         assert!(buffer("buf", 0, 0, 0).is_ok());
         let error = buffer("sendbuf", 0, 0, 8).expect_err("null");
         assert_eq!(error.class, abi::MPI_ERR_BUFFER);
-        assert!(error.message.contains("sendbuf"));
+        assert!(error.to_string().contains("sendbuf"));
         assert!(
             buffer("buf", 0, 0x7000_0000, 8).is_ok(),
             "MPI_BOTTOM with absolute addresses"

@@ -106,7 +106,11 @@ extern "C" fn isthmus_MPI_Wtick() -> f64 {
 extern "C" fn isthmus_MPI_Alloc_mem(size: isthmus_abi::Aint, info: h::Info, base: Out<*mut c_void>) -> c_int {
     call("MPI_Alloc_mem", || {
         let Ok(size) = usize::try_from(size) else {
-            fail!(abi::MPI_ERR_ARG, "argument size is {size}, a size must not be negative")
+            fail!(
+                abi::MPI_ERR_ARG,
+                argument("size"),
+                "is {size}, a size must not be negative"
+            )
         };
         base.set("baseptr", std::ptr::null_mut())?;
         let alignment = crate::memory::alignment(&crate::info::find(info)?)?;

@@ -65,12 +65,17 @@ fn find(handle: h::Errhandler) -> Result<ErrorHandler> {
         h::MPI_ERRORS_ARE_FATAL => ErrorHandler::Fatal,
         h::MPI_ERRORS_ABORT => ErrorHandler::Abort,
         h::MPI_ERRORS_RETURN => ErrorHandler::Return,
-        h::MPI_ERRHANDLER_NULL => fail!(abi::MPI_ERR_ERRHANDLER, "argument errhandler is MPI_ERRHANDLER_NULL"),
+        h::MPI_ERRHANDLER_NULL => fail!(
+            abi::MPI_ERR_ERRHANDLER,
+            argument("errhandler"),
+            "is MPI_ERRHANDLER_NULL"
+        ),
         _ => match HANDLERS.get(handle.0) {
             Some(handler) => ErrorHandler::User(handler.clone()),
             None => fail!(
                 abi::MPI_ERR_ERRHANDLER,
-                "argument errhandler is {:#x}, which is not the handle of an error handler",
+                argument("errhandler"),
+                "is {:#x}, which is not the handle of an error handler",
                 handle.0
             ),
         },
@@ -85,7 +90,8 @@ pub(crate) fn find_for(owner: Owner, handle: h::Errhandler) -> Result<ErrorHandl
             let ((function, wanted), (_, made)) = (owner.names(), handler.owner.names());
             fail!(
                 abi::MPI_ERR_ERRHANDLER,
-                "argument errhandler is an error handler for {made}, expected one for {wanted}, which MPI_{function}_create_errhandler makes"
+                argument("errhandler"),
+                "is an error handler for {made}, expected one for {wanted}, which MPI_{function}_create_errhandler makes"
             );
         }
     }
@@ -106,7 +112,11 @@ fn create(owner: Owner, function: Option<HandlerFunction>, out: Out<h::Errhandle
     out.set("errhandler", h::MPI_ERRHANDLER_NULL)?;
     let Some(function) = function else {
         let argument = owner.names().0.to_lowercase();
-        fail!(abi::MPI_ERR_ARG, "argument {argument}_errhandler_fn is a null pointer")
+        fail!(
+            abi::MPI_ERR_ARG,
+            argument(format!("{argument}_errhandler_fn")),
+            "is a null pointer"
+        )
     };
     let call = Box::new(move |mut handle: usize, mut code: i32| {
         // SAFETY: a handler function of the program gets pointers to the handle and the code.

@@ -41,7 +41,7 @@ pub(crate) fn remember(function: &str, error: &Error) {
         // A program may call a handler with it; it says nothing about a failure.
         return;
     }
-    LAST.with(|last| *last.borrow_mut() = Some((error.class, format!("{function} failed: {}", error.message))));
+    LAST.with(|last| *last.borrow_mut() = Some((error.class, format!("{function} failed: {error}"))));
 }
 
 /// `MPI_ERR_…`, for messages.
@@ -62,7 +62,8 @@ fn class_of(code: c_int) -> Result<c_int> {
         Some(class) => Ok(class),
         None => fail!(
             abi::MPI_ERR_ARG,
-            "argument errorcode is {code}, which is not an error code"
+            argument("errorcode"),
+            "is {code}, which is not an error code"
         ),
     }
 }
@@ -117,7 +118,8 @@ extern "C" fn isthmus_MPI_Add_error_code(class: c_int, code: Out<c_int>) -> c_in
         if class_of(class).about("errorclass")? != class {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument errorclass is {class}, which is an error code, expected an error class"
+                argument("errorclass"),
+                "is {class}, which is an error code, expected an error class"
             );
         }
         code.set("errorcode", add(Some(class)))
@@ -131,7 +133,8 @@ extern "C" fn isthmus_MPI_Add_error_string(code: c_int, string: Text) -> c_int {
         if text.len() >= abi::MPI_MAX_ERROR_STRING as usize {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument string is a text of {} bytes, allowed are {}",
+                argument("string"),
+                "is a text of {} bytes, allowed are {}",
                 text.len(),
                 abi::MPI_MAX_ERROR_STRING - 1
             );
@@ -140,7 +143,8 @@ extern "C" fn isthmus_MPI_Add_error_string(code: c_int, string: Text) -> c_int {
             Some(()) => Ok(()),
             None => fail!(
                 abi::MPI_ERR_ARG,
-                "argument errorcode is {code}, which was not added by this program"
+                argument("errorcode"),
+                "is {code}, which was not added by this program"
             ),
         }
     })
@@ -185,7 +189,7 @@ extern "C" fn isthmus_MPI_Session_call_errhandler(session: h::Session, code: c_i
 extern "C" fn isthmus_MPI_Remove_error_string(code: c_int) -> c_int {
     remove("MPI_Remove_error_string", "errorcode", code, |a, at| {
         if a[at].text.is_empty() {
-            fail!(abi::MPI_ERR_ARG, "argument errorcode is {code}, which has no text");
+            fail!(abi::MPI_ERR_ARG, argument("errorcode"), "is {code}, which has no text");
         }
         a[at].text.clear();
         Ok(())
@@ -198,7 +202,8 @@ extern "C" fn isthmus_MPI_Remove_error_code(code: c_int) -> c_int {
         if a[at].class == code {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument errorcode is {code}, which is an error class"
+                argument("errorcode"),
+                "is {code}, which is an error class"
             );
         }
         without_text(&a[at], "errorcode")?;
@@ -213,14 +218,16 @@ extern "C" fn isthmus_MPI_Remove_error_class(class: c_int) -> c_int {
         if a[at].class != class {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument errorclass is {class}, which is an error code"
+                argument("errorclass"),
+                "is {class}, which is an error code"
             );
         }
         let codes = a.iter().filter(|e| e.class == class).count() - 1;
         if codes > 0 {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument errorclass is {class}, which still has {codes} error codes; remove them first"
+                argument("errorclass"),
+                "is {class}, which still has {codes} error codes; remove them first"
             );
         }
         without_text(&a[at], "errorclass")?;
@@ -236,7 +243,8 @@ fn without_text(added: &Added, argument: &str) -> Result<()> {
     }
     fail!(
         abi::MPI_ERR_ARG,
-        "argument {argument} is {}, which still has a text; remove it first with MPI_Remove_error_string",
+        argument(argument),
+        "is {}, which still has a text; remove it first with MPI_Remove_error_string",
         added.number
     )
 }
@@ -253,7 +261,8 @@ fn remove(
             Some(done) => done,
             None => fail!(
                 abi::MPI_ERR_ARG,
-                "argument {argument} is {number}, which was not added by this program"
+                argument(argument),
+                "is {number}, which was not added by this program"
             ),
         }
     })

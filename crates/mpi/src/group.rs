@@ -22,10 +22,11 @@ pub(crate) fn find(handle: h::Group) -> Result<Group> {
     }
     match GROUPS.get(handle.0) {
         Some(group) => Ok(group.clone()),
-        None if handle == h::MPI_GROUP_NULL => fail!(abi::MPI_ERR_GROUP, "argument group is MPI_GROUP_NULL"),
+        None if handle == h::MPI_GROUP_NULL => fail!(abi::MPI_ERR_GROUP, argument("group"), "is MPI_GROUP_NULL"),
         None => fail!(
             abi::MPI_ERR_GROUP,
-            "argument group is {:#x}, which is not the handle of a group",
+            argument("group"),
+            "is {:#x}, which is not the handle of a group",
             handle.0
         ),
     }

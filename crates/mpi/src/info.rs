@@ -43,10 +43,11 @@ fn with<R>(handle: h::Info, body: impl FnOnce(&mut Info) -> Result<R>) -> Result
     }
     match INFOS.get(handle.0) {
         Some(info) => body(&mut info.lock().unwrap_or_else(PoisonError::into_inner)),
-        None if handle == h::MPI_INFO_NULL => fail!(abi::MPI_ERR_INFO, "argument info is MPI_INFO_NULL"),
+        None if handle == h::MPI_INFO_NULL => fail!(abi::MPI_ERR_INFO, argument("info"), "is MPI_INFO_NULL"),
         None => fail!(
             abi::MPI_ERR_INFO,
-            "argument info is {:#x}, which is not the handle of an info object",
+            argument("info"),
+            "is {:#x}, which is not the handle of an info object",
             handle.0
         ),
     }
@@ -85,7 +86,8 @@ extern "C" fn isthmus_MPI_Info_free(info: Out<h::Info>) -> c_int {
         if INFOS.remove(handle.0).is_none() {
             fail!(
                 abi::MPI_ERR_INFO,
-                "argument info is {:#x}, which is not the handle of an info object that can be freed",
+                argument("info"),
+                "is {:#x}, which is not the handle of an info object that can be freed",
                 handle.0
             );
         }
@@ -130,7 +132,11 @@ extern "C" fn isthmus_MPI_Info_get(
         let text = lookup(info, key)?;
         found.set("flag", flag(text.is_some()))?;
         if length < 0 {
-            fail!(abi::MPI_ERR_ARG, "argument valuelen is {length}, expected 0 or more");
+            fail!(
+                abi::MPI_ERR_ARG,
+                argument("valuelen"),
+                "is {length}, expected 0 or more"
+            );
         }
         match text {
             Some(text) => value.text("value", &text, length as usize + 1).map(drop),
@@ -161,7 +167,7 @@ extern "C" fn isthmus_MPI_Info_get_string(
         found.set("flag", flag(text.is_some()))?;
         let room = length.get("buflen")?;
         if room < 0 {
-            fail!(abi::MPI_ERR_ARG, "argument buflen is {room}, expected 0 or more");
+            fail!(abi::MPI_ERR_ARG, argument("buflen"), "is {room}, expected 0 or more");
         }
         let Some(text) = text else { return Ok(()) };
         if room > 0 {
@@ -183,7 +189,7 @@ extern "C" fn isthmus_MPI_Info_get_nthkey(info: h::Info, n: c_int, key: Out<c_ch
     call_anytime("MPI_Info_get_nthkey", || {
         with(info, |i| {
             let Ok(at) = usize::try_from(n) else {
-                fail!(abi::MPI_ERR_ARG, "argument n is {n}, the keys are counted from 0")
+                fail!(abi::MPI_ERR_ARG, argument("n"), "is {n}, the keys are counted from 0")
             };
             key.text("key", i.nth_key(at)?, abi::MPI_MAX_INFO_KEY as usize)
                 .map(drop)

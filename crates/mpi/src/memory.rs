@@ -27,7 +27,8 @@ pub(crate) fn alignment(info: &Info) -> Result<usize> {
         Ok(wanted) if wanted.is_power_of_two() && wanted <= MOST => Ok(wanted.max(PAGE)),
         _ => fail!(
             abi::MPI_ERR_INFO_VALUE,
-            "argument info has \"{text}\" for the key mpi_minimum_memory_alignment, expected a power of two up to {MOST}"
+            argument("info"),
+            "has \"{text}\" for the key mpi_minimum_memory_alignment, expected a power of two up to {MOST}"
         ),
     }
 }
@@ -58,7 +59,8 @@ pub(crate) fn release(base: *mut c_void) -> Result<()> {
     let Some(at) = pieces.iter().position(|(address, _)| *address == base as usize) else {
         fail!(
             abi::MPI_ERR_BASE,
-            "argument base is {base:p}, which was not given by MPI_Alloc_mem, or was freed already"
+            argument("base"),
+            "is {base:p}, which was not given by MPI_Alloc_mem, or was freed already"
         );
     };
     let (_, layout) = pieces.swap_remove(at);

@@ -54,10 +54,11 @@ pub(crate) fn find(handle: h::Op, datatype: &Datatype, type_handle: h::Datatype)
     }
     match OPS.get(handle.0) {
         Some(user) => Ok(user_defined(*user, datatype, type_handle)),
-        None if handle == h::MPI_OP_NULL => fail!(abi::MPI_ERR_OP, "argument op is MPI_OP_NULL"),
+        None if handle == h::MPI_OP_NULL => fail!(abi::MPI_ERR_OP, argument("op"), "is MPI_OP_NULL"),
         None => fail!(
             abi::MPI_ERR_OP,
-            "argument op is {:#x}, which is not the handle of an operation",
+            argument("op"),
+            "is {:#x}, which is not the handle of an operation",
             handle.0
         ),
     }
@@ -67,14 +68,16 @@ fn predefined(op: Predefined, datatype: &Datatype) -> Result<Reduction> {
     if matches!(op, Predefined::Replace | Predefined::NoOp) {
         fail!(
             abi::MPI_ERR_OP,
-            "argument op is {}, which is defined for one-sided communication only (MPI 5.0 section 12.3.4)",
+            argument("op"),
+            "is {}, which is defined for one-sided communication only (MPI 5.0 section 12.3.4)",
             op.name()
         );
     }
     let Some(basic) = datatype.basic() else {
         fail!(
             abi::MPI_ERR_OP,
-            "argument op is {}, which is defined for predefined datatypes only; make an operation for this datatype with MPI_Op_create",
+            argument("op"),
+            "is {}, which is defined for predefined datatypes only; make an operation for this datatype with MPI_Op_create",
             op.name()
         )
     };

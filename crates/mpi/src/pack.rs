@@ -35,7 +35,8 @@ fn external(datarep: Text) -> Result<Representation> {
     }
     fail!(
         abi::MPI_ERR_UNSUPPORTED_DATAREP,
-        "argument datarep is \"{name}\"; the only representation for packing is \"external32\""
+        argument("datarep"),
+        "is \"{name}\"; the only representation for packing is \"external32\""
     )
 }
 

@@ -177,11 +177,12 @@ fn imrecv(buffer: Target, count: i64, datatype: h::Datatype, message: Out<h::Mes
     }
     let Some(matched) = MESSAGES.remove(handle.0) else {
         if handle == h::MPI_MESSAGE_NULL {
-            fail!(abi::MPI_ERR_REQUEST, "argument message is MPI_MESSAGE_NULL");
+            fail!(abi::MPI_ERR_REQUEST, argument("message"), "is MPI_MESSAGE_NULL");
         }
         fail!(
             abi::MPI_ERR_REQUEST,
-            "argument message is {:#x}, which is not the handle of a message, or of one that was received already",
+            argument("message"),
+            "is {:#x}, which is not the handle of a message, or of one that was received already",
             handle.0
         );
     };

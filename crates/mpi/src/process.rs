@@ -314,7 +314,7 @@ fn at_exit() -> Result<()> {
         // Whoever exits with an open session is missed by the launcher, as after MPI_Init without MPI_Finalize.
         if let (0, false, Some(process)) = (users.count, ABORTING.load(Ordering::Acquire), PROCESS.get()) {
             if let Err(error) = part(&mut users, process) {
-                say(&format!("isthmus: {}", error.message));
+                say(&format!("isthmus: {error}"));
             }
         }
     }

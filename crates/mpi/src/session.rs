@@ -30,10 +30,13 @@ const LEVELS: [(&str, c_int); 4] = [
 pub(crate) fn find(handle: h::Session) -> Result<&'static Session> {
     match SESSIONS.get(handle.0) {
         Some(session) => Ok(session),
-        None if handle == h::MPI_SESSION_NULL => fail!(abi::MPI_ERR_SESSION, "argument session is MPI_SESSION_NULL"),
+        None if handle == h::MPI_SESSION_NULL => {
+            fail!(abi::MPI_ERR_SESSION, argument("session"), "is MPI_SESSION_NULL")
+        }
         None => fail!(
             abi::MPI_ERR_SESSION,
-            "argument session is {:#x}, which is not the handle of a session",
+            argument("session"),
+            "is {:#x}, which is not the handle of a session",
             handle.0
         ),
     }
@@ -141,13 +144,14 @@ extern "C" fn isthmus_MPI_Session_get_nth_pset(
         let Some(set) = usize::try_from(n).ok().and_then(|at| sets.get(at)) else {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument n is {n}, the process sets are 0 to {}",
+                argument("n"),
+                "is {n}, the process sets are 0 to {}",
                 sets.len() - 1
             )
         };
         let room = length.get("pset_len")?;
         if room < 0 {
-            fail!(abi::MPI_ERR_ARG, "argument pset_len is {room}, expected 0 or more");
+            fail!(abi::MPI_ERR_ARG, argument("pset_len"), "is {room}, expected 0 or more");
         }
         if room > 0 {
             name.text("pset_name", set, room as usize)?;

@@ -73,8 +73,40 @@ impl Refusal {
     }
 }
 
-/// Why a job ended whose scheduler knows no more than that; limits are often enforced this way.
-pub const KILLED: &str = "it was killed";
+/// How a job ended, as far as its scheduler says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It says nothing.
+    Unsaid,
+    /// It ran longer than it was allowed to.
+    TimeLimit,
+    /// It was killed, and more is not known; limits are often enforced this way.
+    Killed,
+    /// Something else, in words for people.
+    Other(String),
+}
+
+impl Cause {
+    /// What a scheduler says in its own words; nothing, when there are none.
+    pub(crate) fn said(words: impl Into<String>) -> Self {
+        let words = words.into();
+        match words.is_empty() {
+            true => Self::Unsaid,
+            false => Self::Other(words),
+        }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unsaid => "",
+            Self::TimeLimit => "it reached its time limit",
+            Self::Killed => "it was killed",
+            Self::Other(words) => words,
+        })
+    }
+}
 
 /// Where a job stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,10 +117,10 @@ pub enum State {
     Running,
     /// It has its nodes and is stopped for a while.
     Suspended,
-    /// The scheduler is about to end it, for this reason (may be empty).
-    Ending(String),
-    /// It has ended, in this way; empty when there is nothing to say.
-    Ended(String),
+    /// The scheduler is about to end it, for this reason.
+    Ending(Cause),
+    /// It has ended, in this way.
+    Ended(Cause),
     /// The scheduler does not know it (any more).
     Unknown,
 }
@@ -123,7 +155,7 @@ pub trait Adaptor: Send + Sync + std::fmt::Debug {
     }
 
     /// How it ended, if that was said.
-    fn cause(&self, _said: &Output) -> Option<String> {
+    fn cause(&self, _said: &Output) -> Option<Cause> {
         None
     }
 

@@ -2,7 +2,7 @@
 //! Grid Engine: qsub, qstat, qdel, qacct; qrsh for the nodes.
 
 use crate::adaptor::{
-    Adaptor, JobId, KILLED, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent,
+    Adaptor, Cause, JobId, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent,
 };
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
@@ -90,7 +90,7 @@ impl Adaptor for GridEngine {
         Some(Command::new("qacct").args(["-j", id.as_str()]))
     }
 
-    fn cause(&self, said: &Output) -> Option<String> {
+    fn cause(&self, said: &Output) -> Option<Cause> {
         let field = |name: &str| {
             let line = said
                 .output
@@ -101,13 +101,13 @@ impl Adaptor for GridEngine {
         let failed = field("failed")?;
         let status = field("exit_status").unwrap_or_default();
         let code = failed.split_whitespace().next().unwrap_or_default();
-        match (code, status.split_whitespace().next().unwrap_or_default()) {
-            _ if failed.contains("h_rt") || failed.contains("s_rt") => Some("it reached its time limit".to_owned()),
-            ("0", "0") => Some(String::new()),
-            ("0", status) => Some(format!("its script ended with status {}", words(status))),
-            ("100", _) => Some(KILLED.to_owned()),
-            _ => Some(words(&failed)),
-        }
+        Some(match (code, status.split_whitespace().next().unwrap_or_default()) {
+            _ if failed.contains("h_rt") || failed.contains("s_rt") => Cause::TimeLimit,
+            ("0", "0") => Cause::Unsaid,
+            ("0", status) => Cause::Other(format!("its script ended with status {}", words(status))),
+            ("100", _) => Cause::Killed,
+            _ => Cause::said(words(&failed)),
+        })
     }
 
     fn cancel(&self, id: &JobId) -> Command {
@@ -144,8 +144,11 @@ wait
 fn state_of(code: &str) -> State {
     match code {
         // By qdel, or because of a limit: qacct says so later.
-        c if c.contains('d') => State::Ending(String::new()),
-        c if c.contains('E') => State::Ended(format!("it is in the error state {}, for qstat -j says why", words(c))),
+        c if c.contains('d') => State::Ending(Cause::Unsaid),
+        c if c.contains('E') => State::Ended(Cause::Other(format!(
+            "it is in the error state {}, for qstat -j says why",
+            words(c)
+        ))),
         c if c.contains('q') || c.contains('w') => State::Queued(words(c)),
         // Stopped by its user, its queue or a threshold.
         c if c.contains(['s', 'S', 'T']) => State::Suspended,

@@ -25,7 +25,7 @@ mod run;
 mod script;
 mod slurm;
 
-pub use adaptor::{Adaptor, JobId, KILLED, Refusal, Request, State, Verified, adaptor};
+pub use adaptor::{Adaptor, Cause, JobId, Refusal, Request, State, Verified, adaptor};
 pub use command::{Command, Output};
 pub use run::run;
 pub use script::{FETCH, NodeAgent, slots};

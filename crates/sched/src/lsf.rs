@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! IBM Spectrum LSF: bsub, bjobs, bkill; blaunch for the nodes.
 
-use crate::adaptor::{Adaptor, JobId, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent};
+use crate::adaptor::{
+    Adaptor, Cause, JobId, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent,
+};
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
 
@@ -91,11 +93,11 @@ impl Adaptor for Lsf {
         Ok(match state {
             "" => State::Unknown,
             "PEND" | "PSUSP" | "WAIT" | "PROV" => State::Queued(words(pending)),
-            "DONE" => State::Ended(String::new()),
-            "EXIT" if reason.contains("RUNLIMIT") => State::Ended("it reached its time limit".to_owned()),
-            "EXIT" if !reason.is_empty() => State::Ended(words(reason)),
-            "EXIT" => State::Ended(format!("its script ended with status {}", words(code))),
-            "ZOMBI" | "UNKWN" => State::Ended("LSF lost its node".to_owned()),
+            "DONE" => State::Ended(Cause::Unsaid),
+            "EXIT" if reason.contains("RUNLIMIT") => State::Ended(Cause::TimeLimit),
+            "EXIT" if !reason.is_empty() => State::Ended(Cause::said(words(reason))),
+            "EXIT" => State::Ended(Cause::Other(format!("its script ended with status {}", words(code)))),
+            "ZOMBI" | "UNKWN" => State::Ended(Cause::said("LSF lost its node")),
             "USUSP" | "SSUSP" => State::Suspended,
             _ => State::Running,
         })

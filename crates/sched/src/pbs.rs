@@ -2,7 +2,7 @@
 //! OpenPBS and PBS Professional: qsub, qstat, qdel; pbs_tmrsh for the nodes.
 
 use crate::adaptor::{
-    Adaptor, JobId, Refusal, Request, State, Verified, clock, identifier, judge_cancel, refused, silent,
+    Adaptor, Cause, JobId, Refusal, Request, State, Verified, clock, identifier, judge_cancel, refused, silent,
 };
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
@@ -92,7 +92,7 @@ impl Adaptor for Pbs {
         Ok(match field(&said.output, "job_state") {
             None => State::Unknown,
             Some("Q" | "H" | "W" | "T" | "M") => State::Queued(comment()),
-            Some("E") => State::Ending(String::new()),
+            Some("E") => State::Ending(Cause::Unsaid),
             Some("F" | "X" | "C") => State::Ended(ending(&said.output)),
             Some("S" | "U") => State::Suspended,
             Some(_) => State::Running,
@@ -136,15 +136,15 @@ fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     pairs.find(|(n, _)| *n == name).map(|(_, value)| value.trim())
 }
 
-fn ending(text: &str) -> String {
+fn ending(text: &str) -> Cause {
     let comment = words(field(text, "comment").unwrap_or_default());
     let status = field(text, "Exit_status").and_then(|s| s.parse::<i64>().ok());
     match status {
-        _ if comment.contains("walltime") => "it reached its time limit".to_owned(),
-        Some(0) => String::new(),
-        Some(-29) => "it reached its time limit".to_owned(),
-        Some(status @ SIGNALLED..) => format!("it was ended by signal {}", status - SIGNALLED),
-        Some(status) => format!("its script ended with status {status}"),
-        None => comment,
+        _ if comment.contains("walltime") => Cause::TimeLimit,
+        Some(0) => Cause::Unsaid,
+        Some(-29) => Cause::TimeLimit,
+        Some(status @ SIGNALLED..) => Cause::Other(format!("it was ended by signal {}", status - SIGNALLED)),
+        Some(status) => Cause::Other(format!("its script ended with status {status}")),
+        None => Cause::said(comment),
     }
 }

@@ -2,7 +2,7 @@
 //! Slurm: sbatch, squeue, scancel; srun for the nodes.
 
 use crate::adaptor::{
-    Adaptor, JobId, Refusal, Request, State, Verified, clock, identifier, judge_cancel, refused, silent,
+    Adaptor, Cause, JobId, Refusal, Request, State, Verified, clock, identifier, judge_cancel, refused, silent,
 };
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
@@ -116,28 +116,28 @@ fn state_of(state: &str, reason: &str) -> State {
         }
         "RUNNING" | "RESIZING" | "SIGNALING" | "STAGE_OUT" => State::Running,
         "SUSPENDED" | "STOPPED" => State::Suspended,
-        "COMPLETING" => State::Ending(cause(reason)),
-        "COMPLETED" => State::Ended(String::new()),
+        "COMPLETING" => State::Ending(cause(reason).unwrap_or_else(|| Cause::said(words(reason)))),
+        "COMPLETED" => State::Ended(Cause::Unsaid),
         _ => State::Ended(match cause(state) {
-            known if known != state => known,
-            _ if reason.is_empty() => words(state),
-            _ => words(&format!("{state}, {reason}")),
+            Some(known) => known,
+            None if reason.is_empty() => Cause::said(words(state)),
+            None => Cause::said(words(&format!("{state}, {reason}"))),
         }),
     }
 }
 
-/// What people understand by a state or reason; itself when that says it.
-fn cause(word: &str) -> String {
-    match word {
-        "TIMEOUT" | "TimeLimit" => "it reached its time limit".to_owned(),
-        "CANCELLED" => "it was cancelled".to_owned(),
-        "NODE_FAIL" | "NodeDown" | "NodeFail" => "a node failed".to_owned(),
-        "PREEMPTED" => "it had to make room for another job".to_owned(),
-        "OUT_OF_MEMORY" | "OutOfMemory" => "it used more memory than it was given".to_owned(),
-        "DEADLINE" => "it reached its deadline".to_owned(),
-        "FAILED" => "its script failed".to_owned(),
-        other => words(other),
-    }
+/// What people understand by a state or reason, unless that says it itself.
+fn cause(word: &str) -> Option<Cause> {
+    Some(Cause::said(match word {
+        "TIMEOUT" | "TimeLimit" => return Some(Cause::TimeLimit),
+        "CANCELLED" => "it was cancelled",
+        "NODE_FAIL" | "NodeDown" | "NodeFail" => "a node failed",
+        "PREEMPTED" => "it had to make room for another job",
+        "OUT_OF_MEMORY" | "OutOfMemory" => "it used more memory than it was given",
+        "DEADLINE" => "it reached its deadline",
+        "FAILED" => "its script failed",
+        _ => return None,
+    }))
 }
 
 fn hint(complaint: &str) -> &'static str {

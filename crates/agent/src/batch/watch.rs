@@ -5,7 +5,7 @@ use super::BatchEvent;
 use crate::event::Event;
 use crate::node::{SECRET, SECRET_FILE};
 use crate::program::Refusal;
-use isthmus_sched::{Adaptor, JobId, NodeAgent, Request, State};
+use isthmus_sched::{Adaptor, Cause, JobId, NodeAgent, Request, State};
 use isthmus_stage::content::{hex, sha256};
 use isthmus_wire::grid::Allocation;
 use std::fs;
@@ -127,7 +127,7 @@ pub(super) async fn judge(adaptor: &'static dyn Adaptor, id: JobId, patient: boo
     let ask = async {
         loop {
             let state = look(adaptor, &id).await;
-            let says_why = matches!(&state, Some(State::Ending(why) | State::Ended(why)) if !why.is_empty());
+            let says_why = matches!(&state, Some(State::Ending(why) | State::Ended(why)) if *why != Cause::Unsaid);
             if says_why || !patient {
                 return state;
             }

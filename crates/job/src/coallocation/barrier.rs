@@ -95,7 +95,7 @@ impl Coallocation {
             );
             self.fail_site(
                 number,
-                Verdict::launch(problem, "raise start_timeout, or make the subjob optional"),
+                Verdict::late(problem, "raise start_timeout, or make the subjob optional"),
                 now,
             );
         }

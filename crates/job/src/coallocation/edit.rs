@@ -88,7 +88,7 @@ impl Coallocation {
                 hint: verdict.hint.clone(),
             });
             // Who is only late may still come.
-            let late = verdict.problem.as_deref().is_some_and(|p| p.contains("time-out")) && !subject.gone;
+            let late = verdict.late && !subject.gone;
             if !late {
                 subject.advance(State::Failed);
             }

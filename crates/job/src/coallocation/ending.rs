@@ -24,6 +24,7 @@ impl Coallocation {
             status,
             problem: Some(interruption(signal).to_owned()),
             hint: String::new(),
+            late: false,
         });
         // What the user sends is what the processes get; a pipe that nobody reads is not theirs.
         self.end_orderly(if signal == SIGPIPE { SIGTERM } else { signal }, now);
@@ -63,6 +64,7 @@ impl Coallocation {
             status: STATUS_LIMIT,
             problem: Some(format!("the job reached its time limit of {} s", limit.as_secs())),
             hint: "raise --time".to_owned(),
+            late: false,
         });
         self.end_orderly(SIGTERM, now);
     }

@@ -250,7 +250,8 @@ pub(crate) fn check_string_tag(tag: &str) -> Result<()> {
     if tag.len() > MAX_STRING_TAG {
         fail!(
             abi::MPI_ERR_ARG,
-            "argument stringtag has {} bytes, allowed are {MAX_STRING_TAG}",
+            argument("stringtag"),
+            "has {} bytes, allowed are {MAX_STRING_TAG}",
             tag.len()
         );
     }

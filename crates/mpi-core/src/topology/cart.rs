@@ -25,14 +25,19 @@ impl Cart {
         let mut size = 1u64;
         for (at, &dim) in dims.iter().enumerate() {
             if dim <= 0 {
-                fail!(abi::MPI_ERR_DIMS, "argument dims[{at}] is {dim}, expected at least 1");
+                fail!(
+                    abi::MPI_ERR_DIMS,
+                    argument(format!("dims[{at}]")),
+                    "is {dim}, expected at least 1"
+                );
             }
             size = size.saturating_mul(dim as u64);
         }
         if size > u64::from(processes) {
             fail!(
                 abi::MPI_ERR_DIMS,
-                "argument dims is {dims:?}, a grid of {size} processes; the communicator has {processes}"
+                argument("dims"),
+                "is {dims:?}, a grid of {size} processes; the communicator has {processes}"
             );
         }
         Ok(Self {
@@ -76,7 +81,8 @@ impl Cart {
                 _ if ring => i64::from(given).rem_euclid(i64::from(dim)) as u32,
                 _ => fail!(
                     abi::MPI_ERR_ARG,
-                    "argument coords[{at}] is {given}, the dimension is not periodic and has the coordinates 0 to {}",
+                    argument(format!("coords[{at}]")),
+                    "is {given}, the dimension is not periodic and has the coordinates 0 to {}",
                     dim - 1
                 ),
             };
@@ -104,7 +110,8 @@ impl Cart {
         let Some(dimension) = usize::try_from(dimension).ok().filter(|d| *d < self.dims.len()) else {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument direction is {dimension}, the grid has {} dimensions",
+                argument("direction"),
+                "is {dimension}, the grid has {} dimensions",
                 self.dims.len()
             )
         };

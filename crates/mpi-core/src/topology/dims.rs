@@ -9,10 +9,14 @@ use crate::fail;
 /// Fills in the zeros of `dims` such that the product of all is `nodes`; what it fills in does not increase.
 pub fn balance(nodes: i32, dims: &mut [i32]) -> Result<()> {
     if nodes <= 0 {
-        fail!(abi::MPI_ERR_ARG, "argument nnodes is {nodes}, expected at least 1");
+        fail!(abi::MPI_ERR_ARG, argument("nnodes"), "is {nodes}, expected at least 1");
     }
     if let Some((at, bad)) = dims.iter().enumerate().find(|(_, d)| **d < 0) {
-        fail!(abi::MPI_ERR_DIMS, "argument dims[{at}] is {bad}, expected 0 or more");
+        fail!(
+            abi::MPI_ERR_DIMS,
+            argument(format!("dims[{at}]")),
+            "is {bad}, expected 0 or more"
+        );
     }
     let fixed = dims.iter().filter(|d| **d > 0).try_fold(1i32, |p, &d| p.checked_mul(d));
     let free = dims.iter().filter(|d| **d == 0).count();
@@ -22,7 +26,8 @@ pub fn balance(nodes: i32, dims: &mut [i32]) -> Result<()> {
     else {
         fail!(
             abi::MPI_ERR_DIMS,
-            "argument nnodes is {nodes}, but the dimensions that are given, {dims:?}, do not divide it without a rest"
+            argument("nnodes"),
+            "is {nodes}, but the dimensions that are given, {dims:?}, do not divide it without a rest"
         )
     };
     let best = Search::best(rest, free);

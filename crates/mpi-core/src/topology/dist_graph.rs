@@ -63,7 +63,8 @@ impl Comm {
             Ok(node) if node < self.size() => Ok(node),
             _ => fail!(
                 abi::MPI_ERR_RANK,
-                "argument {argument} has the entry {node}, the ranks of {} are 0 to {}",
+                argument(argument),
+                "has the entry {node}, the ranks of {} are 0 to {}",
                 self.describe(),
                 i64::from(self.size()) - 1
             ),

@@ -25,7 +25,8 @@ impl Graph {
         if index.len() > processes as usize {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument nnodes is {}, the communicator has {processes} processes",
+                argument("nnodes"),
+                "is {}, the communicator has {processes} processes",
                 index.len()
             );
         }
@@ -34,7 +35,8 @@ impl Graph {
             if end < last {
                 fail!(
                     abi::MPI_ERR_ARG,
-                    "argument index[{at}] is {end}, expected at least {last}: it counts the edges up to node {at}"
+                    argument(format!("index[{at}]")),
+                    "is {end}, expected at least {last}: it counts the edges up to node {at}"
                 );
             }
             last = end;
@@ -44,7 +46,8 @@ impl Graph {
         if let Some((at, bad)) = edges.iter().enumerate().find(|(_, e)| !(0..nodes).contains(*e)) {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument edges[{at}] is {bad}, the nodes are 0 to {}",
+                argument(format!("edges[{at}]")),
+                "is {bad}, the nodes are 0 to {}",
                 nodes - 1
             );
         }

@@ -147,7 +147,8 @@ fn not_in_place(buffer: impl Memory, name: &str) -> Result<()> {
     if is_in_place(buffer) {
         fail!(
             abi::MPI_ERR_BUFFER,
-            "argument {name} is MPI_IN_PLACE, which this process must not give here"
+            argument(name),
+            "is MPI_IN_PLACE, which this process must not give here"
         );
     }
     Ok(())

@@ -93,7 +93,8 @@ impl Place {
         if given && self.is_inter() {
             fail!(
                 abi::MPI_ERR_BUFFER,
-                "argument {argument} is MPI_IN_PLACE, which has no meaning on an intercommunicator"
+                argument(argument),
+                "is MPI_IN_PLACE, which has no meaning on an intercommunicator"
             );
         }
         Ok(given)
@@ -140,7 +141,8 @@ impl Place {
     fn no_root(&self, root: c_int, size: usize) -> Result<u32> {
         fail!(
             abi::MPI_ERR_ROOT,
-            "argument root is {root}, but {} has the {}ranks 0 to {}{}",
+            argument("root"),
+            "is {root}, but {} has the {}ranks 0 to {}{}",
             self.comm.describe(),
             if self.is_inter() { "remote " } else { "" },
             size.saturating_sub(1),

@@ -141,7 +141,8 @@ pub(crate) fn intra(handle: h::Comm) -> Result<&'static Comm> {
     if comm.remote().is_some() {
         fail!(
             abi::MPI_ERR_COMM,
-            "argument comm, {}, is an intercommunicator; this function takes an intracommunicator",
+            argument("comm"),
+            "is {}, an intercommunicator; this function takes an intracommunicator",
             comm.describe()
         );
     }
@@ -167,7 +168,8 @@ fn split_type(split_type: c_int, info: &Info) -> Result<SplitType> {
         abi::MPI_UNDEFINED => SplitType::Nothing,
         other => fail!(
             abi::MPI_ERR_ARG,
-            "argument split_type is {other}, which is not a split type"
+            argument("split_type"),
+            "is {other}, which is not a split type"
         ),
     })
 }

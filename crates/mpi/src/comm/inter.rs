@@ -20,7 +20,8 @@ fn inter(handle: h::Comm) -> Result<&'static Comm> {
     if comm.remote().is_none() {
         fail!(
             abi::MPI_ERR_COMM,
-            "argument comm, {}, is not an intercommunicator",
+            argument("comm"),
+            "is {}, which is not an intercommunicator",
             comm.describe()
         );
     }

@@ -91,15 +91,17 @@ fn not_a_communicator(handle: h::Comm) -> Result<&'static Arc<Comm>> {
     if COMMS.get(handle.0).is_some() {
         fail!(
             abi::MPI_ERR_COMM,
-            "argument comm is the result of MPI_Comm_idup, which is not complete; wait for its request first"
+            argument("comm"),
+            "is the result of MPI_Comm_idup, which is not complete; wait for its request first"
         );
     }
     if handle == h::MPI_COMM_NULL {
-        fail!(abi::MPI_ERR_COMM, "argument comm is MPI_COMM_NULL");
+        fail!(abi::MPI_ERR_COMM, argument("comm"), "is MPI_COMM_NULL");
     }
     fail!(
         abi::MPI_ERR_COMM,
-        "argument comm is {:#x}, which is not the handle of a communicator",
+        argument("comm"),
+        "is {:#x}, which is not the handle of a communicator",
         handle.0
     )
 }
@@ -238,7 +240,11 @@ extern "C" fn isthmus_MPI_Comm_compare(a: h::Comm, b: h::Comm, result: Out<c_int
 fn free(comm: Out<h::Comm>) -> Result<()> {
     let handle = comm.get("comm")?;
     if handle == h::MPI_COMM_WORLD || handle == h::MPI_COMM_SELF {
-        fail!(abi::MPI_ERR_COMM, "argument comm is predefined, which cannot be freed");
+        fail!(
+            abi::MPI_ERR_COMM,
+            argument("comm"),
+            "is predefined, which cannot be freed"
+        );
     }
     attribute::delete_all(find(handle)?.attributes(), handle.0)?;
     comm.set("comm", h::MPI_COMM_NULL)?;

@@ -97,7 +97,8 @@ fn dimensions(n: c_int) -> Result<u64> {
         Ok(n) if (1..=MOST_DIMENSIONS as u64).contains(&n) => Ok(n),
         _ => fail!(
             abi::MPI_ERR_ARG,
-            "argument ndims is {n}, an array has 1 to {MOST_DIMENSIONS} dimensions"
+            argument("ndims"),
+            "is {n}, an array has 1 to {MOST_DIMENSIONS} dimensions"
         ),
     }
 }
@@ -108,7 +109,8 @@ fn order(value: c_int) -> Result<Order> {
         abi::MPI_ORDER_FORTRAN => Ok(Order::Fortran),
         _ => fail!(
             abi::MPI_ERR_ARG,
-            "argument order is {value}, expected MPI_ORDER_C or MPI_ORDER_FORTRAN"
+            argument("order"),
+            "is {value}, expected MPI_ORDER_C or MPI_ORDER_FORTRAN"
         ),
     }
 }
@@ -155,7 +157,8 @@ impl<C: Number> Share<C> {
         if processes != Some(self.size.into()) {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument size is {}, but array_of_psizes describes a grid of another size",
+                argument("size"),
+                "is {}, but array_of_psizes describes a grid of another size",
                 self.size
             );
         }

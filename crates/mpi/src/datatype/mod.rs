@@ -82,11 +82,12 @@ fn object(handle: h::Datatype) -> Result<&'static Object> {
 #[cold]
 fn not_a_datatype(handle: h::Datatype) -> Result<&'static Object> {
     if handle == h::MPI_DATATYPE_NULL {
-        fail!(abi::MPI_ERR_TYPE, "argument datatype is MPI_DATATYPE_NULL");
+        fail!(abi::MPI_ERR_TYPE, argument("datatype"), "is MPI_DATATYPE_NULL");
     }
     fail!(
         abi::MPI_ERR_TYPE,
-        "argument datatype is {:#x}, which is not the handle of a datatype",
+        argument("datatype"),
+        "is {:#x}, which is not the handle of a datatype",
         handle.0
     )
 }
@@ -116,7 +117,8 @@ pub(crate) fn known(handle: h::Datatype) -> Option<&'static Datatype> {
 fn not_committed() -> Result<&'static Datatype> {
     fail!(
         abi::MPI_ERR_TYPE,
-        "argument datatype is not committed; call MPI_Type_commit before it is used in communication"
+        argument("datatype"),
+        "is not committed; call MPI_Type_commit before it is used in communication"
     )
 }
 
@@ -189,7 +191,8 @@ fn free(out: Out<h::Datatype>) -> Result<()> {
     if DATATYPES.get(handle.0).is_none() || parametric::is_parametric(&object.datatype) {
         fail!(
             abi::MPI_ERR_TYPE,
-            "argument datatype is a predefined datatype, which cannot be freed"
+            argument("datatype"),
+            "is a predefined datatype, which cannot be freed"
         );
     }
     isthmus_core::attribute::delete_all(&object.attributes, handle.0)?;

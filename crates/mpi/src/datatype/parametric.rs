@@ -47,7 +47,8 @@ fn digits(argument: &str, value: c_int) -> Result<Option<u32>> {
         Err(_) if value == abi::MPI_UNDEFINED => Ok(None),
         Err(_) => fail!(
             abi::MPI_ERR_ARG,
-            "argument {argument} is {value}, expected a number of decimal digits or MPI_UNDEFINED"
+            argument(argument),
+            "is {value}, expected a number of decimal digits or MPI_UNDEFINED"
         ),
     }
 }
@@ -106,7 +107,8 @@ extern "C" fn isthmus_MPI_Type_create_f90_integer(r: c_int, out: Out<h::Datatype
         Some(range) => give(out, Parametric::Integer { range }),
         None => fail!(
             abi::MPI_ERR_ARG,
-            "argument r is MPI_UNDEFINED, expected a number of decimal digits"
+            argument("r"),
+            "is MPI_UNDEFINED, expected a number of decimal digits"
         ),
     })
 }

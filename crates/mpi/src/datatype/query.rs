@@ -87,7 +87,8 @@ fn of_size(class: c_int, size: c_int) -> Result<Basic> {
         abi::MPI_TYPECLASS_COMPLEX => &[Basic::Complex4, Basic::Complex8, Basic::Complex16, Basic::Complex32],
         _ => fail!(
             abi::MPI_ERR_ARG,
-            "argument typeclass is {class}, which is not a class of types"
+            argument("typeclass"),
+            "is {class}, which is not a class of types"
         ),
     };
     match of_class.iter().find(|b| usize::try_from(size) == Ok(b.size())) {

@@ -69,10 +69,11 @@ pub(crate) fn is_file(handle: usize) -> bool {
 fn find(handle: h::File) -> Result<&'static Object> {
     match FILES.get(handle.0) {
         Some(object) => Ok(object),
-        None if handle == h::MPI_FILE_NULL => fail!(abi::MPI_ERR_FILE, "argument fh is MPI_FILE_NULL"),
+        None if handle == h::MPI_FILE_NULL => fail!(abi::MPI_ERR_FILE, argument("fh"), "is MPI_FILE_NULL"),
         None => fail!(
             abi::MPI_ERR_FILE,
-            "argument fh is {:#x}, which is not the handle of a file",
+            argument("fh"),
+            "is {:#x}, which is not the handle of a file",
             handle.0
         ),
     }

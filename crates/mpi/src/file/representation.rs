@@ -68,7 +68,8 @@ impl Form {
                 Some(registered) => Self::Registered(registered.clone()),
                 None => fail!(
                     abi::MPI_ERR_UNSUPPORTED_DATAREP,
-                    "argument datarep is {name:?}, which is none of \"native\", \"internal\" and \"external32\", and \
+                    argument("datarep"),
+                    "is {name:?}, which is none of \"native\", \"internal\" and \"external32\", and \
                      MPI_Register_datarep has not made it known"
                 ),
             },
@@ -256,19 +257,21 @@ fn register(
     if name.is_empty() || name.len() >= abi::MPI_MAX_DATAREP_STRING as usize {
         fail!(
             abi::MPI_ERR_ARG,
-            "argument datarep is a name of {} bytes, allowed are 1 to {}",
+            argument("datarep"),
+            "is a name of {} bytes, allowed are 1 to {}",
             name.len(),
             abi::MPI_MAX_DATAREP_STRING - 1
         );
     }
     let Some(extent) = extent else {
-        fail!(abi::MPI_ERR_ARG, "argument dtype_file_extent_fn is a null pointer")
+        fail!(abi::MPI_ERR_ARG, argument("dtype_file_extent_fn"), "is a null pointer")
     };
     let mut all = locked(&REGISTERED);
     if [NATIVE, INTERNAL, EXTERNAL].contains(&&*name) || all.iter().any(|registered| registered.name == name) {
         fail!(
             abi::MPI_ERR_DUP_DATAREP,
-            "argument datarep is {name:?}, which is known already"
+            argument("datarep"),
+            "is {name:?}, which is known already"
         );
     }
     all.push(Arc::new(Registered {

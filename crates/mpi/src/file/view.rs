@@ -23,17 +23,20 @@ fn view(object: &Object, displacement: Offset, shown: &Shown) -> Result<View> {
         abi::MPI_DISPLACEMENT_CURRENT if file.is_sequential() => file.shared_byte()?,
         abi::MPI_DISPLACEMENT_CURRENT => fail!(
             abi::MPI_ERR_DISP,
-            "argument disp is MPI_DISPLACEMENT_CURRENT, which needs MPI_MODE_SEQUENTIAL"
+            argument("disp"),
+            "is MPI_DISPLACEMENT_CURRENT, which needs MPI_MODE_SEQUENTIAL"
         ),
         _ if file.is_sequential() => fail!(
             abi::MPI_ERR_DISP,
-            "argument disp is {displacement}; with MPI_MODE_SEQUENTIAL it must be MPI_DISPLACEMENT_CURRENT"
+            argument("disp"),
+            "is {displacement}; with MPI_MODE_SEQUENTIAL it must be MPI_DISPLACEMENT_CURRENT"
         ),
         _ => match u64::try_from(displacement) {
             Ok(displacement) => displacement,
             Err(_) => fail!(
                 abi::MPI_ERR_DISP,
-                "argument disp is {displacement}, a displacement must not be negative"
+                argument("disp"),
+                "is {displacement}, a displacement must not be negative"
             ),
         },
     };
@@ -133,7 +136,8 @@ fn whence(whence: c_int) -> Result<Whence> {
         abi::MPI_SEEK_END => Whence::End,
         other => fail!(
             abi::MPI_ERR_ARG,
-            "argument whence is {other}, expected MPI_SEEK_SET, MPI_SEEK_CUR or MPI_SEEK_END"
+            argument("whence"),
+            "is {other}, expected MPI_SEEK_SET, MPI_SEEK_CUR or MPI_SEEK_END"
         ),
     })
 }

@@ -77,13 +77,15 @@ fn precv_init(
     if each.rank == abi::MPI_ANY_SOURCE {
         fail!(
             abi::MPI_ERR_RANK,
-            "argument source is MPI_ANY_SOURCE, which partitioned communication does not have"
+            argument("source"),
+            "is MPI_ANY_SOURCE, which partitioned communication does not have"
         );
     }
     if each.tag == abi::MPI_ANY_TAG {
         fail!(
             abi::MPI_ERR_TAG,
-            "argument tag is MPI_ANY_TAG, which partitioned communication does not have"
+            argument("tag"),
+            "is MPI_ANY_TAG, which partitioned communication does not have"
         );
     }
     let (number, all) = whole(partitions, each)?;
@@ -131,7 +133,8 @@ fn ready(handle: h::Request, partitions: impl Iterator<Item = c_int> + Clone) ->
     if !role.is_send() {
         fail!(
             abi::MPI_ERR_REQUEST,
-            "argument request is a partitioned receive, whose partitions only the sender marks"
+            argument("request"),
+            "is a partitioned receive, whose partitions only the sender marks"
         );
     }
     let Some(operation) = operation else {
@@ -165,7 +168,8 @@ extern "C" fn isthmus_MPI_Pready_range(low: c_int, high: c_int, request: h::Requ
         if low > high {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument partition_low is {low}, which is more than partition_high, {high}"
+                argument("partition_low"),
+                "is {low}, which is more than partition_high, {high}"
             );
         }
         ready(request, low..=high)
@@ -191,7 +195,8 @@ extern "C" fn isthmus_MPI_Parrived(request: h::Request, partition: c_int, arrive
         if role.is_send() {
             fail!(
                 abi::MPI_ERR_REQUEST,
-                "argument request is a partitioned send, in which nothing arrives"
+                argument("request"),
+                "is a partitioned send, in which nothing arrives"
             );
         }
         let partition = role.partition(partition)?;

@@ -220,7 +220,7 @@ impl Many {
         let Some((comm, error)) = self.first else {
             return abi::MPI_SUCCESS;
         };
-        let text = format!("{} ({})", error.message, crate::error::class_name(error.class));
+        let text = format!("{error} ({})", crate::error::class_name(error.class));
         raise_on(function, &comm, &Error::new(abi::MPI_ERR_IN_STATUS, text))
     }
 }

@@ -65,11 +65,13 @@ fn may_be_freed(object: &Object) -> Result<()> {
     match (&object.role, &*object.state()) {
         (Role::Once | Role::Persistent(_), Some(Operation::Other(_))) => fail!(
             abi::MPI_ERR_REQUEST,
-            "argument request is an active collective operation, which cannot be freed; wait for it first"
+            argument("request"),
+            "is an active collective operation, which cannot be freed; wait for it first"
         ),
         (Role::Partitioned(..), Some(Operation::Send(_) | Operation::Receive(_))) => fail!(
             abi::MPI_ERR_REQUEST,
-            "argument request is an active partitioned operation, which cannot be freed; wait for it first"
+            argument("request"),
+            "is an active partitioned operation, which cannot be freed; wait for it first"
         ),
         _ => Ok(()),
     }

@@ -166,10 +166,13 @@ fn find(handle: h::Request) -> Result<&'static Object> {
             REQUESTS.update(handle.0, lengthen);
             find(handle)
         }
-        None if handle == h::MPI_REQUEST_NULL => fail!(abi::MPI_ERR_REQUEST, "argument request is MPI_REQUEST_NULL"),
+        None if handle == h::MPI_REQUEST_NULL => {
+            fail!(abi::MPI_ERR_REQUEST, argument("request"), "is MPI_REQUEST_NULL")
+        }
         None => fail!(
             abi::MPI_ERR_REQUEST,
-            "argument request is {:#x}, which is not the handle of a request",
+            argument("request"),
+            "is {:#x}, which is not the handle of a request",
             handle.0
         ),
     }

@@ -64,7 +64,8 @@ impl Partitioned {
             Ok(p) if p < self.number => Ok(p),
             _ => fail!(
                 abi::MPI_ERR_ARG,
-                "argument partition is {partition}, but the request has {} partitions, from 0 on",
+                argument("partition"),
+                "is {partition}, but the request has {} partitions, from 0 on",
                 self.number
             ),
         }
@@ -90,7 +91,8 @@ pub(crate) fn partitioned(handle: h::Request) -> Result<(Partitioned, Option<Ope
     let Role::Partitioned(_, role) = &object.role else {
         fail!(
             abi::MPI_ERR_REQUEST,
-            "argument request is not partitioned; only MPI_Psend_init and MPI_Precv_init make such requests"
+            argument("request"),
+            "is not partitioned; only MPI_Psend_init and MPI_Precv_init make such requests"
         );
     };
     Ok((*role, object.state().clone()))

@@ -40,16 +40,16 @@ impl Weights {
         if edges > 0 && self.array.address() == abi::MPI_WEIGHTS_EMPTY {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument {} is MPI_WEIGHTS_EMPTY, but there are {edges} edges",
-                self.argument
+                argument(self.argument),
+                "is MPI_WEIGHTS_EMPTY, but there are {edges} edges"
             );
         }
         let weights = self.array.slice(self.argument, edges)?;
         if let Some(bad) = weights.iter().find(|w| **w < 0) {
             fail!(
                 abi::MPI_ERR_ARG,
-                "argument {} has the negative weight {bad}",
-                self.argument
+                argument(self.argument),
+                "has the negative weight {bad}"
             );
         }
         Ok(weights.to_vec())

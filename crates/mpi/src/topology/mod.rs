@@ -28,7 +28,8 @@ fn room_for(argument: &str, value: c_int, needed: usize) -> Result<usize> {
     if room < needed {
         fail!(
             abi::MPI_ERR_ARG,
-            "argument {argument} is {room}, but there are {needed}"
+            argument(argument),
+            "is {room}, but there are {needed}"
         );
     }
     Ok(needed)

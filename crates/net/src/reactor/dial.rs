@@ -9,6 +9,7 @@ use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 
 use super::channels::Channel;
+use super::failure::Failure;
 use super::handshake::{Handshake, Target};
 use super::ladder::{By, Rung};
 use super::{Reactor, Task};
@@ -57,7 +58,7 @@ struct Candidate {
     attempt: Option<u64>,
     try_at: Instant,
     tries: u32,
-    outcome: String,
+    outcome: Failure,
 }
 
 impl Dial {
@@ -69,7 +70,7 @@ impl Dial {
             attempt: None,
             try_at: began + after,
             tries: 0,
-            outcome: "not tried".into(),
+            outcome: Failure::NotTried,
         };
         Self {
             way,
@@ -101,7 +102,7 @@ impl Dial {
                 MORE_REFUSALS,
             ),
         };
-        let refused = |c: &Candidate| c.tries >= refusals && c.outcome.contains("refused");
+        let refused = |c: &Candidate| c.tries >= refusals && c.outcome.is_refused();
         self.purpose == Purpose::Resume && self.candidates.iter().find(there).is_some_and(refused)
     }
 
@@ -124,7 +125,7 @@ impl Dial {
         for c in &self.candidates {
             let separator = if out.is_empty() { "" } else { "; " };
             let outcome = if c.attempt.is_some() && c.tries <= 1 {
-                "no answer"
+                &Failure::NoAnswer
             } else {
                 &c.outcome
             };
@@ -148,16 +149,13 @@ impl Dial {
 
     /// The likeliest cure for what was seen.
     fn cure(&self) -> &'static str {
-        let any = |word: &str| self.candidates.iter().any(|c| c.outcome.contains(word));
-        let silent = self
-            .candidates
-            .iter()
-            .any(|c| c.attempt.is_some() || c.outcome.contains("no answer"));
-        if any("certificate") {
+        let any = |is: fn(&Failure) -> bool| self.candidates.iter().any(|c| is(&c.outcome));
+        let waiting = self.candidates.iter().any(|c| c.attempt.is_some());
+        if any(Failure::is_about_certificates) {
             "Check the clocks of both machines: certificates are valid from one hour before the job began."
-        } else if any("handshake") || any("not a process of this job") {
+        } else if any(Failure::is_stranger) {
             "Something else listens there, or changes what passes: check address translation and proxies between the two."
-        } else if silent {
+        } else if waiting || any(Failure::is_silent) {
             "A firewall between the two probably drops connections: let TCP connections to the processes pass in one of the two directions, and set a port range if only some ports are open."
         } else {
             "Check that one of the two machines can reach the other: routes, firewalls, and whether the process still runs."
@@ -217,7 +215,7 @@ impl Reactor {
         let candidate = &mut dial.candidates[index];
         candidate.tries += 1;
         let started = socket::connect(candidate.address)
-            .map_err(|e| e.to_string())
+            .map_err(Failure::from)
             .and_then(|socket| {
                 let target = Target {
                     peer,
@@ -229,29 +227,29 @@ impl Reactor {
                 let handshake = Handshake::dial(socket, deadline, target, dial.purpose);
                 let number = self.slots.insert(Task::Handshake(handshake));
                 let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
-                    return Err("bug in Isthmus".into());
+                    return Err(Failure::Bug("a task that was just added is not there"));
                 };
                 let added = handshake.socket().map(|s| self.poller.add(s, number, Interest::WRITE));
                 match added {
                     Some(Ok(())) => Ok(number),
                     _ => {
                         self.slots.remove(number);
-                        Err("the system watches no more connections".to_owned())
+                        Err(Failure::Unwatched)
                     }
                 }
             });
         match started {
             Ok(number) => candidate.attempt = Some(number),
-            Err(reason) => self.attempt_failed((peer, index), &reason),
+            Err(reason) => self.attempt_failed((peer, index), reason),
         }
     }
 
-    pub(super) fn attempt_failed(&mut self, (peer, index): (Peer, usize), reason: &str) {
+    pub(super) fn attempt_failed(&mut self, (peer, index): (Peer, usize), reason: Failure) {
         let now = Instant::now();
         let Some(dial) = self.dials.get_mut(&peer) else { return };
         let candidate = &mut dial.candidates[index];
         candidate.attempt = None;
-        candidate.outcome = reason.to_owned();
+        candidate.outcome = reason;
         candidate.try_at = now + (FIRST_WAIT * (1 << (candidate.tries - 1).min(5))).min(LONGEST_WAIT);
         dial.hurry(now);
         if let Some(next) = dial.next_time() {
@@ -271,7 +269,7 @@ impl Reactor {
         let Some(dial) = self.dials.get_mut(&peer) else { return };
         let candidate = &mut dial.candidates[index];
         candidate.attempt = None;
-        candidate.outcome = "it has been told, and nothing came".into();
+        candidate.outcome = Failure::Told;
         candidate.try_at = Instant::now() + CALL_AGAIN;
         if let Some(next) = dial.next_time() {
             self.alarm(next);
@@ -343,11 +341,12 @@ mod tests {
             rungs(["10.0.0.1:7", "[fd00::1]:7"]),
             vec!["home".into()],
         );
-        dial.candidates[0].outcome = "Connection refused".into();
+        dial.candidates[0].outcome = Failure::System(rustix::io::Errno::HOSTUNREACH);
+
         dial.candidates[1].attempt = Some(9);
         assert_eq!(
             dial.report(),
-            "10.0.0.1:7 (Connection refused); [fd00::1]:7 (no answer); home (not an address, or no port)"
+            "10.0.0.1:7 (No route to host (os error 113)); [fd00::1]:7 (no answer); home (not an address, or no port)"
         );
         assert!(dial.cure().contains("firewall"));
     }

@@ -16,6 +16,7 @@ use crate::secure::{Scratch, Secure};
 use crate::socket::{self, Interest};
 use crate::start::Reach;
 
+use super::failure::Failure;
 use super::ladder::By;
 
 /// First byte of a TLS handshake record.
@@ -38,7 +39,7 @@ pub(super) enum Outcome {
     Wait,
     /// This connection is the one to this rank.
     Proven(Peer, Proven),
-    Failed(String),
+    Failed(Failure),
     /// The peer that we want has been asked to dial us.
     Asked,
     /// This rank asks to be dialled.
@@ -113,28 +114,21 @@ impl<const N: usize> Part<N> {
     }
 
     /// Reads no further than the end of the message. True when it is complete.
-    fn read(&mut self, socket: &OwnedFd) -> Result<bool, String> {
+    fn read(&mut self, socket: &OwnedFd) -> Result<bool, Failure> {
         match socket::receive(socket, &mut self.bytes[self.have..]) {
-            Ok(Some(0)) => return Err(CLOSED.into()),
+            Ok(Some(0)) => return Err(Failure::Closed),
             Ok(Some(n)) => self.have += n,
             Ok(None) => {}
-            Err(e) => return Err(text(e)),
+            Err(e) => return Err(e.into()),
         }
         Ok(self.have == N)
     }
 }
 
-const CLOSED: &str = "connected, but the connection was closed during the handshake";
-const NOT_OURS: &str = "connected, but what answered is not a process of this job";
-
-fn text(error: rustix::io::Errno) -> String {
-    std::io::Error::from(error).to_string()
-}
-
 /// Outcome or the next stage.
 type Next = Result<Stage, Outcome>;
 
-fn fail<T>(reason: impl Into<String>) -> Result<T, Outcome> {
+fn fail<T>(reason: impl Into<Failure>) -> Result<T, Outcome> {
     Err(Outcome::Failed(reason.into()))
 }
 
@@ -210,7 +204,7 @@ impl Handshake {
                 Stage::GateVerdict(socket) => self.gate_verdict(cx, socket),
                 Stage::Call(socket, answered, part) => call(cx, socket, answered, part),
                 Stage::Tls { secure, early, greeted } => self.tls(cx, secure, early, greeted),
-                Stage::Over => fail("bug in Isthmus: a handshake went on after its end"),
+                Stage::Over => fail(Failure::Bug("a handshake went on after its end")),
             };
             match next {
                 Ok(stage) => self.stage = stage,
@@ -224,10 +218,10 @@ impl Handshake {
 
     fn connecting(&self, cx: &Context<'_>, socket: OwnedFd, way: Reach) -> Next {
         let Some((peer, _)) = self.dialled else {
-            return fail("bug in Isthmus: nobody was dialled");
+            return fail(Failure::Bug("nobody was dialled"));
         };
         if let Err(e) = socket::connected(&socket) {
-            return fail(text(e));
+            return fail(e);
         }
         socket::tune(&socket);
         if self.by != By::Direct {
@@ -237,7 +231,7 @@ impl Handshake {
             return dial_tls(cx, socket, peer);
         }
         let Some((knocked, bytes)) = Knocked::new(cx.prover, Ends { from: cx.me, to: peer }) else {
-            return fail("the system has no random numbers");
+            return fail(Failure::NoRandom);
         };
         say(&socket, &bytes)?;
         Ok(Stage::Answer(socket, knocked, Part::new()))
@@ -245,14 +239,14 @@ impl Handshake {
 
     fn answer(&self, cx: &Context<'_>, socket: OwnedFd, knocked: Knocked, mut part: Part<ANSWER_BYTES>) -> Next {
         let Some((peer, _)) = self.dialled else {
-            return fail(NOT_OURS);
+            return fail(Failure::Stranger);
         };
         if !part.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::Answer(socket, knocked, part));
         }
         let deciding = cx.me < peer;
         let Some(reply) = knocked.reply(cx.prover, &part.bytes, if deciding { USE } else { YOU_DECIDE }) else {
-            return fail(NOT_OURS);
+            return fail(Failure::Stranger);
         };
         say(&socket, &reply)?;
         if deciding {
@@ -268,20 +262,20 @@ impl Handshake {
         }
         let wish = self.by.wish(self.makes_way);
         let reply = cx.gate.and_then(|prover| knocked.reply(prover, &part.bytes, wish));
-        say(&socket, &reply.ok_or_else(|| Outcome::Failed(NOT_OURS.into()))?)?;
+        say(&socket, &reply.ok_or_else(|| Outcome::Failed(Failure::Stranger))?)?;
         Ok(Stage::GateVerdict(socket))
     }
 
     fn gate_verdict(&self, cx: &Context<'_>, socket: OwnedFd) -> Next {
         let Some((peer, _)) = self.dialled else {
-            return fail(NOT_OURS);
+            return fail(Failure::Stranger);
         };
         let mut part = Part::<1>::new();
         if !part.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::GateVerdict(socket));
         }
         match (part.bytes[0] == READY, self.by) {
-            (false, _) => fail("the gateways have no way to it"),
+            (false, _) => fail(Failure::NoWay),
             (true, By::Call) => Err(Outcome::Asked),
             (true, _) => dial_tls(cx, socket, peer),
         }
@@ -289,20 +283,20 @@ impl Handshake {
 
     fn verdict(&self, cx: &Context<'_>, socket: OwnedFd) -> Next {
         let Some((peer, _)) = self.dialled else {
-            return fail(NOT_OURS);
+            return fail(Failure::Stranger);
         };
         let mut part = Part::<1>::new();
         if !part.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::Verdict(socket));
         }
         if part.bytes[0] != USE || !(cx.admits)(peer, Purpose::First) {
-            return fail(NOT_OURS);
+            return fail(Failure::Stranger);
         }
         Err(Outcome::Proven(peer, Proven::Plain(socket)))
     }
 
     fn tls(&self, cx: &mut Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>, mut greeted: bool) -> Next {
-        let broken = |e: crate::secure::Broken| Outcome::Failed(format!("connected, but {e}"));
+        let broken = |e: crate::secure::Broken| Outcome::Failed(e.into());
         secure.flush().map_err(broken)?;
         // What was read to recognise TLS may be all there is for now.
         if !greeted {
@@ -337,12 +331,12 @@ impl Handshake {
         }
         if greeted && !early.is_empty() {
             if early.remove(0) != USE || !(cx.admits)(peer, self.purpose) {
-                return fail(NOT_OURS);
+                return fail(Failure::Stranger);
             }
             return Err(self.wide(peer, secure, early));
         }
         if secure.ended {
-            fail(CLOSED)
+            fail(Failure::Closed)
         } else {
             Ok(Stage::Tls { secure, early, greeted })
         }
@@ -360,10 +354,10 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
     let seen = &part.bytes[..part.have];
     if seen.first() == Some(&TLS_HANDSHAKE) {
         let Some(identity) = cx.identity else {
-            return fail(NOT_OURS);
+            return fail(Failure::Stranger);
         };
         socket::tune(&socket);
-        let secure = Secure::accept(socket, identity.server(), seen).map_err(|e| Outcome::Failed(e.to_string()))?;
+        let secure = Secure::accept(socket, identity.server(), seen).map_err(|e| Outcome::Failed(e.into()))?;
         return Ok(Stage::Tls {
             secure: Box::new(secure),
             early: Vec::new(),
@@ -372,7 +366,7 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
     }
     let n = seen.len().min(MAGIC.len());
     if seen[..n] != MAGIC[..n] {
-        return fail(NOT_OURS);
+        return fail(Failure::Stranger);
     }
     if !complete {
         return Ok(Stage::First(socket, part));
@@ -381,7 +375,7 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
         return called(cx, socket, &part.bytes);
     };
     if (cx.reach)(answered.ends.from) != Reach::Tcp {
-        return fail(NOT_OURS);
+        return fail(Failure::Stranger);
     }
     socket::tune(&socket);
     say(&socket, &bytes)?;
@@ -392,10 +386,10 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
 fn called(cx: &Context<'_>, socket: OwnedFd, knock: &[u8; KNOCK_BYTES]) -> Next {
     let known = cx.gate.and_then(|prover| Answered::new(prover, cx.me, knock));
     let Some((answered, bytes)) = known else {
-        return fail(NOT_OURS);
+        return fail(Failure::Stranger);
     };
     if (cx.reach)(answered.ends.from) != Reach::Tls {
-        return fail(NOT_OURS);
+        return fail(Failure::Stranger);
     }
     socket::tune(&socket);
     say(&socket, &bytes)?;
@@ -408,7 +402,7 @@ fn call(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<RE
     }
     let proven = cx.gate.and_then(|prover| answered.verdict(prover, &part.bytes));
     if proven.is_none() {
-        return fail(NOT_OURS);
+        return fail(Failure::Stranger);
     }
     say(&socket, &[READY])?;
     Err(Outcome::Called(answered.ends.from))
@@ -417,7 +411,7 @@ fn call(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<RE
 fn knock_at_gate(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
     let ends = Ends { from: cx.me, to: peer };
     let Some((knocked, bytes)) = cx.gate.and_then(|prover| Knocked::new(prover, ends)) else {
-        return fail("there is no gateway, or the system has no random numbers");
+        return fail(Failure::NoGateway);
     };
     say(&socket, &bytes)?;
     Ok(Stage::GateAnswer(socket, knocked, Part::new()))
@@ -428,7 +422,7 @@ fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<R
         return Ok(Stage::Reply(socket, answered, part));
     }
     let Some(verdict) = answered.verdict(cx.prover, &part.bytes) else {
-        return fail(NOT_OURS);
+        return fail(Failure::Stranger);
     };
     let peer = answered.ends.from;
     if settle(cx, peer, verdict, Purpose::First)? {
@@ -441,7 +435,7 @@ fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<R
 fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Next {
     if early.len() < GREETING_BYTES {
         return if secure.ended {
-            fail(CLOSED)
+            fail(Failure::Closed)
         } else {
             Ok(Stage::Tls {
                 secure,
@@ -455,16 +449,16 @@ fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Ne
         .ok()
         .and_then(Greeting::decode);
     let (Some(greeting), Some(identity)) = (decoded, cx.identity) else {
-        return fail(NOT_OURS);
+        return fail(Failure::Stranger);
     };
     if greeting.to != cx.me || greeting.from == cx.me || (cx.reach)(greeting.from) != Reach::Tls {
-        return fail(NOT_OURS);
+        return fail(Failure::Stranger);
     }
     identity
         .check(secure.peer_certificates(), greeting.from)
-        .map_err(|e| Outcome::Failed(e.to_string()))?;
+        .map_err(|e| Outcome::Failed(e.into()))?;
     if settle(cx, greeting.from, greeting.verdict, greeting.purpose)? {
-        secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.to_string()))?;
+        secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.into()))?;
     }
     let (early, purpose) = (rest, greeting.purpose);
     Err(Outcome::Proven(greeting.from, Proven::Wide { secure, early, purpose }))
@@ -474,17 +468,17 @@ fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Ne
 fn settle(cx: &Context<'_>, peer: Peer, verdict: u8, purpose: Purpose) -> Result<bool, Outcome> {
     let deciding = cx.me < peer && !purpose.is_more();
     if !(cx.admits)(peer, purpose) || (!deciding && verdict != USE) {
-        return fail("there is a connection already");
+        return fail(Failure::Taken);
     }
     Ok(deciding)
 }
 
 fn dial_tls(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
     let Some(identity) = cx.identity else {
-        return fail("this process has no certificate");
+        return fail(Failure::NoCertificate);
     };
-    let name = identity.server_name(peer).map_err(|e| Outcome::Failed(e.to_string()))?;
-    let secure = Secure::dial(socket, identity.client(), name).map_err(|e| Outcome::Failed(e.to_string()))?;
+    let name = identity.server_name(peer).map_err(|e| Outcome::Failed(e.into()))?;
+    let secure = Secure::dial(socket, identity.client(), name).map_err(|e| Outcome::Failed(e.into()))?;
     Ok(Stage::Tls {
         secure: Box::new(secure),
         early: Vec::new(),
@@ -496,7 +490,7 @@ fn dial_tls(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
 fn say(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Outcome> {
     match socket::send(socket, bytes, &[]) {
         Ok(Some(n)) if n == bytes.len() => Ok(()),
-        Ok(_) => fail("connected, but it takes no bytes"),
-        Err(e) => fail(text(e)),
+        Ok(_) => fail(Failure::TakesNothing),
+        Err(e) => fail(e),
     }
 }

@@ -6,6 +6,7 @@ mod better;
 mod channels;
 mod dial;
 mod early;
+mod failure;
 mod handshake;
 mod ladder;
 mod lane;
@@ -37,6 +38,7 @@ use accept::Door;
 use channels::Channel;
 use dial::Dial;
 use early::Handing;
+use failure::Failure;
 use handshake::{Context, Handshake, Outcome, Proven};
 use ladder::{By, Ladder};
 pub use probe::Round;
@@ -322,7 +324,7 @@ impl Reactor {
             }
         }
         for number in late {
-            self.handshake_ended(number, "no answer");
+            self.handshake_ended(number, Failure::NoAnswer);
         }
         if let Some(next) = next {
             self.alarm(next);
@@ -360,7 +362,7 @@ impl Reactor {
                     }
                 }
             }
-            Outcome::Failed(reason) => self.handshake_ended(number, &reason),
+            Outcome::Failed(reason) => self.handshake_ended(number, reason),
             Outcome::Asked => {
                 if let Some(dialled) = self.forget(number) {
                     self.attempt_asked(dialled);
@@ -379,7 +381,7 @@ impl Reactor {
     }
 
     /// A handshake came to nothing.
-    fn handshake_ended(&mut self, number: u64, reason: &str) {
+    fn handshake_ended(&mut self, number: u64, reason: Failure) {
         let more = matches!(self.slots.get(number), Some(Task::Handshake(h)) if h.purpose.is_more());
         match self.forget(number) {
             Some((peer, _)) if more => self.one_more_failed(peer),

@@ -203,18 +203,15 @@ fn slurm_states() {
     assert_eq!(of("PENDING|Resources\n"), State::Queued("Resources".into()));
     assert_eq!(of("PENDING|None\n"), State::Queued(String::new()));
     assert_eq!(of("RUNNING|None\n"), State::Running);
+    assert_eq!(of("COMPLETING|TimeLimit\n"), State::Ending(Cause::TimeLimit));
+    assert_eq!(of("TIMEOUT|TimeLimit\n"), State::Ended(Cause::TimeLimit));
+    assert_eq!(of("CANCELLED|None\n"), State::Ended(Cause::said("it was cancelled")));
+    assert_eq!(of("NODE_FAIL|NodeDown\n"), State::Ended(Cause::said("a node failed")));
+    assert_eq!(of("COMPLETED|None\n"), State::Ended(Cause::Unsaid));
     assert_eq!(
-        of("COMPLETING|TimeLimit\n"),
-        State::Ending("it reached its time limit".into())
+        of("BOOT_FAIL|Whatever\n"),
+        State::Ended(Cause::said("BOOT_FAIL, Whatever"))
     );
-    assert_eq!(
-        of("TIMEOUT|TimeLimit\n"),
-        State::Ended("it reached its time limit".into())
-    );
-    assert_eq!(of("CANCELLED|None\n"), State::Ended("it was cancelled".into()));
-    assert_eq!(of("NODE_FAIL|NodeDown\n"), State::Ended("a node failed".into()));
-    assert_eq!(of("COMPLETED|None\n"), State::Ended(String::new()));
-    assert_eq!(of("BOOT_FAIL|Whatever\n"), State::Ended("BOOT_FAIL, Whatever".into()));
     assert_eq!(of(""), State::Unknown);
     let forgotten = said(1, "", "slurm_load_jobs error: Invalid job id specified\n");
     assert_eq!(state(Scheduler::Slurm, &forgotten), State::Unknown);
@@ -246,8 +243,8 @@ fn grid_engine_states() {
     assert_eq!(of("hqw"), State::Queued("hqw".into()));
     assert_eq!(of("t"), State::Running);
     assert_eq!(of("r"), State::Running);
-    assert_eq!(of("dr"), State::Ending(String::new()));
-    assert!(matches!(of("Eqw"), State::Ended(why) if why.contains("Eqw")));
+    assert_eq!(of("dr"), State::Ending(Cause::Unsaid));
+    assert!(matches!(of("Eqw"), State::Ended(Cause::Other(why)) if why.contains("Eqw")));
     assert_eq!(state(Scheduler::GridEngine, &said(0, "", "")), State::Unknown);
     let account = |failed: &str, status: &str| {
         let text = format!(
@@ -255,12 +252,12 @@ fn grid_engine_states() {
         );
         adaptor(Scheduler::GridEngine).cause(&said(0, &text, "")).unwrap()
     };
-    assert_eq!(account("0", "0"), "");
-    assert_eq!(account("0", "3"), "its script ended with status 3");
-    assert_eq!(account("100 : assumedly after job", "137"), "it was killed");
+    assert_eq!(account("0", "0"), Cause::Unsaid);
+    assert_eq!(account("0", "3").to_string(), "its script ended with status 3");
+    assert_eq!(account("100 : assumedly after job", "137"), Cause::Killed);
     assert_eq!(
         account("37  : qmaster enforced h_rt, h_cpu, or h_vmem limit", "137"),
-        "it reached its time limit"
+        Cause::TimeLimit
     );
     assert_eq!(
         adaptor(Scheduler::GridEngine).cause(&said(1, "", "error: job id 12 not found\n")),
@@ -284,15 +281,15 @@ fn pbs_states() {
     assert_eq!(of("    job_state = R\n"), State::Running);
     assert_eq!(
         of("    job_state = F\n    Exit_status = 0\n"),
-        State::Ended(String::new())
+        State::Ended(Cause::Unsaid)
     );
     assert_eq!(
         of("    job_state = F\n    Exit_status = -29\n"),
-        State::Ended("it reached its time limit".into())
+        State::Ended(Cause::TimeLimit)
     );
     assert_eq!(
         of("    job_state = F\n    Exit_status = 271\n"),
-        State::Ended("it was ended by signal 15".into())
+        State::Ended(Cause::said("it was ended by signal 15"))
     );
     assert_eq!(
         state(Scheduler::Pbs, &said(153, "", "qstat: Unknown Job Id 12.server\n")),
@@ -308,14 +305,14 @@ fn lsf_states() {
         State::Queued("New job is waiting for scheduling;".into())
     );
     assert_eq!(of("RUN|-|-|-\n"), State::Running);
-    assert_eq!(of("DONE|0|-|-\n"), State::Ended(String::new()));
+    assert_eq!(of("DONE|0|-|-\n"), State::Ended(Cause::Unsaid));
     assert_eq!(
         of("EXIT|140|TERM_RUNLIMIT: job killed after reaching LSF run time limit|-\n"),
-        State::Ended("it reached its time limit".into())
+        State::Ended(Cause::TimeLimit)
     );
     assert_eq!(
         of("EXIT|3|-|-\n"),
-        State::Ended("its script ended with status 3".into())
+        State::Ended(Cause::said("its script ended with status 3"))
     );
     assert_eq!(
         state(Scheduler::Lsf, &said(255, "", "Job <12> is not found\n")),
