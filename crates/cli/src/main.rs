@@ -24,6 +24,7 @@ mod login;
 mod manual;
 mod plan;
 mod reach;
+mod report;
 mod run;
 mod sessions;
 mod simulate;
@@ -57,6 +58,7 @@ enum Verb {
     Whereabouts(whereabouts::Where),
     Edit(sessions::EditCommand),
     Doctor(doctor::Doctor),
+    Report(report::Report),
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
     Adaptor(adaptor::Adaptor),
@@ -176,6 +178,7 @@ fn isthmus() -> ExitCode {
         Verb::Top(arguments) => top::top(&arguments),
         Verb::Whereabouts(arguments) => whereabouts::whereabouts(&arguments),
         Verb::Edit(arguments) => sessions::edit(&arguments),
+        Verb::Report(arguments) => report::report(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Sites(arguments) => sites::sites(&arguments),

@@ -338,7 +338,8 @@ fn bits(rate: f64) -> String {
     scaled(rate * 8.0, &UNITS)
 }
 
-fn amount(bytes: u64) -> String {
+/// Bytes for people.
+pub(crate) fn amount(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     scaled(bytes as f64, &UNITS)
 }

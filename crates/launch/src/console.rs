@@ -3,6 +3,7 @@
 
 use crate::coordinator::Event;
 use crate::output::Files;
+use crate::record::{Record, Sums};
 use crate::trace::{Offset, TraceFile};
 use isthmus_job::coallocation::State;
 use isthmus_wire::boot::LinkTraffic;
@@ -63,6 +64,8 @@ pub(crate) enum Print {
     /// Processes that are traced: rank, site and host.
     Traced(Vec<(u32, String, String)>),
     Traffic(Vec<LinkTraffic>),
+    /// The job has ended: the last line of its record.
+    Sums(Box<Sums>),
     Notice(String),
     Progress(Vec<Progress>),
     States(Vec<Progress>),
@@ -85,13 +88,14 @@ impl Printer {
     pub(crate) fn start(
         mut console: Box<dyn Console>,
         mut files: Files,
-        mut trace: Option<TraceFile>,
+        (mut trace, mut record): (Option<TraceFile>, Option<Record>),
         events: mpsc::UnboundedSender<Event>,
     ) -> io::Result<Self> {
         let (queue, prints) = blocking::channel();
         let (finished, done) = oneshot::channel();
         std::thread::Builder::new().name("console".to_owned()).spawn(move || {
             while let Ok(print) = prints.recv() {
+                keep(&mut record, &print);
                 perform(console.as_mut(), (&mut files, &mut trace), print, &events);
             }
             if let Some(Err(error)) = trace.map(TraceFile::close) {
@@ -132,6 +136,20 @@ impl Printer {
     }
 }
 
+/// What belongs into the record of the job.
+fn keep(record: &mut Option<Record>, print: &Print) {
+    match (record.as_mut(), print) {
+        (Some(open), Print::Event(line)) => open.event(line),
+        (Some(open), Print::Traffic(links)) => open.sample(links),
+        (Some(_), Print::Sums(sums)) => {
+            if let Some(whole) = record.take() {
+                whole.end(sums);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn perform(
     console: &mut dyn Console,
     (files, trace): (&mut Files, &mut Option<TraceFile>),
@@ -164,6 +182,7 @@ fn perform(
                 trace.traffic(&links);
             }
         }
+        Print::Sums(_) => {}
         Print::Output {
             connection,
             site,

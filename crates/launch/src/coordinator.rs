@@ -21,6 +21,7 @@ use crate::output::{Files, Place};
 use crate::passed::Tally;
 use crate::paths::Crossings;
 use crate::question::Questions;
+use crate::record::Record;
 use crate::session::Session;
 use crate::sharing::Access;
 use crate::site::{Shared, SiteEvent};
@@ -106,7 +107,7 @@ type Parts = (Printer, Credentials, String);
 fn prepare(
     job: &Job,
     options: &Options,
-    session: Option<&mut Session>,
+    mut session: Option<&mut Session>,
     events: &mpsc::UnboundedSender<Event>,
     console: Box<dyn Console>,
 ) -> std::io::Result<Parts> {
@@ -135,7 +136,7 @@ fn prepare(
         });
     }
     away::forward(events)?;
-    let number = match session {
+    let number = match &mut session {
         Some(session) => {
             if let Some(listener) = session.take_listener() {
                 control::serve(listener, events.clone())?;
@@ -156,7 +157,12 @@ fn prepare(
         };
         TraceFile::create(path).map_err(cannot)
     });
-    let printer = Printer::start(console, files, trace.transpose()?, events.clone())?;
+    // Jobs over several sites are worth a picture. Without a place for a record there is none: `isthmus report` says so.
+    let subjobs: Vec<(&str, u32)> = job.subjobs().iter().map(|s| (s.site.as_str(), s.count)).collect();
+    let record = session
+        .filter(|_| subjobs.len() > 1)
+        .and_then(|s| Record::begin(s.name(), s.words(), &subjobs).ok());
+    let printer = Printer::start(console, files, (trace.transpose()?, record), events.clone())?;
     Ok((printer, credentials, name))
 }
 

@@ -61,6 +61,11 @@ impl JobEvent {
         Self::new(json!({"event": "end", "status": status, "problem": problem, "hint": hint}))
     }
 
+    /// Anything else, for the record of the job alone.
+    pub(crate) fn other(value: Value) -> Self {
+        Self::new(value)
+    }
+
     fn new(mut value: Value) -> Self {
         let time = SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -32,6 +32,7 @@ mod outputs;
 mod passed;
 mod paths;
 mod question;
+pub mod record;
 mod remote;
 mod service;
 pub mod session;

@@ -40,6 +40,7 @@ pub fn directory() -> Option<PathBuf> {
 pub struct Session {
     path: PathBuf,
     name: String,
+    words: Vec<String>,
     _lock: File,
     listener: Option<UnixListener>,
     keep: bool,
@@ -59,6 +60,7 @@ impl Session {
         let mut session = Self {
             path,
             name,
+            words: words.to_vec(),
             _lock: lock,
             listener: None,
             keep,
@@ -93,6 +95,11 @@ impl Session {
     /// Name of the job.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What was typed.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
     }
 
     /// Where it is.

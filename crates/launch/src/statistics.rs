@@ -2,6 +2,7 @@
 //! Sums of what the processes counted.
 
 use isthmus_wire::boot::{Counters, LevelCounters, LinkTraffic};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -55,6 +56,21 @@ impl Statistics {
     /// Whether any process has counted.
     pub fn is_empty(&self) -> bool {
         self.processes == 0
+    }
+
+    /// Per operation: its name, calls on all processes, and messages and bytes at each level that had any.
+    pub(crate) fn json(&self) -> Value {
+        let operations = self.operations().map(|name| {
+            let row = self.rows.get(name).copied().unwrap_or_default();
+            let levels: Vec<Value> = LEVELS
+                .iter()
+                .zip(row)
+                .filter(|(_, counted)| counted.messages > 0)
+                .map(|(level, counted)| json!({"level": level, "messages": counted.messages, "bytes": counted.bytes}))
+                .collect();
+            json!({"operation": name, "calls": self.calls.get(name).copied().unwrap_or(0), "levels": levels})
+        });
+        Value::Array(operations.collect())
     }
 
     fn operations(&self) -> impl Iterator<Item = &String> {

@@ -7,6 +7,7 @@ use crate::console::Print;
 use crate::events::JobEvent;
 use crate::files::{Emptied, Tell};
 use crate::links::JobLinks;
+use crate::record::Sums;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,6 +180,13 @@ impl Coordinator {
             verdict.problem.as_deref(),
             &verdict.hint,
         ));
+        let links = self.known_links.as_ref();
+        self.printer.print(Print::Sums(Box::new(Sums {
+            traffic: self.tally.links(),
+            links: links.map(JobLinks::report).unwrap_or_default(),
+            paths: self.crossings.report(),
+            statistics: self.statistics.clone(),
+        })));
         self.printer.close();
         loop {
             tokio::select! {

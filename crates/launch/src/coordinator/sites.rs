@@ -60,12 +60,7 @@ impl Coordinator {
             FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
             FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),
             FromAgent::Output { index, stream, bytes } => self.print(connection, site, index, stream, bytes),
-            FromAgent::Traffic { first, traffic } => {
-                self.tally.take(connection, first, traffic);
-                if self.shared.options.trace.is_some() {
-                    self.printer.print(Print::Traffic(self.tally.links()));
-                }
-            }
+            FromAgent::Traffic { first, traffic } => self.tally.take(connection, first, traffic),
             FromAgent::Pong(number, clock) => {
                 self.take_pong(connection, number);
                 self.clocks.answered(connection, number, clock);

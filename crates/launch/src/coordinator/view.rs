@@ -52,6 +52,7 @@ impl Coordinator {
                 }
             }
         }
+        self.printer.print(Print::Traffic(self.tally.links()));
         self.show_progress();
     }
 

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus report`: the picture of a job, from its record.
+
+use crate::diagnostic::plain;
+use clap::Args;
+use isthmus_launch::record::{self, Found};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The charts: see `crates/cli/vendor/uplot`.
+const CHARTS: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
+const CHARTS_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
+const SCRIPT: &str = include_str!("report/page.js");
+const STYLE: &str = include_str!("report/page.css");
+
+/// Show how a job over several sites went, or goes: states, links, throughput, operations, events
+#[derive(Args, Debug)]
+pub(crate) struct Report {
+    /// The job, as `isthmus ps` named it; the beginning of its name is enough; the newest if none is given
+    job: Option<String>,
+    /// Write a page for browsers, one file that needs nothing else; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// The whole record as JSON
+    #[arg(long, conflicts_with = "html")]
+    json: bool,
+}
+
+/// `isthmus report`.
+pub(crate) fn report(arguments: &Report) -> ExitCode {
+    match write(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            crate::complain(&format!("isthmus: error: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(arguments: &Report) -> Result<(), String> {
+    let found = record::read(arguments.job.as_deref())?;
+    if arguments.json {
+        crate::reach::print_json(&json!({"job": found.name, "version": record::VERSION, "record": found.lines}));
+        return Ok(());
+    }
+    let Some(file) = &arguments.html else {
+        let text = text(&found);
+        text.trim_end().lines().for_each(|line| crate::print(&plain(line)));
+        return Ok(());
+    };
+    let page = page(&found);
+    if file == Path::new("-") {
+        crate::print(&page);
+        return Ok(());
+    }
+    std::fs::write(file, page).map_err(|error| format!("cannot write '{}': {error}", file.display()))?;
+    crate::print(&format!("wrote {}", file.display()));
+    Ok(())
+}
+
+/// The page: one file without outside references.
+fn page(found: &Found) -> String {
+    // No record can end the element that it stands in.
+    let data = json!({"job": found.name, "lines": found.lines})
+        .to_string()
+        .replace('<', "\\u003c");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>Isthmus job {name}</title>\n<style>{CHARTS_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <noscript>This page draws with JavaScript. `isthmus report {name}` prints the same figures.</noscript>\n</main>\n\
+         <script type=\"application/json\" id=\"record\">{data}</script>\n<script>{CHARTS}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        name = found.name
+    )
+}
+
+/// Lines of one kind.
+fn of<'a>(found: &'a Found, event: &'a str) -> impl DoubleEndedIterator<Item = &'a Value> {
+    found.lines.iter().filter(move |line| line["event"] == event)
+}
+
+fn words<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// For terminals.
+fn text(found: &Found) -> String {
+    let time = |line: &Value| line["time"].as_f64().unwrap_or(0.0);
+    let begun = found.lines.first().map_or(0.0, time);
+    let last = found.lines.last().map_or(0.0, time);
+    let end = of(found, "end").next();
+    let how = end.map_or_else(
+        || "running".to_owned(),
+        |end| match end["status"].as_i64() {
+            Some(0) => "ended well".to_owned(),
+            status => format!("ended with status {}", status.unwrap_or(1)),
+        },
+    );
+    let mut text = format!("job {}: {how}, {:.1} s\n", found.name, last - begun);
+    if let Some(end) = end.filter(|end| !words(end, "problem").is_empty()) {
+        let _ = writeln!(text, "{}\n{}", words(end, "problem"), words(end, "hint"));
+    }
+    let _ = writeln!(text, "\n{:<18}{:<16}{:>10}  DETAIL", "SITE", "STATE", "AFTER");
+    for state in of(found, "state") {
+        let after = format!("{:.1} s", time(state) - begun);
+        let (site, to, detail) = (words(state, "site"), words(state, "state"), words(state, "detail"));
+        let _ = writeln!(
+            text,
+            "{}",
+            format!("{site:<18}{to:<16}{after:>10}  {detail}").trim_end()
+        );
+    }
+    let links = of(found, "traffic")
+        .next_back()
+        .and_then(|last| last["links"].as_array());
+    if let Some(links) = links.filter(|links| !links.is_empty()) {
+        let _ = writeln!(text, "\n{:<28}{:>12}{:>14}{:>8}", "LINK", "SENT", "ROUND TRIP", "CUTS");
+        for link in links {
+            let trip = link["round_trip_seconds"].as_f64();
+            let _ = writeln!(
+                text,
+                "{:<28}{:>12}{:>14}{:>8}",
+                format!("{} > {}", words(link, "from"), words(link, "to")),
+                crate::top::amount(link["sent_bytes"].as_u64().unwrap_or(0)),
+                trip.map_or_else(|| "-".to_owned(), |t| format!("{:.1} ms", t * 1000.0)),
+                link["cuts"].as_u64().unwrap_or(0)
+            );
+        }
+    }
+    let notices: Vec<&str> = of(found, "notice").map(|notice| words(notice, "text")).collect();
+    if !notices.is_empty() {
+        let _ = writeln!(text, "\n{}", notices.join("\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found() -> Found {
+        let lines = [
+            json!({"event": "record", "time": 10.0, "words": ["</script><b>"], "processes": 2, "subjobs": []}),
+            json!({"event": "state", "time": 11.0, "site": "lab", "state": "running", "detail": ""}),
+            json!({"event": "traffic", "time": 12.0, "links": [{"from": "a", "to": "b", "sent_bytes": 2_500_000, "round_trip_seconds": 0.0401, "cuts": 1}]}),
+            json!({"event": "end", "time": 14.5, "status": 3, "problem": "rank 1 failed", "hint": "look there"}),
+        ];
+        Found {
+            name: "ab".into(),
+            lines: lines.to_vec(),
+        }
+    }
+
+    #[test]
+    fn the_page_holds_a_record_that_cannot_leave_its_element() {
+        let page = page(&found());
+        assert!(page.contains("\\u003c/script>\\u003cb>"));
+        assert!(!page.contains("</script><b>"));
+        assert!(page.len() < 200_000, "{}", page.len());
+        assert!(
+            !page.contains("src=\"") && !page.contains("href=\"http"),
+            "the page refers to something outside"
+        );
+    }
+
+    #[test]
+    fn terminals_get_states_links_and_the_problem() {
+        let text = text(&found());
+        for part in [
+            "ended with status 3, 4.5 s",
+            "rank 1 failed",
+            "look there",
+            "a > b",
+            "2.5 MB",
+            "40.1 ms",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

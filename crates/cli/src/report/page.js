@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws the record of a job. Everything that comes from a record is set as text, never as HTML.
+"use strict";
+(() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const COLOURS = 8;
+  const make = (name, attributes = {}, ...children) => {
+    const svg = ["svg", "g", "line", "path", "circle", "rect", "text", "title"].includes(name);
+    const node = svg ? document.createElementNS(SVG, name) : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children.filter((c) => c !== null && c !== undefined).map((c) => (c instanceof Node ? c : String(c))));
+    return node;
+  };
+  const scaled = (value, units) => {
+    let unit = 0;
+    while (value >= 1000 && unit + 1 < units.length) { value /= 1000; unit += 1; }
+    return `${value.toFixed(unit > 0 && value < 100 ? 1 : 0)} ${units[unit]}`;
+  };
+  const bytes = (value) => scaled(value, ["B", "kB", "MB", "GB", "TB"]);
+  const rate = (value) => scaled(value * 8, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]);
+  const seconds = (value) => {
+    if (value === 0) return "0 s";
+    if (value < 1) return `${(value * 1000).toFixed(value < 0.1 ? 1 : 0)} ms`;
+    if (value < 120) return `${value.toFixed(1)} s`;
+    return value < 7200 ? `${(value / 60).toFixed(1)} min` : `${(value / 3600).toFixed(1)} h`;
+  };
+  const colour = (i) => getComputedStyle(document.documentElement).getPropertyValue(`--c${i % COLOURS}`).trim();
+  const table = (caption, heads, rows) => {
+    const kind = (i) => (heads[i].startsWith("#") ? { class: "n" } : {});
+    const head = make("tr", {}, ...heads.map((h, i) => make("th", { scope: "col", ...kind(i) }, h.replace("#", ""))));
+    const body = rows.map((row) => make("tr", {}, ...row.map((cell, i) => make("td", kind(i), cell))));
+    const all = make("table", {}, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body));
+    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, all);
+  };
+
+  // What the record says, in the forms that the parts of the page want.
+  const read = (lines) => {
+    const of = (event) => lines.filter((l) => l.event === event);
+    const record = of("record")[0] || { words: [], subjobs: [] };
+    const start = lines.length ? lines[0].time : 0;
+    const last = lines.length ? lines[lines.length - 1].time : 0;
+    const samples = of("traffic").map((l) => ({ at: l.time - start, links: l.links }));
+    const keys = [...new Set(samples.flatMap((s) => s.links.map((l) => `${l.from}\u0000${l.to}`)))].sort();
+    const links = keys.map((key) => {
+      const [from, to] = key.split("\u0000");
+      const points = samples.map((s) => ({ at: s.at, link: s.links.find((l) => l.from === from && l.to === to) }));
+      const rates = points.map((p, i) => {
+        const before = i > 0 ? points[i - 1] : null;
+        if (!before || p.at <= before.at || !p.link) return null;
+        return (p.link.sent_bytes - (before.link ? before.link.sent_bytes : 0)) / (p.at - before.at);
+      });
+      const final = points.map((p) => p.link).filter(Boolean).pop();
+      const away = points.some((p) => p.link && p.link.channels_away > 0);
+      return { from, to, rates, final, away, peak: Math.max(0, ...rates.filter((r) => r !== null)) };
+    });
+    const begun = of("start")[0];
+    return { lines, record, start, last, samples, links, end: of("end")[0], begun: begun ? begun.time - start : null, sums: of("sums")[0], of };
+  };
+
+  const header = (job, name) => {
+    const { record, end } = job;
+    const state = !end ? make("span", {}, "running") : end.status === 0 ? make("span", { class: "good" }, "ended well")
+      : make("span", { class: "bad" }, `ended with status ${end.status}`);
+    const parts = [make("h1", {}, `Job ${name}`), make("p", {}, state, ` · ${record.processes} processes · ${record.subjobs.length} sites · `,
+      `${seconds(job.last - job.start)} · began ${new Date(job.start * 1000).toLocaleString()}`),
+      make("p", { class: "mono dim" }, record.words.join(" "))];
+    if (end && end.problem) {
+      parts.push(make("div", { class: "problem", role: "alert" }, make("p", {}, end.problem), end.hint ? make("p", { class: "dim" }, end.hint) : null));
+    }
+    return make("header", {}, ...parts);
+  };
+
+  const pairs = (job) => {
+    const all = new Map();
+    for (const link of job.links) {
+      const ends = [link.from, link.to].sort();
+      const key = ends.join("\u0000");
+      const pair = all.get(key) || { ends, links: [] };
+      pair.links.push(link);
+      all.set(key, pair);
+    }
+    return [...all.values()];
+  };
+  const tripOf = (pair) => {
+    const trips = pair.links.map((l) => l.final && l.final.round_trip_seconds).filter((t) => t > 0);
+    return trips.length ? Math.min(...trips) : null;
+  };
+  const pathOf = (job, ends) => {
+    const path = ((job.sums && job.sums.paths) || []).find((p) => [...p.between].sort().join("\u0000") === ends.join("\u0000"));
+    return path ? path.path : "";
+  };
+
+  const map = (job) => {
+    const sites = job.record.subjobs;
+    const width = 720, radius = sites.length > 2 ? 150 : 210, height = sites.length > 2 ? 400 : 120;
+    const place = (i) => {
+      const angle = Math.PI + (2 * Math.PI * i) / Math.max(1, sites.length);
+      return [width / 2 + radius * Math.cos(angle) * 1.4 * (sites.length > 2 ? 1 : 0.8), height / 2 + radius * Math.sin(angle)];
+    };
+    const where = new Map(sites.map((s, i) => [s.name, place(i)]));
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Sites and the links between them; the table of links has the same figures" });
+    const most = Math.max(1, ...job.links.map((l) => l.final.sent_bytes));
+    const labels = [];
+    for (const pair of pairs(job)) {
+      const [a, b] = pair.ends.map((end) => where.get(end));
+      if (!a || !b) continue;
+      const sent = Math.max(...pair.links.map((l) => l.final.sent_bytes));
+      const cut = pair.links.some((l) => l.final.cuts > 0 || l.away);
+      const line = make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], class: cut ? "wire cut" : "wire", "stroke-width": 1.5 + 6 * (sent / most) });
+      line.append(make("title", {}, pair.links.map((l) => `${l.from} to ${l.to}: ${bytes(l.final.sent_bytes)}, at most ${rate(l.peak)}`).join("; ")));
+      svg.append(line);
+      const trip = tripOf(pair);
+      const words = [trip ? seconds(trip) : null, pair.links.map((l) => rate(l.peak)).join(" / "), cut ? "cut" : null].filter(Boolean);
+      const along = 0.5;
+      labels.push(make("text", { x: a[0] + (b[0] - a[0]) * along, y: a[1] + (b[1] - a[1]) * along - 8, "text-anchor": "middle", class: "halo" }, words.join(" · ")));
+    }
+    if (pairs(job).length <= 10) svg.append(...labels);
+    for (const site of sites) {
+      const [x, y] = where.get(site.name);
+      svg.append(make("circle", { cx: x, cy: y, r: 34, class: "site" }),
+        make("text", { x, y: y - 1, "text-anchor": "middle" }, site.name.length > 9 ? `${site.name.slice(0, 8)}…` : site.name),
+        make("text", { x, y: y + 15, "text-anchor": "middle", class: "dim" }, `${site.processes} ranks`));
+    }
+    const text = "Width: bytes that passed. Labels: round trip, largest rate each way. Dashed: the link was cut.";
+    return part("Sites and links", wide(svg), make("p", { class: "dim" }, text));
+  };
+
+  // Drawings keep a size at which they can be read; narrow screens scroll.
+  const wide = (svg) => make("div", { class: "scroll", tabindex: "0" }, svg);
+
+  const part = (title, ...children) => {
+    const id = title.toLowerCase().replace(/[^a-z]+/g, "-");
+    return make("section", { "aria-labelledby": id }, make("h2", { id }, title), ...children);
+  };
+
+  const timeline = (job) => {
+    const sites = job.record.subjobs.map((s) => s.name);
+    const changes = job.of("state");
+    const until = Math.max(job.last - job.start, 0.001);
+    const states = [...new Set(changes.map((c) => c.state))];
+    const row = 30, left = 130, width = 720, height = sites.length * row + 34;
+    const x = (at) => left + (at / until) * (width - left - 10);
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "State of each site over time; the table below has the same figures" });
+    const rows = [];
+    sites.forEach((site, i) => {
+      const own = changes.filter((c) => c.site === site);
+      svg.append(make("text", { x: left - 10, y: i * row + 20, "text-anchor": "end" }, site.length > 15 ? `${site.slice(0, 14)}…` : site));
+      own.forEach((change, k) => {
+        const from = change.time - job.start;
+        const to = k + 1 < own.length ? own[k + 1].time - job.start : until;
+        const bar = make("rect", { x: x(from), y: i * row + 5, width: Math.max(1, x(to) - x(from)), height: row - 10, fill: colour(states.indexOf(change.state)) });
+        bar.append(make("title", {}, `${site}: ${change.state} for ${seconds(to - from)}${change.detail ? ` (${change.detail})` : ""}`));
+        svg.append(bar);
+        rows.push([site, change.state, seconds(from), seconds(to - from), change.detail || ""]);
+      });
+    });
+    const base = sites.length * row + 4;
+    svg.append(make("line", { x1: left, y1: base, x2: width - 10, y2: base, class: "axis" }));
+    for (let i = 0; i <= 4; i += 1) {
+      svg.append(make("text", { x: x((until * i) / 4), y: base + 18, "text-anchor": i === 4 ? "end" : "middle", class: "dim" }, seconds((until * i) / 4)));
+    }
+    const legend = states.map((state, i) => make("li", {}, make("i", { style: `background:${colour(i)}` }), state));
+    const details = make("details", {}, make("summary", {}, "As a table"), table("States of the sites", ["site", "state", "#from", "#for", "detail"], rows));
+    return part("From start to end", wide(svg), make("ul", { class: "legend" }, ...legend), details);
+  };
+
+  const throughput = (job, charts) => {
+    if (job.samples.length < 2 || !job.links.length) return null;
+    const box = make("div");
+    const width = () => Math.max(280, Math.min(document.body.clientWidth, 1120) - 32);
+    charts.push(() => {
+      const fg = getComputedStyle(document.body).color, line = getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
+      const axis = { stroke: fg, grid: { stroke: line, width: 1 }, ticks: { stroke: line } };
+      const series = job.links.map((l, i) => ({ label: `${l.from} to ${l.to}`, stroke: colour(i), width: 2, spanGaps: true,
+        dash: i >= COLOURS ? [6, 4] : undefined, value: (_, v) => (v === null || v === undefined ? "" : rate(v)) }));
+      const options = { width: width(), height: 300, scales: { x: { time: false } }, legend: { live: true },
+        axes: [{ ...axis, label: "seconds since the job began" }, { ...axis, size: 96, values: (_, all) => all.map((v) => rate(v)) }],
+        series: [{ label: "time", value: (_, v) => (v === null || v === undefined ? "" : seconds(v)) }, ...series] };
+      const chart = new uPlot(options, [job.samples.map((s) => s.at), ...job.links.map((l) => l.rates)], box);
+      window.addEventListener("resize", () => chart.setSize({ width: width(), height: 300 }));
+    });
+    const rows = job.links.map((l) => [l.from, l.to, rate(l.peak), rate(l.final.sent_bytes / Math.max(1e-3, job.last - job.start - (job.begun || 0)))]);
+    return part("Throughput of each link", box, make("details", {}, make("summary", {}, "As a table"),
+      table("Rates on the wire, while the processes ran", ["from", "to", "#largest", "#mean"], rows)));
+  };
+
+  const links = (job) => {
+    const rows = job.links.map((l) => [`${l.from} to ${l.to}`, pathOf(job, [l.from, l.to].sort()) || "-", bytes(l.final.sent_bytes),
+      l.final.round_trip_seconds ? seconds(l.final.round_trip_seconds) : "-", l.final.connections,
+      l.final.before_compression_bytes ? `${(l.final.before_compression_bytes / Math.max(1, l.final.after_compression_bytes)).toFixed(1)} : 1` : "-",
+      l.final.tcp_retransmitted_bytes ? bytes(l.final.tcp_retransmitted_bytes) : "-",
+      l.final.cuts ? `${l.final.cuts} (longest ${seconds(l.final.longest_cut_seconds)})` : "-"]);
+    if (!rows.length) return part("Links", make("p", {}, "Nothing has passed between sites."));
+    return part("Links", table("Sums since the processes began; bytes are on the wire, after compression",
+      ["link", "path", "#sent", "#round trip", "#connections", "#compression", "#sent again", "#cuts"], rows));
+  };
+
+  const matrix = (job) => {
+    const names = job.record.subjobs.map((s) => s.name);
+    if (!job.links.length || names.length > 24) return null;
+    const cell = (from, to) => {
+      const link = job.links.find((l) => l.from === from && l.to === to);
+      return link ? bytes(link.final.sent_bytes) : from === to ? "within" : "-";
+    };
+    return part("Who talks to whom", table("Bytes on the wire, from the row's site to the column's", ["from", ...names.map((n) => `#${n}`)],
+      names.map((from) => [from, ...names.map((to) => cell(from, to))])));
+  };
+
+  const operations = (job) => {
+    const all = (job.sums && job.sums.operations) || [];
+    if (!all.length) return null;
+    const levels = [...new Set(all.flatMap((o) => o.levels.map((l) => l.level)))];
+    const heads = ["operation", "#calls", ...levels.map((l) => `#${l}`)];
+    const rows = all.map((o) => [o.operation, o.calls, ...levels.map((name) => {
+      const level = o.levels.find((l) => l.level === name);
+      return level ? `${level.messages} messages, ${bytes(level.bytes)}` : "-";
+    })]);
+    return part("What the processes sent", table("Sums over all processes, by level of the network", heads, rows));
+  };
+
+  const events = (job) => {
+    const words = (e) => {
+      switch (e.event) {
+        case "state": return `${e.site}: ${e.state}${e.detail ? `, ${e.detail}` : ""}`;
+        case "start": return `${e.processes} processes begin`;
+        case "exit": return `rank ${e.rank} at ${e.site} ended ${e.signal ? `by signal ${e.signal}` : `with status ${e.status}`}`;
+        case "drop": case "question": return `${e.site}: ${e.problem}`;
+        case "substitute": return `${e.site} runs at ${e.place}: ${e.problem}`;
+        case "end": return e.problem || `the job ended with status ${e.status}`;
+        case "truncated": return "the record is full: nothing further is kept";
+        default: return e.text || "";
+      }
+    };
+    const shown = job.lines.filter((e) => !["record", "traffic", "sums", "begin"].includes(e.event))
+      .filter((e) => !(e.event === "exit" && e.status === 0));
+    const rows = shown.slice(0, 500).map((e) => [seconds(e.time - job.start), e.event, words(e)]);
+    return part("Events", table(shown.length > 500 ? `The first 500 of ${shown.length}` : "What happened, in order", ["#after", "event", "what"], rows));
+  };
+
+  const draw = (name, lines) => {
+    const job = read(lines);
+    const charts = [];
+    const parts = [header(job, name), map(job), timeline(job), throughput(job, charts), matrix(job), links(job), operations(job), events(job)];
+    document.querySelector("main").replaceChildren(...parts.filter(Boolean));
+    charts.forEach((chart) => chart());
+  };
+
+  const data = JSON.parse(document.getElementById("record").textContent);
+  draw(data.job, data.lines);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(data.job, data.lines));
+})();

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The record of a job over several sites: what happened and what passed, for `isthmus report` while it runs and afterwards.
+//!
+//! `$XDG_CACHE_HOME/isthmus/records/JOB.jsonl`, for its owner alone: one object a line, with `event` and `time` (seconds since 1970).
+//! Beside the job's events ([`crate::events`]) there are:
+//!
+//! | event | fields |
+//! |---|---|
+//! | `record` | version, words, processes, subjobs: \[name, processes\] |
+//! | `traffic` | links: \[from, to, sent_bytes, received_bytes, round_trip_seconds, channels_away, cuts, connections\], sums since the processes began |
+//! | `truncated` | nothing further is recorded: the record is at its largest |
+//! | `sums` | links, paths, operations: what is known at the end |
+
+use crate::events::JobEvent;
+use crate::session::KEPT;
+use crate::{LinkReport, PathReport, Statistics};
+use isthmus_wire::boot::LinkTraffic;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Version of what stands in a record.
+pub const VERSION: u64 = 1;
+/// Largest record, bytes.
+const MAX_BYTES: u64 = 4 << 20;
+/// Most records that are kept.
+const MAX_RECORDS: usize = 50;
+/// Time between two samples of traffic, at first. Agents tell every half a second what processes count every second: shorter samples
+/// would show that.
+const SAMPLE: Duration = Duration::from_secs(2);
+
+/// Where all records are.
+fn directory() -> Option<PathBuf> {
+    Some(crate::session::directory()?.with_file_name("records"))
+}
+
+/// What is known when a job has ended.
+#[derive(Debug)]
+pub(crate) struct Sums {
+    pub(crate) traffic: Vec<LinkTraffic>,
+    pub(crate) links: Vec<LinkReport>,
+    pub(crate) paths: Vec<PathReport>,
+    pub(crate) statistics: Statistics,
+}
+
+/// The record of a job that runs in this process.
+#[derive(Debug)]
+pub(crate) struct Record {
+    file: File,
+    bytes: u64,
+    /// Samples become rarer when the record is longer than this.
+    rarer_from: u64,
+    every: Duration,
+    looked: Instant,
+    /// The last sample, and whether it has been written: one in which nothing has changed is written when something changes again.
+    last: Option<(String, Vec<LinkTraffic>, bool)>,
+}
+
+impl Record {
+    /// Begins the record of a job. Older ones make room.
+    pub(crate) fn begin(name: &str, words: &[String], subjobs: &[(&str, u32)]) -> io::Result<Self> {
+        let base = directory().ok_or_else(|| io::Error::other("HOME is not set"))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&base)?;
+        sweep(&base);
+        let mut options = fs::OpenOptions::new();
+        let file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(base.join(format!("{name}.jsonl")))?;
+        let mut record = Self {
+            file,
+            bytes: 0,
+            rarer_from: MAX_BYTES / 2,
+            every: SAMPLE,
+            looked: Instant::now(),
+            last: None,
+        };
+        let subjobs: Vec<Value> = subjobs
+            .iter()
+            .map(|(name, processes)| json!({"name": name, "processes": processes}))
+            .collect();
+        let processes: u64 = subjobs.iter().filter_map(|s| s["processes"].as_u64()).sum();
+        record.event(&line(
+            json!({"event": "record", "version": VERSION, "words": words, "processes": processes, "subjobs": subjobs}),
+        ));
+        Ok(record)
+    }
+
+    /// Adds something that has happened, as a line.
+    pub(crate) fn event(&mut self, line: &str) {
+        self.write(line);
+    }
+
+    /// Takes a sample of what has passed, if it is time for one.
+    pub(crate) fn sample(&mut self, links: &[LinkTraffic]) {
+        if self.looked.elapsed() < self.every {
+            return;
+        }
+        self.looked = Instant::now();
+        let sample = traffic(links);
+        match self.last.take() {
+            Some((_, before, _)) if before == *links => {
+                self.last = Some((sample, before, false));
+                return;
+            }
+            Some((before, _, false)) => self.write(&before),
+            _ => {}
+        }
+        self.write(&sample);
+        self.last = Some((sample, links.to_vec(), true));
+        if self.bytes > self.rarer_from {
+            self.rarer_from += (MAX_BYTES - self.rarer_from) / 2;
+            self.every *= 2;
+        }
+    }
+
+    /// The job has ended.
+    pub(crate) fn end(mut self, sums: &Sums) {
+        let last = self.last.take();
+        if let Some((before, _, false)) = &last {
+            self.write(before);
+        }
+        if last.is_none_or(|(_, before, _)| before != sums.traffic) {
+            self.write(&traffic(&sums.traffic));
+        }
+        let links = sums.links.iter().map(|l| {
+            json!({
+                "between": l.between,
+                "latency_seconds": l.latency.0 as f64 / 1e9, "latency_from": l.latency.1.name(),
+                "bits_per_second": l.rate.0.saturating_mul(8), "rate_from": l.rate.1.name(),
+            })
+        });
+        let paths = sums
+            .paths
+            .iter()
+            .map(|p| json!({"between": [p.between.0, p.between.1], "path": p.path}));
+        self.write(&line(json!({
+            "event": "sums", "links": links.collect::<Vec<_>>(), "paths": paths.collect::<Vec<_>>(),
+            "operations": sums.statistics.json(),
+        })));
+    }
+
+    /// A record that cannot be written any more harms nobody: it ends where it ends.
+    fn write(&mut self, text: &str) {
+        if self.bytes >= MAX_BYTES {
+            return;
+        }
+        self.bytes += text.len() as u64 + 1;
+        let text = match self.bytes < MAX_BYTES {
+            true => format!("{text}\n"),
+            false => format!("{}\n", line(json!({"event": "truncated"}))),
+        };
+        if self.file.write_all(text.as_bytes()).is_err() {
+            self.bytes = MAX_BYTES;
+        }
+    }
+}
+
+fn line(event: Value) -> String {
+    JobEvent::other(event).line()
+}
+
+fn traffic(links: &[LinkTraffic]) -> String {
+    line(json!({"event": "traffic", "links": links.iter().map(link).collect::<Vec<_>>()}))
+}
+
+fn link(l: &LinkTraffic) -> Value {
+    json!({
+        "from": l.from, "to": l.to, "sent_bytes": l.sent, "received_bytes": l.received,
+        "round_trip_seconds": (l.round_trip_us > 0).then_some(l.round_trip_us as f64 / 1e6),
+        "channels_away": l.away, "cuts": l.cuts, "longest_cut_seconds": l.away_ms as f64 / 1000.0,
+        "connections": l.connections, "tcp_retransmitted_bytes": l.retransmitted,
+        "before_compression_bytes": l.plain, "after_compression_bytes": l.compressed,
+    })
+}
+
+/// Removes old records.
+fn sweep(base: &std::path::Path) {
+    let mut all: Vec<(SystemTime, PathBuf)> = fs::read_dir(base)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    all.sort_by(|a, b| b.cmp(a));
+    let now = SystemTime::now();
+    for (number, (touched, path)) in all.into_iter().enumerate() {
+        if number + 1 >= MAX_RECORDS || now.duration_since(touched).is_ok_and(|age| age > KEPT) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// A record that was read.
+#[derive(Debug)]
+pub struct Found {
+    /// Name of the job.
+    pub name: String,
+    /// Its lines, the oldest first.
+    pub lines: Vec<Value>,
+}
+
+/// Reads the record of the job whose name begins so; of the newest job without a name.
+///
+/// # Errors
+/// There is none, or several are meant, or it cannot be read.
+pub fn read(job: Option<&str>) -> Result<Found, String> {
+    let base = directory().ok_or("neither HOME nor XDG_CACHE_HOME is set, so there are no records of jobs")?;
+    let mut all: Vec<(SystemTime, String, PathBuf)> = fs::read_dir(&base)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let path = entry.path();
+            let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.to_owned();
+            let meant = job.is_none_or(|job| name.starts_with(job.strip_prefix("isthmus-").unwrap_or(job)));
+            meant.then_some((entry.metadata().ok()?.modified().ok()?, name, path))
+        })
+        .collect();
+    all.sort();
+    let several = all.len() > 1;
+    let Some((_, name, path)) = all.pop() else {
+        return Err(match job {
+            Some(job) => format!(
+                "there is no record of job '{job}'; records are kept of jobs of several subjobs, for {} days",
+                KEPT.as_secs() / 86_400
+            ),
+            None => "there is no record of a job yet; records are kept of jobs of several subjobs".to_owned(),
+        });
+    };
+    if let Some(job) = job.filter(|_| several) {
+        return Err(format!("'{job}' is the beginning of several jobs' names"));
+    }
+    let mut text = String::new();
+    let wrong = |error: io::Error| format!("the record '{}' cannot be read: {error}", path.display());
+    let file = File::open(&path).map_err(wrong)?;
+    // A little longer than the largest: the last line tells that it is full.
+    file.take(MAX_BYTES + 4096).read_to_string(&mut text).map_err(wrong)?;
+    // The last line may be in the making.
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    Ok(Found { name, lines })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str) -> (Record, PathBuf) {
+        let path = std::env::temp_dir().join(format!("isthmus-record-{name}-{}", std::process::id()));
+        let record = Record {
+            file: File::create(&path).unwrap(),
+            bytes: 0,
+            rarer_from: MAX_BYTES / 2,
+            every: Duration::ZERO,
+            looked: Instant::now(),
+            last: None,
+        };
+        (record, path)
+    }
+
+    fn passed(sent: u64) -> Vec<LinkTraffic> {
+        vec![LinkTraffic {
+            from: "a".into(),
+            to: "b".into(),
+            sent,
+            ..LinkTraffic::default()
+        }]
+    }
+
+    #[test]
+    fn samples_without_news_are_kept_only_beside_a_change() {
+        let (mut record, path) = record("still");
+        for sent in [1, 1, 1, 1, 9, 9] {
+            record.sample(&passed(sent));
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_file(path).unwrap();
+        let sent: Vec<u64> = text
+            .lines()
+            .map(|l| {
+                serde_json::from_str::<Value>(l).unwrap()["links"][0]["sent_bytes"]
+                    .as_u64()
+                    .unwrap()
+            })
+            .collect();
+        assert_eq!(sent, [1, 1, 9]);
+    }
+
+    #[test]
+    fn a_record_is_bounded_and_its_samples_become_rarer() {
+        let (mut record, path) = record("bound");
+        let long = JobEvent::notice(&"x".repeat(1 << 16)).line();
+        for sent in 0..80 {
+            record.event(&long);
+            record.every = Duration::ZERO;
+            record.sample(&passed(sent));
+        }
+        assert!(record.rarer_from > MAX_BYTES / 2);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_file(path).unwrap();
+        assert!(text.len() as u64 <= MAX_BYTES + 4096);
+        assert!(text.lines().last().unwrap().contains("truncated"));
+    }
+}
