@@ -30,13 +30,13 @@ run() { timeout -k 5 "$limit" "$build/bin/mpiexec" "$@" </dev/null; }
 says() { pattern=$1; shift; "$@" 2>&1 | grep -q -e "$pattern"; }
 refuses() { ! "$@"; }
 
-# The programs. Three compilers at once find no modules, one makes them.
-for file in basic.f90 modern.f90 old.f; do
+# The programs. Four compilers at once find no modules, one makes them.
+for file in basic.f90 modern.f90 sections.f90 old.f; do
     mkdir "$work/in-$file"
     "$mpifort" -O1 -g -Wall -J "$work/in-$file" "tests/fortran/$file" -o "$work/${file%.*}" >"$work/$file.log" 2>&1 &
 done
 wait
-for file in basic.f90 modern.f90 old.f; do
+for file in basic.f90 modern.f90 sections.f90 old.f; do
     expect "$file compiles" test -x "$work/${file%.*}"
     [ -x "$work/${file%.*}" ] || { tail -20 "$work/$file.log"; continue; }
     for ranks in $(sed -n 's/^! ranks: //p' "tests/fortran/$file"); do
@@ -62,6 +62,9 @@ expect "linked by mpifort" "$mpifort" "$work/mixed.o" "$work/part.o" -o "$work/m
 expect "a program in C and Fortran" run -n 3 "$work/mixed"
 expect "linked by mpicc" "$build/bin/mpicc" "$work/mixed.o" "$work/part.o" -lmpifort_abi -lgfortran -o "$work/mixed2"
 expect "a program in C and Fortran, linked by mpicc" run -n 2 "$work/mixed2"
+expect "the library in C" "$build/bin/mpicc" -DMIXED_LIBRARY -fPIC -shared tests/fortran/mixed.c -o "$work/libmixed.so" -lmpifort_abi
+expect "a program in Fortran with it" "$mpifort" -J "$work" tests/fortran/mixed_main.f90 -L"$work" -Wl,-rpath,"$work" -lmixed -o "$work/mixed3"
+expect "a program in Fortran with a library in C" run -n 3 "$work/mixed3"
 
 # A profiling library in C sees each call once, and none that the layer makes for itself.
 cat >"$work/expected" <<'END'

@@ -23,6 +23,11 @@ PLAIN = [
     (r"\\mbox\{([^{}]*)\}", r"\1"), (r"\\(?:MPI|mpi)/?", "MPI"), (r"\\RMA/?", "RMA"), (r"\\(?:Cpp|CPP)/?", "C++"), (r"\\(?=[_#%&])", ""), (r"~", " "), (r"\$", ""), (r"\\ldots", "..."),
     (r"\\leq?(?![a-z])", "<="), (r"\\geq?(?![a-z])", ">="), (r"\\ ", " "), (r"``|''", '"'), (r"\s+", " "),
 ]
+# What the document's interfaces say wrongly: the buffer of a partitioned receive is written, and both buffers are used after the call.
+CORRECTIONS = {
+    ("MPI_Precv_init", "buf"): {"direction": "out", "intent": "-", "asynchronous": "yes"},
+    ("MPI_Psend_init", "buf"): {"asynchronous": "yes"},
+}
 
 
 def plain(text):
@@ -69,11 +74,14 @@ def procedure(entry, poly):
 def parameter(entry, p):
     intent = "-" if "f08_intent" in p["suppress"].split() else p["param_direction"]
     size = "*" if p["array_type"] == "hidden" and p["length"] is None else length(p["length"])
-    return [
+    row = [
         entry["name"], p["name"], p["kind"], p["lis_direction"], intent, size, yes(p["root_only"]), yes(p["optional"]),
         yes(p["constant"]), yes(p["asynchronous"]), p["func_type"] or "-", seen_in(p["suppress"]), yes(p["large_only"]),
         plain(p["desc"]),
     ]
+    for column, value in CORRECTIONS.get((entry["name"], p["name"]), {}).items():
+        row[PARAMETERS.index(column)] = value
+    return row
 
 
 def write(path, heading, rows):

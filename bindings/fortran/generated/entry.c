@@ -51,10 +51,10 @@ ENTRY(accumulate, ACCUMULATE, void *origin_addr, const int *origin_count, const 
 ENTRY_TS(accumulate_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Accumulate)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win));
-    typed_done(&origin_addr_c);
+    typed_done(&origin_addr_c, origin_addr, 0);
     GIVE(ierror, code);
 }
 
@@ -68,10 +68,10 @@ ENTRY_LARGE(accumulate_f08_c, ACCUMULATE_F08_C, void *origin_addr, const MPI_Cou
 ENTRY_TS(accumulate_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Accumulate_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win));
-    typed_done(&origin_addr_c);
+    typed_done(&origin_addr_c, origin_addr, 0);
     GIVE(ierror, code);
 }
 
@@ -109,11 +109,11 @@ ENTRY(allgather, ALLGATHER, void *sendbuf, const int *sendcount, const int *send
 ENTRY_TS(allgather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Allgather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -128,11 +128,11 @@ ENTRY_LARGE(allgather_f08_c, ALLGATHER_F08_C, void *sendbuf, const MPI_Count *se
 ENTRY_TS(allgather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Allgather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -149,12 +149,14 @@ ENTRY(allgather_init, ALLGATHER_INIT, void *sendbuf, const int *sendcount, const
 ENTRY_TS(allgather_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Allgather_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allgather_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -171,12 +173,14 @@ ENTRY_LARGE(allgather_init_f08_c, ALLGATHER_INIT_F08_C, void *sendbuf, const MPI
 ENTRY_TS(allgather_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Allgather_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allgather_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -191,11 +195,11 @@ ENTRY(allgatherv, ALLGATHERV, void *sendbuf, const int *sendcount, const int *se
 ENTRY_TS(allgatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Allgatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -210,11 +214,11 @@ ENTRY_LARGE(allgatherv_f08_c, ALLGATHERV_F08_C, void *sendbuf, const MPI_Count *
 ENTRY_TS(allgatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Allgatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -231,12 +235,14 @@ ENTRY(allgatherv_init, ALLGATHERV_INIT, void *sendbuf, const int *sendcount, con
 ENTRY_TS(allgatherv_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Allgatherv_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allgatherv_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -253,12 +259,14 @@ ENTRY_LARGE(allgatherv_init_f08_c, ALLGATHERV_INIT_F08_C, void *sendbuf, const M
 ENTRY_TS(allgatherv_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Allgatherv_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allgatherv_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -287,8 +295,8 @@ ENTRY(allreduce, ALLREDUCE, void *sendbuf, void *recvbuf, const int *count, cons
 ENTRY_TS(allreduce_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Allreduce)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -306,8 +314,8 @@ ENTRY_LARGE(allreduce_f08_c, ALLREDUCE_F08_C, void *sendbuf, void *recvbuf, cons
 ENTRY_TS(allreduce_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Allreduce_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -327,11 +335,13 @@ ENTRY(allreduce_init, ALLREDUCE_INIT, void *sendbuf, void *recvbuf, const int *c
 ENTRY_TS(allreduce_init_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Allreduce_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Allreduce_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allreduce_init)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -348,11 +358,13 @@ ENTRY_LARGE(allreduce_init_f08_c, ALLREDUCE_INIT_F08_C, void *sendbuf, void *rec
 ENTRY_TS(allreduce_init_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Allreduce_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Allreduce_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allreduce_init_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -367,8 +379,8 @@ ENTRY(alltoall, ALLTOALL, void *sendbuf, const int *sendcount, const int *sendty
 ENTRY_TS(alltoall_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Alltoall)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -386,8 +398,8 @@ ENTRY_LARGE(alltoall_f08_c, ALLTOALL_F08_C, void *sendbuf, const MPI_Count *send
 ENTRY_TS(alltoall_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Alltoall_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -407,11 +419,13 @@ ENTRY(alltoall_init, ALLTOALL_INIT, void *sendbuf, const int *sendcount, const i
 ENTRY_TS(alltoall_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Alltoall_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Alltoall_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoall_init)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -428,11 +442,13 @@ ENTRY_LARGE(alltoall_init_f08_c, ALLTOALL_INIT_F08_C, void *sendbuf, const MPI_C
 ENTRY_TS(alltoall_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Alltoall_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Alltoall_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoall_init_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -447,8 +463,8 @@ ENTRY(alltoallv, ALLTOALLV, void *sendbuf, int *sendcounts, int *sdispls, const 
 ENTRY_TS(alltoallv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallv)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -466,8 +482,8 @@ ENTRY_LARGE(alltoallv_f08_c, ALLTOALLV_F08_C, void *sendbuf, MPI_Count *sendcoun
 ENTRY_TS(alltoallv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallv_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -487,11 +503,13 @@ ENTRY(alltoallv_init, ALLTOALLV_INIT, void *sendbuf, int *sendcounts, int *sdisp
 ENTRY_TS(alltoallv_init_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Alltoallv_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Alltoallv_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallv_init)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -508,11 +526,13 @@ ENTRY_LARGE(alltoallv_init_f08_c, ALLTOALLV_INIT_F08_C, void *sendbuf, MPI_Count
 ENTRY_TS(alltoallv_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Alltoallv_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Alltoallv_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallv_init_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -533,10 +553,10 @@ ENTRY(alltoallw, ALLTOALLW, void *sendbuf, int *sendcounts, int *sdispls, const 
 ENTRY_TS(alltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     if (code == MPI_SUCCESS)
@@ -564,10 +584,10 @@ ENTRY_LARGE(alltoallw_f08_c, ALLTOALLW_F08_C, void *sendbuf, MPI_Count *sendcoun
 ENTRY_TS(alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     if (code == MPI_SUCCESS)
@@ -597,15 +617,17 @@ ENTRY(alltoallw_init, ALLTOALLW_INIT, void *sendbuf, int *sendcounts, int *sdisp
 ENTRY_TS(alltoallw_init_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Alltoallw_init", "sendbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = whole(recvbuf, "MPI_Alltoallw_init", "recvbuf", &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallw_init)(sendbuf_c, sendcounts, sdispls, sendtypes_c.all, recvbuf_c, recvcounts, rdispls, recvtypes_c.all, IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     DONE(sendtypes_c);
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
@@ -630,15 +652,17 @@ ENTRY_LARGE(alltoallw_init_f08_c, ALLTOALLW_INIT_F08_C, void *sendbuf, MPI_Count
 ENTRY_TS(alltoallw_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Alltoallw_init_c", "sendbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = whole(recvbuf, "MPI_Alltoallw_init_c", "recvbuf", &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallw_init_c)(sendbuf_c, sendcounts, sdispls, sendtypes_c.all, recvbuf_c, recvcounts, rdispls, recvtypes_c.all, IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     DONE(sendtypes_c);
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
@@ -678,10 +702,10 @@ ENTRY(bcast, BCAST, void *buffer, const int *count, const int *datatype, const i
 ENTRY_TS(bcast_f08ts, const struct descriptor *buffer, const int *count, const int *datatype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), &code);
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Bcast)(buffer_c.address, (int)buffer_c.count, buffer_c.type, *root, IN(Comm, *comm));
-    typed_done(&buffer_c);
+    typed_done(&buffer_c, buffer, 1);
     GIVE(ierror, code);
 }
 
@@ -695,10 +719,10 @@ ENTRY_LARGE(bcast_f08_c, BCAST_F08_C, void *buffer, const MPI_Count *count, cons
 ENTRY_TS(bcast_f08ts_c, const struct descriptor *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), &code);
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Bcast_c)(buffer_c.address, buffer_c.count, buffer_c.type, *root, IN(Comm, *comm));
-    typed_done(&buffer_c);
+    typed_done(&buffer_c, buffer, 1);
     GIVE(ierror, code);
 }
 
@@ -714,11 +738,13 @@ ENTRY(bcast_init, BCAST_INIT, void *buffer, const int *count, const int *datatyp
 ENTRY_TS(bcast_init_f08ts, const struct descriptor *buffer, const int *count, const int *datatype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Bcast_init)(buffer_c.address, (int)buffer_c.count, buffer_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&buffer_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buffer_c, buffer, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -735,11 +761,13 @@ ENTRY_LARGE(bcast_init_f08_c, BCAST_INIT_F08_C, void *buffer, const MPI_Count *c
 ENTRY_TS(bcast_init_f08ts_c, const struct descriptor *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Bcast_init_c)(buffer_c.address, buffer_c.count, buffer_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&buffer_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buffer_c, buffer, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -754,10 +782,10 @@ ENTRY(bsend, BSEND, void *buf, const int *count, const int *datatype, const int 
 ENTRY_TS(bsend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Bsend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -771,10 +799,10 @@ ENTRY_LARGE(bsend_f08_c, BSEND_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(bsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Bsend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -790,11 +818,13 @@ ENTRY(bsend_init, BSEND_INIT, void *buf, const int *count, const int *datatype, 
 ENTRY_TS(bsend_init_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Bsend_init)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -811,11 +841,13 @@ ENTRY_LARGE(bsend_init_f08_c, BSEND_INIT_F08_C, void *buf, const MPI_Count *coun
 ENTRY_TS(bsend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Bsend_init_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1380,8 +1412,8 @@ ENTRY(exscan, EXSCAN, void *sendbuf, void *recvbuf, const int *count, const int 
 ENTRY_TS(exscan_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Exscan)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -1399,8 +1431,8 @@ ENTRY_LARGE(exscan_f08_c, EXSCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_
 ENTRY_TS(exscan_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Exscan_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -1420,11 +1452,13 @@ ENTRY(exscan_init, EXSCAN_INIT, void *sendbuf, void *recvbuf, const int *count, 
 ENTRY_TS(exscan_init_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Exscan_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Exscan_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Exscan_init)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1441,11 +1475,13 @@ ENTRY_LARGE(exscan_init_f08_c, EXSCAN_INIT_F08_C, void *sendbuf, void *recvbuf, 
 ENTRY_TS(exscan_init_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Exscan_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Exscan_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Exscan_init_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1604,11 +1640,13 @@ ENTRY(file_iread, FILE_IREAD, const int *fh, void *buf, const int *count, const 
 ENTRY_TS(file_iread_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1625,11 +1663,13 @@ ENTRY_LARGE(file_iread_f08_c, FILE_IREAD_F08_C, const int *fh, void *buf, const 
 ENTRY_TS(file_iread_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1646,11 +1686,13 @@ ENTRY(file_iread_all, FILE_IREAD_ALL, const int *fh, void *buf, const int *count
 ENTRY_TS(file_iread_all_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_all)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1667,11 +1709,13 @@ ENTRY_LARGE(file_iread_all_f08_c, FILE_IREAD_ALL_F08_C, const int *fh, void *buf
 ENTRY_TS(file_iread_all_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_all_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1688,11 +1732,13 @@ ENTRY(file_iread_at, FILE_IREAD_AT, const int *fh, const MPI_Offset *offset, voi
 ENTRY_TS(file_iread_at_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_at)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1709,11 +1755,13 @@ ENTRY_LARGE(file_iread_at_f08_c, FILE_IREAD_AT_F08_C, const int *fh, const MPI_O
 ENTRY_TS(file_iread_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_at_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1730,11 +1778,13 @@ ENTRY(file_iread_at_all, FILE_IREAD_AT_ALL, const int *fh, const MPI_Offset *off
 ENTRY_TS(file_iread_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_at_all)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1751,11 +1801,13 @@ ENTRY_LARGE(file_iread_at_all_f08_c, FILE_IREAD_AT_ALL_F08_C, const int *fh, con
 ENTRY_TS(file_iread_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_at_all_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1772,11 +1824,13 @@ ENTRY(file_iread_shared, FILE_IREAD_SHARED, const int *fh, void *buf, const int 
 ENTRY_TS(file_iread_shared_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_shared)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1793,11 +1847,13 @@ ENTRY_LARGE(file_iread_shared_f08_c, FILE_IREAD_SHARED_F08_C, const int *fh, voi
 ENTRY_TS(file_iread_shared_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_shared_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1814,11 +1870,13 @@ ENTRY(file_iwrite, FILE_IWRITE, const int *fh, void *buf, const int *count, cons
 ENTRY_TS(file_iwrite_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1835,11 +1893,13 @@ ENTRY_LARGE(file_iwrite_f08_c, FILE_IWRITE_F08_C, const int *fh, void *buf, cons
 ENTRY_TS(file_iwrite_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1856,11 +1916,13 @@ ENTRY(file_iwrite_all, FILE_IWRITE_ALL, const int *fh, void *buf, const int *cou
 ENTRY_TS(file_iwrite_all_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_all)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1877,11 +1939,13 @@ ENTRY_LARGE(file_iwrite_all_f08_c, FILE_IWRITE_ALL_F08_C, const int *fh, void *b
 ENTRY_TS(file_iwrite_all_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_all_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1898,11 +1962,13 @@ ENTRY(file_iwrite_at, FILE_IWRITE_AT, const int *fh, const MPI_Offset *offset, v
 ENTRY_TS(file_iwrite_at_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_at)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1919,11 +1985,13 @@ ENTRY_LARGE(file_iwrite_at_f08_c, FILE_IWRITE_AT_F08_C, const int *fh, const MPI
 ENTRY_TS(file_iwrite_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_at_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1940,11 +2008,13 @@ ENTRY(file_iwrite_at_all, FILE_IWRITE_AT_ALL, const int *fh, const MPI_Offset *o
 ENTRY_TS(file_iwrite_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_at_all)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1961,11 +2031,13 @@ ENTRY_LARGE(file_iwrite_at_all_f08_c, FILE_IWRITE_AT_ALL_F08_C, const int *fh, c
 ENTRY_TS(file_iwrite_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_at_all_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -1982,11 +2054,13 @@ ENTRY(file_iwrite_shared, FILE_IWRITE_SHARED, const int *fh, void *buf, const in
 ENTRY_TS(file_iwrite_shared_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_shared)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -2003,11 +2077,13 @@ ENTRY_LARGE(file_iwrite_shared_f08_c, FILE_IWRITE_SHARED_F08_C, const int *fh, v
 ENTRY_TS(file_iwrite_shared_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_shared_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -2041,10 +2117,10 @@ ENTRY(file_read, FILE_READ, const int *fh, void *buf, const int *count, const in
 ENTRY_TS(file_read_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2058,10 +2134,10 @@ ENTRY_LARGE(file_read_f08_c, FILE_READ_F08_C, const int *fh, void *buf, const MP
 ENTRY_TS(file_read_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2075,10 +2151,10 @@ ENTRY(file_read_all, FILE_READ_ALL, const int *fh, void *buf, const int *count, 
 ENTRY_TS(file_read_all_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_all)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2092,10 +2168,10 @@ ENTRY_LARGE(file_read_all_f08_c, FILE_READ_ALL_F08_C, const int *fh, void *buf, 
 ENTRY_TS(file_read_all_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_all_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2109,10 +2185,10 @@ ENTRY(file_read_all_begin, FILE_READ_ALL_BEGIN, const int *fh, void *buf, const 
 ENTRY_TS(file_read_all_begin_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_all_begin)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2126,10 +2202,10 @@ ENTRY_LARGE(file_read_all_begin_f08_c, FILE_READ_ALL_BEGIN_F08_C, const int *fh,
 ENTRY_TS(file_read_all_begin_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_all_begin_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2158,10 +2234,10 @@ ENTRY(file_read_at, FILE_READ_AT, const int *fh, const MPI_Offset *offset, void 
 ENTRY_TS(file_read_at_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2175,10 +2251,10 @@ ENTRY_LARGE(file_read_at_f08_c, FILE_READ_AT_F08_C, const int *fh, const MPI_Off
 ENTRY_TS(file_read_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2192,10 +2268,10 @@ ENTRY(file_read_at_all, FILE_READ_AT_ALL, const int *fh, const MPI_Offset *offse
 ENTRY_TS(file_read_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_all)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2209,10 +2285,10 @@ ENTRY_LARGE(file_read_at_all_f08_c, FILE_READ_AT_ALL_F08_C, const int *fh, const
 ENTRY_TS(file_read_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_all_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2226,10 +2302,10 @@ ENTRY(file_read_at_all_begin, FILE_READ_AT_ALL_BEGIN, const int *fh, const MPI_O
 ENTRY_TS(file_read_at_all_begin_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_all_begin)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2243,10 +2319,10 @@ ENTRY_LARGE(file_read_at_all_begin_f08_c, FILE_READ_AT_ALL_BEGIN_F08_C, const in
 ENTRY_TS(file_read_at_all_begin_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_all_begin_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2275,10 +2351,10 @@ ENTRY(file_read_ordered, FILE_READ_ORDERED, const int *fh, void *buf, const int 
 ENTRY_TS(file_read_ordered_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_ordered)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2292,10 +2368,10 @@ ENTRY_LARGE(file_read_ordered_f08_c, FILE_READ_ORDERED_F08_C, const int *fh, voi
 ENTRY_TS(file_read_ordered_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_ordered_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2309,10 +2385,10 @@ ENTRY(file_read_ordered_begin, FILE_READ_ORDERED_BEGIN, const int *fh, void *buf
 ENTRY_TS(file_read_ordered_begin_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_ordered_begin)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2326,10 +2402,10 @@ ENTRY_LARGE(file_read_ordered_begin_f08_c, FILE_READ_ORDERED_BEGIN_F08_C, const 
 ENTRY_TS(file_read_ordered_begin_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_ordered_begin_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2358,10 +2434,10 @@ ENTRY(file_read_shared, FILE_READ_SHARED, const int *fh, void *buf, const int *c
 ENTRY_TS(file_read_shared_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_shared)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2375,10 +2451,10 @@ ENTRY_LARGE(file_read_shared_f08_c, FILE_READ_SHARED_F08_C, const int *fh, void 
 ENTRY_TS(file_read_shared_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_shared_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -2451,10 +2527,10 @@ ENTRY(file_write, FILE_WRITE, const int *fh, void *buf, const int *count, const 
 ENTRY_TS(file_write_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2468,10 +2544,10 @@ ENTRY_LARGE(file_write_f08_c, FILE_WRITE_F08_C, const int *fh, void *buf, const 
 ENTRY_TS(file_write_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2485,10 +2561,10 @@ ENTRY(file_write_all, FILE_WRITE_ALL, const int *fh, void *buf, const int *count
 ENTRY_TS(file_write_all_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_all)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2502,10 +2578,10 @@ ENTRY_LARGE(file_write_all_f08_c, FILE_WRITE_ALL_F08_C, const int *fh, void *buf
 ENTRY_TS(file_write_all_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_all_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2519,10 +2595,10 @@ ENTRY(file_write_all_begin, FILE_WRITE_ALL_BEGIN, const int *fh, void *buf, cons
 ENTRY_TS(file_write_all_begin_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_all_begin)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2536,10 +2612,10 @@ ENTRY_LARGE(file_write_all_begin_f08_c, FILE_WRITE_ALL_BEGIN_F08_C, const int *f
 ENTRY_TS(file_write_all_begin_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_all_begin_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2568,10 +2644,10 @@ ENTRY(file_write_at, FILE_WRITE_AT, const int *fh, const MPI_Offset *offset, voi
 ENTRY_TS(file_write_at_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2585,10 +2661,10 @@ ENTRY_LARGE(file_write_at_f08_c, FILE_WRITE_AT_F08_C, const int *fh, const MPI_O
 ENTRY_TS(file_write_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2602,10 +2678,10 @@ ENTRY(file_write_at_all, FILE_WRITE_AT_ALL, const int *fh, const MPI_Offset *off
 ENTRY_TS(file_write_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_all)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2619,10 +2695,10 @@ ENTRY_LARGE(file_write_at_all_f08_c, FILE_WRITE_AT_ALL_F08_C, const int *fh, con
 ENTRY_TS(file_write_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_all_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2636,10 +2712,10 @@ ENTRY(file_write_at_all_begin, FILE_WRITE_AT_ALL_BEGIN, const int *fh, const MPI
 ENTRY_TS(file_write_at_all_begin_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_all_begin)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2653,10 +2729,10 @@ ENTRY_LARGE(file_write_at_all_begin_f08_c, FILE_WRITE_AT_ALL_BEGIN_F08_C, const 
 ENTRY_TS(file_write_at_all_begin_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_all_begin_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2685,10 +2761,10 @@ ENTRY(file_write_ordered, FILE_WRITE_ORDERED, const int *fh, void *buf, const in
 ENTRY_TS(file_write_ordered_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_ordered)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2702,10 +2778,10 @@ ENTRY_LARGE(file_write_ordered_f08_c, FILE_WRITE_ORDERED_F08_C, const int *fh, v
 ENTRY_TS(file_write_ordered_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_ordered_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2719,10 +2795,10 @@ ENTRY(file_write_ordered_begin, FILE_WRITE_ORDERED_BEGIN, const int *fh, void *b
 ENTRY_TS(file_write_ordered_begin_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_ordered_begin)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2736,10 +2812,10 @@ ENTRY_LARGE(file_write_ordered_begin_f08_c, FILE_WRITE_ORDERED_BEGIN_F08_C, cons
 ENTRY_TS(file_write_ordered_begin_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_ordered_begin_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type);
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2768,10 +2844,10 @@ ENTRY(file_write_shared, FILE_WRITE_SHARED, const int *fh, void *buf, const int 
 ENTRY_TS(file_write_shared_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_shared)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2785,10 +2861,10 @@ ENTRY_LARGE(file_write_shared_f08_c, FILE_WRITE_SHARED_F08_C, const int *fh, voi
 ENTRY_TS(file_write_shared_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_shared_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -2833,11 +2909,11 @@ ENTRY(gather, GATHER, void *sendbuf, const int *sendcount, const int *sendtype, 
 ENTRY_TS(gather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Gather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -2852,11 +2928,11 @@ ENTRY_LARGE(gather_f08_c, GATHER_F08_C, void *sendbuf, const MPI_Count *sendcoun
 ENTRY_TS(gather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Gather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -2873,12 +2949,14 @@ ENTRY(gather_init, GATHER_INIT, void *sendbuf, const int *sendcount, const int *
 ENTRY_TS(gather_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Gather_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Gather_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -2895,12 +2973,14 @@ ENTRY_LARGE(gather_init_f08_c, GATHER_INIT_F08_C, void *sendbuf, const MPI_Count
 ENTRY_TS(gather_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Gather_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Gather_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -2915,11 +2995,11 @@ ENTRY(gatherv, GATHERV, void *sendbuf, const int *sendcount, const int *sendtype
 ENTRY_TS(gatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Gatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -2934,11 +3014,11 @@ ENTRY_LARGE(gatherv_f08_c, GATHERV_F08_C, void *sendbuf, const MPI_Count *sendco
 ENTRY_TS(gatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Gatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -2955,12 +3035,14 @@ ENTRY(gatherv_init, GATHERV_INIT, void *sendbuf, const int *sendcount, const int
 ENTRY_TS(gatherv_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Gatherv_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Gatherv_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -2977,12 +3059,14 @@ ENTRY_LARGE(gatherv_init_f08_c, GATHERV_INIT_F08_C, void *sendbuf, const MPI_Cou
 ENTRY_TS(gatherv_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Gatherv_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Gatherv_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -2997,10 +3081,10 @@ ENTRY(get, GET, void *origin_addr, const int *origin_count, const int *origin_da
 ENTRY_TS(get_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Get)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win));
-    typed_done(&origin_addr_c);
+    typed_done(&origin_addr_c, origin_addr, 1);
     GIVE(ierror, code);
 }
 
@@ -3014,10 +3098,10 @@ ENTRY_LARGE(get_f08_c, GET_F08_C, void *origin_addr, const MPI_Count *origin_cou
 ENTRY_TS(get_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Get_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win));
-    typed_done(&origin_addr_c);
+    typed_done(&origin_addr_c, origin_addr, 1);
     GIVE(ierror, code);
 }
 
@@ -3031,12 +3115,12 @@ ENTRY(get_accumulate, GET_ACCUMULATE, void *origin_addr, const int *origin_count
 ENTRY_TS(get_accumulate_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const struct descriptor *result_addr, const int *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
-    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Get_accumulate)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, result_addr_c.address, (int)result_addr_c.count, result_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win));
-    typed_done(&origin_addr_c);
-    typed_done(&result_addr_c);
+    typed_done(&origin_addr_c, origin_addr, 0);
+    typed_done(&result_addr_c, result_addr, 1);
     GIVE(ierror, code);
 }
 
@@ -3050,12 +3134,12 @@ ENTRY_LARGE(get_accumulate_f08_c, GET_ACCUMULATE_F08_C, void *origin_addr, const
 ENTRY_TS(get_accumulate_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const struct descriptor *result_addr, const MPI_Count *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
-    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Get_accumulate_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, result_addr_c.address, result_addr_c.count, result_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win));
-    typed_done(&origin_addr_c);
-    typed_done(&result_addr_c);
+    typed_done(&origin_addr_c, origin_addr, 0);
+    typed_done(&result_addr_c, result_addr, 1);
     GIVE(ierror, code);
 }
 
@@ -3320,12 +3404,14 @@ ENTRY(iallgather, IALLGATHER, void *sendbuf, const int *sendcount, const int *se
 ENTRY_TS(iallgather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iallgather", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallgather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3342,12 +3428,14 @@ ENTRY_LARGE(iallgather_f08_c, IALLGATHER_F08_C, void *sendbuf, const MPI_Count *
 ENTRY_TS(iallgather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iallgather_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallgather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3364,12 +3452,14 @@ ENTRY(iallgatherv, IALLGATHERV, void *sendbuf, const int *sendcount, const int *
 ENTRY_TS(iallgatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iallgatherv", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallgatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3386,12 +3476,14 @@ ENTRY_LARGE(iallgatherv_f08_c, IALLGATHERV_F08_C, void *sendbuf, const MPI_Count
 ENTRY_TS(iallgatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iallgatherv_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallgatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3408,11 +3500,13 @@ ENTRY(iallreduce, IALLREDUCE, void *sendbuf, void *recvbuf, const int *count, co
 ENTRY_TS(iallreduce_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iallreduce", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iallreduce", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallreduce)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3429,11 +3523,13 @@ ENTRY_LARGE(iallreduce_f08_c, IALLREDUCE_F08_C, void *sendbuf, void *recvbuf, co
 ENTRY_TS(iallreduce_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iallreduce_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iallreduce_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallreduce_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3450,11 +3546,13 @@ ENTRY(ialltoall, IALLTOALL, void *sendbuf, const int *sendcount, const int *send
 ENTRY_TS(ialltoall_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ialltoall", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ialltoall", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoall)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3471,11 +3569,13 @@ ENTRY_LARGE(ialltoall_f08_c, IALLTOALL_F08_C, void *sendbuf, const MPI_Count *se
 ENTRY_TS(ialltoall_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ialltoall_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ialltoall_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoall_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3492,11 +3592,13 @@ ENTRY(ialltoallv, IALLTOALLV, void *sendbuf, int *sendcounts, int *sdispls, cons
 ENTRY_TS(ialltoallv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ialltoallv", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ialltoallv", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoallv)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3513,11 +3615,13 @@ ENTRY_LARGE(ialltoallv_f08_c, IALLTOALLV_F08_C, void *sendbuf, MPI_Count *sendco
 ENTRY_TS(ialltoallv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ialltoallv_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ialltoallv_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoallv_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3540,15 +3644,17 @@ ENTRY(ialltoallw, IALLTOALLW, void *sendbuf, int *sendcounts, int *sdispls, cons
 ENTRY_TS(ialltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ialltoallw", "sendbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ialltoallw", "recvbuf", &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoallw)(sendbuf_c, sendcounts, sdispls, sendtypes_c.all, recvbuf_c, recvcounts, rdispls, recvtypes_c.all, IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     DONE(sendtypes_c);
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
@@ -3573,15 +3679,17 @@ ENTRY_LARGE(ialltoallw_f08_c, IALLTOALLW_F08_C, void *sendbuf, MPI_Count *sendco
 ENTRY_TS(ialltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ialltoallw_c", "sendbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ialltoallw_c", "recvbuf", &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoallw_c)(sendbuf_c, sendcounts, sdispls, sendtypes_c.all, recvbuf_c, recvcounts, rdispls, recvtypes_c.all, IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     DONE(sendtypes_c);
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
@@ -3609,11 +3717,13 @@ ENTRY(ibcast, IBCAST, void *buffer, const int *count, const int *datatype, const
 ENTRY_TS(ibcast_f08ts, const struct descriptor *buffer, const int *count, const int *datatype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ibcast)(buffer_c.address, (int)buffer_c.count, buffer_c.type, *root, IN(Comm, *comm), &request_c);
-    typed_done(&buffer_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buffer_c, buffer, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3630,11 +3740,13 @@ ENTRY_LARGE(ibcast_f08_c, IBCAST_F08_C, void *buffer, const MPI_Count *count, co
 ENTRY_TS(ibcast_f08ts_c, const struct descriptor *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ibcast_c)(buffer_c.address, buffer_c.count, buffer_c.type, *root, IN(Comm, *comm), &request_c);
-    typed_done(&buffer_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buffer_c, buffer, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3651,11 +3763,13 @@ ENTRY(ibsend, IBSEND, void *buf, const int *count, const int *datatype, const in
 ENTRY_TS(ibsend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ibsend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3672,11 +3786,13 @@ ENTRY_LARGE(ibsend_f08_c, IBSEND_F08_C, void *buf, const MPI_Count *count, const
 ENTRY_TS(ibsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ibsend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3693,11 +3809,13 @@ ENTRY(iexscan, IEXSCAN, void *sendbuf, void *recvbuf, const int *count, const in
 ENTRY_TS(iexscan_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iexscan", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iexscan", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iexscan)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3714,11 +3832,13 @@ ENTRY_LARGE(iexscan_f08_c, IEXSCAN_F08_C, void *sendbuf, void *recvbuf, const MP
 ENTRY_TS(iexscan_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iexscan_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iexscan_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iexscan_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3735,12 +3855,14 @@ ENTRY(igather, IGATHER, void *sendbuf, const int *sendcount, const int *sendtype
 ENTRY_TS(igather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Igather", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Igather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3757,12 +3879,14 @@ ENTRY_LARGE(igather_f08_c, IGATHER_F08_C, void *sendbuf, const MPI_Count *sendco
 ENTRY_TS(igather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Igather_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Igather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3779,12 +3903,14 @@ ENTRY(igatherv, IGATHERV, void *sendbuf, const int *sendcount, const int *sendty
 ENTRY_TS(igatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Igatherv", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Igatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3801,12 +3927,14 @@ ENTRY_LARGE(igatherv_f08_c, IGATHERV_F08_C, void *sendbuf, const MPI_Count *send
 ENTRY_TS(igatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Igatherv_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Igatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3836,12 +3964,14 @@ ENTRY(imrecv, IMRECV, void *buf, const int *count, const int *datatype, int *mes
 ENTRY_TS(imrecv_f08ts, const struct descriptor *buf, const int *count, const int *datatype, int *message, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Message message_c = IN(Message, *message);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Imrecv)(buf_c.address, (int)buf_c.count, buf_c.type, &message_c, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *message = OUT(Message, message_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
@@ -3861,12 +3991,14 @@ ENTRY_LARGE(imrecv_f08_c, IMRECV_F08_C, void *buf, const MPI_Count *count, const
 ENTRY_TS(imrecv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *message, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Message message_c = IN(Message, *message);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Imrecv_c)(buf_c.address, buf_c.count, buf_c.type, &message_c, &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *message = OUT(Message, message_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
@@ -3884,12 +4016,14 @@ ENTRY(ineighbor_allgather, INEIGHBOR_ALLGATHER, void *sendbuf, const int *sendco
 ENTRY_TS(ineighbor_allgather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_allgather", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_allgather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3906,12 +4040,14 @@ ENTRY_LARGE(ineighbor_allgather_f08_c, INEIGHBOR_ALLGATHER_F08_C, void *sendbuf,
 ENTRY_TS(ineighbor_allgather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_allgather_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_allgather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3928,12 +4064,14 @@ ENTRY(ineighbor_allgatherv, INEIGHBOR_ALLGATHERV, void *sendbuf, const int *send
 ENTRY_TS(ineighbor_allgatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_allgatherv", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_allgatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3950,12 +4088,14 @@ ENTRY_LARGE(ineighbor_allgatherv_f08_c, INEIGHBOR_ALLGATHERV_F08_C, void *sendbu
 ENTRY_TS(ineighbor_allgatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_allgatherv_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_allgatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3972,11 +4112,13 @@ ENTRY(ineighbor_alltoall, INEIGHBOR_ALLTOALL, void *sendbuf, const int *sendcoun
 ENTRY_TS(ineighbor_alltoall_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ineighbor_alltoall", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_alltoall", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoall)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -3993,11 +4135,13 @@ ENTRY_LARGE(ineighbor_alltoall_f08_c, INEIGHBOR_ALLTOALL_F08_C, void *sendbuf, c
 ENTRY_TS(ineighbor_alltoall_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ineighbor_alltoall_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_alltoall_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoall_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4014,11 +4158,13 @@ ENTRY(ineighbor_alltoallv, INEIGHBOR_ALLTOALLV, void *sendbuf, int *sendcounts, 
 ENTRY_TS(ineighbor_alltoallv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ineighbor_alltoallv", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_alltoallv", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoallv)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4035,11 +4181,13 @@ ENTRY_LARGE(ineighbor_alltoallv_f08_c, INEIGHBOR_ALLTOALLV_F08_C, void *sendbuf,
 ENTRY_TS(ineighbor_alltoallv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ineighbor_alltoallv_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_alltoallv_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoallv_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4062,15 +4210,17 @@ ENTRY(ineighbor_alltoallw, INEIGHBOR_ALLTOALLW, void *sendbuf, int *sendcounts, 
 ENTRY_TS(ineighbor_alltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ineighbor_alltoallw", "sendbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_alltoallw", "recvbuf", &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoallw)(sendbuf_c, sendcounts, sdispls, sendtypes_c.all, recvbuf_c, recvcounts, rdispls, recvtypes_c.all, IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     DONE(sendtypes_c);
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
@@ -4095,15 +4245,17 @@ ENTRY_LARGE(ineighbor_alltoallw_f08_c, INEIGHBOR_ALLTOALLW_F08_C, void *sendbuf,
 ENTRY_TS(ineighbor_alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ineighbor_alltoallw_c", "sendbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ineighbor_alltoallw_c", "recvbuf", &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoallw_c)(sendbuf_c, sendcounts, sdispls, sendtypes_c.all, recvbuf_c, recvcounts, rdispls, recvtypes_c.all, IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     DONE(sendtypes_c);
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
@@ -4249,11 +4401,13 @@ ENTRY(irecv, IRECV, void *buf, const int *count, const int *datatype, const int 
 ENTRY_TS(irecv_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Irecv)(buf_c.address, (int)buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4270,11 +4424,13 @@ ENTRY_LARGE(irecv_f08_c, IRECV_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(irecv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Irecv_c)(buf_c.address, buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4291,11 +4447,13 @@ ENTRY(ireduce, IREDUCE, void *sendbuf, void *recvbuf, const int *count, const in
 ENTRY_TS(ireduce_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ireduce", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ireduce", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4312,11 +4470,13 @@ ENTRY_LARGE(ireduce_f08_c, IREDUCE_F08_C, void *sendbuf, void *recvbuf, const MP
 ENTRY_TS(ireduce_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ireduce_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ireduce_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4333,11 +4493,13 @@ ENTRY(ireduce_scatter, IREDUCE_SCATTER, void *sendbuf, void *recvbuf, int *recvc
 ENTRY_TS(ireduce_scatter_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ireduce_scatter", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ireduce_scatter", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_scatter)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4354,11 +4516,13 @@ ENTRY_LARGE(ireduce_scatter_f08_c, IREDUCE_SCATTER_F08_C, void *sendbuf, void *r
 ENTRY_TS(ireduce_scatter_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ireduce_scatter_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ireduce_scatter_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_scatter_c)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4375,11 +4539,13 @@ ENTRY(ireduce_scatter_block, IREDUCE_SCATTER_BLOCK, void *sendbuf, void *recvbuf
 ENTRY_TS(ireduce_scatter_block_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ireduce_scatter_block", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ireduce_scatter_block", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_scatter_block)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4396,11 +4562,13 @@ ENTRY_LARGE(ireduce_scatter_block_f08_c, IREDUCE_SCATTER_BLOCK_F08_C, void *send
 ENTRY_TS(ireduce_scatter_block_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Ireduce_scatter_block_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Ireduce_scatter_block_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_scatter_block_c)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4417,11 +4585,13 @@ ENTRY(irsend, IRSEND, void *buf, const int *count, const int *datatype, const in
 ENTRY_TS(irsend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Irsend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4438,11 +4608,13 @@ ENTRY_LARGE(irsend_f08_c, IRSEND_F08_C, void *buf, const MPI_Count *count, const
 ENTRY_TS(irsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Irsend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4468,11 +4640,13 @@ ENTRY(iscan, ISCAN, void *sendbuf, void *recvbuf, const int *count, const int *d
 ENTRY_TS(iscan_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iscan", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iscan", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscan)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4489,11 +4663,13 @@ ENTRY_LARGE(iscan_f08_c, ISCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_Co
 ENTRY_TS(iscan_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iscan_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Iscan_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscan_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4510,12 +4686,14 @@ ENTRY(iscatter, ISCATTER, void *sendbuf, const int *sendcount, const int *sendty
 ENTRY_TS(iscatter_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iscatter", "sendbuf", &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscatter)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), &request_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4532,12 +4710,14 @@ ENTRY_LARGE(iscatter_f08_c, ISCATTER_F08_C, void *sendbuf, const MPI_Count *send
 ENTRY_TS(iscatter_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iscatter_c", "sendbuf", &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscatter_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), &request_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4554,12 +4734,14 @@ ENTRY(iscatterv, ISCATTERV, void *sendbuf, int *sendcounts, int *displs, const i
 ENTRY_TS(iscatterv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *displs, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iscatterv", "sendbuf", &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscatterv)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), &request_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4576,12 +4758,14 @@ ENTRY_LARGE(iscatterv_f08_c, ISCATTERV_F08_C, void *sendbuf, MPI_Count *sendcoun
 ENTRY_TS(iscatterv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Iscatterv_c", "sendbuf", &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscatterv_c)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), &request_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4598,11 +4782,13 @@ ENTRY(isend, ISEND, void *buf, const int *count, const int *datatype, const int 
 ENTRY_TS(isend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4619,11 +4805,13 @@ ENTRY_LARGE(isend_f08_c, ISEND_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(isend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4640,13 +4828,15 @@ ENTRY(isendrecv, ISENDRECV, void *sendbuf, const int *sendcount, const int *send
 ENTRY_TS(isendrecv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isendrecv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, *dest, *sendtag, recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *source, *recvtag, IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4663,13 +4853,15 @@ ENTRY_LARGE(isendrecv_f08_c, ISENDRECV_F08_C, void *sendbuf, const MPI_Count *se
 ENTRY_TS(isendrecv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isendrecv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, *dest, *sendtag, recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *source, *recvtag, IN(Comm, *comm), &request_c);
-    typed_done(&sendbuf_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4686,11 +4878,13 @@ ENTRY(isendrecv_replace, ISENDRECV_REPLACE, void *buf, const int *count, const i
 ENTRY_TS(isendrecv_replace_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isendrecv_replace)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *sendtag, *source, *recvtag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4707,11 +4901,13 @@ ENTRY_LARGE(isendrecv_replace_f08_c, ISENDRECV_REPLACE_F08_C, void *buf, const M
 ENTRY_TS(isendrecv_replace_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isendrecv_replace_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *sendtag, *source, *recvtag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4728,11 +4924,13 @@ ENTRY(issend, ISSEND, void *buf, const int *count, const int *datatype, const in
 ENTRY_TS(issend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Issend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4749,11 +4947,13 @@ ENTRY_LARGE(issend_f08_c, ISSEND_F08_C, void *buf, const MPI_Count *count, const
 ENTRY_TS(issend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Issend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4799,11 +4999,11 @@ ENTRY(mrecv, MRECV, void *buf, const int *count, const int *datatype, int *messa
 ENTRY_TS(mrecv_f08ts, const struct descriptor *buf, const int *count, const int *datatype, int *message, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     MPI_Message message_c = IN(Message, *message);
     if (code == MPI_SUCCESS)
         code = MPI(Mrecv)(buf_c.address, (int)buf_c.count, buf_c.type, &message_c, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     *message = OUT(Message, message_c);
     GIVE(ierror, code);
 }
@@ -4820,11 +5020,11 @@ ENTRY_LARGE(mrecv_f08_c, MRECV_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(mrecv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *message, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     MPI_Message message_c = IN(Message, *message);
     if (code == MPI_SUCCESS)
         code = MPI(Mrecv_c)(buf_c.address, buf_c.count, buf_c.type, &message_c, status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     *message = OUT(Message, message_c);
     GIVE(ierror, code);
 }
@@ -4839,11 +5039,11 @@ ENTRY(neighbor_allgather, NEIGHBOR_ALLGATHER, void *sendbuf, const int *sendcoun
 ENTRY_TS(neighbor_allgather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -4858,11 +5058,11 @@ ENTRY_LARGE(neighbor_allgather_f08_c, NEIGHBOR_ALLGATHER_F08_C, void *sendbuf, c
 ENTRY_TS(neighbor_allgather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -4879,12 +5079,14 @@ ENTRY(neighbor_allgather_init, NEIGHBOR_ALLGATHER_INIT, void *sendbuf, const int
 ENTRY_TS(neighbor_allgather_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_allgather_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgather_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4901,12 +5103,14 @@ ENTRY_LARGE(neighbor_allgather_init_f08_c, NEIGHBOR_ALLGATHER_INIT_F08_C, void *
 ENTRY_TS(neighbor_allgather_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_allgather_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgather_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4921,11 +5125,11 @@ ENTRY(neighbor_allgatherv, NEIGHBOR_ALLGATHERV, void *sendbuf, const int *sendco
 ENTRY_TS(neighbor_allgatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -4940,11 +5144,11 @@ ENTRY_LARGE(neighbor_allgatherv_f08_c, NEIGHBOR_ALLGATHERV_F08_C, void *sendbuf,
 ENTRY_TS(neighbor_allgatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm));
-    typed_done(&sendbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
 }
@@ -4961,12 +5165,14 @@ ENTRY(neighbor_allgatherv_init, NEIGHBOR_ALLGATHERV_INIT, void *sendbuf, const i
 ENTRY_TS(neighbor_allgatherv_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_allgatherv_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgatherv_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -4983,12 +5189,14 @@ ENTRY_LARGE(neighbor_allgatherv_init_f08_c, NEIGHBOR_ALLGATHERV_INIT_F08_C, void
 ENTRY_TS(neighbor_allgatherv_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_allgatherv_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgatherv_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&sendbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5003,8 +5211,8 @@ ENTRY(neighbor_alltoall, NEIGHBOR_ALLTOALL, void *sendbuf, const int *sendcount,
 ENTRY_TS(neighbor_alltoall_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoall)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5022,8 +5230,8 @@ ENTRY_LARGE(neighbor_alltoall_f08_c, NEIGHBOR_ALLTOALL_F08_C, void *sendbuf, con
 ENTRY_TS(neighbor_alltoall_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoall_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5043,11 +5251,13 @@ ENTRY(neighbor_alltoall_init, NEIGHBOR_ALLTOALL_INIT, void *sendbuf, const int *
 ENTRY_TS(neighbor_alltoall_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Neighbor_alltoall_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_alltoall_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoall_init)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5064,11 +5274,13 @@ ENTRY_LARGE(neighbor_alltoall_init_f08_c, NEIGHBOR_ALLTOALL_INIT_F08_C, void *se
 ENTRY_TS(neighbor_alltoall_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Neighbor_alltoall_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_alltoall_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoall_init_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5083,8 +5295,8 @@ ENTRY(neighbor_alltoallv, NEIGHBOR_ALLTOALLV, void *sendbuf, int *sendcounts, in
 ENTRY_TS(neighbor_alltoallv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallv)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5102,8 +5314,8 @@ ENTRY_LARGE(neighbor_alltoallv_f08_c, NEIGHBOR_ALLTOALLV_F08_C, void *sendbuf, M
 ENTRY_TS(neighbor_alltoallv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallv_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5123,11 +5335,13 @@ ENTRY(neighbor_alltoallv_init, NEIGHBOR_ALLTOALLV_INIT, void *sendbuf, int *send
 ENTRY_TS(neighbor_alltoallv_init_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Neighbor_alltoallv_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_alltoallv_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallv_init)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5144,11 +5358,13 @@ ENTRY_LARGE(neighbor_alltoallv_init_f08_c, NEIGHBOR_ALLTOALLV_INIT_F08_C, void *
 ENTRY_TS(neighbor_alltoallv_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Neighbor_alltoallv_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_alltoallv_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallv_init_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5169,10 +5385,10 @@ ENTRY(neighbor_alltoallw, NEIGHBOR_ALLTOALLW, void *sendbuf, int *sendcounts, MP
 ENTRY_TS(neighbor_alltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     if (code == MPI_SUCCESS)
@@ -5200,10 +5416,10 @@ ENTRY_LARGE(neighbor_alltoallw_f08_c, NEIGHBOR_ALLTOALLW_F08_C, void *sendbuf, M
 ENTRY_TS(neighbor_alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     if (code == MPI_SUCCESS)
@@ -5233,15 +5449,17 @@ ENTRY(neighbor_alltoallw_init, NEIGHBOR_ALLTOALLW_INIT, void *sendbuf, int *send
 ENTRY_TS(neighbor_alltoallw_init_f08ts, const struct descriptor *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Neighbor_alltoallw_init", "sendbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_alltoallw_init", "recvbuf", &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallw_init)(sendbuf_c, sendcounts, sdispls, sendtypes_c.all, recvbuf_c, recvcounts, rdispls, recvtypes_c.all, IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     DONE(sendtypes_c);
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
@@ -5266,15 +5484,17 @@ ENTRY_LARGE(neighbor_alltoallw_init_f08_c, NEIGHBOR_ALLTOALLW_INIT_F08_C, void *
 ENTRY_TS(neighbor_alltoallw_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Neighbor_alltoallw_init_c", "sendbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = whole(recvbuf, "MPI_Neighbor_alltoallw_init_c", "recvbuf", &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallw_init_c)(sendbuf_c, sendcounts, sdispls, sendtypes_c.all, recvbuf_c, recvcounts, rdispls, recvtypes_c.all, IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     DONE(sendtypes_c);
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
@@ -5319,8 +5539,8 @@ ENTRY(pack, PACK, void *inbuf, const int *incount, const int *datatype, void *ou
 ENTRY_TS(pack_f08ts, const struct descriptor *inbuf, const int *incount, const int *datatype, const struct descriptor *outbuf, const int *outsize, int *position, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, &code);
-    void *outbuf_c = copy_in(outbuf, &code);
+    void *inbuf_c = copy_in(inbuf, 0);
+    void *outbuf_c = copy_in(outbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Pack)(inbuf_c, *incount, IN(Type, *datatype), outbuf_c, *outsize, position, IN(Comm, *comm));
     copy_out(inbuf, inbuf_c, 0);
@@ -5338,8 +5558,8 @@ ENTRY_LARGE(pack_f08_c, PACK_F08_C, void *inbuf, const MPI_Count *incount, const
 ENTRY_TS(pack_f08ts_c, const struct descriptor *inbuf, const MPI_Count *incount, const int *datatype, const struct descriptor *outbuf, const MPI_Count *outsize, MPI_Count *position, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, &code);
-    void *outbuf_c = copy_in(outbuf, &code);
+    void *inbuf_c = copy_in(inbuf, 0);
+    void *outbuf_c = copy_in(outbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Pack_c)(inbuf_c, *incount, IN(Type, *datatype), outbuf_c, *outsize, position, IN(Comm, *comm));
     copy_out(inbuf, inbuf_c, 0);
@@ -5423,10 +5643,13 @@ ENTRY(precv_init, PRECV_INIT, void *buf, const int *partitions, const MPI_Count 
 ENTRY_TS(precv_init_f08ts, const struct descriptor *buf, const int *partitions, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *buf_c = whole(buf, "MPI_Precv_init", "buf", &code);
+    struct copies *copies = NULL;
+    void *buf_c = kept(buf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
+    parts(copies, *partitions, *count, IN(Type, *datatype), &code);
     if (code == MPI_SUCCESS)
         code = MPI(Precv_init)(buf_c, *partitions, *count, IN(Type, *datatype), *source, *tag, IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5450,10 +5673,13 @@ ENTRY(psend_init, PSEND_INIT, void *buf, const int *partitions, const MPI_Count 
 ENTRY_TS(psend_init_f08ts, const struct descriptor *buf, const int *partitions, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *buf_c = whole(buf, "MPI_Psend_init", "buf", &code);
+    struct copies *copies = NULL;
+    void *buf_c = kept(buf, 0, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
+    parts(copies, *partitions, *count, IN(Type, *datatype), &code);
     if (code == MPI_SUCCESS)
         code = MPI(Psend_init)(buf_c, *partitions, *count, IN(Type, *datatype), *dest, *tag, IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5481,10 +5707,10 @@ ENTRY(put, PUT, void *origin_addr, const int *origin_count, const int *origin_da
 ENTRY_TS(put_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Put)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win));
-    typed_done(&origin_addr_c);
+    typed_done(&origin_addr_c, origin_addr, 0);
     GIVE(ierror, code);
 }
 
@@ -5498,10 +5724,10 @@ ENTRY_LARGE(put_f08_c, PUT_F08_C, void *origin_addr, const MPI_Count *origin_cou
 ENTRY_TS(put_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Put_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win));
-    typed_done(&origin_addr_c);
+    typed_done(&origin_addr_c, origin_addr, 0);
     GIVE(ierror, code);
 }
 
@@ -5524,11 +5750,13 @@ ENTRY(raccumulate, RACCUMULATE, void *origin_addr, const int *origin_count, cons
 ENTRY_TS(raccumulate_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct copies *copies = NULL;
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Raccumulate)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win), &request_c);
-    typed_done(&origin_addr_c);
+    hand_over(copies, request_c, code);
+    typed_done(&origin_addr_c, origin_addr, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5545,11 +5773,13 @@ ENTRY_LARGE(raccumulate_f08_c, RACCUMULATE_F08_C, void *origin_addr, const MPI_C
 ENTRY_TS(raccumulate_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct copies *copies = NULL;
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Raccumulate_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win), &request_c);
-    typed_done(&origin_addr_c);
+    hand_over(copies, request_c, code);
+    typed_done(&origin_addr_c, origin_addr, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5564,10 +5794,10 @@ ENTRY(recv, RECV, void *buf, const int *count, const int *datatype, const int *s
 ENTRY_TS(recv_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Recv)(buf_c.address, (int)buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -5581,10 +5811,10 @@ ENTRY_LARGE(recv_f08_c, RECV_F08_C, void *buf, const MPI_Count *count, const int
 ENTRY_TS(recv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Recv_c)(buf_c.address, buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -5600,11 +5830,13 @@ ENTRY(recv_init, RECV_INIT, void *buf, const int *count, const int *datatype, co
 ENTRY_TS(recv_init_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Recv_init)(buf_c.address, (int)buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5621,11 +5853,13 @@ ENTRY_LARGE(recv_init_f08_c, RECV_INIT_F08_C, void *buf, const MPI_Count *count,
 ENTRY_TS(recv_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Recv_init_c)(buf_c.address, buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5640,8 +5874,8 @@ ENTRY(reduce, REDUCE, void *sendbuf, void *recvbuf, const int *count, const int 
 ENTRY_TS(reduce_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5659,8 +5893,8 @@ ENTRY_LARGE(reduce_f08_c, REDUCE_F08_C, void *sendbuf, void *recvbuf, const MPI_
 ENTRY_TS(reduce_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5680,11 +5914,13 @@ ENTRY(reduce_init, REDUCE_INIT, void *sendbuf, void *recvbuf, const int *count, 
 ENTRY_TS(reduce_init_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Reduce_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Reduce_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_init)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5701,11 +5937,13 @@ ENTRY_LARGE(reduce_init_f08_c, REDUCE_INIT_F08_C, void *sendbuf, void *recvbuf, 
 ENTRY_TS(reduce_init_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Reduce_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Reduce_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_init_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5720,8 +5958,8 @@ ENTRY(reduce_local, REDUCE_LOCAL, void *inbuf, void *inoutbuf, const int *count,
 ENTRY_TS(reduce_local_f08ts, const struct descriptor *inbuf, const struct descriptor *inoutbuf, const int *count, const int *datatype, const int *op, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, &code);
-    void *inoutbuf_c = copy_in(inoutbuf, &code);
+    void *inbuf_c = copy_in(inbuf, 0);
+    void *inoutbuf_c = copy_in(inoutbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_local)(inbuf_c, inoutbuf_c, *count, IN(Type, *datatype), IN(Op, *op));
     copy_out(inbuf, inbuf_c, 0);
@@ -5739,8 +5977,8 @@ ENTRY_LARGE(reduce_local_f08_c, REDUCE_LOCAL_F08_C, void *inbuf, void *inoutbuf,
 ENTRY_TS(reduce_local_f08ts_c, const struct descriptor *inbuf, const struct descriptor *inoutbuf, const MPI_Count *count, const int *datatype, const int *op, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, &code);
-    void *inoutbuf_c = copy_in(inoutbuf, &code);
+    void *inbuf_c = copy_in(inbuf, 0);
+    void *inoutbuf_c = copy_in(inoutbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_local_c)(inbuf_c, inoutbuf_c, *count, IN(Type, *datatype), IN(Op, *op));
     copy_out(inbuf, inbuf_c, 0);
@@ -5758,8 +5996,8 @@ ENTRY(reduce_scatter, REDUCE_SCATTER, void *sendbuf, void *recvbuf, int *recvcou
 ENTRY_TS(reduce_scatter_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5777,8 +6015,8 @@ ENTRY_LARGE(reduce_scatter_f08_c, REDUCE_SCATTER_F08_C, void *sendbuf, void *rec
 ENTRY_TS(reduce_scatter_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_c)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5796,8 +6034,8 @@ ENTRY(reduce_scatter_block, REDUCE_SCATTER_BLOCK, void *sendbuf, void *recvbuf, 
 ENTRY_TS(reduce_scatter_block_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_block)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5815,8 +6053,8 @@ ENTRY_LARGE(reduce_scatter_block_f08_c, REDUCE_SCATTER_BLOCK_F08_C, void *sendbu
 ENTRY_TS(reduce_scatter_block_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_block_c)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -5836,11 +6074,13 @@ ENTRY(reduce_scatter_block_init, REDUCE_SCATTER_BLOCK_INIT, void *sendbuf, void 
 ENTRY_TS(reduce_scatter_block_init_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Reduce_scatter_block_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Reduce_scatter_block_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_block_init)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5857,11 +6097,13 @@ ENTRY_LARGE(reduce_scatter_block_init_f08_c, REDUCE_SCATTER_BLOCK_INIT_F08_C, vo
 ENTRY_TS(reduce_scatter_block_init_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Reduce_scatter_block_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Reduce_scatter_block_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_block_init_c)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5878,11 +6120,13 @@ ENTRY(reduce_scatter_init, REDUCE_SCATTER_INIT, void *sendbuf, void *recvbuf, in
 ENTRY_TS(reduce_scatter_init_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Reduce_scatter_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Reduce_scatter_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_init)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5899,11 +6143,13 @@ ENTRY_LARGE(reduce_scatter_init_f08_c, REDUCE_SCATTER_INIT_F08_C, void *sendbuf,
 ENTRY_TS(reduce_scatter_init_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Reduce_scatter_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Reduce_scatter_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_init_c)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -5995,11 +6241,13 @@ ENTRY(rget, RGET, void *origin_addr, const int *origin_count, const int *origin_
 ENTRY_TS(rget_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct copies *copies = NULL;
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rget)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win), &request_c);
-    typed_done(&origin_addr_c);
+    hand_over(copies, request_c, code);
+    typed_done(&origin_addr_c, origin_addr, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6016,11 +6264,13 @@ ENTRY_LARGE(rget_f08_c, RGET_F08_C, void *origin_addr, const MPI_Count *origin_c
 ENTRY_TS(rget_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct copies *copies = NULL;
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rget_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win), &request_c);
-    typed_done(&origin_addr_c);
+    hand_over(copies, request_c, code);
+    typed_done(&origin_addr_c, origin_addr, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6037,13 +6287,15 @@ ENTRY(rget_accumulate, RGET_ACCUMULATE, void *origin_addr, const int *origin_cou
 ENTRY_TS(rget_accumulate_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const struct descriptor *result_addr, const int *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
-    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), &code);
+    struct copies *copies = NULL;
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rget_accumulate)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, result_addr_c.address, (int)result_addr_c.count, result_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win), &request_c);
-    typed_done(&origin_addr_c);
-    typed_done(&result_addr_c);
+    hand_over(copies, request_c, code);
+    typed_done(&origin_addr_c, origin_addr, 0);
+    typed_done(&result_addr_c, result_addr, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6060,13 +6312,15 @@ ENTRY_LARGE(rget_accumulate_f08_c, RGET_ACCUMULATE_F08_C, void *origin_addr, con
 ENTRY_TS(rget_accumulate_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const struct descriptor *result_addr, const MPI_Count *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
-    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), &code);
+    struct copies *copies = NULL;
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rget_accumulate_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, result_addr_c.address, result_addr_c.count, result_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win), &request_c);
-    typed_done(&origin_addr_c);
-    typed_done(&result_addr_c);
+    hand_over(copies, request_c, code);
+    typed_done(&origin_addr_c, origin_addr, 0);
+    typed_done(&result_addr_c, result_addr, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6083,11 +6337,13 @@ ENTRY(rput, RPUT, void *origin_addr, const int *origin_count, const int *origin_
 ENTRY_TS(rput_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct copies *copies = NULL;
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rput)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win), &request_c);
-    typed_done(&origin_addr_c);
+    hand_over(copies, request_c, code);
+    typed_done(&origin_addr_c, origin_addr, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6104,11 +6360,13 @@ ENTRY_LARGE(rput_f08_c, RPUT_F08_C, void *origin_addr, const MPI_Count *origin_c
 ENTRY_TS(rput_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), &code);
+    struct copies *copies = NULL;
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rput_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win), &request_c);
-    typed_done(&origin_addr_c);
+    hand_over(copies, request_c, code);
+    typed_done(&origin_addr_c, origin_addr, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6123,10 +6381,10 @@ ENTRY(rsend, RSEND, void *buf, const int *count, const int *datatype, const int 
 ENTRY_TS(rsend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Rsend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -6140,10 +6398,10 @@ ENTRY_LARGE(rsend_f08_c, RSEND_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(rsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Rsend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -6159,11 +6417,13 @@ ENTRY(rsend_init, RSEND_INIT, void *buf, const int *count, const int *datatype, 
 ENTRY_TS(rsend_init_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rsend_init)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6180,11 +6440,13 @@ ENTRY_LARGE(rsend_init_f08_c, RSEND_INIT_F08_C, void *buf, const MPI_Count *coun
 ENTRY_TS(rsend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rsend_init_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6199,8 +6461,8 @@ ENTRY(scan, SCAN, void *sendbuf, void *recvbuf, const int *count, const int *dat
 ENTRY_TS(scan_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Scan)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -6218,8 +6480,8 @@ ENTRY_LARGE(scan_f08_c, SCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_Coun
 ENTRY_TS(scan_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    void *recvbuf_c = copy_in(recvbuf, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *recvbuf_c = copy_in(recvbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Scan_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
@@ -6239,11 +6501,13 @@ ENTRY(scan_init, SCAN_INIT, void *sendbuf, void *recvbuf, const int *count, cons
 ENTRY_TS(scan_init_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Scan_init", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Scan_init", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scan_init)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6260,11 +6524,13 @@ ENTRY_LARGE(scan_init_f08_c, SCAN_INIT_F08_C, void *sendbuf, void *recvbuf, cons
 ENTRY_TS(scan_init_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Scan_init_c", "sendbuf", &code);
-    void *recvbuf_c = whole(recvbuf, "MPI_Scan_init_c", "recvbuf", &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scan_init_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
+    hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6279,12 +6545,12 @@ ENTRY(scatter, SCATTER, void *sendbuf, const int *sendcount, const int *sendtype
 ENTRY_TS(scatter_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scatter)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
-    typed_done(&recvbuf_c);
+    typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
 }
 
@@ -6298,12 +6564,12 @@ ENTRY_LARGE(scatter_f08_c, SCATTER_F08_C, void *sendbuf, const MPI_Count *sendco
 ENTRY_TS(scatter_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scatter_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
-    typed_done(&recvbuf_c);
+    typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
 }
 
@@ -6319,12 +6585,14 @@ ENTRY(scatter_init, SCATTER_INIT, void *sendbuf, const int *sendcount, const int
 ENTRY_TS(scatter_init_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Scatter_init", "sendbuf", &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scatter_init)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6341,12 +6609,14 @@ ENTRY_LARGE(scatter_init_f08_c, SCATTER_INIT_F08_C, void *sendbuf, const MPI_Cou
 ENTRY_TS(scatter_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Scatter_init_c", "sendbuf", &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scatter_init_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6361,12 +6631,12 @@ ENTRY(scatterv, SCATTERV, void *sendbuf, int *sendcounts, int *displs, const int
 ENTRY_TS(scatterv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *displs, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scatterv)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
-    typed_done(&recvbuf_c);
+    typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
 }
 
@@ -6380,12 +6650,12 @@ ENTRY_LARGE(scatterv_f08_c, SCATTERV_F08_C, void *sendbuf, MPI_Count *sendcounts
 ENTRY_TS(scatterv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    void *sendbuf_c = copy_in(sendbuf, 0);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scatterv_c)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
-    typed_done(&recvbuf_c);
+    typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
 }
 
@@ -6401,12 +6671,14 @@ ENTRY(scatterv_init, SCATTERV_INIT, void *sendbuf, int *sendcounts, int *displs,
 ENTRY_TS(scatterv_init_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *displs, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Scatterv_init", "sendbuf", &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scatterv_init)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6423,12 +6695,14 @@ ENTRY_LARGE(scatterv_init_f08_c, SCATTERV_INIT_F08_C, void *sendbuf, MPI_Count *
 ENTRY_TS(scatterv_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = whole(sendbuf, "MPI_Scatterv_init_c", "sendbuf", &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct copies *copies = NULL;
+    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scatterv_init_c)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
-    typed_done(&recvbuf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6443,10 +6717,10 @@ ENTRY(send, SEND, void *buf, const int *count, const int *datatype, const int *d
 ENTRY_TS(send_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Send)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -6460,10 +6734,10 @@ ENTRY_LARGE(send_f08_c, SEND_F08_C, void *buf, const MPI_Count *count, const int
 ENTRY_TS(send_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Send_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -6479,11 +6753,13 @@ ENTRY(send_init, SEND_INIT, void *buf, const int *count, const int *datatype, co
 ENTRY_TS(send_init_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Send_init)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6500,11 +6776,13 @@ ENTRY_LARGE(send_init_f08_c, SEND_INIT_F08_C, void *buf, const MPI_Count *count,
 ENTRY_TS(send_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Send_init_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6519,12 +6797,12 @@ ENTRY(sendrecv, SENDRECV, void *sendbuf, const int *sendcount, const int *sendty
 ENTRY_TS(sendrecv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Sendrecv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, *dest, *sendtag, recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *source, *recvtag, IN(Comm, *comm), status_of(status));
-    typed_done(&sendbuf_c);
-    typed_done(&recvbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
+    typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
 }
 
@@ -6538,12 +6816,12 @@ ENTRY_LARGE(sendrecv_f08_c, SENDRECV_F08_C, void *sendbuf, const MPI_Count *send
 ENTRY_TS(sendrecv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Sendrecv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, *dest, *sendtag, recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *source, *recvtag, IN(Comm, *comm), status_of(status));
-    typed_done(&sendbuf_c);
-    typed_done(&recvbuf_c);
+    typed_done(&sendbuf_c, sendbuf, 0);
+    typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
 }
 
@@ -6557,10 +6835,10 @@ ENTRY(sendrecv_replace, SENDRECV_REPLACE, void *buf, const int *count, const int
 ENTRY_TS(sendrecv_replace_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Sendrecv_replace)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *sendtag, *source, *recvtag, IN(Comm, *comm), status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -6574,10 +6852,10 @@ ENTRY_LARGE(sendrecv_replace_f08_c, SENDRECV_REPLACE_F08_C, void *buf, const MPI
 ENTRY_TS(sendrecv_replace_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Sendrecv_replace_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *sendtag, *source, *recvtag, IN(Comm, *comm), status_of(status));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
 }
 
@@ -6708,10 +6986,10 @@ ENTRY(ssend, SSEND, void *buf, const int *count, const int *datatype, const int 
 ENTRY_TS(ssend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Ssend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -6725,10 +7003,10 @@ ENTRY_LARGE(ssend_f08_c, SSEND_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(ssend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Ssend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
-    typed_done(&buf_c);
+    typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
 }
 
@@ -6744,11 +7022,13 @@ ENTRY(ssend_init, SSEND_INIT, void *buf, const int *count, const int *datatype, 
 ENTRY_TS(ssend_init_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ssend_init)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -6765,11 +7045,13 @@ ENTRY_LARGE(ssend_init_f08_c, SSEND_INIT_F08_C, void *buf, const MPI_Count *coun
 ENTRY_TS(ssend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), &code);
+    struct copies *copies = NULL;
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ssend_init_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
-    typed_done(&buf_c);
+    hand_over(copies, request_c, code);
+    typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
 }
@@ -7349,8 +7631,8 @@ ENTRY(unpack, UNPACK, void *inbuf, const int *insize, int *position, void *outbu
 ENTRY_TS(unpack_f08ts, const struct descriptor *inbuf, const int *insize, int *position, const struct descriptor *outbuf, const int *outcount, const int *datatype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, &code);
-    void *outbuf_c = copy_in(outbuf, &code);
+    void *inbuf_c = copy_in(inbuf, 0);
+    void *outbuf_c = copy_in(outbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Unpack)(inbuf_c, *insize, position, outbuf_c, *outcount, IN(Type, *datatype), IN(Comm, *comm));
     copy_out(inbuf, inbuf_c, 0);
@@ -7368,8 +7650,8 @@ ENTRY_LARGE(unpack_f08_c, UNPACK_F08_C, void *inbuf, const MPI_Count *insize, MP
 ENTRY_TS(unpack_f08ts_c, const struct descriptor *inbuf, const MPI_Count *insize, MPI_Count *position, const struct descriptor *outbuf, const MPI_Count *outcount, const int *datatype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, &code);
-    void *outbuf_c = copy_in(outbuf, &code);
+    void *inbuf_c = copy_in(inbuf, 0);
+    void *outbuf_c = copy_in(outbuf, 1);
     if (code == MPI_SUCCESS)
         code = MPI(Unpack_c)(inbuf_c, *insize, position, outbuf_c, *outcount, IN(Type, *datatype), IN(Comm, *comm));
     copy_out(inbuf, inbuf_c, 0);

@@ -886,8 +886,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -895,6 +904,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(out) :: ierror
@@ -914,8 +926,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -923,6 +944,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(in) :: info
@@ -944,8 +968,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -953,6 +986,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(out) :: ierror
@@ -972,8 +1008,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -981,6 +1026,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(in) :: info
@@ -3040,7 +3088,13 @@ module mpi
       !DIR$ IGNORE_TKR recvbuf
       !$PRAGMA IGNORE_TKR recvbuf
       ISTHMUS_CHOICE :: recvbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvcounts
+      !DIR$ IGNORE_TKR recvcounts
+      !$PRAGMA IGNORE_TKR recvcounts
       integer, intent(in) :: recvcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: recvtype
       integer, intent(in) :: root
@@ -3068,7 +3122,13 @@ module mpi
       !DIR$ IGNORE_TKR recvbuf
       !$PRAGMA IGNORE_TKR recvbuf
       ISTHMUS_CHOICE :: recvbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvcounts
+      !DIR$ IGNORE_TKR recvcounts
+      !$PRAGMA IGNORE_TKR recvcounts
       integer, intent(in) :: recvcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: recvtype
       integer, intent(in) :: root
@@ -3587,8 +3647,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -3596,6 +3665,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(out) :: request
@@ -3616,8 +3688,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -3625,6 +3706,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(out) :: request
@@ -3760,7 +3844,13 @@ module mpi
       !DIR$ IGNORE_TKR recvbuf
       !$PRAGMA IGNORE_TKR recvbuf
       ISTHMUS_CHOICE :: recvbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvcounts
+      !DIR$ IGNORE_TKR recvcounts
+      !$PRAGMA IGNORE_TKR recvcounts
       integer, intent(in) :: recvcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: recvtype
       integer, intent(in) :: root
@@ -3900,8 +3990,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -3909,6 +4008,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(out) :: request
@@ -3929,8 +4031,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer(MPI_ADDRESS_KIND), intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -3938,6 +4049,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(out) :: request
@@ -4346,7 +4460,13 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
@@ -4707,8 +4827,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -4716,6 +4845,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(out) :: ierror
@@ -4735,8 +4867,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -4744,6 +4885,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(in) :: info
@@ -4765,8 +4909,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer(MPI_ADDRESS_KIND), intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -4774,6 +4927,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(out) :: ierror
@@ -4793,8 +4949,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer(MPI_ADDRESS_KIND), intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -4802,6 +4967,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(in) :: info
@@ -4989,7 +5157,7 @@ module mpi
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
       !DIR$ IGNORE_TKR buf
       !$PRAGMA IGNORE_TKR buf
-      ISTHMUS_CHOICE, intent(in) :: buf(*)
+      ISTHMUS_CHOICE :: buf(*)
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       integer, intent(in) :: datatype
@@ -5683,7 +5851,13 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
@@ -5711,7 +5885,13 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
@@ -7636,8 +7816,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -7645,6 +7834,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(out) :: ierror
@@ -7664,8 +7856,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -7673,6 +7874,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(in) :: info
@@ -7694,8 +7898,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -7703,6 +7916,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(out) :: ierror
@@ -7722,8 +7938,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -7731,6 +7956,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(in) :: info
@@ -9790,7 +10018,13 @@ module mpi
       !DIR$ IGNORE_TKR recvbuf
       !$PRAGMA IGNORE_TKR recvbuf
       ISTHMUS_CHOICE :: recvbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvcounts
+      !DIR$ IGNORE_TKR recvcounts
+      !$PRAGMA IGNORE_TKR recvcounts
       integer, intent(in) :: recvcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: recvtype
       integer, intent(in) :: root
@@ -9818,7 +10052,13 @@ module mpi
       !DIR$ IGNORE_TKR recvbuf
       !$PRAGMA IGNORE_TKR recvbuf
       ISTHMUS_CHOICE :: recvbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvcounts
+      !DIR$ IGNORE_TKR recvcounts
+      !$PRAGMA IGNORE_TKR recvcounts
       integer, intent(in) :: recvcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: recvtype
       integer, intent(in) :: root
@@ -10337,8 +10577,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -10346,6 +10595,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(out) :: request
@@ -10366,8 +10618,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -10375,6 +10636,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(out) :: request
@@ -10510,7 +10774,13 @@ module mpi
       !DIR$ IGNORE_TKR recvbuf
       !$PRAGMA IGNORE_TKR recvbuf
       ISTHMUS_CHOICE :: recvbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvcounts
+      !DIR$ IGNORE_TKR recvcounts
+      !$PRAGMA IGNORE_TKR recvcounts
       integer, intent(in) :: recvcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: recvtype
       integer, intent(in) :: root
@@ -10650,8 +10920,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -10659,6 +10938,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(out) :: request
@@ -10679,8 +10961,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer(MPI_ADDRESS_KIND), intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -10688,6 +10979,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(out) :: request
@@ -11096,7 +11390,13 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
@@ -11457,8 +11757,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -11466,6 +11775,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(out) :: ierror
@@ -11485,8 +11797,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer, intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtype
+      !DIR$ IGNORE_TKR sendtype
+      !$PRAGMA IGNORE_TKR sendtype
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -11494,6 +11815,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer, intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtype
+      !DIR$ IGNORE_TKR recvtype
+      !$PRAGMA IGNORE_TKR recvtype
       integer, intent(in) :: recvtype
       integer, intent(in) :: comm
       integer, intent(in) :: info
@@ -11515,8 +11839,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer(MPI_ADDRESS_KIND), intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -11524,6 +11857,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(out) :: ierror
@@ -11543,8 +11879,17 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sdispls
+      !DIR$ IGNORE_TKR sdispls
+      !$PRAGMA IGNORE_TKR sdispls
       integer(MPI_ADDRESS_KIND), intent(in) :: sdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendtypes
+      !DIR$ IGNORE_TKR sendtypes
+      !$PRAGMA IGNORE_TKR sendtypes
       integer, intent(in) :: sendtypes(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
       !DIR$ IGNORE_TKR recvbuf
@@ -11552,6 +11897,9 @@ module mpi
       ISTHMUS_CHOICE :: recvbuf(*)
       integer, intent(in) :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in) :: rdispls(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvtypes
+      !DIR$ IGNORE_TKR recvtypes
+      !$PRAGMA IGNORE_TKR recvtypes
       integer, intent(in) :: recvtypes(*)
       integer, intent(in) :: comm
       integer, intent(in) :: info
@@ -11739,7 +12087,7 @@ module mpi
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
       !DIR$ IGNORE_TKR buf
       !$PRAGMA IGNORE_TKR buf
-      ISTHMUS_CHOICE, intent(in) :: buf(*)
+      ISTHMUS_CHOICE :: buf(*)
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       integer, intent(in) :: datatype
@@ -12433,7 +12781,13 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
@@ -12461,7 +12815,13 @@ module mpi
       !DIR$ IGNORE_TKR sendbuf
       !$PRAGMA IGNORE_TKR sendbuf
       ISTHMUS_CHOICE, intent(in) :: sendbuf(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendcounts
+      !DIR$ IGNORE_TKR sendcounts
+      !$PRAGMA IGNORE_TKR sendcounts
       integer, intent(in) :: sendcounts(*)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: displs
+      !DIR$ IGNORE_TKR displs
+      !$PRAGMA IGNORE_TKR displs
       integer, intent(in) :: displs(*)
       integer, intent(in) :: sendtype
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf

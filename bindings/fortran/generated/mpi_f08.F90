@@ -123,7 +123,11 @@ module mpi_f08
   type(MPI_Datatype), parameter :: MPI_REAL16 = MPI_Datatype(738)
   type(MPI_Datatype), parameter :: MPI_COMPLEX16 = MPI_Datatype(739)
   type(MPI_Datatype), parameter :: MPI_COMPLEX32 = MPI_Datatype(747)
+#if defined(ISTHMUS_DESCRIPTORS)
+  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .true.
+#else
   logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.
+#endif
 #if defined(ISTHMUS_ASYNCHRONOUS)
   logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .true.
 #else
@@ -9650,7 +9654,7 @@ module mpi_f08
         comm, info, request, ierror &
         ) bind(C, name="mpi_precv_init_f08ts")
       import
-      type(*), dimension(..), intent(in) :: buf
+      type(*), dimension(..), asynchronous :: buf
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -9670,7 +9674,7 @@ module mpi_f08
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
       !DIR$ IGNORE_TKR buf
       !$PRAGMA IGNORE_TKR buf
-      ISTHMUS_CHOICE, intent(in) :: buf(*)
+      ISTHMUS_CHOICE, asynchronous :: buf(*)
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -9702,7 +9706,7 @@ module mpi_f08
         comm, info, request, ierror &
         ) bind(C, name="mpi_psend_init_f08ts")
       import
-      type(*), dimension(..), intent(in) :: buf
+      type(*), dimension(..), intent(in), asynchronous :: buf
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -9722,7 +9726,7 @@ module mpi_f08
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
       !DIR$ IGNORE_TKR buf
       !$PRAGMA IGNORE_TKR buf
-      ISTHMUS_CHOICE, intent(in) :: buf(*)
+      ISTHMUS_CHOICE, intent(in), asynchronous :: buf(*)
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -23055,7 +23059,7 @@ module mpi_f08
         comm, info, request, ierror &
         ) bind(C, name="pmpi_precv_init_f08ts")
       import
-      type(*), dimension(..), intent(in) :: buf
+      type(*), dimension(..), asynchronous :: buf
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -23075,7 +23079,7 @@ module mpi_f08
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
       !DIR$ IGNORE_TKR buf
       !$PRAGMA IGNORE_TKR buf
-      ISTHMUS_CHOICE, intent(in) :: buf(*)
+      ISTHMUS_CHOICE, asynchronous :: buf(*)
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -23107,7 +23111,7 @@ module mpi_f08
         comm, info, request, ierror &
         ) bind(C, name="pmpi_psend_init_f08ts")
       import
-      type(*), dimension(..), intent(in) :: buf
+      type(*), dimension(..), intent(in), asynchronous :: buf
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -23127,7 +23131,7 @@ module mpi_f08
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
       !DIR$ IGNORE_TKR buf
       !$PRAGMA IGNORE_TKR buf
-      ISTHMUS_CHOICE, intent(in) :: buf(*)
+      ISTHMUS_CHOICE, intent(in), asynchronous :: buf(*)
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype

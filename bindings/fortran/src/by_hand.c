@@ -205,13 +205,13 @@ ENTRY_LARGE(unpack_external_f08_c, UNPACK_EXTERNAL_F08_C, const char *datarep, c
     {                                                                                                                       \
         struct text external;                                                                                               \
         int code = MPI_SUCCESS;                                                                                             \
-        struct typed from = typed(inbuf, *incount, IN(Type, *datatype), &code);                                            \
-        void *to = copy_in(outbuf, &code);                                                                                  \
+        struct typed from = typed(inbuf, *incount, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);                                \
+        void *to = copy_in(outbuf, 1);                                                                                  \
         text_in(&external, datarep->address, datarep->length, 0);                                                           \
         if (code == MPI_SUCCESS)                                                                                            \
             code = MPI(name)(external.text, from.address, (integer)from.count, from.type, to, *outsize, position);                \
         text_done(&external);                                                                                               \
-        typed_done(&from);                                                                                                  \
+        typed_done(&from, inbuf, 0);                                                                                       \
         copy_out(outbuf, to, 1);                                                                                            \
         GIVE(ierror, code);                                                                                                 \
     }
@@ -223,13 +223,13 @@ PACK_TS(pack_external_f08ts_c, Pack_external_c, MPI_Count, MPI_Count)
     {                                                                                                                       \
         struct text external;                                                                                               \
         int code = MPI_SUCCESS;                                                                                             \
-        struct typed to = typed(outbuf, *outcount, IN(Type, *datatype), &code);                                            \
-        void *from = copy_in(inbuf, &code);                                                                                 \
+        struct typed to = typed(outbuf, *outcount, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);                                \
+        void *from = copy_in(inbuf, 0);                                                                                 \
         text_in(&external, datarep->address, datarep->length, 0);                                                           \
         if (code == MPI_SUCCESS)                                                                                            \
             code = MPI(name)(external.text, from, *insize, position, to.address, (integer)to.count, to.type);                     \
         text_done(&external);                                                                                               \
-        typed_done(&to);                                                                                                    \
+        typed_done(&to, outbuf, 1);                                                                                        \
         copy_out(inbuf, from, 0);                                                                                           \
         GIVE(ierror, code);                                                                                                 \
     }

@@ -184,39 +184,69 @@ static inline int is_contiguous(const struct descriptor *array)
     return 1;
 }
 
-/* What describes a section to MPI: the buffer of the call, or a datatype that picks the elements out. */
+/* Copies of the sections of a request, which live as long as it. */
+struct copies;
+/* What describes a section to MPI: the buffer of the call, a datatype that picks the elements out, or a contiguous copy. */
 struct typed {
     void *address;
     MPI_Count count;
     MPI_Datatype type;
-    int made; /* the datatype was made for this call */
+    int made;   /* the datatype was made for this call */
+    void *copy; /* of a blocking call */
 };
-HIDDEN struct typed isthmus_fortran_section(const struct descriptor *array, MPI_Count count, MPI_Datatype type, int *code);
-static inline struct typed typed(const struct descriptor *array, MPI_Count count, MPI_Datatype type, int *code)
+/* What a call may do with a section that no datatype describes: copy it for the call, for a request, or refuse it. */
+enum { REFUSED, COPIED, KEPT };
+struct use {
+    int how, write;
+    struct copies **copies;
+};
+HIDDEN struct typed isthmus_fortran_section(const struct descriptor *array, MPI_Count count, MPI_Datatype type, struct use use, int *code);
+static inline struct typed typed(const struct descriptor *array, MPI_Count count, MPI_Datatype type, struct use use, int *code)
 {
     if (LIKELY(is_contiguous(array))) {
-        struct typed same = {choice(array->address), count, type, 0};
+        struct typed same = {choice(array->address), count, type, 0, NULL};
         return same;
     }
-    return isthmus_fortran_section(array, count, type, code);
-}
-static inline void typed_done(struct typed *section)
-{
-    if (section->made)
-        PMPI_Type_free(&section->type);
+    return isthmus_fortran_section(array, count, type, use, code);
 }
 /* A section that the call reads or writes in parts: a contiguous copy of it, and back. */
-HIDDEN void *isthmus_fortran_copy_in(const struct descriptor *array);
+HIDDEN void *isthmus_fortran_copy_in(const struct descriptor *array, int write);
 HIDDEN void isthmus_fortran_copy_out(const struct descriptor *array, void *copy, int write);
-static inline void *copy_in(const struct descriptor *array, int *code)
+static inline void *copy_in(const struct descriptor *array, int write)
 {
-    (void)code;
-    return LIKELY(is_contiguous(array)) ? choice(array->address) : isthmus_fortran_copy_in(array);
+    return LIKELY(is_contiguous(array)) ? choice(array->address) : isthmus_fortran_copy_in(array, write);
 }
 static inline void copy_out(const struct descriptor *array, void *copy, int write)
 {
     if (!is_contiguous(array))
         isthmus_fortran_copy_out(array, copy, write);
+}
+static inline void typed_done(struct typed *section, const struct descriptor *array, int write)
+{
+    if (section->made)
+        PMPI_Type_free(&section->type);
+    if (section->copy)
+        isthmus_fortran_copy_out(array, section->copy, write);
+}
+/* The same for a request: the copy is made when the operation starts and goes back when it is complete. */
+HIDDEN void *isthmus_fortran_kept(const struct descriptor *array, int write, struct copies **copies, int *code);
+static inline void *kept(const struct descriptor *array, int write, struct copies **copies, int *code)
+{
+    return LIKELY(is_contiguous(array)) ? choice(array->address) : isthmus_fortran_kept(array, write, copies, code);
+}
+/* The copies are of partitions of so many elements. */
+HIDDEN void isthmus_fortran_parts(struct copies *copies, int partitions, MPI_Count count, MPI_Datatype type, int *code);
+static inline void parts(struct copies *copies, int partitions, MPI_Count count, MPI_Datatype type, int *code)
+{
+    if (copies)
+        isthmus_fortran_parts(copies, partitions, count, type, code);
+}
+/* The request has them from now on. */
+HIDDEN void isthmus_fortran_hand_over(struct copies *copies, MPI_Request request, int code);
+static inline void hand_over(struct copies *copies, MPI_Request request, int code)
+{
+    if (copies)
+        isthmus_fortran_hand_over(copies, request, code);
 }
 /* A buffer that is used after the call and that other arguments describe in parts: it must be contiguous. */
 HIDDEN int isthmus_fortran_not_whole(const char *function, const char *argument);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Array sections that are not contiguous (MPI 5.0 section 19.1.12). */
 #include "fortran.h"
-#include <stdio.h>
 #include <string.h>
 
 static MPI_Count elements(const struct descriptor *array, int dimensions)
@@ -51,43 +50,55 @@ static int first(const struct descriptor *array, int dimensions, MPI_Count wante
     return code;
 }
 
-/* The element of the array in terms of the datatype of the call, so that unlike machines convert what they should. */
-static int element_of(const struct descriptor *array, MPI_Datatype type, MPI_Count size, MPI_Datatype *element, MPI_Count *each)
+/* The element of the array in terms of the datatype of the call, so that unlike machines convert what they should.
+ * `element` stays MPI_DATATYPE_NULL if the datatype has gaps or does not fit the elements. */
+static int element_of(const struct descriptor *array, MPI_Datatype type, MPI_Count size, MPI_Datatype *element)
 {
     MPI_Count lower, extent, length = (MPI_Count)array->length;
     int code = PMPI_Type_get_extent_c(type, &lower, &extent);
-    if (code != MPI_SUCCESS)
+    if (code != MPI_SUCCESS || lower != 0 || extent != size || size <= 0)
         return code;
-    if (lower != 0 || extent != size)
-        return wrong("an array section that is not contiguous is used with a datatype that has gaps; describe the section by the datatype, "
-                     "or pass a contiguous array");
-    *each = 1;
-    if (size > 0 && length % size == 0)
+    if (length % size == 0)
         return PMPI_Type_contiguous_c(length / size, type, element);
-    if (size > 0 && size % length == 0) {
-        /* An element of the type is several of the array (MPI_2REAL): its bytes, which is all that can be said. */
-        *each = size / length;
-        return PMPI_Type_contiguous_c(length, MPI_BYTE, element);
-    }
-    return wrong("an array section that is not contiguous is used with a datatype whose size does not fit the elements of the array");
+    /* An element of the type is several of the array (MPI_2REAL): its bytes, which is all that can be said. */
+    return size % length == 0 ? PMPI_Type_contiguous_c(length, MPI_BYTE, element) : MPI_SUCCESS;
 }
 
-struct typed isthmus_fortran_section(const struct descriptor *array, MPI_Count count, MPI_Datatype type, int *code)
+/* Whether the elements of a call lie within the section, taken as if it were contiguous (MPI 5.0 section 19.1.12). */
+static int within(const struct descriptor *array, MPI_Count count, MPI_Datatype type)
 {
-    struct typed section = {array->address, count, type, 0};
+    MPI_Count lower, extent, true_lower, true_extent, end, bytes = elements(array, array->rank) * (MPI_Count)array->length;
+    int code = PMPI_Type_get_extent_c(type, &lower, &extent);
+    if (code != MPI_SUCCESS || (code = PMPI_Type_get_true_extent_c(type, &true_lower, &true_extent)) != MPI_SUCCESS)
+        return code;
+    if (__builtin_mul_overflow(count - 1, extent, &end) || __builtin_add_overflow(end, true_lower + true_extent, &end) || end > bytes)
+        return wrong("an array section is shorter than count and datatype of the call say");
+    return true_lower < 0 || extent < 0 ? wrong("a datatype reaches before the begin of an array section that is not contiguous") : MPI_SUCCESS;
+}
+
+struct typed isthmus_fortran_section(const struct descriptor *array, MPI_Count count, MPI_Datatype type, struct use use, int *code)
+{
+    struct typed section = {array->address, count, type, 0, NULL};
     MPI_Datatype element = MPI_DATATYPE_NULL;
-    MPI_Count size = 0, each = 1, wanted;
+    MPI_Count size = 0, length = (MPI_Count)array->length;
     if (array->rank < 1 || array->dimension[array->rank - 1].extent < 0 || count <= 0)
         return section;
-    if ((*code = PMPI_Type_size_c(type, &size)) != MPI_SUCCESS || (*code = element_of(array, type, size, &element, &each)) != MPI_SUCCESS)
+    if ((*code = PMPI_Type_size_c(type, &size)) != MPI_SUCCESS || size == 0 || (*code = within(array, count, type)) != MPI_SUCCESS ||
+        (*code = element_of(array, type, size, &element)) != MPI_SUCCESS)
         return section;
-    wanted = (count * size + (MPI_Count)array->length - 1) / (MPI_Count)array->length;
-    if ((count * size) % (MPI_Count)array->length != 0)
-        *code = wrong("a part of an element of an array section that is not contiguous is used");
-    else if (wanted > elements(array, array->rank))
-        *code = wrong("an array section is shorter than the count of the call says");
-    if (*code == MPI_SUCCESS)
-        *code = first(array, array->rank, wanted, element, &section.type);
+    if (element == MPI_DATATYPE_NULL || (count * size) % length != 0) {
+        if (element != MPI_DATATYPE_NULL)
+            PMPI_Type_free(&element);
+        if (use.how == REFUSED)
+            *code = wrong("an array section that is not contiguous is used with a datatype that does not fit its elements, in an operation "
+                          "without a request; pass a contiguous array");
+        else if (use.how == KEPT)
+            section.address = isthmus_fortran_kept(array, use.write, use.copies, code);
+        else
+            section.address = section.copy = isthmus_fortran_copy_in(array, use.write);
+        return section;
+    }
+    *code = first(array, array->rank, count * size / length, element, &section.type);
     PMPI_Type_free(&element);
     if (*code != MPI_SUCCESS)
         return section;
@@ -97,31 +108,143 @@ struct typed isthmus_fortran_section(const struct descriptor *array, MPI_Count c
     return section;
 }
 
-/* Copies between a section and contiguous memory, in array element order. */
-static char *move(const struct descriptor *array, int dimension, char *place, char *copy, int gather)
+/* A contiguous copy of a section, in array element order. What is written back is what differs from `before`: an operation may leave parts of its
+ * buffer alone, and these are the program's meanwhile. */
+struct walk {
+    const struct descriptor *array;
+    char *copy, *before;
+    size_t from, to; /* bytes of the copy that are meant */
+    size_t at;
+    int back;
+};
+
+static void element(struct walk *walk, char *place)
 {
-    const struct dimension *d = &array->dimension[dimension];
-    for (ptrdiff_t n = 0; n < d->extent; n++, place += d->stride) {
-        if (dimension > 0) {
-            copy = move(array, dimension - 1, place, copy, gather);
-            continue;
-        }
-        memcpy(gather ? copy : place, gather ? place : copy, array->length);
-        copy += array->length;
+    size_t length = walk->array->length, begin = walk->at, end = walk->at + length;
+    if (begin < walk->from)
+        begin = walk->from;
+    if (end > walk->to)
+        end = walk->to;
+    if (begin < end) {
+        char *copy = walk->copy + begin, *before = walk->before ? walk->before + begin : NULL;
+        place += begin - walk->at;
+        length = end - begin;
+        if (!walk->back)
+            memcpy(copy, place, length);
+        else if (memcmp(copy, before, length) != 0)
+            memcpy(place, copy, length);
+        if (before)
+            memcpy(before, copy, length);
     }
-    return copy;
+    walk->at += walk->array->length;
 }
 
-void *isthmus_fortran_copy_in(const struct descriptor *array)
+static void each(struct walk *walk, int dimension, char *place)
 {
-    char *copy = isthmus_fortran_memory((size_t)elements(array, array->rank) * array->length);
-    move(array, array->rank - 1, array->address, copy, 1);
+    const struct dimension *d = &walk->array->dimension[dimension];
+    for (ptrdiff_t n = 0; n < d->extent; n++, place += d->stride)
+        if (dimension > 0)
+            each(walk, dimension - 1, place);
+        else
+            element(walk, place);
+}
+
+static size_t bytes_of(const struct descriptor *array) { return (size_t)elements(array, array->rank) * array->length; }
+
+static void move(const struct descriptor *array, char *copy, int write, int back, size_t from, size_t to)
+{
+    struct walk walk = {array, copy, write ? copy + bytes_of(array) : NULL, from, to, 0, back};
+    each(&walk, array->rank - 1, array->address);
+}
+
+static void *room(const struct descriptor *array, int write) { return isthmus_fortran_memory(bytes_of(array) * (write ? 2 : 1)); }
+
+void *isthmus_fortran_copy_in(const struct descriptor *array, int write)
+{
+    char *copy = room(array, write);
+    move(array, copy, write, 0, 0, SIZE_MAX);
     return copy;
 }
 
 void isthmus_fortran_copy_out(const struct descriptor *array, void *copy, int write)
 {
     if (write)
-        move(array, array->rank - 1, array->address, copy, 0);
+        move(array, copy, 1, 1, 0, SIZE_MAX);
     isthmus_fortran_release(copy);
+}
+
+/* Copies that live with a request. No operation has more than two buffers. */
+struct copies {
+    size_t part; /* bytes of a partition */
+    int number;
+    struct {
+        struct descriptor array;
+        char *copy;
+        int write;
+    } all[2];
+};
+
+/* What the C library calls when an operation with copies begins, is complete, and is gone. `part` is a partition, or -1 for all. */
+struct hooks {
+    void (*begin)(void *state, int part);
+    void (*end)(void *state, int part);
+    void (*release)(void *state);
+};
+/* Of Isthmus only; with another MPI library these sections are refused. */
+__attribute__((weak)) extern int isthmus_request_copies(MPI_Request request, const struct hooks *hooks, void *state);
+
+static void move_all(struct copies *copies, int part, int back)
+{
+    size_t from = part < 0 ? 0 : (size_t)part * copies->part;
+    for (int n = 0; n < copies->number; n++)
+        if (!back || copies->all[n].write)
+            move(&copies->all[n].array, copies->all[n].copy, copies->all[n].write, back, from, part < 0 ? SIZE_MAX : from + copies->part);
+}
+
+static void begin(void *state, int part) { move_all(state, part, 0); }
+static void end(void *state, int part) { move_all(state, part, 1); }
+static void release(void *state)
+{
+    struct copies *copies = state;
+    for (int n = 0; n < copies->number; n++)
+        isthmus_fortran_release(copies->all[n].copy);
+    isthmus_fortran_release(copies);
+}
+
+void *isthmus_fortran_kept(const struct descriptor *array, int write, struct copies **copies, int *code)
+{
+    int n;
+    if (!isthmus_request_copies) {
+        *code = wrong("an array section that is not contiguous is used after the call, which this MPI library has no means for; pass a "
+                      "contiguous array");
+        return NULL;
+    }
+    if (!*copies) {
+        *copies = isthmus_fortran_memory(sizeof **copies);
+        (*copies)->number = 0;
+        (*copies)->part = 0;
+    }
+    n = (*copies)->number++;
+    memcpy(&(*copies)->all[n].array, array, offsetof(struct descriptor, dimension) + (size_t)array->rank * sizeof array->dimension[0]);
+    (*copies)->all[n].write = write;
+    (*copies)->all[n].copy = isthmus_fortran_copy_in(array, write);
+    return (*copies)->all[n].copy;
+}
+
+void isthmus_fortran_parts(struct copies *copies, int partitions, MPI_Count count, MPI_Datatype type, int *code)
+{
+    MPI_Count lower, extent = 0, all;
+    if (*code != MPI_SUCCESS || partitions <= 0 || count <= 0 || (*code = PMPI_Type_get_extent_c(type, &lower, &extent)) != MPI_SUCCESS)
+        return;
+    if (__builtin_mul_overflow(count, partitions, &all))
+        all = INT64_MAX;
+    if ((*code = within(&copies->all[0].array, all, type)) == MPI_SUCCESS)
+        copies->part = (size_t)(count * extent);
+}
+
+void isthmus_fortran_hand_over(struct copies *copies, MPI_Request request, int code)
+{
+    static const struct hooks hooks = {begin, end, release};
+    if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL || isthmus_request_copies(request, &hooks, copies) != MPI_SUCCESS)
+        release(copies);
 }

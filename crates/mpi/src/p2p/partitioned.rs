@@ -146,6 +146,7 @@ fn ready(handle: h::Request, partitions: impl Iterator<Item = c_int> + Clone) ->
     // Nothing is marked if one of them is wrong.
     partitions.clone().try_for_each(|p| role.partition(p).map(drop))?;
     for partition in partitions {
+        request::part(handle, partition, false);
         let partition = role.partition(partition)?;
         if let Operation::Send(request) = operation {
             let mut engine = process::world()?.engine().lock();
@@ -213,6 +214,8 @@ extern "C" fn isthmus_MPI_Parrived(request: h::Request, partition: c_int, arrive
         drop(engine);
         if !there {
             process::world()?.engine().idle();
+        } else {
+            request::part(request, partition as c_int, true);
         }
         arrived.set("flag", flag(there))
     })

@@ -27,6 +27,11 @@ fn start(handle: h::Request) -> Result<()> {
             "the persistent request is active already; wait for it first"
         );
     }
+    // What is sent in parts is copied as parts become ready.
+    let in_parts = matches!(&object.role, Role::Partitioned(_, role) if role.is_send());
+    if let Some(copies) = object.copies.as_ref().filter(|_| !in_parts) {
+        copies.begin();
+    }
     // The state is never locked before the engine.
     let operation = starter()?;
     *object.state() = Some(operation);
@@ -92,6 +97,8 @@ fn free(request: Out<h::Request>) -> Result<()> {
     }
     let operation = object.state().take();
     if let Some(operation) = operation {
+        // It goes on without anybody who says when it is over, so its copies stay.
+        std::mem::forget(object.copies.clone());
         operation.release(&mut process::world()?.engine().lock());
     }
     match remove(handle).map(|object| object.role) {

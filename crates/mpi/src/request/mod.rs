@@ -3,7 +3,7 @@
 //!
 //! * this file: objects behind the handles, and how one ends;
 //! * `completion`: waiting and testing; `query`: asking without ending; `control`: starting, cancelling, freeing;
-//! * `generalized`: operations of the program; `partitioned`: messages in parts.
+//! * `generalized`: operations of the program; `partitioned`: messages in parts; `copies`: array sections of Fortran.
 //!
 //! Callbacks of the program are never called while the engine is locked: what is found complete under the lock becomes an
 //! [`Ended`], which is settled afterwards.
@@ -24,11 +24,14 @@ use crate::comm::Held;
 use crate::handle::{Kind, Table};
 use crate::process;
 use crate::turns::{Guard, Turns};
+use copies::Copies;
+pub(crate) use copies::part;
 use generalized::Callbacks;
 pub(crate) use partitioned::{Partitioned, insert_partitioned, partitioned};
 
 mod completion;
 mod control;
+mod copies;
 mod generalized;
 mod partitioned;
 mod query;
@@ -74,6 +77,8 @@ struct Object {
     role: Role,
     /// Communicator whose error handler hears of errors.
     comm: Held,
+    /// What the Fortran layer copies when it begins and ends.
+    copies: Option<Arc<Copies>>,
 }
 
 /// What a handle names, in its shorter form if that says everything.
@@ -112,6 +117,8 @@ struct Ended {
     error: Option<(Held, Error)>,
     /// Callbacks that have something to say about the status.
     callbacks: Option<Arc<Callbacks>>,
+    /// Array sections that get what the operation has put into their copies.
+    copies: Option<Arc<Copies>>,
     /// There was nothing to complete: the status is the empty one.
     empty: bool,
 }
@@ -121,6 +128,7 @@ fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Requ
         state: Turns::new(state),
         role,
         comm: Held::of(comm),
+        copies: None,
     }))))
 }
 
@@ -186,6 +194,7 @@ fn lengthen(entry: &mut Entry) {
             state: Turns::new(Some((*what).into())),
             role: Role::Once,
             comm: comm.clone(),
+            copies: None,
         }));
     }
 }
@@ -288,7 +297,7 @@ fn pair(sent: Option<Completion>, received: (Status, Option<Error>)) -> (Status,
 
 impl Object {
     fn end_simply(&self, engine: &mut Engine) -> Option<Status> {
-        let (Role::Once, Some(operation)) = (&self.role, &*self.state()) else {
+        let (Role::Once, None, Some(operation)) = (&self.role, &self.copies, &*self.state()) else {
             return None;
         };
         match operation {
@@ -333,6 +342,7 @@ impl Object {
             status,
             error: error.map(|e| (self.comm.clone(), e)),
             callbacks: None,
+            copies: self.copies.clone().filter(|_| !empty),
         })
     }
 }
@@ -342,11 +352,15 @@ impl Ended {
         status: Status::empty(),
         error: None,
         callbacks: None,
+        copies: None,
         empty: true,
     };
 
     /// Calls the program's callbacks; the engine is not locked.
     fn settle(mut self) -> (Status, Option<(Held, Error)>) {
+        if let Some(copies) = self.copies {
+            copies.end();
+        }
         if let Some(callbacks) = self.callbacks {
             let asked = callbacks.query(&mut self.status);
             let freed = callbacks.free();

@@ -42,6 +42,9 @@ fn status_of(handle: h::Request) -> Result<Option<Status>> {
     if let Role::Generalized(callbacks) = &object.role {
         callbacks.query(&mut status)?;
     }
+    if let Some(copies) = &object.copies {
+        copies.end();
+    }
     Ok(Some(status))
 }
 

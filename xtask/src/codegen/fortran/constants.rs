@@ -118,10 +118,6 @@ const VARIABLES: &str = "
       EXTERNAL MPI_WTIME, MPI_WTICK
       DOUBLE PRECISION PMPI_WTIME, PMPI_WTICK
       EXTERNAL PMPI_WTIME, PMPI_WTICK
-      INTEGER(KIND=MPI_ADDRESS_KIND) MPI_AINT_ADD, MPI_AINT_DIFF
-      EXTERNAL MPI_AINT_ADD, MPI_AINT_DIFF
-      INTEGER(KIND=MPI_ADDRESS_KIND) PMPI_AINT_ADD, PMPI_AINT_DIFF
-      EXTERNAL PMPI_AINT_ADD, PMPI_AINT_DIFF
 ";
 
 /// `mpif.h`.
@@ -135,6 +131,11 @@ pub(super) fn mpif(spec: &Spec) -> String {
         .chain(&STATUS)
         .for_each(|(name, value)| constant(name, *value));
     values(spec).iter().for_each(|v| constant(v.name, v.value));
+    out.push_str("! Of MPI before 3.0, for old programs that compare with them; no datatype has them.\n");
+    for (value, name) in ["HVECTOR", "HINDEXED", "STRUCT"].iter().enumerate() {
+        let name = format!("MPI_COMBINER_{name}_INTEGER");
+        let _ = writeln!(out, "      INTEGER {name}\n      PARAMETER ({name}=-{})", value + 1);
+    }
     out.push_str(
         "      INTEGER(KIND=MPI_OFFSET_KIND) MPI_DISPLACEMENT_CURRENT\n      PARAMETER (MPI_DISPLACEMENT_CURRENT=-1)\n",
     );

@@ -134,7 +134,7 @@ fn entry(out: &mut String, binding: &Binding<'_>, function: &Function, form: For
         };
         pieces.push((parameter.name.clone(), piece));
     }
-    apply_typed(&mut pieces, binding, &list, function, form);
+    apply_typed(&mut pieces, binding, &list, form);
     let hidden = pieces.iter().map(|(_, p)| p.hidden.as_str());
     let declarations: Vec<&str> = pieces
         .iter()
@@ -157,8 +157,15 @@ fn entry(out: &mut String, binding: &Binding<'_>, function: &Function, form: For
         "\n{head}{})\n{{\n    int code = MPI_SUCCESS;",
         declarations.join(", ")
     );
+    let copies = form.descriptors && is_request(binding);
+    if copies {
+        out.push_str("    struct copies *copies = NULL;\n");
+    }
     for (_, piece) in &pieces {
         out.push_str(&piece.before);
+    }
+    if copies && binding.procedure.parameters.iter().any(|p| p.name == "partitions") {
+        out.push_str("    parts(copies, *partitions, *count, IN(Type, *datatype), &code);\n");
     }
     let passed: Vec<String> = binding
         .procedure
@@ -175,6 +182,9 @@ fn entry(out: &mut String, binding: &Binding<'_>, function: &Function, form: For
     };
     let name = function.name.strip_prefix("MPI_").unwrap_or(&function.name);
     let _ = writeln!(out, "    {guard}code = MPI({name})({});", passed.join(", "));
+    if copies {
+        out.push_str("    hand_over(copies, request_c, code);\n");
+    }
     for (_, piece) in &pieces {
         out.push_str(&piece.after);
     }
@@ -382,13 +392,15 @@ enum Section {
     Typed,
     /// Other arguments describe parts of it, and the call returns when it is done.
     Copied,
-    /// Other arguments describe parts of it, and the buffer is used after the call.
+    /// Other arguments describe parts of it, and a request uses it after the call.
+    Kept,
+    /// MPI wants one piece of memory: to attach it, or for windows.
     Whole,
     /// Only the address counts.
     Address,
 }
 
-fn section(binding: &Binding<'_>, function: &Function, list: &[(&Parameter, String)], position: usize) -> Section {
+fn section(binding: &Binding<'_>, list: &[(&Parameter, String)], position: usize) -> Section {
     let name = binding.name().to_lowercase();
     let parameter = list.get(position).map_or("", |(p, _)| p.name.as_str());
     if ["free_mem", "get_address"].contains(&name.as_str()) || name.ends_with("_end") {
@@ -404,10 +416,10 @@ fn section(binding: &Binding<'_>, function: &Function, list: &[(&Parameter, Stri
     if described && !reduction && !blocks {
         return Section::Typed;
     }
-    let later =
-        function.has_flag("nonblocking") || function.has_flag("persistent") || remote || name.contains("attach");
-    if later || name.starts_with("win_") {
+    if remote || name.contains("attach") || name.starts_with("win_") {
         Section::Whole
+    } else if is_request(binding) {
+        Section::Kept
     } else {
         Section::Copied
     }
@@ -426,7 +438,8 @@ fn descriptor(binding: &Binding<'_>, function: &Function, list: &[(&Parameter, S
         after,
         hidden: String::new(),
     };
-    match section(binding, function, list, position) {
+    let write = i32::from(parameter.direction != "in" && !parameter.constant);
+    match section(binding, list, position) {
         Section::Address => piece(String::new(), format!("choice({name}->address)"), String::new()),
         Section::Whole => piece(
             format!(
@@ -436,42 +449,43 @@ fn descriptor(binding: &Binding<'_>, function: &Function, list: &[(&Parameter, S
             format!("{name}_c"),
             String::new(),
         ),
-        Section::Copied => piece(
-            format!("    void *{name}_c = copy_in({name}, &code);\n"),
+        Section::Kept => piece(
+            format!("    void *{name}_c = kept({name}, {write}, &copies, &code);\n"),
             format!("{name}_c"),
-            format!(
-                "    copy_out({name}, {name}_c, {});\n",
-                i32::from(parameter.direction != "in" && !parameter.constant)
-            ),
+            String::new(),
+        ),
+        Section::Copied => piece(
+            format!("    void *{name}_c = copy_in({name}, {write});\n"),
+            format!("{name}_c"),
+            format!("    copy_out({name}, {name}_c, {write});\n"),
         ),
         Section::Typed => {
             let field = |n: usize| list.get(position + n).map_or("", |(p, _)| p.name.as_str());
+            let (how, copies) = match (binding.name().ends_with("_begin"), is_request(binding)) {
+                (true, _) => ("REFUSED", "NULL"),
+                (false, true) => ("KEPT", "&copies"),
+                (false, false) => ("COPIED", "NULL"),
+            };
             piece(
                 format!(
-                    "    struct typed {name}_c = typed({name}, *{}, IN(Type, *{}), &code);\n",
+                    "    struct typed {name}_c = typed({name}, *{}, IN(Type, *{}), (struct use){{{how}, {write}, {copies}}}, &code);\n",
                     field(1),
                     field(2)
                 ),
                 format!("{name}_c.address"),
-                format!("    typed_done(&{name}_c);\n"),
+                format!("    typed_done(&{name}_c, {name}, {write});\n"),
             )
         }
     }
 }
 
 /// A typed buffer brings its own count and datatype.
-fn apply_typed(
-    pieces: &mut [(String, Piece)],
-    binding: &Binding<'_>,
-    list: &[(&Parameter, String)],
-    function: &Function,
-    form: Form,
-) {
+fn apply_typed(pieces: &mut [(String, Piece)], binding: &Binding<'_>, list: &[(&Parameter, String)], form: Form) {
     if !form.descriptors {
         return;
     }
     for (position, (parameter, c_type)) in list.iter().enumerate() {
-        if role(parameter, c_type) == Role::Choice && section(binding, function, list, position) == Section::Typed {
+        if role(parameter, c_type) == Role::Choice && section(binding, list, position) == Section::Typed {
             let cast = if form.large { "" } else { "(int)" };
             for (offset, field) in [(1, "count"), (2, "type")] {
                 if let Some((_, piece)) = pieces.get_mut(position + offset) {

@@ -83,9 +83,10 @@ pub(super) fn mpi_f08(spec: &Spec, bindings: &[Binding<'_>]) -> String {
             let _ = writeln!(out, "  type({object}), parameter :: {} = {object}({})", v.name, v.value);
         }
     }
-    // Sections that are not contiguous pass in most calls where the compiler has descriptors. The constant promises all
-    // calls (MPI 5.0 section 19.1.12), and nonblocking collective operations on parts of a section still refuse them.
-    out.push_str("  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.\n");
+    out.push_str(
+        "#if defined(ISTHMUS_DESCRIPTORS)\n  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .true.\n#else\n  \
+         logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.\n#endif\n",
+    );
     out.push_str(
         "#if defined(ISTHMUS_ASYNCHRONOUS)\n  logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .true.\n#else\n",
     );
@@ -264,6 +265,9 @@ fn subroutine(out: &mut String, binding: &Binding<'_>, name: &str, bind: &str, s
     }
     let _ = writeln!(out, "        ){bind}\n      import");
     for (parameter, c_type) in &list {
+        if style == Style::F90 && may_be_ignored(binding, parameter) {
+            unchecked(out, &parameter.name);
+        }
         declare(out, parameter, c_type, style, form);
     }
     if ierror {
@@ -347,10 +351,7 @@ fn declare(out: &mut String, parameter: &Parameter, c_type: &str, style: Style, 
         if (style == Style::F08 { descriptors: true }) {
             let _ = writeln!(out, "      type(*), dimension(..){intent}{asynchronous} :: {name}");
         } else {
-            let _ = writeln!(
-                out,
-                "      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {name}\n      !DIR$ IGNORE_TKR {name}\n      !$PRAGMA IGNORE_TKR {name}"
-            );
+            unchecked(out, name);
             let _ = writeln!(out, "      ISTHMUS_CHOICE{intent}{asynchronous} :: {name}(*)");
         }
         return;
@@ -361,6 +362,26 @@ fn declare(out: &mut String, parameter: &Parameter, c_type: &str, style: Style, 
         type_of(parameter, c_type, role, style, form),
         bounds(parameter, role, style)
     );
+}
+
+/// Compilers do not compare the shape of an argument with that of the dummy argument.
+fn unchecked(out: &mut String, name: &str) {
+    let _ = writeln!(
+        out,
+        "      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {name}\n      !DIR$ IGNORE_TKR {name}\n      !$PRAGMA IGNORE_TKR {name}"
+    );
+}
+
+/// Whether programs give an argument of another shape, because it is ignored there: at processes that are not the root, or with MPI_IN_PLACE.
+/// They also give MPI_Alltoallv lists of datatypes. The module `mpi` of other libraries has no interfaces for these procedures.
+fn may_be_ignored(binding: &Binding<'_>, parameter: &Parameter) -> bool {
+    let name = binding.name().to_lowercase();
+    let rooted = ["gatherv", "scatterv"].iter().any(|n| name.contains(n)) && !name.contains("allgatherv");
+    let all = ["alltoallv", "alltoallw"].iter().any(|n| name.contains(n));
+    (rooted && parameter.length.is_some())
+        || (all
+            && (parameter.name.starts_with("send") || parameter.name == "sdispls" || parameter.kind == "DATATYPE")
+            && parameter.kind != "BUFFER")
 }
 
 /// What may be a sentinel has no INTENT(OUT).

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Buffers that the Fortran layer copies: a contiguous copy stands for an array section while a request uses it.
+//!
+//! `libmpifort_abi` knows arrays, this library knows when an operation begins and is complete. So the layer gives each such request functions that
+//! copy in and back.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+
+use super::{Entry, REQUESTS, find};
+
+/// The functions, as `bindings/fortran/src/section.c` declares them; a part is a partition, or -1 for all.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Hooks {
+    begin: unsafe extern "C" fn(*mut c_void, c_int),
+    end: unsafe extern "C" fn(*mut c_void, c_int),
+    release: unsafe extern "C" fn(*mut c_void),
+}
+
+/// Copies of the buffers of a request; they are gone with the last holder.
+pub(super) struct Copies {
+    hooks: Hooks,
+    state: *mut c_void,
+}
+
+// SAFETY: the layer's functions copy memory that the program has lent to the operation; they keep nothing of a thread.
+unsafe impl Send for Copies {}
+// SAFETY: as above. Parts are copied at once by threads that own them, as MPI_Pready asks.
+unsafe impl Sync for Copies {}
+
+const ALL: c_int = -1;
+
+impl Copies {
+    /// The operation begins: what the program has in its arrays goes into the copies.
+    pub(super) fn begin(&self) {
+        self.begin_part(ALL);
+    }
+
+    pub(super) fn begin_part(&self, part: c_int) {
+        // SAFETY: `state` is what the layer gave with the functions, and it is not released yet.
+        unsafe { (self.hooks.begin)(self.state, part) }
+    }
+
+    /// The operation is complete: what has changed goes back. It may be said twice.
+    pub(super) fn end(&self) {
+        self.end_part(ALL);
+    }
+
+    pub(super) fn end_part(&self, part: c_int) {
+        // SAFETY: as above.
+        unsafe { (self.hooks.end)(self.state, part) }
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the state.
+        unsafe { (self.hooks.release)(self.state) }
+    }
+}
+
+/// For `libmpifort_abi`: the buffers of a request that was just made are copies. MPI_SUCCESS: the request has them from now on.
+///
+/// # Safety
+///
+/// `hooks` points to functions that take `state` until `release` was called, which is once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn isthmus_request_copies(request: h::Request, hooks: *const Hooks, state: *mut c_void) -> c_int {
+    if find(request).is_err() {
+        return abi::MPI_ERR_REQUEST;
+    }
+    // SAFETY: the caller's promise.
+    let hooks = unsafe { *hooks };
+    let copies = Arc::new(Copies { hooks, state });
+    REQUESTS.update(request.0, |entry| {
+        if let Entry::Full(object) = entry {
+            object.copies = Some(copies);
+        }
+    });
+    abi::MPI_SUCCESS
+}
+
+/// The copies of a request that has them.
+pub(super) fn of(request: h::Request) -> Option<Arc<Copies>> {
+    match REQUESTS.get(request.0)? {
+        Entry::Full(object) => object.copies.clone(),
+        Entry::Quick(_) => None,
+    }
+}
+
+/// Partitions of a request get what the program has in them, or have arrived.
+pub(crate) fn part(request: h::Request, part: c_int, arrived: bool) {
+    match of(request) {
+        Some(copies) if arrived => copies.end_part(part),
+        Some(copies) => copies.begin_part(part),
+        None => {}
+    }
+}
