@@ -35,3 +35,37 @@ subroutine fortran_attributes(comm, from_c, made, good)
   call MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, made, 0_MPI_ADDRESS_KIND, ierr)
   call MPI_Comm_set_attr(comm, made, -3_MPI_ADDRESS_KIND, ierr)
 end subroutine
+
+module handlers
+  implicit none
+  integer :: heard_of = 0, heard = 0
+contains
+  subroutine hears(comm, code)
+    integer :: comm, code
+    heard_of = comm
+    heard = code
+  end subroutine
+end module
+
+subroutine fortran_handler(comm, made)
+  use mpi
+  use handlers
+  implicit none
+  integer :: comm, made, ierr
+  call MPI_Comm_create_errhandler(hears, made, ierr)
+end subroutine
+
+subroutine fortran_heard(comm, code)
+  use handlers
+  implicit none
+  integer :: comm, code
+  comm = heard_of
+  code = heard
+end subroutine
+
+subroutine fortran_fails(comm, code)
+  use mpi
+  implicit none
+  integer :: comm, code
+  call MPI_Send(comm, 1, MPI_INTEGER, 0, -5, comm, code)
+end subroutine
