@@ -2,20 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # The MPICH project's test suite against Isthmus.
 #
-#   MPICH_SUITE=RUNNER sh conformance/mpich/run.sh [--sites] [--rtt TIME] [--baseline TSV] [--dirs A,B] [RUNNER OPTION...]
+#   MPICH_SUITE=RUNNER sh conformance/mpich/run.sh [--fortran] [--sites] [--rtt TIME] [--baseline TSV] [--dirs A,B] [RUNNER OPTION...]
 #
 # RUNNER is a script that builds and runs the suite (Debian's source package of mpich has it under test/mpi) with any mpicc and
 # mpiexec: options --mpicc --mpiexec --mpifort --dirs --only-passing --timeout --out; one row per test in --out: directory, test,
 # ranks, arguments, result (pass, fail ...). --sites: the ranks are spread over two testbed sites. --baseline: only the tests that passed there.
+# --fortran: the directories f77, f90 and f08 with mpifort in the place of those in C; ISTHMUS_FC chooses the compiler.
 # Tests listed in skips.tsv count as skipped, with the reason given there. Exit status 0: all others passed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=mpich-suite
 . "$here/../common.sh"
 
-sites= limit=60 rtt=2ms baseline= dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,topo,threads,part,session,mpi_t,io
+sites= limit=60 rtt=2ms baseline= mpifort=none
+dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,topo,threads,part,session,mpi_t,io
 while [ $# -gt 0 ]; do
     case $1 in
+    --fortran) mpifort=$bin/mpifort dirs=f77,f90,f08 ;;
     --sites) sites=-sites limit=600 ;;
     --rtt) rtt=$2; shift ;;
     --baseline) baseline=$2; shift ;;
@@ -32,7 +35,7 @@ need_mpicc "$bin/mpicc"
 mkdir -p "$work"
 results=$work/results$sites.tsv
 export ISTHMUS_BIN="$bin"
-set -- --mpicc "$bin/mpicc" --mpifort none --dirs "$dirs" --timeout "$limit" --out "$results" ${baseline:+--only-passing "$baseline"} "$@"
+set -- --mpicc "$bin/mpicc" --mpifort "$mpifort" --dirs "$dirs" --timeout "$limit" --out "$results" ${baseline:+--only-passing "$baseline"} "$@"
 if [ -n "$sites" ]; then
     "$MPICH_SUITE" --mpiexec "$bin/mpiexec" --build-only "$@" >&2 || true
     set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate 1gbit -- "$MPICH_SUITE" --mpiexec "$here/../spread" "$@"
