@@ -52,11 +52,35 @@ stopped_and_resumed() {
     check "suspended for 15 s, and resumed"
 }
 
+# refused WORDS OPTIONS...: the launcher says so at once, and nothing waits in a queue.
+refused() {
+    words=$1
+    shift
+    start 30 "$@" ./ring
+    [ $status = 1 ] && grep -q "$words" err || { cat out err; fail "$conforming: '$words' is not said (status $status): $*"; }
+    nothing_left
+}
+
+# What can never start is refused with the scheduler's numbers; who uses the machine without its scheduler is told.
+never_or_beside() {
+    refused "has no queue 'nowhere'" --site "$site:1$options,queue=nowhere"
+    refused 'can never start: it asks for 99 processors.* has 8$' --site "$site:99$options"
+    [ "$conforming" != slurm ] || refused "can never start: it asks for 3 nodes, and queue 'main' of Slurm has 2$" --site "$site:3$options,nodes=3"
+    [ "$conforming" != slurm ] || refused "it asks for 2 h, and queue 'main' of Slurm has a limit of 1 h" --site "$site:1$options,limit=2h"
+    start 60 --site "$site:2" sleep 5
+    [ $status = 0 ] && grep -q "site '$site': its processes run on this machine itself .*--site $site:2$options uses that" err ||
+        { cat out err; fail "$conforming: no word of the scheduler that is passed by"; }
+    start 60 --site "$site:2,scheduler=fork" sleep 5
+    [ $status = 0 ] && [ ! -s err ] || { cat out err; fail "$conforming: a word to who means it"; }
+    check "what can never start is refused, a scheduler that is passed by is told of"
+}
+
 conform() {
     conforming=$1 site=$2 options=$3
     queued=yes
     [ "$conforming" = fork ] && queued=no
 
+    [ "$queued" = no ] || never_or_beside
     start 120 --site "$site:4$options" ./ring
     [ $status = 0 ] && grep -q '^4 processes: ring is right$' out || { cat out err; fail "$conforming: MPI"; }
     check "four MPI processes"

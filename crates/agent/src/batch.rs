@@ -237,6 +237,10 @@ impl Batch {
         self.tell_suspended(state == State::Suspended);
         match state {
             State::Suspended => {}
+            State::Never(why) => {
+                let reason = format!("{} can never start: {why}", self.scheduler_job());
+                self.refuse(Refusal::new(reason, "ask for less, or for another queue or account"));
+            }
             State::Queued(why) => {
                 self.waits += 1;
                 if self.waits >= WORTH_TELLING && self.why.as_ref() != Some(&why) {
@@ -406,6 +410,7 @@ impl Batch {
             | FromAgent::File { .. }
             | FromAgent::Pong(..)
             | FromAgent::Queued { .. }
+            | FromAgent::Beside(_)
             | FromAgent::Suspended(_) => {}
         }
     }

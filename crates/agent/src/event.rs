@@ -61,6 +61,8 @@ pub(crate) enum Event {
     GatewayEnded,
     /// It is time for another one.
     GatewayDue,
+    /// This scheduler is here, and the processes run beside it.
+    Beside(isthmus_wire::grid::Scheduler),
     /// At the machine's scheduler or a node that it allocated.
     Batch(BatchEvent),
 }

@@ -64,7 +64,7 @@ pub fn run(binary: PathBuf, home: bool) -> io::Result<()> {
     let result = runtime.block_on(async {
         let input = tokio::net::unix::pipe::Receiver::from_file_unchecked(owned(io::stdin())?)?;
         let output = tokio::net::unix::pipe::Sender::from_file_unchecked(owned(io::stdout())?)?;
-        serve(input, output, binary, home).await
+        serve(input, output, binary, if home { Role::Home } else { Role::Site }).await
     });
     runtime.shutdown_background();
     result
@@ -98,7 +98,7 @@ fn raise_descriptor_limit() {
     }
 }
 
-async fn serve<R, W>(reader: R, writer: W, binary: PathBuf, home: bool) -> io::Result<()>
+async fn serve<R, W>(reader: R, writer: W, binary: PathBuf, role: Role) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -120,7 +120,8 @@ where
         files: Vec::new(),
         subjob: None,
         batch: None,
-        vigil: Vigil::new(home),
+        vigil: Vigil::new(role == Role::Home),
+        role,
         gateway: None,
         workspace: None,
     };
@@ -137,6 +138,17 @@ fn end_on_signal(kind: SignalKind, events: mpsc::Sender<Event>) -> io::Result<()
         }
     });
     Ok(())
+}
+
+/// Where the agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// On the launcher's machine.
+    Home,
+    /// On the machine that ssh reaches.
+    Site,
+    /// On a node of an allocation.
+    Node,
 }
 
 /// Why the agent leaves.
@@ -161,6 +173,7 @@ struct Agent {
     /// In place of it, when the machine's scheduler starts the processes.
     batch: Option<Batch>,
     vigil: Vigil,
+    role: Role,
     gateway: Option<Gateway>,
     /// The directory of the subjob's files, which stays as long as we do.
     workspace: Option<Workspace>,
@@ -238,6 +251,7 @@ impl Agent {
                     self.gateway_failed(why);
                 }
             }
+            Event::Beside(scheduler) => self.outbox.send(&FromAgent::Beside(scheduler)),
             Event::InputTaken(bytes) => self.outbox.send(&FromAgent::InputCredit(bytes)),
             event => {
                 if let Some(subjob) = &mut self.subjob {
@@ -316,6 +330,15 @@ impl Agent {
             self.batch = Some(Batch::start(start, &self.binary, files, &self.outbox, &self.sender)?);
         } else {
             self.subjob = Some(Subjob::start(start, &self.binary, &self.outbox, &self.sender)?);
+            if self.role == Role::Site {
+                let events = self.sender.clone();
+                // Nobody waits for what a scheduler has to say.
+                tokio::task::spawn_blocking(move || {
+                    if let Some(scheduler) = isthmus_discovery::usable() {
+                        let _ = events.blocking_send(Event::Beside(scheduler));
+                    }
+                });
+            }
             let part = machine::part(start.count, &start.environment);
             self.outbox.send(&FromAgent::Started(vec![part]));
         }

@@ -54,7 +54,7 @@ pub fn run(binary: PathBuf, arguments: &[String]) -> io::Result<()> {
             name: node_name(),
         };
         writer.write_all(&hello.encode()).await?;
-        crate::serve(reader, writer, binary, false).await
+        crate::serve(reader, writer, binary, crate::Role::Node).await
     });
     runtime.shutdown_background();
     result

@@ -35,13 +35,26 @@ pub(crate) struct Pipes {
     pub(crate) input: Option<OwnedFd>,
 }
 
+/// What a hello is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Redeemed {
+    /// It is the process's first one.
+    First,
+    /// The process, or what it has started, has said hello before.
+    Again,
+    /// It is somebody else's.
+    Never,
+}
+
 /// One process.
 #[derive(Debug)]
 pub(crate) struct Process {
     /// Its process id and group; 0 while the machine's own MPI has not started it.
     pub(crate) pid: u32,
-    /// One-time token: taken by the first right hello.
-    pub(crate) token: Option<[u8; 16]>,
+    /// Who shows it may come in, once.
+    pub(crate) token: [u8; 16],
+    /// Whether somebody has: MPI_Init was called.
+    pub(crate) called: bool,
     /// Its rendezvous connection, while that is open.
     pub(crate) connection: Option<mpsc::UnboundedSender<ToProcess>>,
     /// How it ended.
@@ -52,19 +65,22 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Whether this is the process that the token was made for; a token is good once.
-    pub(crate) fn redeem(&mut self, token: &[u8; 16]) -> bool {
-        let Some(own) = self.token else { return false };
-        let difference = own.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
-        if difference == 0 {
-            self.token = None;
+    /// Whether this is the process that the token was made for. A token is good once; who comes later with it is told why.
+    pub(crate) fn redeem(&mut self, token: &[u8; 16]) -> Redeemed {
+        let difference = self.token.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
+        match difference {
+            0 if self.called => Redeemed::Again,
+            0 => {
+                self.called = true;
+                Redeemed::First
+            }
+            _ => Redeemed::Never,
         }
-        difference == 0
     }
 
     /// Whether it has ended well and has never called MPI_Init.
     pub(crate) fn ended_without_us(&self) -> bool {
-        self.token.is_some() && self.exit == Some(Exit::Status(0))
+        !self.called && self.exit == Some(Exit::Status(0))
     }
 
     /// Sends something on its rendezvous connection, if it has one.
@@ -83,7 +99,8 @@ impl Process {
     pub(crate) fn expected(token: [u8; 16]) -> Self {
         Self {
             pid: 0,
-            token: Some(token),
+            token,
+            called: false,
             connection: None,
             exit: None,
             reported: false,
@@ -229,7 +246,8 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
     tokio::spawn(watch_child(child, pid, index, ended, (*events).clone()));
     Ok(Process {
         pid,
-        token: Some(token),
+        token,
+        called: false,
         connection: None,
         exit: None,
         reported: false,

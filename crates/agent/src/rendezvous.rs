@@ -72,7 +72,7 @@ async fn serve(
     (events, trace): (mpsc::Sender<Event>, Sink),
     stranger: tokio::sync::OwnedSemaphorePermit,
 ) {
-    let (reader, writer) = stream.into_split();
+    let (reader, mut writer) = stream.into_split();
     let mut reader = Messages {
         reader,
         deframer: Deframer::default(),
@@ -86,8 +86,10 @@ async fn serve(
         return;
     }
     // A wrong token: the sender is dropped and with it this connection.
-    let Some(ToProcess::Accepted { index }) = queue.recv().await else {
-        return;
+    let index = match queue.recv().await {
+        Some(ToProcess::Accepted { index }) => index,
+        Some(ToProcess::Message(why)) => return drop(writer.write_all(&why.encode()).await),
+        _ => return,
     };
     let write = tokio::spawn(write(writer, queue, index));
     while let Some(message) = reader.next(usize::MAX).await {

@@ -6,7 +6,7 @@ use crate::directories::Directories;
 use crate::event::{Event, ToProcess, World};
 use crate::link::Outbox;
 use crate::other_mpi;
-use crate::processes::{self, Piece, Process, Seats, Source, Surroundings};
+use crate::processes::{self, Piece, Process, Redeemed, Seats, Source, Surroundings};
 use crate::processors;
 use crate::program::{self, Refusal};
 use crate::rendezvous;
@@ -354,6 +354,7 @@ impl Subjob {
             Event::FromCoordinator(_)
             | Event::CoordinatorLost
             | Event::InputTaken(_)
+            | Event::Beside(_)
             | Event::Gateway(_)
             | Event::GatewayEnded
             | Event::GatewayDue
@@ -391,8 +392,18 @@ impl Subjob {
         let Some(own) = self.processes.get_mut(index as usize) else {
             return;
         };
-        if !own.redeem(&hello.token) {
-            return;
+        match own.redeem(&hello.token) {
+            Redeemed::First => {}
+            Redeemed::Never => return,
+            Redeemed::Again => {
+                let reason = "this process of the job has called MPI_Init before, in a program that ran before this one or has started it: \
+                    a process of a job runs one MPI program; start programs that follow each other with an `isthmus run` each";
+                let _ = process.send(ToProcess::Message(Message::Abort {
+                    code: boot::NOT_LET_IN,
+                    reason: reason.to_owned(),
+                }));
+                return;
+            }
         }
         if hello.version != boot::VERSION {
             let reason = format!(

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use isthmus_wire::boot::{Counters, Hello, Message, VERSION, World};
+use isthmus_wire::boot::{Counters, Hello, Message, NOT_LET_IN, VERSION, World};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::place::Representation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -131,6 +131,10 @@ impl Agent {
                 }
                 Ok((agent, *world))
             }
+            Message::Abort {
+                code: NOT_LET_IN,
+                reason,
+            } => Err(BootError::Environment(reason)),
             Message::Abort { reason, .. } => Err(BootError::Aborted(reason)),
             other => Err(BootError::agent(format!(
                 "unexpected answer to hello: {}",

@@ -41,7 +41,7 @@ pub(crate) struct Terminal {
     /// Place for logs when the terminal is gone.
     session: Option<PathBuf>,
     logs: Option<Logs>,
-    shown: Vec<(State, String)>,
+    shown: Vec<(String, String)>,
     /// Somebody is asked something at the terminal: what comes meanwhile waits.
     asking: bool,
     held: Vec<u8>,
@@ -131,18 +131,18 @@ impl Terminal {
     }
 
     fn show_lines(&mut self, subjobs: &[Progress]) {
-        let nothing = (State::Unsubmitted, String::new());
+        let nothing = (State::Unsubmitted.to_string(), String::new());
         self.shown.resize(subjobs.len(), nothing);
         let mut text = String::new();
         for (shown, now) in self.shown.iter_mut().zip(subjobs) {
-            if *shown != (now.state, now.detail.clone()) {
-                *shown = (now.state, now.detail.clone());
+            if *shown != (now.word.clone(), now.detail.clone()) {
+                *shown = (now.word.clone(), now.detail.clone());
                 let detail = if now.detail.is_empty() {
                     String::new()
                 } else {
                     format!(" ({})", now.detail)
                 };
-                text.push_str(&format!("isthmus: site '{}': {}{detail}\n", now.site, now.state));
+                text.push_str(&format!("isthmus: site '{}': {}{detail}\n", now.site, now.word));
             }
         }
         let text = diagnostic::plain(&text);
@@ -258,9 +258,8 @@ impl Display {
     fn show(&self, subjobs: &[Progress]) {
         let width = subjobs.iter().map(|p| p.site.chars().count()).max().unwrap_or(0);
         for (line, now) in self.lines.iter().zip(subjobs) {
-            let (name, state) = (&now.site, now.state.to_string());
-            line.set_prefix(format!("{name:width$}"));
-            line.set_message(format!("{state:<12}{}", now.detail));
+            line.set_prefix(format!("{:width$}", now.site));
+            line.set_message(format!("{:<12}{}", now.word, now.detail));
             line.tick();
         }
     }

@@ -3,14 +3,17 @@
 //!
 //! * [`serve`]: the service at a site: files, the cache, [`look`].
 //! * [`look`]: a machine looks at itself: schedulers, queues, compilers, MPIs, interfaces.
+//! * [`never`]: what a scheduler would let wait for ever.
 //! * [`select`]: the language of `--select`: which sites a job may take, and how many processes each.
 #![forbid(unsafe_code)]
 
 pub mod look;
+mod never;
 mod probe;
 pub mod select;
 mod serve;
 
+pub use never::{Never, never, usable};
 pub use serve::{cache_directory, serve};
 
 /// Fuzz entry: no text may make the parsers panic, and what a selection is written as is read as the same.

@@ -216,6 +216,22 @@ impl Coallocation {
         self.sites.iter().map(|s| (s.name.as_str(), s.shown_state()))
     }
 
+    /// Where every subjob stands, for people: waiting in a queue, being ready for the others, and running are told apart. With what there is to
+    /// say of it.
+    pub fn standings(&self) -> impl Iterator<Item = (String, String)> {
+        let late = self.sites.iter().filter(|s| s.holds_barrier() && !s.is_complete());
+        let late = words::list_of_sites(late.map(|s| s.name.as_str()));
+        self.sites.iter().map(move |site| match site.shown_state() {
+            State::Pending if site.queued && !site.started => ("queued".to_owned(), String::new()),
+            State::Pending if site.is_complete() && !late.is_empty() => {
+                ("ready".to_owned(), format!("waits for {late}"))
+            }
+            State::Pending => ("starting".to_owned(), String::new()),
+            State::Active => ("running".to_owned(), String::new()),
+            state => (state.to_string(), String::new()),
+        })
+    }
+
     /// Numbers of the first processes of the subjobs. Those of the job's own world come first, so that there a number is a rank.
     /// They change when a subjob is dropped before the barrier opens.
     pub fn first_numbers(&self) -> impl Iterator<Item = u32> {
@@ -389,6 +405,11 @@ impl Coallocation {
     /// The job cannot go on, whatever its subjobs do.
     pub fn handle_failed(&mut self, problem: &str, now: Duration) {
         self.fail(Verdict::launch(problem.to_owned(), ""), now);
+    }
+
+    /// Processes wait for what will never come.
+    pub fn handle_stranded(&mut self, problem: &str, hint: &str, now: Duration) {
+        self.fail(Verdict::launch(problem.to_owned(), hint), now);
     }
 
     /// The connection to a site is closed: as it should be when the job leaves, otherwise the site is lost.

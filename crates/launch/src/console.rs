@@ -39,6 +39,8 @@ pub struct Progress {
     pub site: String,
     /// Its state.
     pub state: State,
+    /// The same for people, who want to know what it waits for.
+    pub word: String,
     /// What else there is to say; may be empty.
     pub detail: String,
 }

@@ -122,16 +122,12 @@ fn prepare(
         }
         let mut signals = signal(kind)?;
         let events = events.clone();
-        // A job outlives its terminal where its output has another place to go.
-        let hangs_up = number == 1 && session.is_some();
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
-                let event = if hangs_up {
-                    Event::HangUp
-                } else {
-                    Event::Interrupt(number)
-                };
-                let _ = events.send(event);
+                if number == 1 {
+                    let _ = events.send(Event::HangUp);
+                }
+                let _ = events.send(Event::Interrupt(number));
             }
         });
     }

@@ -2,15 +2,30 @@
 //! What the processes of a job wait for, as they tell it.
 
 use isthmus_wire::control::Whereabouts;
-use isthmus_wire::waiting::{Condition, Process, Waiting};
+use isthmus_wire::waiting::{Condition, Item, Kind, Process, Waiting};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+/// Calls that wait for processes of other jobs.
+const OUTSIDE: [&str; 3] = ["MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"];
 
 #[derive(Debug, Default)]
 struct One {
     waiting: Option<(Waiting, Instant)>,
     condition: Condition,
     ended: bool,
+    /// It is in MPI_Finalize.
+    finished: bool,
+}
+
+/// Processes that wait for others which will not say anything any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stranded {
+    /// Ranks in MPI_Finalize.
+    pub(crate) finished: Vec<u32>,
+    /// Ranks that wait, and in which call the first one does.
+    pub(crate) waiting: Vec<u32>,
+    pub(crate) call: String,
 }
 
 /// What is known of all processes, by rank.
@@ -35,6 +50,43 @@ impl Waits {
         let one = self.all.entry(rank).or_default();
         one.ended = true;
         one.waiting = None;
+    }
+
+    /// It is in MPI_Finalize.
+    pub(crate) fn finish(&mut self, rank: u32) {
+        self.all.entry(rank).or_default().finished = true;
+    }
+
+    /// When some processes are in MPI_Finalize or have ended, all others have waited for so long without anything coming, and one of them in a
+    /// collective operation or for one of those: who is in MPI_Finalize sends nothing more, so they wait for ever. Data that is on its way, and
+    /// who may come from outside, is waited for.
+    pub(crate) fn stranded(&self, processes: u32, limit: Duration) -> Option<Stranded> {
+        let over = |rank: u32| self.all.get(&rank).is_some_and(|one| one.ended || one.finished);
+        let finished: Vec<u32> = (0..processes).filter(|rank| over(*rank)).collect();
+        if finished.is_empty() {
+            return None;
+        }
+        let (mut waiting, mut call) = (Vec::new(), None);
+        for rank in (0..processes).filter(|rank| !over(*rank)) {
+            let one = self.all.get(&rank).filter(|one| !one.condition.stopped)?;
+            let (what, at) = one.waiting.as_ref()?;
+            let moving = |item: &Item| matches!(item.kind, Kind::Incoming | Kind::Outgoing);
+            let idle = Duration::from_millis(what.idle) + at.elapsed();
+            if idle < limit || what.items.iter().any(moving) || OUTSIDE.contains(&what.call.as_str()) {
+                return None;
+            }
+            let in_vain =
+                |item: &Item| item.kind == Kind::Collective || item.kind != Kind::Unexpected && over(item.peer);
+            if call.is_none() && what.items.iter().any(in_vain) {
+                call = Some(what.call.clone());
+            }
+            waiting.push(rank);
+        }
+        Some(Stranded {
+            finished,
+            waiting,
+            call: call?,
+        })
     }
 
     /// For how long all processes that have not ended have waited or been stopped; `None`: some have not.
@@ -80,5 +132,57 @@ impl Waits {
             processes: (0u32..).zip(ranks).map(process).collect(),
             cuts,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(call: &str, idle: u64, kind: Kind, peer: u32) -> Option<Waiting> {
+        let item = Item {
+            kind,
+            peer,
+            ..Item::default()
+        };
+        Some(Waiting {
+            call: call.to_owned(),
+            idle,
+            items: vec![item],
+            more: 0,
+        })
+    }
+
+    #[test]
+    fn who_waits_for_finished_processes_is_stranded() {
+        let limit = Duration::from_secs(10);
+        let mut all = Waits::default();
+        let barrier = |idle| waits("MPI_Barrier", idle, Kind::Collective, 0);
+        all.take(0, barrier(20_000));
+        all.take(1, barrier(20_000));
+        assert_eq!(all.stranded(2, limit), None, "nobody is in MPI_Finalize");
+        all.take(1, None);
+        assert_eq!(all.stranded(2, limit), None, "rank 1 computes");
+        all.finish(1);
+        let stranded = |call: &str| Stranded {
+            finished: vec![1],
+            waiting: vec![0],
+            call: call.to_owned(),
+        };
+        assert_eq!(all.stranded(2, limit), Some(stranded("MPI_Barrier")));
+        assert_eq!(all.stranded(3, limit), None, "nothing is known of rank 2");
+        all.take(0, waits("MPI_Recv", 20_000, Kind::Receive, 1));
+        assert_eq!(all.stranded(2, limit), Some(stranded("MPI_Recv")));
+        for (what, why) in [
+            (waits("MPI_Recv", 20_000, Kind::Receive, 0), "another thread may send"),
+            (waits("MPI_Recv", 20_000, Kind::Incoming, 1), "data are on their way"),
+            (waits("MPI_Comm_accept", 20_000, Kind::Collective, 0), "others may come"),
+            (barrier(1_000), "something has come lately"),
+        ] {
+            all.take(0, what);
+            assert_eq!(all.stranded(2, limit), None, "{why}");
+        }
+        all.finish(0);
+        assert_eq!(all.stranded(2, limit), None, "nobody waits");
     }
 }

@@ -113,6 +113,8 @@ impl std::fmt::Display for Cause {
 pub enum State {
     /// It waits, for this reason in the scheduler's words (may be empty).
     Queued(String),
+    /// It waits for what will never be, for this reason in the scheduler's words.
+    Never(String),
     /// It has its nodes.
     Running,
     /// It has its nodes and is stopped for a while.

@@ -91,6 +91,7 @@ impl Adaptor for Pbs {
         let comment = || words(field(&said.output, "comment").unwrap_or_default());
         Ok(match field(&said.output, "job_state") {
             None => State::Unknown,
+            Some("Q") if comment().starts_with("Can Never Run") => State::Never(comment()),
             Some("Q" | "H" | "W" | "T" | "M") => State::Queued(comment()),
             Some("E") => State::Ending(Cause::Unsaid),
             Some("F" | "X" | "C") => State::Ended(ending(&said.output)),

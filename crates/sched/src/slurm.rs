@@ -8,6 +8,15 @@ use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
 
 const SCHEDULER: Scheduler = Scheduler::Slurm;
+/// Why a job waits that can never start, as it is asked for.
+const NEVER: [&str; 6] = [
+    "PartitionNodeLimit",
+    "PartitionTimeLimit",
+    "BadConstraints",
+    "InvalidAccount",
+    "InvalidQOS",
+    "DependencyNeverSatisfied",
+];
 /// What Slurm says of a job that it has forgotten.
 const GONE: &str = "Invalid job id";
 
@@ -111,6 +120,7 @@ fn state_of(state: &str, reason: &str) -> State {
     };
     let state = state.trim();
     match state {
+        "PENDING" if NEVER.contains(&reason) || reason.ends_with("PerJobLimit") => State::Never(words(reason)),
         "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
             State::Queued(words(reason))
         }

@@ -37,6 +37,9 @@ use crate::waiting::Waiting;
 /// Version of this protocol. The agent refuses a process with another one.
 pub const VERSION: u32 = 5;
 
+/// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
+pub const NOT_LET_IN: i32 = i32::MIN;
+
 /// Most processes of a job on one node: as many have a place in its shared memory.
 pub const MAX_NODE_PROCESSES: u32 = 1024;
 

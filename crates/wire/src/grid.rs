@@ -54,6 +54,7 @@
 //! | `Gone` | 76 | |
 //! | `Queued` | 77 | scheduler u8, id text, why text |
 //! | `Suspended` | 78 | u8 (1 stopped, 0 goes on) |
+//! | `Beside` | 84 | scheduler u8 |
 //! | `Gateway` | 79 | a message from the gateway ([`crate::gateway::FromGateway`]) |
 //! | `Traffic` | 80 | first u32, \[traffic ([`crate::boot::LinkTraffic`])\] |
 //! | `Waiting` | 82 | index u32, what ([`crate::waiting`]) |
@@ -74,7 +75,7 @@ use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 use crate::waiting::{Condition, Waiting};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -392,6 +393,8 @@ pub enum FromAgent {
         /// For people.
         reason: String,
     },
+    /// The processes run beside this scheduler of the machine, which does not know of them.
+    Beside(Scheduler),
     /// The machine's scheduler has stopped the subjob, or lets it go on.
     Suspended(bool),
     /// Answer to `Ping`: its number, and nanoseconds since 1970 by the machine's clock.
@@ -634,6 +637,9 @@ impl FromAgent {
             Self::Queued { scheduler, id, why } => {
                 w.u8(*scheduler as u8).text(id).text(why);
             }
+            Self::Beside(scheduler) => {
+                w.u8(*scheduler as u8);
+            }
             Self::Suspended(stopped) => {
                 w.u8((*stopped).into());
             }
@@ -674,6 +680,7 @@ impl FromAgent {
             Self::Traffic { .. } => 80,
             Self::Queued { .. } => 77,
             Self::Suspended(_) => 78,
+            Self::Beside(_) => 84,
             Self::LauncherEnded(_) => 81,
             Self::Waiting { .. } => 82,
             Self::Conditions(_) => 83,
@@ -723,6 +730,7 @@ impl FromAgent {
                 id: r.text("id")?,
                 why: r.text("why")?,
             },
+            84 => Self::Beside(Scheduler::read(&mut r)?),
             78 => Self::Suspended(flag(&mut r, "stopped")?),
             81 => Self::LauncherEnded(LauncherEnd::read(&mut r)?),
             82 => Self::Waiting {

@@ -47,6 +47,11 @@ pub(super) async fn submit(submission: Submission, events: mpsc::Sender<Event>) 
 
 impl Submission {
     async fn submit(&self) -> Result<JobId, Refusal> {
+        let (asked, count) = (self.allocation.clone(), self.count);
+        let never = tokio::task::spawn_blocking(move || isthmus_discovery::never(&asked, count)).await;
+        if let Ok(Some(never)) = never {
+            return Err(Refusal::new(never.reason, never.hint));
+        }
         let agent = self.agent().await?;
         let cannot = |error| {
             Refusal::new(

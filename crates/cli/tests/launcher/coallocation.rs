@@ -42,7 +42,7 @@ fn states_pass_in_their_order() {
 fn states_as_lines() {
     let bench = Bench::new("state-lines");
     let done = bench.run(&format!("run --progress lines -n 1 {}", Bench::fake()));
-    for state in ["stage-in", "pending", "active", "done"] {
+    for state in ["stage-in", "starting", "running", "done"] {
         assert!(
             done.errors.contains(&format!("site 'home': {state}\n")),
             "{}",

@@ -2,7 +2,7 @@
 //! A machine looks at itself. Parsers are pure; [`run`](command::run) runs commands, for a bounded time.
 
 mod command;
-mod schedulers;
+pub(crate) mod schedulers;
 
 use command::run;
 use isthmus_wire::service::{Facts, Named};
@@ -144,14 +144,18 @@ fn versions(commands: &[&'static str]) -> Vec<Named> {
 fn mpis() -> Vec<Named> {
     let found = |name: &str| {
         let path = command::find(name)?;
-        let version = run(name, &["--version"], VERSION).unwrap_or_default();
-        let more = if name == "mpiexec" {
-            String::new()
+        // What a wrapper answers to --version is the compiler's.
+        let (version, more) = if name == "mpiexec" {
+            (run(name, &["--version"], VERSION).unwrap_or_default(), String::new())
         } else {
-            ["-show", "--showme:version"]
-                .iter()
-                .find_map(|o| run(name, &[o], VERSION))
+            let said = run(name, &["-showme:version"], VERSION).or_else(|| run(name, &["-v"], VERSION));
+            let about = said
                 .unwrap_or_default()
+                .lines()
+                .find(|l| is_about_mpi(l))
+                .unwrap_or_default()
+                .to_owned();
+            (about, run(name, &["-show"], VERSION).unwrap_or_default())
         };
         Some(Named {
             name: path.to_string_lossy().into_owned(),
@@ -164,10 +168,17 @@ fn mpis() -> Vec<Named> {
         .collect()
 }
 
+/// `mpicc: Open MPI 4.1.4 (Language: C)`, `mpicc for MPICH version 4.0.2`: not what the compiler says of itself.
+fn is_about_mpi(line: &str) -> bool {
+    let first = line.split([' ', ':']).next().unwrap_or_default();
+    first.starts_with("mpi") && (line.contains(" for ") || line.contains(": "))
+}
+
 fn kind_of_mpi(version: &str, more: &str) -> String {
     let both = format!("{version}\n{more}");
     let known = [
         ("isthmus", "Isthmus"),
+        ("Isthmus", "Isthmus"),
         ("Open MPI", "Open MPI"),
         ("OpenRTE", "Open MPI"),
         ("openmpi", "Open MPI"),
@@ -181,10 +192,8 @@ fn kind_of_mpi(version: &str, more: &str) -> String {
         .find(|(mark, _)| both.contains(mark))
         .map_or("MPI", |(_, kind)| kind);
     let is_number = |w: &&str| w.starts_with(|c: char| c.is_ascii_digit()) && w.contains('.') && w.len() < 16;
-    // The version of a compiler says nothing of the MPI.
-    let lines = version.lines().filter(|l| !l.contains("gcc") && !l.contains("clang"));
-    let number = lines
-        .flat_map(str::split_whitespace)
+    let number = version
+        .split_whitespace()
         .map(|w| w.trim_matches(['(', ')', ',']))
         .find(is_number);
     number.map_or_else(|| kind.to_owned(), |number| format!("{kind} {number}"))
@@ -257,6 +266,11 @@ mod tests {
             kind_of_mpi("HYDRA build details:\n    Version:   4.0.2\n", ""),
             "MPICH 4.0.2"
         );
-        assert_eq!(kind_of_mpi("gcc (Debian 12.2.0-14) 12.2.0\n", "gcc -lmpich"), "MPICH");
+        assert!(!is_about_mpi("cc (Debian 12.2.0-14) 12.2.0") && is_about_mpi("mpicc: Isthmus 0.1.0 (Language: C)"));
+        assert_eq!(kind_of_mpi("", "gcc -lmpich"), "MPICH");
+        assert_eq!(
+            kind_of_mpi("mpicc for MPICH version 4.0.2", "gcc -lmpich"),
+            "MPICH 4.0.2"
+        );
     }
 }

@@ -1,39 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Schedulers: found by their commands; queues, accounts, load and the wait that is to be expected.
 
-use super::command::{find, run};
+use super::command::run;
 use isthmus_wire::grid::Scheduler;
 use isthmus_wire::service::Queue;
 use std::time::Duration;
 
 /// How long a command of a scheduler may take.
 const LIMIT: Duration = Duration::from_secs(10);
+/// The same where no configuration is found.
+const UNCONFIGURED: Duration = Duration::from_secs(2);
 /// Most queues and accounts.
 const MAX: usize = 500;
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) schedulers: Vec<Scheduler>,
-    pub(super) queues: Vec<Queue>,
-    pub(super) accounts: Vec<String>,
+pub(crate) struct Found {
+    pub(crate) schedulers: Vec<Scheduler>,
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) accounts: Vec<String>,
 }
 
 /// Asks every scheduler whose commands are there.
-pub(super) fn look() -> Found {
+pub(crate) fn look() -> Found {
     let mut found = Found::default();
-    let asked = [
-        (Scheduler::Slurm, "sbatch", slurm as fn() -> Option<Vec<Queue>>),
-        (Scheduler::GridEngine, "qconf", grid_engine),
-        (Scheduler::Pbs, "pbsnodes", pbs),
-        (Scheduler::Lsf, "bqueues", lsf),
-    ];
-    for (scheduler, command, ask) in asked {
-        if find(command).is_none() {
-            continue;
-        }
+    for scheduler in [Scheduler::Slurm, Scheduler::GridEngine, Scheduler::Pbs, Scheduler::Lsf] {
         // A command that nobody answers is no scheduler.
-        if let Some(queues) = ask() {
+        if let Some(mut queues) = ask(scheduler) {
+            if scheduler == Scheduler::Slurm {
+                slurm_load(&mut queues);
+            }
             found.schedulers.push(scheduler);
             found.queues.extend(queues);
         }
@@ -43,6 +39,16 @@ pub(super) fn look() -> Found {
         found.accounts = accounts();
     }
     found
+}
+
+/// The queues of a scheduler, when it can be used here.
+pub(crate) fn ask(scheduler: Scheduler) -> Option<Vec<Queue>> {
+    match scheduler {
+        Scheduler::Slurm => slurm(),
+        Scheduler::GridEngine => grid_engine(),
+        Scheduler::Pbs => pbs(),
+        Scheduler::Lsf => lsf(),
+    }
 }
 
 fn empty(scheduler: Scheduler, name: &str) -> Queue {
@@ -63,18 +69,32 @@ fn empty(scheduler: Scheduler, name: &str) -> Queue {
 }
 
 fn slurm() -> Option<Vec<Queue>> {
-    let nodes = run("sinfo", &["-h", "-e", "-o", "%P|%a|%l|%D|%C|%m"], LIMIT)?;
+    let nodes = run("sinfo", &["-h", "-e", "-o", "%P|%a|%l|%D|%C|%m"], slurm_patience())?;
+    Some(slurm_queues(&nodes))
+}
+
+/// A client without configuration asks the name server where it is, which may take long where there is none.
+fn slurm_patience() -> Duration {
+    let files = [
+        "/etc/slurm/slurm.conf",
+        "/etc/slurm-llnl/slurm.conf",
+        "/run/slurm/conf/slurm.conf",
+    ];
+    let configured = std::env::var_os("SLURM_CONF").is_some() || files.iter().any(|f| std::path::Path::new(f).exists());
+    if configured { LIMIT } else { UNCONFIGURED }
+}
+
+/// How many jobs there are, and how long one would wait.
+fn slurm_load(queues: &mut [Queue]) {
     let jobs = run("squeue", &["-h", "-a", "-o", "%P|%t"], LIMIT).unwrap_or_default();
-    let mut queues = slurm_queues(&nodes);
-    slurm_jobs(&jobs, &mut queues);
-    for queue in &mut queues {
+    slurm_jobs(&jobs, queues);
+    for queue in queues {
         queue.wait = if queue.free > 0 && queue.pending == 0 {
             0
         } else {
             slurm_wait(&queue.name)
         };
     }
-    Some(queues)
 }
 
 /// Lines `NAME[*]|up|1:00:00|2|allocated/idle/other/total|memory MiB`, one for each group of nodes of a partition.
@@ -178,6 +198,11 @@ fn grid_engine() -> Option<Vec<Queue>> {
     let jobs = run("qstat", &["-u", "*", "-s", "p"], LIMIT).unwrap_or_default();
     let pending = u32::try_from(jobs.lines().skip(2).count()).unwrap_or(u32::MAX);
     let mut queues = grid_engine_queues(&queues);
+    let nodes = run("qstat", &["-f"], LIMIT).unwrap_or_default();
+    let names: Vec<&str> = queues.iter().map(|q| q.name.as_str()).collect();
+    let limits = run("qconf", &["-sq", &names.join(",")], LIMIT).unwrap_or_default();
+    grid_engine_nodes(&nodes, &mut queues);
+    grid_engine_limits(&limits, &mut queues);
     for queue in &mut queues {
         queue.pending = pending;
         if queue.free > 0 && pending == 0 {
@@ -207,8 +232,53 @@ fn grid_engine_queues(text: &str) -> Vec<Queue> {
     .collect()
 }
 
+/// A queue has an instance on each of its nodes: lines `NAME@HOST BIP 0/2/4 0.01 lx-amd64 au`.
+fn grid_engine_nodes(text: &str, queues: &mut [Queue]) {
+    for line in text.lines() {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        let Some((name, _)) = first.split_once('@') else {
+            continue;
+        };
+        if let Some(queue) = queues.iter_mut().find(|q| q.name == name) {
+            queue.nodes = queue.nodes.saturating_add(1);
+        }
+    }
+}
+
+/// Configurations of queues: `qname NAME` and `h_rt 24:00:00` or `h_rt INFINITY,[HOST=1:00:00]`; the longest counts.
+fn grid_engine_limits(text: &str, queues: &mut [Queue]) {
+    let mut name = "";
+    for line in text.lines() {
+        match line.split_once(char::is_whitespace) {
+            Some(("qname", value)) => name = value.trim(),
+            Some(("h_rt", value)) if !value.contains("INFINITY") => {
+                let values = value.split(',').map(|v| v.rsplit('=').next().unwrap_or(v));
+                let longest = values.map(|v| clock(v.trim().trim_end_matches(']'))).max();
+                if let Some(queue) = queues.iter_mut().find(|q| q.name == name) {
+                    queue.limit = longest.unwrap_or(0);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 fn pbs() -> Option<Vec<Queue>> {
-    Some(pbs_queues(&run("qstat", &["-Q"], LIMIT)?))
+    let mut queues = pbs_queues(&run("qstat", &["-Q"], LIMIT)?);
+    let (nodes, cores) = pbs_nodes(&run("pbsnodes", &["-a"], LIMIT).unwrap_or_default());
+    for queue in &mut queues {
+        (queue.nodes, queue.cores) = (nodes, cores);
+    }
+    Some(queues)
+}
+
+/// Blocks that begin with the name of a node and say `resources_available.ncpus = N`: nodes and processors in all.
+fn pbs_nodes(text: &str) -> (u32, u32) {
+    let cores = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == "resources_available.ncpus").then(|| value.trim().parse::<u32>().unwrap_or(0))
+    });
+    cores.fold((0, 0), |(nodes, sum), n| (nodes + 1, u32::saturating_add(sum, n)))
 }
 
 /// `Queue Max Tot Ena Str Que Run ...` and a line of dashes above the rows.
@@ -230,7 +300,22 @@ fn pbs_queues(text: &str) -> Vec<Queue> {
 }
 
 fn lsf() -> Option<Vec<Queue>> {
-    Some(lsf_queues(&run("bqueues", &[], LIMIT)?))
+    let mut queues = lsf_queues(&run("bqueues", &[], LIMIT)?);
+    let (nodes, slots) = lsf_hosts(&run("bhosts", &["-w"], LIMIT).unwrap_or_default());
+    for queue in &mut queues {
+        (queue.nodes, queue.cores) = (nodes, slots);
+    }
+    Some(queues)
+}
+
+/// `HOST_NAME STATUS JL/U MAX NJOBS RUN SSUSP USUSP RSV`: hosts and slots in all; none where a host has no number.
+fn lsf_hosts(text: &str) -> (u32, u32) {
+    let rows = text.lines().skip(1).filter(|l| !l.trim().is_empty());
+    let slots: Option<Vec<u32>> = rows.map(|line| line.split_whitespace().nth(3)?.parse().ok()).collect();
+    slots.map_or((0, 0), |slots| {
+        let nodes = u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        (nodes, slots.into_iter().fold(0, u32::saturating_add))
+    })
 }
 
 /// `QUEUE_NAME PRIO STATUS MAX JL/U JL/P JL/H NJOBS PEND RUN SUSP`.
@@ -257,10 +342,14 @@ fn number(text: &str) -> u64 {
 }
 
 /// Fuzz entry of the parsers.
-pub(super) fn fuzz(text: &str) {
+pub(crate) fn fuzz(text: &str) {
     let mut queues = slurm_queues(text);
     slurm_jobs(text, &mut queues);
+    grid_engine_nodes(text, &mut queues);
+    grid_engine_limits(text, &mut queues);
     let _ = (
+        pbs_nodes(text),
+        lsf_hosts(text),
         grid_engine_queues(text),
         pbs_queues(text),
         lsf_queues(text),
@@ -294,7 +383,19 @@ mod tests {
         let text = "CLUSTER QUEUE                   CQLOAD   USED    RES  AVAIL  TOTAL aoACDS  cdsuE\n\
             --------------------------------------------------------------------------------\n\
             all.q                             0.01      2      0      6      8      0      0\n";
-        let queues = grid_engine_queues(text);
+        let mut queues = grid_engine_queues(text);
+        let instances = "queuename                      qtype resv/used/tot. load_avg arch          states\n\
+            ---------------------------------------------------------------------------------\n\
+            all.q@b1n2                     BIP   0/0/4          0.01     lx-amd64\n\
+            ---------------------------------------------------------------------------------\n\
+            all.q@b1n3                     BIP   0/0/4          0.01     lx-amd64      au\n";
+        grid_engine_nodes(instances, &mut queues);
+        assert_eq!(queues[0].nodes, 2);
+        for (limit, seconds) in [("INFINITY", 0), ("1:00:00", 3600), ("0:30:00,[b1n2=2:00:00]", 7200)] {
+            queues[0].limit = 0;
+            grid_engine_limits(&format!("qname   all.q\nh_rt    {limit}\n"), &mut queues);
+            assert_eq!(queues[0].limit, seconds);
+        }
         assert_eq!(
             (
                 queues[0].name.as_str(),
@@ -312,6 +413,13 @@ mod tests {
             ---------------- ----- ----- --- --- ----- ----- ----- ----- ----- ----- ----\n\
             workq                0     3 yes yes     1     2     0     0     0     0 Exec\n";
         assert_eq!((pbs_queues(pbs)[0].pending, pbs_queues(pbs)[0].running), (1, 2));
+        let nodes = "n1\n     Mom = n1\n     resources_available.ncpus = 4\n\nn2\n     resources_available.ncpus = 8\n";
+        assert_eq!(pbs_nodes(nodes), (2, 12));
+        let hosts = "HOST_NAME STATUS JL/U MAX NJOBS RUN SSUSP USUSP RSV\nn1 ok - 4 0 0 0 0 0\nn2 ok - 8 0 0 0 0 0\n";
+        assert_eq!(
+            (lsf_hosts(hosts), lsf_hosts(&hosts.replace(" 8 ", " - "))),
+            ((2, 12), (0, 0))
+        );
         let lsf = "QUEUE_NAME      PRIO STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP\n\
             normal           30  Open:Active       -    -    -    -    12     4     8     0\n";
         let queue = &lsf_queues(lsf)[0];

@@ -27,11 +27,21 @@ pub(super) fn list_of_ranks(ranks: &[u32]) -> String {
     )
 }
 
+/// `'a'`, `'a', 'b' and 3 more`.
+pub(super) fn list_of_sites<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let all: Vec<String> = names.map(|name| format!("'{name}'")).collect();
+    let (shown, more) = all.split_at(all.len().min(4));
+    match more.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 pub(super) fn interruption(signal: u32) -> &'static str {
-    if signal == 13 {
-        "nobody reads the output any more"
-    } else {
-        "interrupted"
+    match signal {
+        1 => "the terminal was closed (SIGHUP)",
+        13 => "nobody reads the output any more",
+        _ => "interrupted",
     }
 }
 

@@ -13,14 +13,20 @@ use isthmus_wire::control::{Edit, Reply, Request, Standing, Whereabouts};
 use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
 
+/// Processes that nobody can help any more are given so much time, for messages that are on their way.
+const STRANDED: Duration = Duration::from_secs(10);
+
 impl Coordinator {
-    /// The terminal is gone. The job is not.
+    /// The terminal is gone: what there is to say goes into the logs.
     pub(super) fn hang_up(&mut self) {
         self.terminal = false;
         if let Some(session) = &mut self.session {
             session.keep();
         }
         self.printer.print(Print::HangUp);
+        self.notice(
+            "the terminal was closed (SIGHUP): the job is ended; with nohup, or with --detach, it goes on".to_owned(),
+        );
     }
 
     pub(super) fn ask(&mut self, site: usize, problem: &str, hint: &str) {
@@ -134,6 +140,25 @@ impl Coordinator {
             .tell(self.subjobs.iter().map(|s| (s.site.as_str(), s.count)), cuts)
     }
 
+    /// Ends a job whose processes wait for others that are in MPI_Finalize: a program that an exception ends may get there on its way out.
+    pub(super) fn end_stranded(&mut self) {
+        let processes = self.subjobs.iter().map(|s| s.count).sum();
+        let whole = self.machine.is_committed() && self.tally.links().iter().all(|link| link.away == 0);
+        let Some(found) = self.waits.stranded(processes, STRANDED).filter(|_| whole) else {
+            return;
+        };
+        let (gone, left) = (hang::named(&found.finished), hang::named(&found.waiting));
+        let problem = format!(
+            "{left} will wait in {} for ever: {gone} called MPI_Finalize, or ended, without taking part",
+            match found.call.as_str() {
+                "" => "MPI",
+                call => call,
+            }
+        );
+        let hint = "look at what that program printed last: an exception or exit() in one process leads there; MPI_Abort ends all";
+        self.machine.handle_stranded(&problem, hint, self.began.elapsed());
+    }
+
     /// Tells once when all processes have only waited for as long as the user has chosen.
     pub(super) fn tell_hang(&mut self) {
         let Some(limit) = self.shared.options.hang else { return };
@@ -156,7 +181,11 @@ impl Coordinator {
         let standing = progress.map(|(p, subjob)| Standing {
             name: p.site,
             state: p.state.to_string(),
-            detail: p.detail,
+            detail: match p.state.to_string() {
+                state if state == p.word => p.detail,
+                _ if p.detail.is_empty() => p.word,
+                _ => format!("{}: {}", p.word, p.detail),
+            },
             processes: subjob.count,
         });
         standing.collect()

@@ -51,6 +51,7 @@ impl Coordinator {
     fn handle_message(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
         match message {
             FromAgent::Queued { scheduler, id, why } => self.take_queued(site, scheduler, &id, &why, now),
+            FromAgent::Beside(scheduler) => self.tell_beside(site, scheduler),
             FromAgent::Suspended(stopped) => self.machine.handle_suspended(site, stopped),
             FromAgent::Started(parts) => {
                 self.known[site].machine.parts = parts;
@@ -86,6 +87,9 @@ impl Coordinator {
                 self.statistics.add(&counters);
                 if let Some(links) = &mut self.known_links {
                     links.take(&counters.links);
+                }
+                if index < self.subjobs[site].count {
+                    self.waits.finish(self.number(site, index));
                 }
                 self.machine.handle_finished(site, index);
             }
@@ -155,6 +159,24 @@ impl Coordinator {
         if !why.is_empty() {
             self.notice_of(site, &format!("{scheduler} job {id} waits in the queue ({why})"));
         }
+    }
+
+    /// Processes run on the machine itself, though it has a scheduler. Who is in an allocation or says `fork` means it.
+    fn tell_beside(&self, site: usize, scheduler: Scheduler) {
+        let inside = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
+        let subjob = &self.subjobs[site];
+        if subjob.forks || inside.iter().any(|name| std::env::var_os(name).is_some()) {
+            return;
+        }
+        let (name, key) = (&subjob.site, scheduler.keyword());
+        let count = subjob.count;
+        self.notice_of(
+            site,
+            &format!(
+                "its processes run on this machine itself and not under its {scheduler}: --site {name}:{count},scheduler={key} uses that, \
+                scheduler=fork says that it is meant"
+            ),
+        );
     }
 
     fn take_exit(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {

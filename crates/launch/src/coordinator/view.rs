@@ -18,6 +18,7 @@ impl Coordinator {
         if self.stopping.is_none() {
             self.ping();
             self.tell_hang();
+            self.end_stranded();
         }
         let away = self.silence;
         let limits = Limits {
@@ -72,11 +73,13 @@ impl Coordinator {
     }
 
     pub(super) fn progress(&self) -> Vec<Progress> {
-        let states = self.machine.states().zip(&self.known);
-        let shown = states.map(|((site, state), known)| Progress {
+        let states = self.machine.states().zip(self.machine.standings()).zip(&self.known);
+        let shown = states.map(|(((site, state), (word, what)), known)| Progress {
             site: site.to_owned(),
             state,
+            word,
             detail: match state {
+                _ if !what.is_empty() => what,
                 State::Pending | State::Suspended | State::Unsubmitted | State::StageIn | State::StageOut => {
                     known.detail.clone()
                 }

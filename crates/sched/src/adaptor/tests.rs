@@ -202,6 +202,9 @@ fn slurm_states() {
     let of = |line: &str| state(Scheduler::Slurm, &said(0, line, ""));
     assert_eq!(of("PENDING|Resources\n"), State::Queued("Resources".into()));
     assert_eq!(of("PENDING|None\n"), State::Queued(String::new()));
+    for never in ["PartitionTimeLimit", "QOSMaxCpuPerJobLimit"] {
+        assert_eq!(of(&format!("PENDING|{never}\n")), State::Never(never.into()));
+    }
     assert_eq!(of("RUNNING|None\n"), State::Running);
     assert_eq!(of("COMPLETING|TimeLimit\n"), State::Ending(Cause::TimeLimit));
     assert_eq!(of("TIMEOUT|TimeLimit\n"), State::Ended(Cause::TimeLimit));
@@ -277,6 +280,11 @@ fn pbs_states() {
     assert_eq!(
         of(waits),
         State::Queued("Not Running: Not enough free nodes available".into())
+    );
+    let never = "Can Never Run: Insufficient amount of resource: ncpus (R: 9 A: 4 T: 4)";
+    assert_eq!(
+        of(&format!("    job_state = Q\n    comment = {never}\n")),
+        State::Never(never.into())
     );
     assert_eq!(of("    job_state = R\n"), State::Running);
     assert_eq!(

@@ -159,6 +159,7 @@ fn messages_from_an_agent_survive_the_wire() {
             reason: "r".into(),
         },
         FromAgent::Suspended(true),
+        FromAgent::Beside(Scheduler::Pbs),
         FromAgent::Pong(1, 2),
         FromAgent::Gone,
     ] {
