@@ -57,4 +57,46 @@ env SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_PROCID=0 ./ours >out 2>&1 || { cat out; 
 printf '0 2 0 2 0\n1 2 1 2 1\n' | diff - out || fail "ranks before MPI_Init"
 # Programs without MPI are nobody's business.
 "$build/bin/mpiexec" -n 2 true 2>out && [ ! -s out ] || { cat out; fail "a note about true"; }
+# What users of other launchers type by habit.
+PATH=$build/bin:$PATH
+# lines N OPTIONS...: so many processes run.
+lines() {
+    wanted=$1
+    shift
+    isthmus run "$@" echo here >out 2>err </dev/null || { cat out err; fail "isthmus run $*"; }
+    [ "$(grep -c '^here$' out)" = "$wanted" ] || { cat out err; fail "not $wanted processes: isthmus run $*"; }
+}
+own=$(uname -n)
+printf 'localhost:2\n127.0.0.1\n%s\n' "$own" >hosts
+for habit in '-np 2' --np=2 '-N 2' '-ppn 2' '-npernode 2' '-n 2 -N 2' '-H localhost:2' "--host $own,127.0.0.1" '--site localhost:2' '--site [::1]:2' "--site $own:2" \
+    '-n 2 -x PATH -genv A B -wdir / --timeout 60' '-n 2 --stdin none'; do
+    # shellcheck disable=SC2086 # words
+    lines 2 $habit
+done
+lines 4 --job hosts
+lines 1 --mca btl tcp -v -soft 2 -initial-errhandler mpi_errors_return
+[ "$(grep -c 'has no effect' err)" = 4 ] || { cat err; fail "options without effect are not named"; }
+refuses 'mpiexec -configfile some' isthmus run -configfile some
+refuses 'queue=Q' isthmus run -p debug ./ours
+refuses 'colon: --site b1:4' isthmus run --site b1=4 ./ours
+refuses '1 more than there is room for' isthmus run -n 3 -ppn 2 ./ours
+# One process of a job is one MPI program.
+refuses 'has called MPI_Init before' isthmus run -n 2 sh -c './ours && ./ours'
+# A program that leaves by way of MPI_Finalize, as mpi4py does after an exception, while the others count on it.
+cat >leaves.c <<'END'
+#include <mpi.h>
+#include <stdlib.h>
+static void finalize(void) { MPI_Finalize(); }
+int main(int argc, char **argv)
+{
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    atexit(finalize);
+    if (rank == 1) exit(3);
+    return MPI_Barrier(MPI_COMM_WORLD);
+}
+END
+mpicc leaves.c -o leaves || fail "mpicc leaves.c"
+refuses 'will wait in MPI_Barrier for ever: rank 1 called MPI_Finalize' isthmus run -n 3 ./leaves
 say "$tried starts refused"

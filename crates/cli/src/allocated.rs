@@ -1,50 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `mpiexec` inside an allocation of Slurm or PBS uses its nodes, as other launchers do.
 
-use isthmus_job::form::{Described, Form, Input};
-use isthmus_job::{Contact, Job, JobErrors};
+use isthmus_job::hostfile::Host;
+use isthmus_job::{JobErrors, form};
 use std::collections::BTreeMap;
 
-/// Options that say where processes run.
-const PLACES: [&str; 10] = [
-    "-host",
-    "--host",
-    "-hosts",
-    "--hosts",
-    "-H",
-    "-f",
-    "-hostfile",
-    "--hostfile",
-    "-machinefile",
-    "--machinefile",
-];
-/// Options that say how many there are.
-const COUNTS: [&str; 6] = ["-n", "--n", "-np", "--np", "-c", "-N"];
-
-/// The job over the nodes of the allocation that this process is in, unless the user has said where it runs.
-pub(crate) fn spread(described: Described, words: &[String]) -> Result<Described, JobErrors> {
-    let says = |options: &[&str]| {
-        let mut words = words
-            .iter()
-            .take_while(|word| word.starts_with('-') || !word.contains('/'));
-        words.any(|word| options.contains(&word.split('=').next().unwrap_or_default()))
-    };
-    let [subjob] = described.job.subjobs() else {
-        return Ok(described);
-    };
-    if subjob.contact != Contact::Home || subjob.allocation.is_some() || says(&PLACES) {
-        return Ok(described);
-    }
-    let Some(text) = nodes(&|name| std::env::var(name).ok()) else {
-        return Ok(described);
-    };
-    let job: Described = Form::Slurm.read(&Input {
-        program: Some(subjob),
-        total: says(&COUNTS).then_some(subjob.count),
-        ..Input::of(&text, "the environment")
-    })?;
-    let job: Job = job.job.with_links(described.job.links().clone());
-    Ok(Described { job, ..described })
+/// The nodes of the allocation that this process is in, when there are several, and their local network.
+pub(crate) fn hosts() -> Result<Option<(Vec<Host>, String)>, JobErrors> {
+    let text = nodes(&|name| std::env::var(name).ok());
+    text.map(|text| form::allocated(&text)).transpose()
 }
 
 /// The nodes of an allocation with more than one, in Slurm's words.

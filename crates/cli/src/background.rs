@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus run --detach`: the same command once more, in a session of its own, without a terminal.
 
+use crate::diagnostic::note;
+use isthmus_job::{Job, JobError};
+use isthmus_launch::session::Session;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -71,4 +74,25 @@ pub(crate) fn say_ready(name: &str) {
     let mut output = io::stdout();
     // Whoever started it may be gone: the job runs all the same.
     let _ = writeln!(output, "{name}").and_then(|()| output.flush());
+}
+
+/// What to do where nothing can be kept on this machine.
+const PLACE: &str = "let HOME or XDG_CACHE_HOME be a directory that can be written";
+
+/// Where the job has its place on this machine. One in the foreground does without if it must.
+pub(crate) fn session(job: &Job) -> Result<Option<Session>, JobError> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match Session::create(&words, job.processes(), is()) {
+        Ok(session) => Ok(Some(session)),
+        Err(error) if !is() => {
+            let problem =
+                format!("isthmus ps, top and where will not see this job: no place for it in ~/.cache: {error}");
+            note(&JobError::new(problem).hint(PLACE));
+            Ok(None)
+        }
+        Err(error) => {
+            let error = JobError::new(format!("there is no place for the logs of the job: {error}"));
+            Err(error.hint(PLACE))
+        }
+    }
 }

@@ -76,6 +76,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) program: Option<&'a Subjob>,
     /// Number of processes.
     pub(crate) total: Option<u32>,
+    /// Processes of each host that has no number of its own.
+    pub(crate) per_host: Option<u32>,
     /// Where a request of RSL runs that does not say so.
     pub(crate) contact: Option<&'a str>,
     /// Whether there is more, which a description of a whole job has no room for.
@@ -116,6 +118,8 @@ impl Source {
             program: beside.program.or_else(|| beside.any_program.then_some(&any)),
             total: beside.total,
             contact: beside.contact,
+            per_host: beside.per_host,
+            is_own: crate::reach::is_home,
             ..Input::of(&text, &file)
         })
     }

@@ -29,6 +29,7 @@ mod run;
 mod sessions;
 mod simulate;
 mod sites;
+mod spelled;
 mod streams;
 mod terminal;
 mod top;
@@ -162,7 +163,11 @@ fn is_alias(name: &str) -> bool {
 }
 
 fn isthmus() -> ExitCode {
-    match Command::parse().verb {
+    let words = match spelled::spelled(std::env::args_os().collect(), &Command::command()) {
+        Ok(words) => words,
+        Err(error) => return diagnostic::refuse(&error),
+    };
+    match Command::parse_from(words).verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Job(command) => job::job(&command),
         Verb::Info(arguments) => info::info(&arguments),

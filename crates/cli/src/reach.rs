@@ -140,6 +140,12 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), JobError> {
 pub(crate) fn print_json(value: &serde_json::Value) {
     crate::print(&format!("{value:#}"));
 }
+
+/// Whether a host that the user names is this machine. A site that the user has described is what the description says.
+pub(crate) fn is_home(host: &str) -> bool {
+    is_this_machine(host) && catalogue().is_ok_and(|c| c.get(host).is_none())
+}
+
 /// Whether a name or address is that of this machine: its own name, `localhost`, loopback, or an address of one of its interfaces. Other names are
 /// not looked up: that may take long, and the user's ssh configuration may give them another meaning.
 pub(crate) fn is_this_machine(host: &str) -> bool {

@@ -11,7 +11,8 @@ use crate::reach;
 use crate::streams;
 use crate::terminal::{Show, Terminal};
 use clap::Args;
-use isthmus_job::form::{Described, Form};
+use isthmus_job::form::{Described, Form, hosts};
+use isthmus_job::hostfile::Host;
 use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::transfer::{Input, Pattern, Transfers};
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec, network};
@@ -62,8 +63,11 @@ pub(crate) struct Run {
     /// How processes are dealt out to the sites that are selected
     #[arg(long, value_enum, default_value_t, requires = "select")]
     place: Place,
-    /// Processes of each site that has no number of its own
-    #[arg(long, value_name = "N", conflicts_with = "processes")]
+    /// Hosts as other launchers name them: A:2,B; each is a site
+    #[arg(short = 'H', long = "host", value_name = "LIST", conflicts_with_all = ["sites", "select", "file", "from"])]
+    hosts: Option<String>,
+    /// Processes of each site or host that has no number of its own
+    #[arg(long, value_name = "N")]
     ppn: Option<String>,
     /// Bind each process to a part of its machine: none, hwthread, core, numa or socket
     /// [default: a core each where a job has processors of its own and enough of them, else none]
@@ -182,21 +186,18 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
             label,
             dump,
             launcher,
-        }) => match allocated::spread(described, words) {
-            Ok(described) => show_or_launch(
-                described,
-                &Launch {
-                    label,
-                    dump_rsl: dump,
-                    time: launcher.limit,
-                    stdin: launcher.stdin,
-                    outfile_pattern: launcher.outfile_pattern,
-                    output_dir: launcher.output_dir,
-                    ..Launch::default()
-                },
-            ),
-            Err(errors) => refuse(&errors),
-        },
+        }) => show_or_launch(
+            described,
+            &Launch {
+                label,
+                dump_rsl: dump,
+                time: launcher.limit,
+                stdin: launcher.stdin,
+                outfile_pattern: launcher.outfile_pattern,
+                output_dir: launcher.output_dir,
+                ..Launch::default()
+            },
+        ),
         Err(errors) => refuse(&errors),
     }
 }
@@ -204,6 +205,10 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
 /// A job is run unless only its description is wanted.
 fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
     described.notes.iter().for_each(note);
+    let described = Described {
+        job: described.job.at_home(reach::is_home),
+        ..described
+    };
     let plain = described.job.clone();
     let completed = reach::catalogue().and_then(|c| Ok(c.complete(plain.clone())?));
     let described = match completed {
@@ -246,8 +251,10 @@ impl mpiexec::Outside for Outside {
         std::env::var(name).ok()
     }
     fn is_own(&mut self, host: &str) -> bool {
-        // A site that the user has described is what the description says.
-        reach::is_this_machine(host) && reach::catalogue().is_ok_and(|c| c.get(host).is_none())
+        reach::is_home(host)
+    }
+    fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors> {
+        allocated::hosts()
     }
 }
 
@@ -288,6 +295,11 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
             )
         }
     };
+    let template = template(program, rest, arguments)?;
+    let each = arguments.ppn.as_deref().map(sites::parse_count).transpose()?;
+    if let Some(list) = &arguments.hosts {
+        return hosts::job(list, &mut |host| reach::is_home(host), total, each, &template);
+    }
     let mut specs = chosen
         .as_ref()
         .unwrap_or(&arguments.sites)
@@ -297,13 +309,10 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
     if specs.is_empty() {
         specs.push(SiteSpec::parse("home")?);
     }
-    if let Some(each) = arguments.ppn.as_deref().map(sites::parse_count).transpose()? {
-        for spec in &mut specs {
-            spec.count.get_or_insert(each);
-        }
+    if let Some(each) = each {
+        sites::fill(&mut specs, total, each)?;
     }
-    let job = sites::job_of_sites(&specs, total, &template(program, rest, arguments)?)?;
-    Ok(Described::of(job))
+    Ok(Described::of(sites::job_of_sites(&specs, total, &template)?))
 }
 
 fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, JobError> {
@@ -369,6 +378,7 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
     source.read(&job::Beside {
         program: program.as_ref(),
         total,
+        per_host: arguments.ppn.as_deref().map(sites::parse_count).transpose()?,
         contact,
         others: more || for_program,
         any_program: false,
@@ -403,7 +413,7 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         Ok((Options { described, ..options }, job))
     });
     let prepared = prepared.and_then(|(options, job)| {
-        let session = session(&job)?;
+        let session = background::session(&job)?;
         let place = session.as_ref().map(|s| s.path().to_owned());
         let terminal = Terminal::new(launch.label, launch.progress, place.clone());
         let terminal = terminal.with_events(launch.events.as_deref()).map_err(|error| {
@@ -473,19 +483,6 @@ pub(crate) fn plain_options(ssh: Option<&str>) -> Result<Options, JobError> {
         ssh: ssh.map(str::to_owned),
         ..Launch::default()
     })
-}
-
-/// Where the job has its place on this machine. One in the foreground does without if it must.
-fn session(job: &Job) -> Result<Option<Session>, JobError> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    match Session::create(&words, job.processes(), background::is()) {
-        Ok(session) => Ok(Some(session)),
-        Err(_) if !background::is() => Ok(None),
-        Err(error) => Err(
-            JobError::new(format!("there is no place for the logs of the job: {error}"))
-                .hint("check the space and rights in ~/.cache/isthmus"),
-        ),
-    }
 }
 
 /// What went wrong, and what to do about it.

@@ -16,6 +16,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const PIECE: usize = 64 << 10;
 /// How long the end of a job is awaited.
 const ENDING: Duration = Duration::from_secs(10);
+/// How long one that did not hear that it is to end may take to be gone all the same.
+const UNHEARD: Duration = Duration::from_secs(3);
 
 /// List your jobs on this machine: those that run, and the ended ones whose logs are kept
 #[derive(Args, Debug)]
@@ -324,13 +326,14 @@ fn signal_number(text: &str) -> Result<u32, String> {
 /// `isthmus kill`.
 pub(crate) fn kill(arguments: &Kill) -> ExitCode {
     with(&arguments.job, |mut entry| {
-        for _ in 0..=u32::from(arguments.now) {
-            ask(&entry, &Request::End)?;
-        }
+        // A job that is about to end may not answer any more.
+        let unheard = (0..=u32::from(arguments.now)).find_map(|_| ask(&entry, &Request::End).err());
         let began = std::time::Instant::now();
         while entry.lives {
-            if began.elapsed() > ENDING {
-                return Err(format!("job {} has not ended yet", entry.name));
+            match &unheard {
+                Some(why) if began.elapsed() > UNHEARD => return Err(why.clone()),
+                _ if began.elapsed() > ENDING => return Err(format!("job {} has not ended yet", entry.name)),
+                _ => {}
             }
             std::thread::sleep(LOOK);
             entry = entry.again();

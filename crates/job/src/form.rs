@@ -2,7 +2,7 @@
 //! The forms in which a job can be described. All of them are read into one [`Job`], and a job can be written in all
 //! of them; what a form has no words for is named.
 
-mod hosts;
+pub mod hosts;
 mod losses;
 mod machines;
 mod pacx;
@@ -12,6 +12,7 @@ mod toml;
 
 use crate::catalogue::Catalogue;
 use crate::error::{JobError, JobErrors, nearest};
+use crate::hostfile::Host;
 use crate::model::{Job, Subjob};
 use crate::{document, rsl as language};
 
@@ -62,6 +63,10 @@ pub struct Input<'a> {
     pub total: Option<u32>,
     /// Name of the local network that all hosts share, for those forms.
     pub lan: Option<&'a str>,
+    /// Processes of each host, for those forms.
+    pub per_host: Option<u32>,
+    /// Whether a name or address is that of the machine that we are on.
+    pub is_own: fn(&str) -> bool,
     /// What is known of sites.
     pub catalogue: Option<&'a Catalogue>,
 }
@@ -77,6 +82,8 @@ impl<'a> Input<'a> {
             program: None,
             total: None,
             lan: None,
+            per_host: None,
+            is_own: |_| false,
             catalogue: None,
         }
     }
@@ -100,6 +107,11 @@ pub struct Written {
     pub text: String,
     /// What the form has no words for.
     pub lost: Vec<String>,
+}
+
+/// The nodes of the allocation that these variables of Slurm describe, and their local network.
+pub fn allocated(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
+    slurm::nodes(text)
 }
 
 impl Form {

@@ -59,6 +59,9 @@ impl mpiexec::Outside for Nothing {
     fn is_own(&mut self, _: &str) -> bool {
         false
     }
+    fn allocated(&mut self) -> Result<Option<(Vec<hostfile::Host>, String)>, JobErrors> {
+        Ok(None)
+    }
 }
 
 /// Fuzz entry: no bytes may make the parsers panic or take more than linear memory.

@@ -165,6 +165,23 @@ impl Job {
         }
     }
 
+    /// The same with subjobs at hosts that are this machine at home. Who names a user or a port means ssh.
+    #[must_use]
+    pub fn at_home(mut self, is_own: fn(&str) -> bool) -> Self {
+        for subjob in &mut self.subjobs {
+            let Contact::Ssh(host) = &subjob.contact else { continue };
+            if host.contains('@') || host.contains("://") || !is_own(host.trim_start_matches('[').trim_end_matches(']'))
+            {
+                continue;
+            }
+            if subjob.lan == *host || subjob.lan == subjob.contact.to_string() {
+                Contact::Home.to_string().clone_into(&mut subjob.lan);
+            }
+            subjob.contact = Contact::Home;
+        }
+        self
+    }
+
     /// What is said of its links; names are those of local areas, or of sites.
     pub fn links(&self) -> &Pins {
         &self.links

@@ -13,6 +13,7 @@ use crate::sites;
 use options::{OTHERS, check_errhandler, instead, option, takes_value, unknown};
 
 mod options;
+pub mod spellings;
 
 /// What the words ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub trait Outside {
     fn variable(&mut self, name: &str) -> Option<String>;
     /// Whether this name or address is that of the machine that we are on.
     fn is_own(&mut self, host: &str) -> bool;
+    /// The nodes of the allocation that we are in, when there are several, and their local network.
+    fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors>;
 }
 
 /// Help text.
@@ -107,7 +110,10 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
     }
     let mut described = match general.request.take() {
         Some(file) => general.described(&file, &sections)?,
-        None => general.job(sections)?,
+        None => {
+            general.use_allocation(&sections, outside)?;
+            general.job(sections)?
+        }
     };
     described.notes.extend(general.notes);
     Ok(Request::Run {
@@ -345,6 +351,11 @@ impl General {
                 self.notes.push(note.hint(instead(name)));
             }
             "initial-errhandler" => check_errhandler(value("name")?, &mut self.notes)?,
+            "configfile" => {
+                let file = value("file")?;
+                let error = JobError::new(format!("{word} {file} stands among other options"));
+                return Err(error.hint("the file says everything: mpiexec -configfile FILE"));
+            }
             "ignored-value" => {
                 let given = value("value")?;
                 self.notes
@@ -401,6 +412,22 @@ impl General {
         template.appnum = appnum;
         template.stage = !self.no_stage;
         template
+    }
+
+    /// Inside an allocation its nodes are used, unless hosts are named.
+    fn use_allocation(&mut self, sections: &[Section], outside: &mut dyn Outside) -> Result<(), JobErrors> {
+        if self.machines.is_some() || !self.hosts.is_empty() || sections.iter().any(|s| !s.hosts.is_empty()) {
+            return Ok(());
+        }
+        let Some((mut hosts, lan)) = outside.allocated()? else {
+            return Ok(());
+        };
+        if self.per_host.is_some() {
+            hosts.iter_mut().for_each(|host| host.slots = None);
+        }
+        self.hosts = hosts;
+        self.lan.get_or_insert(lan);
+        Ok(())
     }
 
     /// How many processes on this machine, where no host is named.

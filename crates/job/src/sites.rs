@@ -314,6 +314,28 @@ fn deal(sites: &[SiteSpec], total: Option<u32>) -> Result<Vec<u32>, JobError> {
         .collect())
 }
 
+/// Gives every site without a number so many processes, or fewer at the end when there are fewer in all.
+pub fn fill(sites: &mut [SiteSpec], total: Option<u32>, each: u32) -> Result<(), JobError> {
+    let given: u32 = sites.iter().filter_map(|s| s.count).fold(0, u32::saturating_add);
+    let mut left = total.map(|total| total.saturating_sub(given));
+    let mut open = 0;
+    for site in sites.iter_mut().filter(|s| s.count.is_none()) {
+        open += 1;
+        let count = left.map_or(each, |left| left.min(each));
+        left = left.map(|left| left - count);
+        if count > 0 {
+            site.count = Some(count);
+        }
+    }
+    match (left, total) {
+        (Some(left), Some(total)) if left > 0 && open > 0 => {
+            let problem = format!("{total} processes with {each} on each site are {left} more than there is room for");
+            Err(JobError::new(problem).hint("name more sites with --site, or raise the number for each"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn disagree(total: u32, given: u64) -> JobError {
     JobError::new(format!("-n asks for {total} processes but the sites for {given}"))
         .hint("leave -n away or let the numbers agree")

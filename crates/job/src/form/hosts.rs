@@ -10,13 +10,32 @@ use crate::sites::name_apart;
 
 /// The program on the hosts of a file.
 pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, JobErrors> {
-    let hosts = hostfile::parse(input.text, input.file)?;
+    let hosts = hostfile::at_home(hostfile::parse(input.text, input.file)?, &mut |host| {
+        (input.is_own)(host)
+    });
     Ok(Described::of(Job::new(deal(hosts, input, program))?))
+}
+
+/// The program on the hosts of a list, as in `-host a:2,b`.
+pub fn job(
+    list: &str,
+    is_own: &mut dyn FnMut(&str) -> bool,
+    total: Option<u32>,
+    per_host: Option<u32>,
+    program: &Subjob,
+) -> Result<Described, JobErrors> {
+    let hosts = hostfile::at_home(hostfile::parse_list(list)?, is_own);
+    let input = Input {
+        total,
+        per_host,
+        ..Input::of("", "")
+    };
+    Ok(Described::of(Job::new(deal(hosts, &input, program))?))
 }
 
 /// Processes on hosts in their order, and again from the beginning when there are more than slots.
 pub(super) fn deal(hosts: Vec<Host>, input: &Input<'_>, program: &Subjob) -> Vec<Subjob> {
-    let dealt = Pool::new(hosts, None).deal(input.total);
+    let dealt = Pool::new(hosts, input.per_host).deal(input.total);
     let subjobs = dealt.into_iter().map(|(contact, count)| Subjob {
         site: contact.to_string(),
         lan: input.lan.map_or_else(|| contact.to_string(), str::to_owned),

@@ -25,7 +25,20 @@ type Variables<'a> = HashMap<&'a str, &'a str>;
 
 /// The program on the nodes of the job.
 pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, JobErrors> {
-    let lines = input.text.lines().filter_map(|line| line.trim().split_once('='));
+    let (mut all, cluster) = nodes(input.text)?;
+    if input.per_host.is_some() {
+        all.iter_mut().for_each(|host| host.slots = input.per_host);
+    }
+    let input = Input {
+        lan: Some(input.lan.unwrap_or(&cluster)),
+        ..*input
+    };
+    Ok(Described::of(Job::new(hosts::deal(all, &input, program))?))
+}
+
+/// The nodes of the job, each with its slots, and the name of the cluster.
+pub(super) fn nodes(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
+    let lines = text.lines().filter_map(|line| line.trim().split_once('='));
     let variables: Variables<'_> = lines.filter(|(name, _)| name.starts_with("SLURM")).collect();
     let components = match variables.get("SLURM_HET_SIZE") {
         None => vec![String::new()],
@@ -39,13 +52,8 @@ pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, Job
     for suffix in components {
         all.extend(errors.take(component(&variables, &suffix)).into_iter().flatten());
     }
-    let all = errors.or(Some(all))?;
-    let lan = input.lan.or_else(|| variables.get("SLURM_CLUSTER_NAME").copied());
-    let input = Input {
-        lan: Some(lan.unwrap_or(CLUSTER)),
-        ..*input
-    };
-    Ok(Described::of(Job::new(hosts::deal(all, &input, program))?))
+    let cluster = variables.get("SLURM_CLUSTER_NAME").copied().unwrap_or(CLUSTER);
+    Ok((errors.or(Some(all))?, cluster.to_owned()))
 }
 
 fn named(name: &str, value: &str, error: JobError) -> JobError {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The options' names, and what is said of those that have no effect here.
 
+use super::spellings;
 use crate::error::{JobError, nearest};
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 34] = [
-    ("n", &["n", "np", "c"]),
+const OPTIONS: [(&str, &[&str]); 35] = [
+    ("n", &["n", "np", "c", "ntasks"]),
+    ("configfile", &["configfile"]),
     ("host", &["host", "hosts", "H"]),
     (
         "hostfile",
         &["f", "hostfile", "machinefile", "machine", "default-hostfile"],
     ),
-    ("wdir", &["wdir", "wd"]),
+    ("wdir", &["wdir", "wd", "cwd", "chdir"]),
     ("env", &["env"]),
     ("genv", &["genv"]),
     ("envlist", &["envlist", "genvlist"]),
@@ -133,6 +135,9 @@ pub(super) fn unknown(word: &str) -> JobError {
         .flat_map(|(_, spellings)| spellings.iter().copied())
         .collect();
     let error = JobError::new(format!("option '{word}' is unknown"));
+    if let Some(hint) = spellings::hint(word) {
+        return error.hint(hint);
+    }
     match nearest(word.trim_start_matches('-'), &known) {
         Some(near) => error.hint(format!("did you mean '-{near}'?")),
         None => error.hint("see mpiexec -help"),

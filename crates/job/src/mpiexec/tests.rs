@@ -3,7 +3,8 @@
 
 use super::*;
 
-struct Files;
+/// Files, and whether we are inside an allocation of two nodes of four slots.
+struct Files(bool);
 
 impl Outside for Files {
     fn read(&mut self, path: &str) -> Result<String, String> {
@@ -20,11 +21,17 @@ impl Outside for Files {
     fn is_own(&mut self, host: &str) -> bool {
         ["me", "127.0.0.1", "::1"].contains(&host)
     }
+    fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors> {
+        Ok(self.0.then(|| {
+            let text = "SLURM_JOB_NODELIST=n[1-2]\nSLURM_TASKS_PER_NODE=4(x2)\nSLURMD_NODENAME=n1\n";
+            crate::form::allocated(text).unwrap()
+        }))
+    }
 }
 
 fn words(line: &str) -> Result<Request, JobErrors> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    parse(&words, &mut Files)
+    parse(&words, &mut Files(false))
 }
 
 fn counts(line: &str) -> Vec<(String, u32, u32)> {
@@ -164,4 +171,24 @@ fn mistakes_are_named() {
     }
     assert_eq!(words("--help"), Ok(Request::Help));
     assert_eq!(words("-version"), Ok(Request::Version));
+}
+
+#[test]
+fn an_allocation_is_used() {
+    for (line, expected) in [
+        ("./a", "home 4, n2 4"),
+        ("-n 6 ./a", "home 4, n2 2"),
+        ("-ppn 2 ./a -n 9", "home 2, n2 2"),
+        ("-N 1 -n 2 ./a", "home 1, n2 1"),
+        ("-n 1 ./a : -n 5 ./b", "home 1, home#2 3, n2 2"),
+        ("-host b ./a", "b 1"),
+    ] {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let Ok(Request::Run { described, .. }) = parse(&words, &mut Files(true)) else {
+            panic!("{line} was refused")
+        };
+        let subjobs = described.job.subjobs().iter();
+        let dealt: Vec<String> = subjobs.map(|s| format!("{} {}", s.site, s.count)).collect();
+        assert_eq!(dealt.join(", "), expected, "{line}");
+    }
 }
