@@ -86,6 +86,15 @@ accident() {
 ssh b1 'mkdir -p ~/.cache && mount -t tmpfs -o size=64k none ~/.cache'
 expect "no room" 'is the disk full' isthmus run $two "$prog"
 ssh b1 'umount ~/.cache'
+ssh b1 'mount -t tmpfs -o noexec none ~/.cache'
+expect "no programs in the home" 'mounted noexec' isthmus run $two "$prog"
+# The sites file says where else.
+mkdir -p ~/.config/isthmus && printf '[site.b1]\ncache = "/run/other-$USER"\n' >~/.config/isthmus/sites.toml
+name="another cache"
+timeout 60 isthmus run $two "$prog" >out 2>err </dev/null && ssh b1 'ls /run/other-*/isthmus/isthmus-*' >/dev/null || { complain "cache = is not obeyed"; cat out err; }
+rm ~/.config/isthmus/sites.toml
+ssh b1 'umount ~/.cache; rm -rf /run/other-*'
+clean
 expect "unknown site" 'nowhere' isthmus run --site home:1 --site nowhere:1 "$prog"
 expect "program missing" 'missing-program' isthmus run $two "$PWD/missing-program"
 expect "not executable" 'plain' isthmus run $two "$PWD/plain"

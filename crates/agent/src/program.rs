@@ -187,10 +187,20 @@ fn check_executable(program: &Path) -> Result<(), Refusal> {
 }
 
 fn not_executable(program: &Path) -> Refusal {
-    Refusal::new(
-        format!("program '{}' is not executable", program.display()),
-        format!("chmod +x {}", program.display()),
-    )
+    use std::os::unix::fs::PermissionsExt;
+    let name = program.display();
+    let marked = fs::metadata(program).is_ok_and(|m| m.permissions().mode() & 0o111 == 0o111);
+    match marked {
+        // Marked for everybody, and yet it may not be run.
+        true => Refusal::new(
+            format!("program '{name}' may not be run there: its file system is mounted noexec"),
+            "put it on another file system; where staged programs are kept is said by cache = \"DIRECTORY\" in the sites file",
+        ),
+        false => Refusal::new(
+            format!("program '{name}' is not executable"),
+            format!("chmod +x {name}"),
+        ),
+    }
 }
 
 fn is_executable(program: &Path) -> bool {

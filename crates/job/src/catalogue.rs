@@ -17,8 +17,9 @@ use toml_edit::{Item, TableLike};
 /// A sites file with everything that it can say.
 pub const EXAMPLE: &str = include_str!("catalogue/example.toml");
 /// Keys of a site.
-pub const KEYS: [&str; 17] = [
+pub const KEYS: [&str; 18] = [
     "account",
+    "cache",
     "contact",
     "directives",
     "directory",
@@ -151,7 +152,7 @@ impl Document<'_> {
             .map(|item| self.texts_by_name(item, "environment"));
         Some(Entry {
             allocation: self.allocation(table, &key, name, errors),
-            setup: errors.take(self.point(commands(&modules, setup), table, "modules"))?,
+            setup: errors.take(self.setup(table, &modules, setup))?,
             environment: errors.take(environment.transpose()).flatten().unwrap_or_default(),
             directory: errors.take(self.text(table, "directory")).flatten(),
             lan: errors.take(self.lan(table)).flatten(),
@@ -161,6 +162,15 @@ impl Document<'_> {
             found: found(table),
             contact: contact?,
         })
+    }
+
+    /// What is run there first. The place of the cache comes before all.
+    fn setup(&self, table: &dyn TableLike, modules: &[String], setup: Vec<String>) -> Result<Vec<String>, JobError> {
+        let mut lines = self.point(commands(modules, setup), table, "modules")?;
+        if let Some(place) = self.text(table, "cache")? {
+            lines.insert(0, self.point(cache(&place), table, "cache")?);
+        }
+        Ok(lines)
     }
 
     fn lan(&self, table: &dyn TableLike) -> Result<Option<String>, JobError> {
@@ -231,6 +241,16 @@ fn commands(modules: &[String], setup: Vec<String>) -> Result<Vec<String>, JobEr
         );
     }
     Ok(lines)
+}
+
+/// Where files of jobs are kept at the site: an absolute path, or one that begins with a variable there.
+fn cache(place: &str) -> Result<String, JobError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+$@{}~ ".contains(c);
+    if !place.starts_with(['/', '$']) || !place.chars().all(plain) || place.contains("$(") {
+        let error = JobError::new(format!("{place:?} cannot be the place of the cache"));
+        return Err(error.hint("write an absolute path; it may have variables of the site: \"/scratch/$USER\""));
+    }
+    Ok(format!("export XDG_CACHE_HOME=\"{place}\""))
 }
 
 /// A shell that is not interactive often does not know `module`.

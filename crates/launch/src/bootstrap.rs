@@ -20,7 +20,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 /// How long a script that takes no more may take to say why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What to do about a site where nothing can be kept.
-const ROOM: &str = "check the space and rights in ~/.cache at the site";
+const ROOM: &str = "check the space and rights there, or name another place in the sites file: cache = \"/scratch/me\"";
 /// Most bytes of login noise before the script's first line.
 const MAX_NOISE: u64 = 256 << 10;
 /// So much of the noise is quoted, bytes.
@@ -58,6 +58,7 @@ const SCRIPT: &str = r#"
     s="$(sha256sum < "$t")";
     if test "${s%% *}" = HASH; then :; else echo "ISTHMUS fail the binary arrived damaged"; exit 1; fi;
     chmod 700 "$t" && mv -f "$t" "$f" || { echo "ISTHMUS fail cannot create $f"; exit 1; };
+    test -x "$f" || { echo "ISTHMUS fail no program may be run in $d, its file system is mounted noexec"; exit 1; };
     trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; exec "$f" VERB
 "#;
 
