@@ -121,10 +121,6 @@ conform() {
     nothing_left
 
     [ "$queued" = yes ] || return 0
-    start 60 --site "$site:2$options,queue=nowhere" ./ring
-    [ $status = 1 ] && [ "$(grep -c 'error:' err)" = 1 ] && grep -q 'refused the job' err || { cat err; fail "$conforming: bad queue"; }
-    check "a bad queue: $(grep error: err)"
-    nothing_left
 
     start 120 --site "$site:2$options,limit=15s" ./talk sleep
     [ $status = 1 ] && [ "$(grep -c 'error:' err)" = 1 ] && grep -q 'time limit' err || { cat err; fail "$conforming: limit, status $status"; }
