@@ -46,7 +46,7 @@ impl Transport for Echo {
         self.full = true;
         Ok(())
     }
-    fn send_bulk(&mut self, _: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u64) -> Result<(), SendError> {
+    fn send_bulk(&mut self, _: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u32, _: u64) -> Result<(), SendError> {
         Err(SendError::WouldBlock)
     }
     fn expect(&mut self, _: Peer, _: u64, _: Lent<WriteMemory>, _: u64) -> bool {

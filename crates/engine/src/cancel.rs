@@ -12,8 +12,9 @@
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 
+use crate::message::Content;
 use crate::requests::{NONE, SendStage, Task};
-use crate::state::{Content, State, Work};
+use crate::state::{State, Work};
 use crate::{Engine, Request, Sent};
 
 impl Engine {
@@ -125,10 +126,16 @@ impl State {
     /// A sender wants a message back.
     pub(crate) fn throw_away(&mut self, peer: Peer, token: u64) {
         let found = self.matcher.search(|_, m| m.peer == peer && m.token == token);
+        // One that has been called in comes, whatever is said of it.
+        let calls = &mut self.calls;
+        let found = found.filter(|&waiting| match self.matcher.look(waiting).map(|(_, m)| &m.content) {
+            Some(Content::Announced(name)) => calls.withdraw(*name),
+            _ => true,
+        });
         let thrown = found.and_then(|waiting| self.matcher.remove(waiting));
         let answer = Header::control(Kind::CancelReply, token, 0, u64::from(thrown.is_some()));
         if let Some((_, message)) = thrown {
-            self.unkeep(&message);
+            self.unaccount(&message);
             self.settle(peer, message.kept(), 0);
         }
         self.work.push_back(Work::Control(peer, answer));
@@ -136,9 +143,12 @@ impl State {
 
     /// The answer to a question of ours whether a message was thrown away. The send may have ended meanwhile.
     pub(crate) fn recalled(&mut self, peer: Peer, header: &Header) {
+        if self.unanswered.expects(peer, header.kind, header.token) {
+            return;
+        }
         let recalled = self.recalls.get(&header.token).copied();
         let Some(index) = recalled.or_else(|| self.requests.index(Request::from_raw(header.token))) else {
-            return;
+            return self.broken(peer, UNASKED);
         };
         let thrown = header.length != 0;
         let slot = self.requests.slot_mut(index);
@@ -148,18 +158,24 @@ impl State {
             }
             Task::Send(task) if task.peer == peer && task.recalled => {
                 task.recalled = false;
+                if thrown && task.stage != SendStage::Waiting {
+                    return self.broken(peer, "it threw a message away for which it had asked");
+                }
                 if !thrown {
                     slot.done = task.buffered;
                     self.events += 1;
                     return;
                 }
             }
-            _ => return,
+            _ => return self.broken(peer, UNASKED),
         }
         slot.completion.cancelled = thrown;
         self.finish(index);
     }
 }
+
+/// What a peer does that answers it all the same.
+const UNASKED: &str = "it says whether a message could be had back, which nobody had asked";
 
 /// Transports that treat some contexts otherwise than others must not let it overtake the message.
 fn question(token: u64, context: u32) -> Header {

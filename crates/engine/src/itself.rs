@@ -2,9 +2,10 @@
 //! Messages of a process to itself.
 
 use crate::buffer::transfer;
+use crate::message::{Content, Message};
 use crate::requests::SendStage;
 use crate::send::{Outbound, chunk, envelope};
-use crate::state::{CHUNK, Content, Message};
+use crate::state::CHUNK;
 use crate::{Engine, Mode, SendBuffer};
 
 /// Longest message to itself that a process copies when no receive is posted.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use isthmus_datatype::raw::{OwnMemory, ReadMemory};
 use isthmus_protocol::ways::{Turn, Way};
 use isthmus_transport::{Lease, Peer, SendError};
-use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::frame::{BULK, Header, Kind};
 
 use crate::requests::{ReceiveStage, SendTask};
 use crate::state::State;
@@ -60,7 +60,11 @@ impl Engine {
         let mut clear = Header::control(Kind::Cts, token, request, wanted);
         if let Some(task) = whole {
             task.since = since;
-            clear.flags = u8::from(self.expect(index, peer, request, wanted));
+            clear.flags = if self.expect(index, peer, request, wanted) {
+                BULK
+            } else {
+                0
+            };
         }
         self.control(peer, clear);
         if wanted == 0 {
@@ -140,7 +144,9 @@ impl State {
             .auxiliary()
             .checked_add(header.length)
             .is_some_and(|end| end <= task.wanted);
-        (task.peer == peer && matches!(task.stage, ReceiveStage::Streaming) && fits).then_some(index)
+        // Partitions come as they are ready, all else in order: nothing counts twice.
+        let next = task.parts.is_some() || header.auxiliary() == task.got;
+        (task.peer == peer && matches!(task.stage, ReceiveStage::Streaming) && fits && next).then_some(index)
     }
 
     pub(crate) fn data(&mut self, peer: Peer, header: &Header, payload: &[u8]) {

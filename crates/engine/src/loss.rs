@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isthmus_transport::Peer;
 
-use crate::requests::Task;
+use crate::requests::{NONE, Task};
 use crate::state::{State, Work};
 use crate::{Engine, EngineError, Event, EventKind};
 
@@ -49,6 +49,8 @@ impl State {
         self.observer.note(EventKind::PeerLost, || Event::PeerLost { peer });
         self.outgoing.remove(&peer);
         self.placing.remove(&peer);
+        self.calls.lose(peer);
+        self.unanswered.lose(peer);
         let requests = &self.requests;
         self.recalls
             .retain(|_, index| !matches!(requests.slot(*index).task, Task::Recall(to) if to == peer));
@@ -56,7 +58,9 @@ impl State {
             let doomed = match &self.requests.slot(index).task {
                 Task::Send(task) => task.peer == peer,
                 Task::Receive(task) => {
-                    task.peer == peer || task.members.as_ref().is_some_and(|members| members.contains(peer))
+                    // One that has matched a message of another sender has nothing to do with it.
+                    let open = task.peer == NONE;
+                    task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
                 }
                 Task::Plain(task) => task.peer == peer,
                 Task::Meet(meet) => meet.members.contains(peer),

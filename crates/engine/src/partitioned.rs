@@ -22,7 +22,7 @@ use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::partitioned::{SETUP_BYTES, Setup};
 
 use crate::receive::Inbound;
-use crate::requests::{NONE, ReceiveStage, ReceiveTask, SendStage, SendTask, Task};
+use crate::requests::{AnnouncedStage, NONE, ReceiveStage, ReceiveTask, SendStage, SendTask, Task};
 use crate::send::{Outbound, chunk};
 use crate::state::{CHUNK, Work};
 use crate::{Channel, Engine, EngineError, Mode, Operation, ReceiveBuffer, Request, SendBuffer};
@@ -268,6 +268,7 @@ impl Engine {
             stage: SendStage::Queued,
             offered: false,
             buffer,
+            announced: AnnouncedStage::Never,
             receiver: 0,
             wanted: 0,
             bulk: false,

@@ -5,8 +5,9 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Envelope, Pattern};
 use isthmus_transport::Peer;
 
+use crate::message::{Content, Message};
 use crate::requests::{NONE, PlainTask, ReceiveStage, ReceiveTask, Task};
-use crate::state::{Content, Message, State};
+use crate::state::State;
 use crate::{Arrived, Channel, Engine, EngineError, MatchedMessage, Members, ReceiveBuffer, Request};
 
 /// Who receives what from whom: the arguments of a receive.
@@ -232,12 +233,14 @@ impl Engine {
 
     /// Gives a message that waited to a receive.
     fn deliver(&mut self, index: u32, envelope: &Envelope, message: Message) {
-        self.state.unkeep(&message);
-        self.state.settle(
-            message.peer,
-            message.kept(),
-            if message.synchronous { message.token } else { 0 },
-        );
+        self.state.unaccount(&message);
+        let announced = matches!(message.content, Content::Announced(_));
+        let acknowledge = if message.synchronous && !announced {
+            message.token
+        } else {
+            0
+        };
+        self.state.settle(message.peer, message.kept(), acknowledge);
         let origin = (message.peer, message.common);
         match message.content {
             Content::Inline(bytes) => self
@@ -254,6 +257,7 @@ impl Engine {
                     handle,
                 );
             }
+            Content::Announced(_) => self.deliver_announced(index, envelope, &message),
             Content::Local(send) => {
                 self.state.prepare(index, envelope, origin, message.bytes);
                 let wanted = self.state.matched(index, envelope, message.bytes);

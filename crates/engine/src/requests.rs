@@ -8,6 +8,7 @@ use isthmus_protocol::matching::Posted;
 use isthmus_transport::{Lease, Peer};
 use isthmus_wire::frame::Header;
 
+use crate::calls::Called;
 use crate::conversion::Conversion;
 use crate::execution::Execution;
 use crate::meet::Meet;
@@ -90,6 +91,8 @@ pub(crate) struct SendTask {
     /// The peer was told where the message lies, and may be copying it.
     pub(crate) offered: bool,
     pub(crate) buffer: SendBuffer,
+    /// How far an announced message is.
+    pub(crate) announced: AnnouncedStage,
     /// The receiver's request, once it asked for data.
     pub(crate) receiver: u64,
     /// Bytes that the receiver wants.
@@ -100,6 +103,16 @@ pub(crate) struct SendTask {
     pub(crate) packed: Option<OwnMemory>,
     /// Bytes sent as data frames.
     pub(crate) sent: u64,
+}
+
+/// A message and its announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnnouncedStage {
+    /// It was not announced.
+    Never,
+    Announced,
+    /// The receiver has called it in before it matched.
+    Called,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +167,8 @@ pub(crate) enum ReceiveStage {
         token: u64,
         handle: Box<[u8]>,
     },
+    /// Matched an announced message that was called in before; its data are on their way to the memory of the engine.
+    Called(Box<Called>),
     /// Data frames arrive.
     Streaming,
     /// The transport takes the data to their place by itself: data frames have no business here.

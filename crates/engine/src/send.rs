@@ -3,11 +3,11 @@
 
 use isthmus_protocol::choice::{Facts, first_frame};
 use isthmus_transport::{Lease, Limits, Peer, SendError, Transport};
-use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::frame::{Header, Kind, SYNCHRONOUS};
 
 use crate::buffer::SendForm;
 use crate::long::{ALONE, BESIDE};
-use crate::requests::{NONE, SendStage, SendTask, Task};
+use crate::requests::{AnnouncedStage, NONE, SendStage, SendTask, Task};
 use crate::state::{CHUNK, Work};
 use crate::{Channel, Engine, EngineError, Knob, Mode, Operation, Request, SendBuffer, Sent};
 
@@ -235,6 +235,7 @@ impl Engine {
             stage: SendStage::Queued,
             offered: false,
             buffer,
+            announced: AnnouncedStage::Never,
             receiver: 0,
             wanted: 0,
             bulk: false,
@@ -313,7 +314,11 @@ impl Engine {
             Some(_) => peer.account.allows_request().then_some(Kind::Rts),
             None => first_frame(facts(task, &limits, eager), &peer.account),
         };
-        let Some(kind) = chosen else { return First::Blocked };
+        let Some(mut kind) = chosen else { return First::Blocked };
+        // What can be copied out of this process's memory need not be called in.
+        if kind == Kind::Announce && limits.pull && task.buffer.memory().is_some() {
+            kind = Kind::Rts;
+        }
         let mut header = task.header;
         header.kind = kind;
         header.token = token;
@@ -334,13 +339,24 @@ impl Engine {
                 peer.offered += 1;
             }
             sent
+        } else if kind == Kind::Announce {
+            header.flags = if task.synchronous { SYNCHRONOUS } else { 0 };
+            let sent = transport.send(task.peer, &header, &[]);
+            if sent.is_ok() {
+                task.announced = AnnouncedStage::Announced;
+            }
+            sent
         } else {
             let scratch = &mut self.state.chunk;
             send_piece(&mut **transport, task.peer, &header, &mut task.buffer, 0, scratch)
         };
         match sent {
             Ok(()) => {
-                peer.account.sent(if kind == Kind::Rts { 0 } else { length });
+                peer.account.sent(if matches!(kind, Kind::Rts | Kind::Announce) {
+                    0
+                } else {
+                    length
+                });
                 task.stage = SendStage::Waiting;
                 self.state.trace_sent(peer_of, &header);
                 if kind == Kind::Eager {
@@ -390,8 +406,9 @@ impl Engine {
             return self.go_on(index);
         }
         if task.bulk && transport.limits(peer).bulk {
+            let context = task.header.context;
             let lease = Lease::new(task.in_one_piece());
-            match transport.send_bulk(peer, task.receiver, lease.lent(), task.wanted, token) {
+            match transport.send_bulk(peer, task.receiver, lease.lent(), task.wanted, context, token) {
                 Ok(()) => {
                     task.lease = Some(lease);
                     task.stage = SendStage::Bulk;
@@ -472,7 +489,19 @@ impl Engine {
         let (buffer, scratch) = (&mut task.buffer, &mut self.state.chunk);
         send_piece(&mut **transport, task.peer, &header, buffer, at, scratch)?;
         task.piece_sent(length);
-        Ok(if task.is_over() { Fragment::Last } else { Fragment::Sent })
+        if !task.is_over() {
+            return Ok(Fragment::Sent);
+        }
+        if task.announced == AnnouncedStage::Called {
+            let (peer, context) = (task.peer, task.header.context);
+            if task.synchronous {
+                task.stage = SendStage::Waiting;
+                return Ok(Fragment::NotReady);
+            }
+            // It may wait there unmatched, and can be asked back.
+            self.state.requests.left(index, peer, context);
+        }
+        Ok(Fragment::Last)
     }
 
     /// Ends the sends of a plan that has failed as far as nobody touches their memory any more. True if it is over.
@@ -486,6 +515,7 @@ impl Engine {
             self.forget(index);
             return true;
         }
+        let token = self.state.requests.token(index);
         let Some(task) = self.state.requests.send(index) else {
             return false;
         };
@@ -493,6 +523,7 @@ impl Engine {
             return false;
         }
         let peer = task.peer;
+        self.state.unanswered.abandoned(token, task);
         if let Some(queue) = self.state.outgoing.get_mut(&peer) {
             queue.messages.retain(|&i| i != index);
         }

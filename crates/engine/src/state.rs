@@ -8,26 +8,27 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use isthmus_datatype::Representation;
+use isthmus_protocol::calling::Calls;
 use isthmus_protocol::credit::Account;
 use isthmus_protocol::matching::{Envelope, Matcher, Refused};
 use isthmus_protocol::ways::Ways;
 use isthmus_transport::{Peer, Placement, Sink};
-use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
 use rustc_hash::FxHashMap;
 
+use crate::calls::is_synchronous;
 use crate::counters::Table;
 use crate::direct::Expected;
 use crate::execution::Execution;
 use crate::meeting::Begun;
+use crate::message::{Content, Message};
 use crate::observe::Observer;
 use crate::request::Tokens;
-use crate::requests::{NONE, ReceiveStage, Requests, SendStage, Task};
+use crate::requests::{AnnouncedStage, NONE, ReceiveStage, Requests, SendStage, SendTask, Task};
 use crate::scratch::Spare;
 use crate::trace::Tracer;
+use crate::unanswered::Unanswered;
 use crate::{EngineError, Operation, Request, Tuning};
-
-/// Bytes of an unexpected message that are kept without an allocation.
-const INLINE: usize = 64;
 
 /// Bytes moved at a time where data cannot go straight from memory to memory.
 pub(crate) const CHUNK: usize = 256 << 10;
@@ -65,51 +66,6 @@ impl Outgoing {
     }
 }
 
-/// A message that has arrived and has not matched.
-#[derive(Debug)]
-pub(crate) struct Message {
-    pub(crate) peer: Peer,
-    pub(crate) bytes: u64,
-    /// Names the sender's request.
-    pub(crate) token: u64,
-    /// Packed data in the common form.
-    pub(crate) common: bool,
-    /// The sender waits to hear that the message matched.
-    pub(crate) synchronous: bool,
-    pub(crate) content: Content,
-}
-
-#[derive(Debug)]
-pub(crate) enum Content {
-    Inline([u8; INLINE]),
-    Kept(Box<[u8]>),
-    /// Still at the sender; what its transport needs to pull it.
-    Offered(Box<[u8]>),
-    /// Still in the buffer of this process's own request.
-    Local(u32),
-}
-
-impl Content {
-    pub(crate) fn keep(data: &[u8]) -> Self {
-        if data.len() > INLINE {
-            return Self::Kept(data.into());
-        }
-        let mut bytes = [0; INLINE];
-        bytes[..data.len()].copy_from_slice(data);
-        Self::Inline(bytes)
-    }
-}
-
-impl Message {
-    /// Bytes of data that it keeps here.
-    pub(crate) fn kept(&self) -> u64 {
-        match self.content {
-            Content::Inline(_) | Content::Kept(_) => self.bytes,
-            Content::Offered(_) | Content::Local(_) => 0,
-        }
-    }
-}
-
 /// What has to be done as soon as the transports are free.
 #[derive(Debug)]
 pub(crate) enum Work {
@@ -135,10 +91,13 @@ pub(crate) struct State {
     pub(crate) requests: Requests,
     pub(crate) matcher: Matcher<u32, Message>,
     pub(crate) direct: Expected,
+    /// Messages that were announced and have not been received.
+    pub(crate) calls: Calls,
     /// Of messages without requests.
     pub(crate) sent: Tokens,
     /// Those that are asked back, and the requests that wait for the answers.
     pub(crate) recalls: FxHashMap<u64, u32>,
+    pub(crate) unanswered: Unanswered,
     /// Taken off the queue by improbe.
     pub(crate) taken: Vec<Option<(Envelope, Message)>>,
     pub(crate) outgoing: FxHashMap<Peer, Outgoing>,
@@ -205,8 +164,10 @@ impl State {
             begun: Vec::new(),
             matcher: Matcher::new(),
             direct: Expected::default(),
+            calls: Calls::default(),
             sent: Tokens::default(),
             recalls: FxHashMap::default(),
+            unanswered: Unanswered::default(),
             taken: Vec::new(),
             outgoing: FxHashMap::default(),
             placing: FxHashMap::default(),
@@ -236,10 +197,14 @@ impl State {
         if !self.representations.is_empty() {
             self.convert(index);
         }
+        let token = self.requests.token(index);
         let slot = self.requests.slot_mut(index);
         if let Task::Send(task) = &slot.task {
             if task.offered {
                 self.peers[task.peer as usize].offered -= 1;
+            }
+            if task.recalled {
+                self.unanswered.asked(token, task.peer);
             }
             slot.task = Task::Nothing;
             self.requests.sends -= 1;
@@ -315,6 +280,12 @@ impl State {
             self.work
                 .push_back(Work::Control(peer, Header::control(Kind::Credit, 0, 0, cost)));
         }
+        self.acknowledge(peer, acknowledge);
+    }
+
+    /// Tells the sender of a synchronous message, by the name of its request, that it has matched; 0: it does not want to know.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, peer: Peer, acknowledge: u64) {
         if acknowledge != 0 {
             self.work
                 .push_back(Work::Control(peer, Header::control(Kind::Ack, acknowledge, 0, 0)));
@@ -342,7 +313,7 @@ impl State {
 
     /// The receive that a message of this peer matches.
     #[inline]
-    fn arrive(&mut self, peer: Peer, envelope: &Envelope) -> Result<Option<u32>, Refused> {
+    pub(crate) fn arrive(&mut self, peer: Peer, envelope: &Envelope) -> Result<Option<u32>, Refused> {
         let requests = &self.requests;
         self.matcher
             .arrive_if(envelope, |&index| requests.is_for(index, peer, envelope.source))
@@ -379,14 +350,14 @@ impl State {
     }
 
     #[inline(never)]
-    fn keep(&mut self, peer: Peer, header: &Header, content: Content) {
+    pub(crate) fn keep(&mut self, peer: Peer, header: &Header, content: Content) {
         self.events += 1;
         let message = Message {
             peer,
             bytes: header.length,
             token: header.token,
             common: header.common,
-            synchronous: header.kind == Kind::EagerSync,
+            synchronous: is_synchronous(header),
             content,
         };
         if !self.peers[peer as usize].account.hold(message.kept()) {
@@ -412,30 +383,46 @@ impl State {
         }
     }
 
-    /// Our send that a control frame of the peer names. One that has failed in the meantime has none; that is no mistake of the peer.
-    fn waiting_send(&mut self, peer: Peer, token: u64) -> Option<u32> {
-        let index = self.requests.index(Request::from_raw(token))?;
-        let right = self
-            .requests
-            .send(index)
-            .is_some_and(|task| task.peer == peer && task.stage == SendStage::Waiting);
-        if !right {
+    /// Our send that a control frame of the peer names. One that was abandoned in the meantime is none; that is no mistake of the peer.
+    fn waiting_send(&mut self, peer: Peer, header: &Header) -> Option<u32> {
+        if self.unanswered.expects(peer, header.kind, header.token) {
+            return None;
+        }
+        let index = self.requests.index(Request::from_raw(header.token));
+        let waits = |task: &mut SendTask| task.peer == peer && task.stage == SendStage::Waiting;
+        let right = index.filter(|&index| self.requests.send(index).is_some_and(waits));
+        if right.is_none() {
             self.broken(peer, "an answer to a message that did not wait for one");
         }
-        right.then_some(index)
+        right
     }
 
     fn cleared(&mut self, peer: Peer, header: &Header) {
-        let Some(index) = self.waiting_send(peer, header.token) else {
+        let Some(index) = self.waiting_send(peer, header) else {
             return;
         };
         let Some(task) = self.requests.send(index) else { return };
         if header.length > task.header.length {
             return self.broken(peer, "clear to send for more than was offered");
         }
+        let early = header.flags & ROOM != 0;
+        let right = match task.announced {
+            AnnouncedStage::Never => !early,
+            AnnouncedStage::Announced => !early || header.length == task.header.length && header.length > 0,
+            AnnouncedStage::Called => false,
+        };
+        if !right {
+            return self.broken(
+                peer,
+                "clear to send for a message that was not announced, or was called in before",
+            );
+        }
+        if early {
+            task.announced = AnnouncedStage::Called;
+        }
         task.receiver = header.auxiliary();
         task.wanted = header.length;
-        task.bulk = header.flags != 0;
+        task.bulk = header.flags & BULK != 0;
         if header.length == 0 && task.parts.is_none() {
             self.finish(index)
         } else {
@@ -444,7 +431,7 @@ impl State {
     }
 
     fn acknowledged(&mut self, peer: Peer, header: &Header) {
-        if let Some(index) = self.waiting_send(peer, header.token) {
+        if let Some(index) = self.waiting_send(peer, header) {
             self.finish(index);
         }
     }
@@ -478,7 +465,9 @@ impl Sink for State {
         match header.kind {
             Kind::Eager | Kind::EagerSync => self.eager(peer, header, payload),
             Kind::Rts => self.offered(peer, header, payload),
+            Kind::Announce => self.announced(peer, header),
             Kind::Cts => self.cleared(peer, header),
+            Kind::Data if Calls::names(header.token) => self.called_data(peer, header, payload),
             Kind::Data => self.data(peer, header, payload),
             Kind::Ack | Kind::Pulled => self.acknowledged(peer, header),
             Kind::Cancel => self.throw_away(peer, header.token),
@@ -576,8 +565,16 @@ impl State {
         self.matcher.cancel(posted).is_some()
     }
 
-    /// Releases the memory that an unexpected message was accounted for.
+    /// An unexpected message is gone.
     pub(crate) fn unkeep(&mut self, message: &Message) {
+        if let Content::Announced(name) = message.content {
+            self.calls.discard(name);
+        }
+        self.unaccount(message);
+    }
+
+    /// Releases the memory that an unexpected message was accounted for.
+    pub(crate) fn unaccount(&mut self, message: &Message) {
         if !matches!(message.content, Content::Local(_)) {
             self.peers[message.peer as usize].account.let_go(message.kept());
         }

@@ -127,7 +127,7 @@ impl State {
     #[inline]
     pub(crate) fn trace_arrived(&mut self, peer: Peer, header: &Header) {
         if let Some(tracer) = &mut self.tracer {
-            if matches!(header.kind, Kind::Eager | Kind::EagerSync | Kind::Rts) {
+            if matches!(header.kind, Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Announce) {
                 tracer.message(false, peer, &crate::send::envelope(header), header.length);
             }
         }

@@ -7,7 +7,7 @@ use common::{channel, content, memory, pattern, receiving, sending};
 use isthmus_engine::{Completion, Engine, EngineError, Mode, Request, Setup};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Placement, Sink, Transport};
-use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::frame::{Header, Kind, ROOM};
 
 const LENGTH: usize = 10_000;
 
@@ -172,6 +172,125 @@ fn an_answer_to_a_message_of_another_one_ends_nothing() {
         stage.say(1, &Header::control(Kind::Ack, token, 0, 0), &[]);
         assert_eq!(stage.end(send).error, None);
     }
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_loses_its_sender() {
+    let answers = [Kind::Ack, Kind::Pulled, Kind::Cts, Kind::CancelReply];
+    for (kind, token) in answers
+        .into_iter()
+        .flat_map(|k| [(k, 0), (k, 7), (k, 0x1_0000_0000), (k, u64::MAX)])
+    {
+        let mut stage = Stage::new(Options::default());
+        let target = memory(&[0; 100]);
+        let channel = channel(0, 0, 3);
+        let receive = stage.engine.irecv(&channel, Some(1), None, receiving(&target, 100));
+        stage.say(1, &Header::control(kind, token, 0, 0), &[]);
+        stage.loses(
+            receive,
+            1,
+            if kind == Kind::CancelReply {
+                "had back"
+            } else {
+                "did not wait"
+            },
+        );
+    }
+    // The second answer to a question is none either.
+    let mut stage = Stage::new(Options::default());
+    let (source, target) = (memory(&[1; 100]), memory(&[0; 100]));
+    let channel = channel(0, 0, 3);
+    let mode = Mode::Synchronous;
+    let sent = stage.engine.isend(&channel, 1, 5, mode, sending(&source, 100));
+    let token = stage.hear(1, Kind::EagerSync).token;
+    stage.engine.cancel(sent);
+    stage.hear(1, Kind::Cancel);
+    stage.say(1, &Header::control(Kind::Ack, token, 0, 0), &[]);
+    assert_eq!(stage.end(sent).error, None);
+    let receive = stage.engine.irecv(&channel, Some(1), None, receiving(&target, 100));
+    stage.say(1, &Header::control(Kind::CancelReply, token, 0, 0), &[]);
+    assert!(
+        stage.engine.take(receive).is_none(),
+        "the answer was late, and that is all"
+    );
+    stage.say(1, &Header::control(Kind::CancelReply, token, 0, 0), &[]);
+    stage.loses(receive, 1, "had back");
+}
+
+#[test]
+fn messages_that_were_not_announced_cannot_be_called_in() {
+    let calls: [fn(u64) -> Header; 3] = [
+        |token| Header {
+            flags: ROOM,
+            ..Header::control(Kind::Cts, token, 7, LENGTH as u64)
+        },
+        |token| Header {
+            flags: ROOM,
+            ..Header::control(Kind::Cts, token, 7, 0)
+        },
+        |token| Header::control(Kind::Cts, token, 7, LENGTH as u64 + 1),
+    ];
+    for call in calls {
+        let mut stage = Stage::new(Options {
+            eager: 100,
+            ..Options::default()
+        });
+        let source = memory(&pattern(1, LENGTH));
+        let channel = channel(0, 0, 3);
+        let send = stage
+            .engine
+            .isend(&channel, 1, 5, Mode::Standard, sending(&source, LENGTH as u64));
+        let token = stage.hear(1, Kind::Rts).token;
+        stage.say(1, &call(token), &[]);
+        stage.loses(send, 1, "clear to send");
+    }
+}
+
+#[test]
+fn data_of_an_announced_message_come_once_and_in_order() {
+    let wrong: [fn(&mut Stage, u64); 4] = [
+        |stage, token| stage.say(1, &data(token, 100, 100), &[1; 100]),
+        |stage, token| stage.say(1, &data(token, 0, LENGTH + 1), &[1; LENGTH + 1]),
+        |stage, token| stage.say(1, &data(token + 1, 0, 100), &[1; 100]),
+        |stage, token| (0..2).for_each(|_| stage.say(1, &data(token, 0, 100), &[1; 100])),
+    ];
+    for fault in wrong {
+        let mut stage = Stage::new(Options::default());
+        let target = memory(&vec![0; LENGTH]);
+        let channel = channel(0, 0, 3);
+        let announce = Header::new(Kind::Announce, 0, 1, 5, LENGTH as u64, 9);
+        stage.say(1, &announce, &[]);
+        let call = stage.hear(1, Kind::Cts);
+        assert_eq!((call.flags, call.length), (ROOM, LENGTH as u64));
+        fault(&mut stage, call.auxiliary());
+        let receive = stage
+            .engine
+            .irecv(&channel, Some(1), None, receiving(&target, LENGTH as u64));
+        stage.loses(receive, 1, "data that nobody asked for");
+        assert_eq!(content(&target, LENGTH), vec![0; LENGTH]);
+    }
+}
+
+#[test]
+fn a_message_that_has_matched_is_not_lost_with_others_who_could_have_sent_it() {
+    let mut stage = Stage::new(Options {
+        frame: 4096,
+        ..Options::default()
+    });
+    let target = memory(&vec![0; LENGTH]);
+    let channel = channel(0, 0, 3);
+    let receive = stage
+        .engine
+        .irecv(&channel, None, None, receiving(&target, LENGTH as u64));
+    stage.say(1, &rts(9), &[]);
+    let token = stage.hear(1, Kind::Cts).auxiliary();
+    stage.say(2, &Header::control(Kind::Padding, 0, 0, 0), &[]);
+    for at in (0..LENGTH).step_by(4000) {
+        let length = 4000.min(LENGTH - at);
+        stage.say(1, &data(token, at, length), &vec![4; length]);
+    }
+    assert_eq!(stage.end(receive).error, None);
+    assert_eq!(content(&target, LENGTH), vec![4; LENGTH]);
 }
 
 /// A message of 100 bytes in the name of rank `source`.

@@ -117,7 +117,7 @@ impl Side {
         let began = Instant::now();
         // SAFETY: `memory` is not written until the transport says sent.
         let lease = Lease::new(unsafe { ReadMemory::new(memory.as_ptr(), 0, BULK as isize) });
-        self.transport.send_bulk(1, 7, lease.lent(), BULK as u64, 9).unwrap();
+        self.transport.send_bulk(1, 7, lease.lent(), BULK as u64, 0, 9).unwrap();
         self.until(|c| c.sent > before.2 && c.frames > before.0);
         began.elapsed().as_secs_f64()
     }

@@ -517,6 +517,7 @@ impl Transport for TcpTransport {
         token: u64,
         memory: Lent<ReadMemory>,
         length: u64,
+        _: u32,
         sent_token: u64,
     ) -> Result<(), SendError> {
         let at = self.usable(peer)?;

@@ -37,8 +37,6 @@ pub struct WideTransport {
     /// Queues of contexts that want a treatment of their own.
     queues: FxHashMap<u32, u8>,
     last_queue: u8,
-    /// Queues of messages that were announced, by the sender's request.
-    announced: FxHashMap<u64, u8>,
     spare: VecDeque<Arrival>,
     settling: bool,
     closing: bool,
@@ -59,7 +57,6 @@ impl WideTransport {
             lost: FxHashMap::default(),
             queues: FxHashMap::default(),
             last_queue: COMMON,
-            announced: FxHashMap::default(),
             spare: VecDeque::new(),
             settling: false,
             closing: false,
@@ -83,9 +80,9 @@ impl WideTransport {
 
     /// The queue of a frame. Frames that name requests only have no order and no context, but for the one that must find its
     /// message there.
-    fn queue(&mut self, header: &Header) -> u8 {
+    fn queue(&self, header: &Header) -> u8 {
         match header.kind {
-            Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Cancel => {}
+            Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Announce | Kind::Cancel => {}
             Kind::Data => return COMMON,
             Kind::Cts
             | Kind::Ack
@@ -96,11 +93,7 @@ impl WideTransport {
             | Kind::Assist
             | Kind::Padding => return CONTROL,
         }
-        let queue = self.queues.get(&header.context).copied().unwrap_or(COMMON);
-        if header.kind == Kind::Rts && queue != COMMON {
-            self.announced.insert(header.token, queue);
-        }
-        queue
+        self.queues.get(&header.context).copied().unwrap_or(COMMON)
     }
 
     fn check(&self, peer: Peer) -> Result<(), SendError> {
@@ -197,10 +190,11 @@ impl Transport for WideTransport {
         token: u64,
         memory: Lent<ReadMemory>,
         length: u64,
+        context: u32,
         sent_token: u64,
     ) -> Result<(), SendError> {
         self.check(peer)?;
-        let queue = self.announced.remove(&sent_token).unwrap_or(COMMON);
+        let queue = self.queues.get(&context).copied().unwrap_or(COMMON);
         let long = Long {
             token,
             memory,

@@ -108,7 +108,7 @@ fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
             all[me].sink.frames.clear();
             all[me]
                 .transport
-                .send_bulk(peer, token, lent(reading(&data[me])), long as u64, token)
+                .send_bulk(peer, token, lent(reading(&data[me])), long as u64, 0, token)
                 .unwrap();
             for i in 0..20 {
                 all[me].send(peer, &pattern(i * i * 37, i as u32), (round * 20 + i) as i32);

@@ -146,7 +146,7 @@ fn bulk_goes_from_memory_to_memory_in_both_directions() {
             let peer = 1 - me as u32;
             all[me]
                 .transport
-                .send_bulk(peer, 7, lent(reading(&sources[me])), length as u64, 99)
+                .send_bulk(peer, 7, lent(reading(&sources[me])), length as u64, 0, 99)
                 .unwrap();
             all[me].send(peer, b"a word in between", 5);
         }
@@ -187,7 +187,7 @@ fn fragments_nobody_announced_are_frames() {
         let data = pattern(3_000_000, 4);
         all[0]
             .transport
-            .send_bulk(1, 1234, lent(reading(&data)), data.len() as u64, 1)
+            .send_bulk(1, 1234, lent(reading(&data)), data.len() as u64, 0, 1)
             .unwrap();
         let total = |all: &[Process]| all[1].sink.frames.iter().map(|f| f.2.len()).sum::<usize>();
         until(&mut all, "all fragments", |all| total(all) == data.len());
@@ -274,7 +274,7 @@ fn memory_that_was_taken_back_is_not_touched_and_the_channel_goes_on() {
         until(&mut all, "clearance", |all| all[0].sink.frames.len() == 1);
         drop(lease);
         let memory = lent(reading(&data));
-        all[0].transport.send_bulk(1, 7, memory, length as u64, 9).unwrap();
+        all[0].transport.send_bulk(1, 7, memory, length as u64, 0, 9).unwrap();
         until(&mut all, "the message to be over", |all| all[0].sink.sent == [(1, 9)]);
         all[0].send(1, b"after", 1);
         until(&mut all, "what comes after it", |all| all[1].sink.frames.len() == 1);
@@ -302,7 +302,7 @@ fn who_is_given_up_is_heard_no_more() {
         let given = Lease::new(reading(&data));
         all[0]
             .transport
-            .send_bulk(1, 7, given.lent(), data.len() as u64, 9)
+            .send_bulk(1, 7, given.lent(), data.len() as u64, 0, 9)
             .unwrap();
         all[0].poll();
         // As an engine does that finds a fault.

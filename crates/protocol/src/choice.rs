@@ -4,6 +4,7 @@
 //! ```text
 //!  eager        sender: Eager(data)        ->                                        done when sent
 //!  synchronous  sender: EagerSync(data)    ->  receiver matches: Ack              -> done
+//!  announced    sender: Announce           ->  receiver matches, or has room: Cts -> Data ... done when sent
 //!  rendezvous   sender: Rts                ->  receiver matches: Cts              -> Data ... done when sent
 //!               sender: Rts(handle)        ->  receiver matches, copies: Pulled   -> done
 //! ```
@@ -28,14 +29,16 @@ pub struct Facts {
 /// The first frame of a message; `None`: it must wait for credit.
 #[inline]
 pub fn first_frame(facts: Facts, account: &Account) -> Option<Kind> {
-    if facts.bytes <= facts.eager.min(facts.frame) && account.allows_eager(facts.bytes) {
+    let short = facts.bytes <= facts.eager.min(facts.frame);
+    if short && account.allows_eager(facts.bytes) {
         return Some(if facts.synchronous {
             Kind::EagerSync
         } else {
             Kind::Eager
         });
     }
-    account.allows_request().then_some(Kind::Rts)
+    let request = if short { Kind::Announce } else { Kind::Rts };
+    account.allows_request().then_some(request)
 }
 
 #[cfg(test)]
@@ -76,8 +79,14 @@ mod tests {
         };
         let mut account = Account::default();
         account.sent(crate::credit::WINDOW);
-        assert_eq!(first_frame(facts, &account), Some(Kind::Rts));
+        assert_eq!(first_frame(facts, &account), Some(Kind::Announce));
+        let long = Facts { bytes: 5000, ..facts };
+        assert_eq!(first_frame(long, &account), Some(Kind::Rts));
+        let tiny = Facts { bytes: 8, ..facts };
+        assert_eq!(first_frame(tiny, &account), Some(Kind::Eager));
         account.sent(crate::credit::LIMIT);
-        assert_eq!(first_frame(facts, &account), None);
+        for facts in [facts, long, tiny] {
+            assert_eq!(first_frame(facts, &account), None);
+        }
     }
 }

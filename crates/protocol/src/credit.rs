@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Credit: bounds the memory that messages nobody has asked for take at a receiver.
 //!
-//! Each message that was not asked for (eager, or a request to send) has a cost. A sender counts the cost that it has sent and
+//! Each message that was not asked for (eager, announced, or a request to send) has a cost. A sender counts the cost that it has sent and
 //! for which no credit came back; the receiver gives back the cost of a message when it has matched, in portions of a
-//! eighth of the window, so that the traffic of credit is negligible. Above the window a sender asks before it sends data; above
-//! [`LIMIT`] it sends nothing new until credit comes back.
+//! eighth of the window, so that the traffic of credit is negligible. Above the window a sender asks before it sends data
+//! that take memory of their own; above [`LIMIT`] it sends nothing new until credit comes back.
 
 /// Cost of a message without data: what its envelope takes at the receiver.
 pub const ENVELOPE_COST: u64 = 128;
+
+/// So many bytes find room within the envelope, and cost nothing more: to ask for them would save nothing.
+pub const WITHIN: u64 = 64;
 
 /// Above this much outstanding cost, data are only sent when asked for. A stream of messages should not get there, as a
 /// request waits behind the data before it and then for an answer: a gap of a round trip. 8 MiB are what waits here (2 MiB), two portions of
 /// credit and a round trip of 40 ms at 1 Gbit/s.
 pub const WINDOW: u64 = 8 << 20;
 
-/// Above this much outstanding cost nothing new is sent: half a million envelopes.
-pub const LIMIT: u64 = WINDOW + (64 << 20);
+/// Above this much outstanding cost nothing new is sent: half a million envelopes. With what is [called in](crate::calling) a sender takes
+/// 72 MiB at most.
+pub const LIMIT: u64 = 64 << 20;
+
+/// Cost of a message that brings so many bytes.
+#[inline]
+fn cost(bytes: u64) -> u64 {
+    ENVELOPE_COST.saturating_add(if bytes > WITHIN { bytes } else { 0 })
+}
 
 /// Counts for one peer, both directions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +42,8 @@ impl Account {
     /// Whether a message with this many bytes may be sent eagerly.
     #[inline]
     pub fn allows_eager(&self, bytes: u64) -> bool {
-        self.outstanding + ENVELOPE_COST + bytes <= WINDOW
+        let most = if bytes > WITHIN { WINDOW } else { LIMIT };
+        self.outstanding + cost(bytes) <= most
     }
 
     /// Whether a request to send may be sent.
@@ -44,7 +55,7 @@ impl Account {
     /// A message was sent; `bytes` of data with it.
     #[inline]
     pub fn sent(&mut self, bytes: u64) {
-        self.outstanding += ENVELOPE_COST + bytes;
+        self.outstanding += cost(bytes);
     }
 
     /// The receiver gave credit back. Returns false if it gave more than it had been lent (a broken peer).
@@ -57,13 +68,13 @@ impl Account {
     /// A message matched here; `bytes` of data had come with it. Returns the credit to give back now, if any.
     #[inline]
     pub fn matched(&mut self, bytes: u64) -> Option<u64> {
-        self.owed += ENVELOPE_COST + bytes;
+        self.owed += cost(bytes);
         (self.owed >= WINDOW / 8).then(|| std::mem::take(&mut self.owed))
     }
 
     /// A message begins to wait here unmatched; `bytes` of data with it. False if the sender exceeds its credit.
     pub fn hold(&mut self, bytes: u64) -> bool {
-        let held = self.held.saturating_add(ENVELOPE_COST.saturating_add(bytes));
+        let held = self.held.saturating_add(cost(bytes));
         let fits = held <= LIMIT;
         if fits {
             self.held = held;
@@ -73,7 +84,7 @@ impl Account {
 
     /// A message that was [held](Self::hold) waits no longer.
     pub fn let_go(&mut self, bytes: u64) {
-        self.held = self.held.saturating_sub(ENVELOPE_COST + bytes);
+        self.held = self.held.saturating_sub(cost(bytes));
     }
 }
 
@@ -92,6 +103,23 @@ mod tests {
                 assert!(sender.credited(credit));
             }
         }
+    }
+
+    #[test]
+    fn what_lies_within_its_envelope_is_sent_up_to_the_limit() {
+        let mut sender = Account::default();
+        let mut receiver = Account::default();
+        while sender.allows_eager(WITHIN) {
+            sender.sent(WITHIN);
+            assert!(receiver.hold(WITHIN));
+        }
+        assert!(!sender.allows_request() && !receiver.hold(0));
+        let mut credit = 0;
+        for _ in 0..LIMIT / ENVELOPE_COST {
+            receiver.let_go(WITHIN);
+            credit += receiver.matched(WITHIN).unwrap_or(0);
+        }
+        assert!(sender.credited(credit) && sender.allows_eager(WITHIN + 1));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! Message matching and the point-to-point protocol as state machines without I/O.
 //!
 //! * [`matching`]: posted receives meet arriving messages, in MPI's order.
+//! * [`calling`]: short messages that wait at their senders come as soon as there is room for them.
 //! * [`credit`]: how much a sender may send unasked, so that unexpected messages take bounded memory.
 //! * [`channel`]: numbered segments that survive the connections that carry them.
 //! * [`choice`]: which protocol a message uses.
@@ -9,6 +10,7 @@
 //! * [`trunk`]: many streams on one connection between two gateways.
 #![forbid(unsafe_code)]
 
+pub mod calling;
 pub mod channel;
 pub mod choice;
 pub mod credit;

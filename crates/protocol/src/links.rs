@@ -98,6 +98,11 @@ impl<T, const N: usize> Slab<T, N> {
     }
 
     #[inline]
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.entries.get_mut(at as usize)?.item.as_mut()
+    }
+
+    #[inline]
     pub(crate) fn next(&self, at: u32, chain: usize) -> u32 {
         self.entries[at as usize].links[chain].next
     }

@@ -398,7 +398,7 @@ impl Transport for ShmTransport {
         self.push(peer, header, header.payload_bytes() as usize, fill)
     }
 
-    fn send_bulk(&mut self, peer: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u64) -> Result<(), SendError> {
+    fn send_bulk(&mut self, peer: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u32, _: u64) -> Result<(), SendError> {
         Err(SendError::Lost(format!(
             "internal error: bulk send to rank {peer}, which shared memory does not offer"
         )))

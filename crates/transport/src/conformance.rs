@@ -360,7 +360,7 @@ fn bulk_data_arrive(ends: Pair) {
         bench.next(0);
         bench.until("bulk to be taken", |bench| {
             bench.ends[0]
-                .send_bulk(1, token, from.lent(), LONG as u64, 1000 + token)
+                .send_bulk(1, token, from.lent(), LONG as u64, 0, 1000 + token)
                 .is_ok()
         });
         collect_data(&mut bench, token, &mut target.memory(), LONG);

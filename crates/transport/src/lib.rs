@@ -163,14 +163,16 @@ pub trait Transport: Send {
     }
 
     /// Sends `length` bytes from `memory`'s origin as [`Kind::Data`](isthmus_wire::frame::Kind::Data) frames to the receiver's request
-    /// `token`, offsets from 0, without a copy; reports [`Sink::sent`] with `sent_token`. Only with [`Limits::bulk`], and then always where the
-    /// receiver's transport [expects](Transport::expect) the data, and nowhere else: one with bulk may have no other way to take either.
+    /// `token`, offsets from 0, without a copy, in the treatment of `context` ([`Transport::tune`]); reports [`Sink::sent`] with `sent_token`.
+    /// Only with [`Limits::bulk`], and then always where the receiver's transport [expects](Transport::expect) the data, and nowhere else: one
+    /// with bulk may have no other way to take either.
     fn send_bulk(
         &mut self,
         peer: Peer,
         token: u64,
         memory: Lent<ReadMemory>,
         length: u64,
+        context: u32,
         sent_token: u64,
     ) -> Result<(), SendError>;
 

@@ -338,6 +338,7 @@ impl Transport for Memory {
         token: u64,
         memory: Lent<ReadMemory>,
         length: u64,
+        _: u32,
         sent_token: u64,
     ) -> Result<(), SendError> {
         assert!(self.options.bulk, "send_bulk without Limits::bulk");

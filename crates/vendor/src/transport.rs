@@ -330,6 +330,7 @@ impl Transport for VendorTransport {
         token: u64,
         memory: Lent<ReadMemory>,
         length: u64,
+        _: u32,
         sent_token: u64,
     ) -> Result<(), SendError> {
         let rank = self.rank_of(peer)?;

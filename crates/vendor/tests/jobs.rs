@@ -170,7 +170,7 @@ fn a_process_of_a_vendors_job() {
     let given = Lease::new(data.reading());
     for &peer in &others {
         transport
-            .send_bulk(peer, u64::from(me), given.lent(), LONG as u64, 9)
+            .send_bulk(peer, u64::from(me), given.lent(), LONG as u64, 0, 9)
             .expect("long data");
     }
     let complete = |seen: &Seen| {

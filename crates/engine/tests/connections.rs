@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A member of the job that does not keep to the message protocol, over real connections: rank 0 is an engine, rank 1 says what a test wants, and
+//! rank 2 must notice nothing.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../../net/tests/common/mod.rs"]
+mod common;
+
+use std::time::Instant;
+
+use common::*;
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_engine::{
+    Channel, Completion, Engine, EngineError, Members, Mode, ReceiveBuffer, Request, SendBuffer, Setup,
+};
+use isthmus_net::Reach;
+use isthmus_wire::frame::{Header, Kind};
+
+const LENGTH: usize = 3 << 20;
+const LIAR: u32 = 1;
+
+struct Stage {
+    engine: Engine,
+    /// Ranks 1 and 2.
+    others: Vec<Process>,
+}
+
+impl Stage {
+    fn new(way: Reach) -> Self {
+        let mut others = job(3, way);
+        let engine = Engine::new(Setup {
+            me: 0,
+            transports: vec![others.remove(0).transport],
+            routes: vec![0; 3],
+            levels: vec![4; 3],
+            representations: Vec::new(),
+        });
+        Self { engine, others }
+    }
+
+    fn channel() -> Channel {
+        Channel {
+            context: 0,
+            rank: 0,
+            members: Members::Range { first: 0, count: 3 },
+            frame: None,
+            node: None,
+            native: 0,
+        }
+    }
+
+    fn until<T>(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.engine.progress();
+            for other in &mut self.others {
+                other.poll();
+            }
+            if let Some(result) = done(self) {
+                return result;
+            }
+            assert!(Instant::now() < end, "not within a minute: {what}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// This rank sends a frame, if anybody still takes it.
+    fn say(&mut self, from: u32, header: &Header, payload: &[u8]) {
+        self.until("room", |stage| {
+            let transport = &mut stage.others[from as usize - 1].transport;
+            let sent = transport.send(0, header, payload);
+            (sent != Err(isthmus_transport::SendError::WouldBlock)).then_some(())
+        });
+    }
+
+    /// The next frame of this kind for this rank.
+    fn hear(&mut self, at: u32, kind: Kind) -> Header {
+        self.until("a frame", |stage| {
+            let frames = &mut stage.others[at as usize - 1].sink.frames;
+            let found = frames.iter().position(|(_, header, _)| header.kind == kind)?;
+            frames.remove(found).map(|(_, header, _)| header)
+        })
+    }
+
+    fn receive(&mut self, from: Option<u32>, target: &OwnMemory, room: usize) -> Request {
+        let buffer = ReceiveBuffer::contiguous(target.memory(), 0, room as u64);
+        self.engine.irecv(&Self::channel(), from, None, buffer)
+    }
+
+    fn end(&mut self, request: Request) -> Completion {
+        self.until("the end of a request", |stage| stage.engine.take(request))
+    }
+
+    fn loses(&mut self, request: Request, word: &str) {
+        match self.end(request).error {
+            Some(EngineError::PeerLost { peer: LIAR, reason }) => assert!(reason.contains(word), "{reason}"),
+            other => panic!("{other:?}, not {word}"),
+        }
+    }
+
+    /// Messages go to and from rank 2.
+    fn goes_on(&mut self) {
+        let target = OwnMemory::new(0, 100);
+        let receive = self.receive(Some(2), &target, 100);
+        self.say(2, &eager(2), &[8; 100]);
+        assert_eq!(self.end(receive).error, None);
+        assert_eq!(target.reading().slice(0, 100), [8; 100]);
+        let buffer = SendBuffer::contiguous(target.reading(), 0, 100);
+        let sent = self.engine.isend(&Self::channel(), 2, 3, Mode::Synchronous, buffer);
+        let token = self.hear(2, Kind::EagerSync).token;
+        self.say(2, &Header::control(Kind::Ack, token, 0, 0), &[]);
+        assert_eq!(self.end(sent).error, None);
+    }
+}
+
+/// A message of 100 bytes in the name of this rank.
+fn eager(source: u32) -> Header {
+    Header::new(Kind::Eager, 0, source, 5, 100, 0)
+}
+
+fn data(token: u64, at: usize, length: usize) -> Header {
+    Header::control(Kind::Data, token, at as u64, length as u64)
+}
+
+#[test]
+fn memory_of_a_receive_that_has_failed_is_not_written_any_more() {
+    type Fault = (fn(&mut Stage, u64), &'static str);
+    let faults: [Fault; 5] = [
+        (
+            |stage, _| stage.say(LIAR, &Header::control(Kind::Credit, 0, 0, u64::MAX), &[]),
+            "credit",
+        ),
+        (|stage, _| stage.say(LIAR, &data(77, 0, 1), &[1]), "nobody asked for"),
+        (
+            |stage, token| stage.say(LIAR, &data(token, LENGTH - 5, 10), &[1; 10]),
+            "",
+        ),
+        (
+            |stage, _| stage.say(LIAR, &Header::control(Kind::Ack, 5, 0, 0), &[]),
+            "did not wait",
+        ),
+        (
+            |stage, _| stage.say(LIAR, &Header::control(Kind::CancelReply, 5, 0, 1), &[]),
+            "had back",
+        ),
+    ];
+    for way in [Reach::Tcp, Reach::Tls] {
+        for (fault, word) in faults {
+            let mut stage = Stage::new(way);
+            let target = OwnMemory::new(0, LENGTH as isize);
+            let receive = stage.receive(Some(LIAR), &target, LENGTH);
+            stage.say(LIAR, &Header::new(Kind::Rts, 0, LIAR, 5, LENGTH as u64, 9), &[]);
+            let token = stage.hear(LIAR, Kind::Cts).auxiliary();
+            stage.say(LIAR, &data(token, 0, 60_000), &[1; 60_000]);
+            fault(&mut stage, token);
+            stage.loses(receive, word);
+            let before = target.reading().slice(0, LENGTH).to_vec();
+            for at in (60_000..LENGTH).step_by(60_000).take(20) {
+                let _ = stage.others[0]
+                    .transport
+                    .send(0, &data(token, at, 60_000), &[2; 60_000]);
+            }
+            stage.goes_on();
+            assert!(
+                target.reading().slice(0, LENGTH) == before,
+                "{way:?}: written after its end"
+            );
+        }
+    }
+}
+
+#[test]
+fn nobody_speaks_in_the_name_of_another_one() {
+    for way in [Reach::Tcp, Reach::Tls] {
+        for kind in [Kind::Eager, Kind::EagerSync, Kind::Rts, Kind::Announce] {
+            let mut stage = Stage::new(way);
+            let target = OwnMemory::new(0, 100);
+            let receive = stage.receive(None, &target, 100);
+            let payload = if matches!(kind, Kind::Rts | Kind::Announce) {
+                &[][..]
+            } else {
+                &[7; 100]
+            };
+            stage.say(LIAR, &Header { kind, ..eager(2) }, payload);
+            stage.loses(receive, "in the name of rank 2");
+            stage.goes_on();
+        }
+    }
+}
