@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [codes] [docs] [miri]     (all; an hour and a half)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [docs] [miri]     (all; an hour and a half)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory codes docs miri
+[ $# -gt 0 ] || set -- threads memory changed codes docs miri
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -22,6 +22,8 @@ while [ $# -gt 0 ]; do
             "$build/bin/mpiexec" -n 1 "$work/memory" 1000000 && "$build/bin/mpiexec" -n 2 "$work/memory" 1000000 || bad=1
         rm -rf "$work"
         ;;
+    # Ten thousand jobs with a rank whose frames are changed at random.
+    changed) ISTHMUS_CHANGED=10000 cargo test -q -p isthmus-engine --test changed || bad=1 ;;
     # Solvers and libraries that people use, with their own checks.
     codes) sh conformance/codes/run.sh || bad=1 ;;
     # The commands of the book that take longer.
@@ -32,7 +34,7 @@ while [ $# -gt 0 ]; do
         sh ci/miri.sh || status=$?
         case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
-    *) die "$name is not a nightly check; there are: threads, memory, codes, docs, miri" ;;
+    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, docs, miri" ;;
     esac
 done
 exit $bad

@@ -10,7 +10,7 @@ use isthmus_job::form::{Form, Input};
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Measured, Origin};
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
-use isthmus_wire::codec::Deframer;
+use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::file::{self, Question, What};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use isthmus_wire::gateway::{FromGateway, Paths, Settled, ToGateway};
@@ -23,6 +23,7 @@ use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
 use isthmus_wire::links::Table;
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::segment::{self, SEGMENT_BYTES, Segment};
+use isthmus_wire::waiting::{self, Item, Process, Waiting};
 
 /// One parser with good inputs to begin from.
 pub(crate) struct Target {
@@ -67,6 +68,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "guard",
         run: guard::fuzz,
         corpus: guard_answers,
+    },
+    Target {
+        name: "waiting",
+        run: waiting::fuzz,
+        corpus: waiting_processes,
     },
     Target {
         name: "rules",
@@ -302,9 +308,12 @@ fn frame(bytes: &[u8]) {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
         return;
     };
-    if let Ok(decoded) = Header::decode(header) {
-        let _ = (decoded.payload_bytes(), decoded.auxiliary());
-        assert_eq!(Header::decode(&decoded.encode()), Ok(decoded));
+    // Most changes are found out by the check; what comes behind it is tried too.
+    for header in [*header, isthmus_wire::frame::checked(*header)] {
+        if let Ok(decoded) = Header::decode(&header) {
+            let _ = (decoded.payload_bytes(), decoded.auxiliary());
+            assert_eq!(Header::decode(&decoded.encode()), Ok(decoded));
+        }
     }
 }
 
@@ -464,6 +473,29 @@ fn scheduler_answers() -> Vec<Vec<u8>> {
     ]
     .map(<[u8]>::to_vec)
     .to_vec()
+}
+
+fn waiting_processes() -> Vec<Vec<u8>> {
+    let item = Item {
+        peer: 3,
+        name: "MPI_Bcast".to_owned(),
+        members: vec![0, 3, 4],
+        ..Item::default()
+    };
+    let process = Process {
+        rank: 4,
+        site: "home".to_owned(),
+        pid: 77,
+        waiting: Some(Waiting {
+            call: "MPI_Recv".to_owned(),
+            items: vec![item],
+            ..Waiting::default()
+        }),
+        ..Process::default()
+    };
+    let mut writer = Writer::new(1);
+    process.write(&mut writer);
+    vec![writer.into_body()]
 }
 
 fn guard_answers() -> Vec<Vec<u8>> {

@@ -206,3 +206,15 @@ impl Condition {
         })
     }
 }
+
+/// Body of a fuzz target: what is told of processes, as processes and agents tell it.
+pub fn fuzz(body: &[u8]) {
+    let r = &mut Reader::new(body);
+    let Ok(process) = r.u8("kind").and_then(|_| Process::read(r)) else {
+        return;
+    };
+    let mut w = Writer::new(0);
+    process.write(&mut w);
+    let again = w.into_body();
+    assert_eq!(Process::read(&mut Reader::new(&again[1..])), Ok(process));
+}
