@@ -53,6 +53,17 @@ impl Statistics {
         all.map(|((from, to), traffic)| line(from, to, traffic)).collect()
     }
 
+    /// Sums of each direction between two subjobs, if processes told any at their ends: those are whole.
+    pub(crate) fn traffic(&self) -> Option<Vec<LinkTraffic>> {
+        let named = |((from, to), sums): (&(String, String), &LinkTraffic)| LinkTraffic {
+            from: from.clone(),
+            to: to.clone(),
+            ..sums.clone()
+        };
+        let all: Vec<LinkTraffic> = self.traffic.iter().map(named).collect();
+        (!all.is_empty()).then_some(all)
+    }
+
     /// Whether any process has counted.
     pub fn is_empty(&self) -> bool {
         self.processes == 0

@@ -182,7 +182,7 @@ impl Coordinator {
         ));
         let links = self.known_links.as_ref();
         self.printer.print(Print::Sums(Box::new(Sums {
-            traffic: self.tally.links(),
+            traffic: self.statistics.traffic().unwrap_or_else(|| self.tally.links()),
             links: links.map(JobLinks::report).unwrap_or_default(),
             paths: self.crossings.report(),
             statistics: self.statistics.clone(),
