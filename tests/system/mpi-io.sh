@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # One file for a job of two sites that have no directory in common: everything that tests/c does with files, from both sites; where the file is,
-# and what names of sites do.
+# what names of sites do, and a file for each site. A rank, an aggregator or the link that is lost during collective writes leaves blocks that
+# are old or new.
 . "$(dirname "$0")/common.sh"
 need_testbed
 for program in files file_forms; do
@@ -9,30 +10,125 @@ for program in files file_forms; do
 done
 cat >where.c <<'C'
 #include "files.h"
-/* Every process writes its rank through the name that it is given; all read it back. */
+static int rank, size;
+
+static void tell(MPI_File file)
+{
+    MPI_Info info;
+    char reach[64] = "", site[64] = "";
+    int there, length = sizeof reach, room = sizeof site;
+    OK(MPI_File_get_info(file, &info));
+    OK(MPI_Info_get_string(info, "isthmus_reach", &length, reach, &there));
+    OK(MPI_Info_get_string(info, "isthmus_site", &room, site, &there));
+    OK(MPI_Info_free(&info));
+    printf("%d: %s at %s\n", rank, reach, site);
+    fflush(stdout);
+}
+
+/* Every process writes its rank through a name; all that have the same file read it back. */
+static void through(const char *name, int local)
+{
+    int i, value = rank, members;
+    int first = local ? rank / 2 * 2 : 0, last = local ? first + 2 : size;
+    char text[MPI_MAX_ERROR_STRING];
+    MPI_File file;
+    MPI_Group group;
+    int error = MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    if (error) {
+        MPI_Error_string(error, text, &i);
+        if (rank == size - 1) puts(text);
+        return;
+    }
+    OK(MPI_File_get_group(file, &group));
+    MPI_Group_size(group, &members);
+    CHECK(members == size);
+    OK(MPI_Group_free(&group));
+    OK(MPI_File_write_at(file, rank * (int)sizeof value, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_sync(file));
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (i = first; i < last; i++) {
+        OK(MPI_File_read_at(file, i * (int)sizeof value, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+        CHECK(value == i);
+    }
+    if (local) tell(file);
+    OK(MPI_File_close(&file));
+}
+
+/* where NAME...: with local instead of a second name each site has a file of its own. */
 int main(int argc, char **argv)
 {
-    int rank, size, i, value;
-    MPI_File file;
-    MPI_Status status;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[argc - 1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
-    value = rank;
-    OK(MPI_File_write_at(file, rank * sizeof value, &value, 1, MPI_INT, &status));
-    OK(MPI_File_sync(file));
-    MPI_Barrier(MPI_COMM_WORLD);
-    for (i = 0; i < size; i++) {
-        OK(MPI_File_read_at(file, i * sizeof value, &value, 1, MPI_INT, &status));
-        CHECK(value == i);
+    int local = strcmp(argv[argc - 1], "local") == 0;
+    for (int i = 1; i < argc - local; i++) through(argv[i], local);
+    MPI_Finalize();
+    return 0;
+}
+C
+mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" where.c -o where || fail "mpicc where.c"
+cat >lost.c <<'C'
+#include "files.h"
+#define BLOCK 4096
+#define COUNT 256
+/* lost ROUNDS: all write interleaved blocks, each full of the number of the round. lost check: what is in the file. */
+static int numbers[COUNT * BLOCK / sizeof(int)];
+int main(int argc, char **argv)
+{
+    const char *name = "/tmp/lost file";
+    const size_t ints = BLOCK / sizeof(int);
+    MPI_Datatype view;
+    MPI_File file;
+    int rank, size, error = 0;
+    if (strcmp(argv[argc - 1], "check") == 0) {
+        FILE *in = fopen(name, "rb");
+        int least = 1 << 30, most = 0;
+        while (in && fread(numbers, 1, BLOCK, in) == BLOCK) {
+            for (size_t i = 1; i < ints; i++)
+                if (numbers[i] != numbers[0]) return puts("a block is neither old nor new"), 1;
+            if (numbers[0] < least) least = numbers[0];
+            if (numbers[0] > most) most = numbers[0];
+        }
+        printf("%d to %d\n", least, most);
+        return most == 0 || most - least > 1;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    MPI_Type_vector(COUNT, BLOCK, BLOCK * size, MPI_BYTE, &view);
+    MPI_Type_commit(&view);
+    OK(MPI_File_set_view(file, (MPI_Offset)rank * BLOCK, MPI_INT, view, "native", MPI_INFO_NULL));
+    for (int round = 1; round <= atoi(argv[1]) && !error; round++) {
+        for (size_t i = 0; i < COUNT * ints; i++) numbers[i] = round;
+        error = MPI_File_write_at_all(file, 0, numbers, COUNT * BLOCK / (int)sizeof(int), MPI_INT, MPI_STATUS_IGNORE);
+        if (round == 3 && rank == 0) puts("it writes"), fflush(stdout);
+    }
+    if (error) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length;
+        MPI_Error_string(error, text, &length);
+        printf("rank %d: %s\n", rank, text);
+        fflush(stdout);
+        MPI_Abort(MPI_COMM_WORLD, 3);
     }
     OK(MPI_File_close(&file));
     MPI_Finalize();
     return 0;
 }
 C
-mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" where.c -o where || fail "mpicc where.c"
+mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" lost.c -o lost || fail "mpicc lost.c"
+cat >local.toml <<'T'
+program = "./where"
+arguments = ["/tmp/each", "local"]
+files = "local"
+[[subjob]]
+site = "home"
+count = 2
+[[subjob]]
+site = "b1"
+count = 2
+T
 cat >run.sh <<'S'
 set -eu
 # A directory that every host has for itself.
@@ -40,12 +136,51 @@ export TMPDIR=/tmp
 job="isthmus run --site home:2 --site b1:2"
 $job ./files
 $job ./file_forms
-$job ./where /tmp/at-home
+# Names: without a site, of a site, below ~, of no site of the job.
+$job ./where /tmp/at-home isthmus://b1/tmp/at-b1 isthmus://b1/~/below isthmus://home/tmp/named isthmus://nowhere/tmp/x isthmus:///tmp/x >told
 test "$(od -An -tu4 /tmp/at-home | tr -s ' ')" = " 0 1 2 3"
 ! ssh b1 test -e /tmp/at-home
-$job ./where isthmus://b1/tmp/at-b1
 test ! -e /tmp/at-b1
 test "$(ssh b1 od -An -tu4 /tmp/at-b1 | tr -s ' ')" = " 0 1 2 3"
+ssh b1 test -s '~/below'
+test -s /tmp/named
+grep -q 'site named "nowhere"; its sites are \["home", "b1"\]' told
+grep -q 'names no site' told
+# One file for each site.
+isthmus run local.toml >told
+test "$(sort told)" = "0: 0-1 at home
+1: 0-1 at home
+2: 0-1 at b1
+3: 0-1 at b1"
+test "$(od -An -tu4 /tmp/each | tr -s ' ')" = " 0 1"
+test "$(ssh b1 od -An -tu4 /tmp/each | tr -s ' \n' ' ')" = " 0 0 2 3 "
+# Losses.
+rank_at() { ssh "$1" ps -eo pid=,args= | awk '$2 == "./lost" || $2 ~ /\/lost$/ { print $1; exit }'; }
+lose() {
+    echo "--- $*"
+    rm -f "/tmp/lost file"
+    $job ./lost "$1" >lost.out 2>&1 &
+    job_id=$!
+    for _ in $(seq 100); do grep -q 'it writes' lost.out && break; sleep 0.1; done
+    shift
+    "$@"
+    status=0
+    wait $job_id || status=$?
+    cat lost.out
+    ./lost check
+}
+kill_at() { ssh "$1" kill -KILL "$(rank_at "$1")"; }
+lose 100000 kill_at b1
+test $status != 0
+lose 100000 kill_at a1
+test $status != 0
+cut() { isthmus-testbed cut a b; sleep 5; isthmus-testbed restore a b; }
+lose 300 cut
+test $status = 0
+export ISTHMUS_AWAY=5
+lose 100000 isthmus-testbed cut a b
+test $status != 0
+grep -q "site 'b1'" lost.out
 echo all is well
 S
 isthmus-testbed run --sites 2x1 --rtt 4ms --private-tmp -- sh run.sh >run.out 2>&1 || { cat run.out; fail "the jobs"; }

@@ -18,7 +18,7 @@ use crate::file::File;
 use crate::group::{Members, word};
 use crate::hints::Choice;
 use crate::memory::{Source, Target};
-use crate::task::Port;
+use crate::task::{Message, Port};
 use crate::view::View;
 use isthmus_wire::file::{decode_runs, encode_runs};
 
@@ -28,6 +28,11 @@ const SIZES: i32 = 1;
 const BODIES: i32 = 2;
 const REPLIES: i32 = 3;
 const OUTCOME: i32 = 4;
+
+/// A message that an aggregator expects: from whom, with how many runs.
+type Coming = (u32, usize, Message);
+/// By sender and round: runs and bytes of a message.
+type Lengths = Vec<(u32, Vec<(u64, u64)>)>;
 
 /// An access as all others know it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -144,6 +149,12 @@ impl Domains {
         (low, (low + self.window).min(end))
     }
 
+    /// All that an aggregator cares for.
+    fn whole(&self, aggregator: usize) -> (u64, u64) {
+        let start = (self.start + aggregator as u64 * self.length).min(self.end);
+        (start, (start + self.length).min(self.end))
+    }
+
     /// Whether a process takes part in a window.
     fn takes_part(&self, rank: u32, (low, high): (u64, u64)) -> bool {
         let access = self.accesses[rank as usize];
@@ -184,9 +195,10 @@ impl Part {
         let Some(domains) = self.domains(&all) else {
             return self.file.write_alone(&port, self.view.clone(), self.at, source).await;
         };
+        let (mut sent, lengths) = self.announce(&port, &domains, length, true).await?;
+        let mut next = self.expect(&port, &domains, &lengths, 0);
         let (mut outcome, mut before) = (Ok(()), Vec::new());
         for round in 0..domains.rounds() {
-            let mut sent = Vec::new();
             for (index, &aggregator) in domains.aggregators.iter().enumerate() {
                 let window = domains.window(index, round);
                 if domains.takes_part(self.members.me, window) {
@@ -195,16 +207,16 @@ impl Part {
                     let (start, bytes) = (body.len(), runs.iter().map(|run| run.1).sum::<u64>());
                     body.resize(start + bytes as usize, 0);
                     source.read(from, &mut body[start..]);
-                    sent.extend(self.send_body(&port, aggregator, runs.len(), &body));
+                    sent.push(self.send(&port, aggregator, BODIES, &body));
                 }
             }
-            let window = self.my_window(&domains, round);
-            if let Some(window) = window {
-                let written = self.collect_and_write(&port, &domains, window).await?;
+            let now = std::mem::replace(&mut next, self.expect(&port, &domains, &lengths, round + 1));
+            if !now.is_empty() {
+                let written = self.collect_and_write(&port, &domains, now).await?;
                 outcome = outcome.and(written);
             }
             // The messages of two rounds are under way, so that a link does not wait for an aggregator.
-            for message in std::mem::replace(&mut before, sent) {
+            for message in std::mem::replace(&mut before, std::mem::take(&mut sent)) {
                 message.sent().await?;
             }
         }
@@ -215,46 +227,90 @@ impl Part {
         Ok(length)
     }
 
-    /// A list of runs, perhaps with data behind: first how long both are.
-    fn send_body(&self, port: &Port, to: u32, runs: usize, body: &[u8]) -> [crate::task::Message; 2] {
-        let sizes = [runs as u64, body.len() as u64].map(u64::to_le_bytes).concat();
-        [
-            port.send(to, self.members.tag + SIZES, &sizes),
-            port.send(to, self.members.tag + BODIES, body),
-        ]
+    /// A message of this operation, counted.
+    fn send(&self, port: &Port, to: u32, phase: i32, bytes: &[u8]) -> Message {
+        self.file.count(to, bytes.len());
+        port.send(to, self.members.tag + phase, bytes)
     }
 
-    fn my_window(&self, domains: &Domains, round: u64) -> Option<(u64, u64)> {
-        let index = domains.aggregators.iter().position(|a| *a == self.members.me)?;
-        Some(domains.window(index, round)).filter(|(low, high)| low < high)
-    }
-
-    /// The bodies of all that take part in a window, by rank.
-    async fn collect(&self, port: &Port, domains: &Domains, window: (u64, u64)) -> Result<Vec<(u32, usize, Vec<u8>)>> {
-        let ranks = (0..self.members.size).filter(|rank| domains.takes_part(*rank, window));
-        let sizes: Vec<_> = ranks
-            .map(|rank| (rank, port.receive(Some(rank), self.members.tag + SIZES, 16)))
-            .collect();
-        let mut bodies = Vec::new();
-        for (rank, message) in sizes {
-            let sizes = message.received().await?.bytes;
-            let (runs, length) = (word(&sizes) as usize, word(sizes.get(8..).unwrap_or_default()) as usize);
-            // Runs of one byte each, with their data, are the most that there can be.
-            if length as u64 > domains.window.saturating_mul(17) {
-                return Err(self.file.garbled(&format_args!("{length} bytes for one window")));
+    /// Tells every aggregator how long the messages of all rounds will be, and hears it as one: by sender and round, runs and bytes. So
+    /// each can expect a round's messages while it is busy with the round before.
+    async fn announce(
+        &self,
+        port: &Port,
+        domains: &Domains,
+        length: u64,
+        data: bool,
+    ) -> Result<(Vec<Message>, Lengths)> {
+        let me = self.members.me;
+        let mut sent = Vec::new();
+        for (index, &aggregator) in domains.aggregators.iter().enumerate() {
+            if !domains.takes_part(me, domains.whole(index)) {
+                continue;
             }
-            bodies.push((rank, runs, port.receive(Some(rank), self.members.tag + BODIES, length)));
+            let mut lengths = Vec::new();
+            for round in 0..domains.rounds() {
+                let (_, runs) = self.runs_in(domains.window(index, round), length);
+                let bytes = if data { runs.iter().map(|run| run.1).sum() } else { 0 };
+                lengths.push((runs.len() as u64, 16 * runs.len() as u64 + bytes));
+            }
+            sent.push(self.send(port, aggregator, SIZES, &encode_runs(&lengths)));
         }
+        let Some(index) = domains.aggregators.iter().position(|aggregator| *aggregator == me) else {
+            return Ok((sent, Vec::new()));
+        };
+        let room = 16 * domains.rounds() as usize;
+        let coming: Vec<_> = (0..self.members.size)
+            .filter(|rank| domains.takes_part(*rank, domains.whole(index)))
+            .map(|rank| (rank, port.receive(Some(rank), self.members.tag + SIZES, room)))
+            .collect();
         let mut all = Vec::new();
-        for (rank, runs, message) in bodies {
+        for (rank, message) in coming {
+            let bytes = message.received().await?.bytes;
+            let lengths: Vec<_> = bytes
+                .chunks_exact(16)
+                .map(|pair| (word(pair), word(&pair[8..])))
+                .collect();
+            // Runs of one byte each, with their data, are the most that there can be.
+            let most = domains.window.saturating_mul(17);
+            if let Some((_, bytes)) = lengths.iter().find(|(_, bytes)| *bytes > most) {
+                return Err(self.file.garbled(&format_args!("{bytes} bytes for one window")));
+            }
+            all.push((rank, lengths));
+        }
+        Ok((sent, all))
+    }
+
+    /// As an aggregator: a round's messages, which may come from now on.
+    fn expect(&self, port: &Port, domains: &Domains, lengths: &Lengths, round: u64) -> Vec<Coming> {
+        let me = domains.aggregators.iter().position(|a| *a == self.members.me);
+        let Some(window) = me
+            .filter(|_| round < domains.rounds())
+            .map(|index| domains.window(index, round))
+        else {
+            return Vec::new();
+        };
+        let taking_part = lengths.iter().filter(|(rank, _)| domains.takes_part(*rank, window));
+        let expected = taking_part.map(|(rank, lengths)| {
+            let (runs, bytes) = lengths.get(round as usize).copied().unwrap_or_default();
+            let message = port.receive(Some(*rank), self.members.tag + BODIES, bytes as usize);
+            (*rank, runs as usize, message)
+        });
+        expected.collect()
+    }
+
+    /// The bodies that were expected, by rank.
+    async fn collect(&self, coming: Vec<Coming>) -> Result<Vec<(u32, usize, Vec<u8>)>> {
+        let mut all = Vec::new();
+        for (rank, runs, message) in coming {
             all.push((rank, runs, message.received().await?.bytes));
         }
         Ok(all)
     }
 
     /// The second phase of a write: what is one piece becomes one call. Outer error: of communication; inner one: of the disk.
-    async fn collect_and_write(&self, port: &Port, domains: &Domains, window: (u64, u64)) -> Result<Result<()>> {
-        let bodies = self.collect(port, domains, window).await?;
+    async fn collect_and_write(&self, port: &Port, domains: &Domains, coming: Vec<Coming>) -> Result<Result<()>> {
+        let bodies = self.collect(coming).await?;
         let most = domains.window;
         let file = self.file.clone();
         let work = move || {
@@ -284,37 +340,56 @@ impl Part {
         let Some(domains) = self.domains(&all) else {
             return self.file.read_alone(&port, self.view.clone(), self.at, target).await;
         };
-        let (mut outcome, mut got) = (Ok(()), 0);
+        let (mut sent, lengths) = self.announce(&port, &domains, length, false).await?;
+        let (mut outcome, mut got, mut before) = (Ok(()), 0, Vec::new());
+        let mut next = self.expect(&port, &domains, &lengths, 0);
+        let mut coming = self.want(&port, &domains, length, 0, &mut sent);
         for round in 0..domains.rounds() {
-            let (mut sent, mut coming) = (Vec::new(), Vec::new());
-            for (index, &aggregator) in domains.aggregators.iter().enumerate() {
-                let window = domains.window(index, round);
-                if domains.takes_part(self.members.me, window) {
-                    let (from, runs) = self.runs_in(window, length);
-                    let bytes = runs.iter().map(|run| run.1).sum::<u64>();
-                    coming.push((
-                        from,
-                        port.receive(Some(aggregator), self.members.tag + REPLIES, bytes as usize),
-                    ));
-                    sent.extend(self.send_body(&port, aggregator, runs.len(), &encode_runs(&runs)));
-                }
-            }
-            if let Some(window) = self.my_window(&domains, round) {
-                let (replies, read) = self.read_and_send(&port, &domains, window).await?;
+            // What is wanted in the next round is known to aggregators before this one is over.
+            let later = self.want(&port, &domains, length, round + 1, &mut sent);
+            let now = std::mem::replace(&mut next, self.expect(&port, &domains, &lengths, round + 1));
+            if !now.is_empty() {
+                let (replies, read) = self.read_and_send(&port, &domains, now).await?;
                 outcome = outcome.and(read);
                 sent.extend(replies);
             }
-            for (from, message) in coming {
+            for (from, message) in std::mem::replace(&mut coming, later) {
                 let data = message.received().await?.bytes;
                 target.write(from, &data);
                 got += data.len() as u64;
             }
-            for message in sent {
+            for message in std::mem::replace(&mut before, std::mem::take(&mut sent)) {
                 message.sent().await?;
             }
         }
+        for message in before {
+            message.sent().await?;
+        }
         self.members.agree(&port, OUTCOME, outcome).await?;
         target.finish(got)
+    }
+
+    /// Asks the aggregators for what this process reads in a round; gives where it belongs, and the messages in which it comes.
+    fn want(
+        &self,
+        port: &Port,
+        domains: &Domains,
+        length: u64,
+        round: u64,
+        sent: &mut Vec<Message>,
+    ) -> Vec<(u64, Message)> {
+        let mut coming = Vec::new();
+        for (index, &aggregator) in domains.aggregators.iter().enumerate() {
+            let window = domains.window(index, round);
+            if round < domains.rounds() && domains.takes_part(self.members.me, window) {
+                let (from, runs) = self.runs_in(window, length);
+                let bytes = runs.iter().map(|run| run.1).sum::<u64>();
+                let reply = port.receive(Some(aggregator), self.members.tag + REPLIES, bytes as usize);
+                coming.push((from, reply));
+                sent.push(self.send(port, aggregator, BODIES, &encode_runs(&runs)));
+            }
+        }
+        coming
     }
 
     /// The second phase of a read. Data that are not there because the file ends are left out, which makes a message shorter.
@@ -322,9 +397,9 @@ impl Part {
         &self,
         port: &Port,
         domains: &Domains,
-        window: (u64, u64),
-    ) -> Result<(Vec<crate::task::Message>, Result<()>)> {
-        let bodies = self.collect(port, domains, window).await?;
+        coming: Vec<Coming>,
+    ) -> Result<(Vec<Message>, Result<()>)> {
+        let bodies = self.collect(coming).await?;
         let most = domains.window;
         let file = self.file.clone();
         let ranks: Vec<u32> = bodies.iter().map(|body| body.0).collect();
@@ -340,7 +415,7 @@ impl Part {
             Ok(replies) => (replies, Ok(())),
             Err(error) => (vec![Vec::new(); ranks.len()], Err(error)),
         };
-        let send = |(rank, data): (&u32, Vec<u8>)| port.send(*rank, self.members.tag + REPLIES, &data);
+        let send = |(rank, data): (&u32, Vec<u8>)| self.send(port, *rank, REPLIES, &data);
         Ok((ranks.iter().zip(replies).map(send).collect(), outcome))
     }
 }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file as the system has it. A trait, so that tests can have one that fails.
 pub trait Disk: Send + Sync {
@@ -20,6 +21,54 @@ impl Disk for File {
 
     fn write_some(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         self.write_at(buffer, offset)
+    }
+}
+
+/// A file that is open here, with what has been done with it.
+#[derive(Debug)]
+pub(crate) struct Own {
+    file: File,
+    /// Calls of the system and bytes: of reading, of writing.
+    moved: [[AtomicU64; 2]; 2],
+}
+
+impl Own {
+    pub(crate) fn new(file: File) -> Self {
+        Self {
+            file,
+            moved: Default::default(),
+        }
+    }
+
+    /// Calls and bytes read, calls and bytes written.
+    pub(crate) fn moved(&self) -> [u64; 4] {
+        let [[a, b], [c, d]] = &self.moved;
+        [a, b, c, d].map(|number| number.load(Ordering::Relaxed))
+    }
+
+    fn count(&self, writes: bool, done: io::Result<usize>) -> io::Result<usize> {
+        let [calls, bytes] = &self.moved[usize::from(writes)];
+        calls.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(done.as_ref().map_or(0, |bytes| *bytes as u64), Ordering::Relaxed);
+        done
+    }
+}
+
+impl std::ops::Deref for Own {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Disk for Own {
+    fn read_some(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.count(false, self.file.read_at(buffer, offset))
+    }
+
+    fn write_some(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.count(true, self.file.write_at(buffer, offset))
     }
 }
 

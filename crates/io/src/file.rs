@@ -16,8 +16,9 @@ use isthmus_core::world::World;
 use isthmus_engine::Channel;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::disk::Own;
 use crate::error;
-use crate::group::{Members, TAGS};
+use crate::group::{Members, Sites, TAGS};
 use crate::hints::Hints;
 use crate::mode::Mode;
 use crate::pointer::Split;
@@ -36,14 +37,20 @@ pub struct File {
     pub(crate) world: &'static World,
     /// A duplicate of the program's communicator, so that nothing of ours meets anything of its.
     pub(crate) comm: Arc<Comm>,
+    /// The processes that opened it; more than those of `comm` where each site has a file of its own.
+    pub(crate) group: Group,
+    /// Who is where.
+    pub(crate) sites: Arc<Sites>,
     pub(crate) path: PathBuf,
     pub(crate) mode: Mode,
     /// `None`: this process does not reach the file; others do it for it.
-    pub(crate) disk: Option<Arc<std::fs::File>>,
+    pub(crate) disk: Option<Arc<Own>>,
     /// Which processes reach the file. The first of them has the shared pointer.
     pub(crate) reach: Vec<bool>,
     /// Site where they are, for errors.
     pub(crate) site: String,
+    /// Messages and bytes that this process has sent for accesses: inside its site, and to other sites.
+    pub(crate) told: [[AtomicU64; 2]; 2],
     pub(crate) state: Mutex<State>,
     pub(crate) hints: Mutex<Hints>,
     /// Of collective operations, for their tags.
@@ -67,7 +74,7 @@ pub(crate) struct Atom<'a> {
 impl Drop for Atom<'_> {
     fn drop(&mut self) {
         if let Some(disk) = &self.file.disk {
-            let _ = flock(&**disk, FlockOperation::Unlock);
+            let _ = flock(&***disk, FlockOperation::Unlock);
         }
     }
 }
@@ -96,6 +103,16 @@ impl File {
         self.reach.iter().position(|reaches| *reaches).unwrap_or(0) as u32
     }
 
+    /// Counts a message.
+    pub(crate) fn count(&self, to: u32, bytes: usize) {
+        if to == self.rank() {
+            return;
+        }
+        let [messages, sum] = &self.told[usize::from(self.sites.of(to) != self.sites.of(self.rank()))];
+        messages.fetch_add(1, Ordering::Relaxed);
+        sum.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
     /// Whether some processes do not reach the file.
     pub(crate) fn has_far(&self) -> bool {
         self.reach.contains(&false)
@@ -108,7 +125,7 @@ impl File {
 
     /// The processes that opened it.
     pub fn group(&self) -> &Group {
-        self.comm.group()
+        &self.group
     }
 
     /// Whether accesses that conflict are done one after the other.
@@ -119,7 +136,35 @@ impl File {
     /// Hints in force.
     pub fn info(&self) -> Info {
         let hints = self.hints();
-        hints.told(self.aggregators(hints.aggregators).len() as u32)
+        let aggregators = self.aggregators(hints.aggregators);
+        let mut told = hints.told(aggregators.len() as u32);
+        let near: Vec<u32> = (0..self.comm.size())
+            .filter(|rank| self.reach[*rank as usize])
+            .collect();
+        let [read, bytes_read, written, bytes_written] = self.disk.as_ref().map_or([0; 4], |disk| disk.moved());
+        let [near_sent, far_sent] = self
+            .told
+            .each_ref()
+            .map(|level| level.each_ref().map(|number| number.load(Ordering::Relaxed)));
+        for (key, value) in [
+            ("isthmus_site", self.site.clone()),
+            ("isthmus_reach", ranges(&near)),
+            ("isthmus_aggregators", ranges(&aggregators)),
+            ("isthmus_disk_reads", format!("{read} calls, {bytes_read} bytes")),
+            ("isthmus_disk_writes", format!("{written} calls, {bytes_written} bytes")),
+            (
+                "isthmus_sent_near",
+                format!("{} messages, {} bytes", near_sent[0], near_sent[1]),
+            ),
+            (
+                "isthmus_sent_far",
+                format!("{} messages, {} bytes", far_sent[0], far_sent[1]),
+            ),
+        ] {
+            // Longer than a value may be only where hundreds of ranges are.
+            let _ = told.set(key, &value);
+        }
+        told
     }
 
     /// Takes hints; collective.
@@ -128,7 +173,7 @@ impl File {
     }
 
     /// Those that use the disk in collective operations. Without a wish one for each node that reaches the file, on one node alone all of them, at
-    /// most eight.
+    /// most eight. For processes of other sites one for each node: the more connections share a link, the worse each gets on.
     pub(crate) fn aggregators(&self, wanted: u32) -> Vec<u32> {
         let places = &self.world.places().places;
         let node = |rank: u32| {
@@ -147,7 +192,7 @@ impl File {
             }
         }
         match wanted as usize {
-            0 if first.len() > 1 => first,
+            0 if first.len() > 1 || self.has_far() => first,
             0 => near.into_iter().take(8).collect(),
             wanted if wanted <= first.len() => first.into_iter().take(wanted).collect(),
             wanted => near.into_iter().take(wanted).collect(),
@@ -165,6 +210,7 @@ impl File {
             me: self.rank(),
             size: self.comm.size(),
             tag: (number as i32 + 1) * TAGS,
+            sites: self.sites.clone(),
         }
     }
 
@@ -175,7 +221,7 @@ impl File {
     }
 
     /// The file as the system has it.
-    pub(crate) fn disk(&self) -> Result<Arc<std::fs::File>> {
+    pub(crate) fn disk(&self) -> Result<Arc<Own>> {
         match &self.disk {
             Some(disk) => Ok(disk.clone()),
             None => fail!(
@@ -222,7 +268,7 @@ impl File {
     fn lock(&self, operation: FlockOperation) -> io::Result<()> {
         let Some(disk) = &self.disk else { return Ok(()) };
         loop {
-            match flock(&**disk, operation) {
+            match flock(&***disk, operation) {
                 Err(rustix::io::Errno::INTR) => {}
                 other => return Ok(other?),
             }
@@ -271,8 +317,11 @@ impl File {
                 members.same(&port, 0, &argument.to_le_bytes(), name).await?;
                 let done = if file.rank() == file.home() {
                     let here = file.clone();
-                    port.disk(move || act(&*here.disk()?, argument).map_err(|error| here.failed(doing, &error)))
-                        .await
+                    port.disk(move || {
+                        let disk = here.disk()?;
+                        act(&disk, argument).map_err(|error| here.failed(doing, &error))
+                    })
+                    .await
                 } else {
                     Ok(())
                 };
@@ -453,6 +502,22 @@ impl File {
     pub fn is_sequential(&self) -> bool {
         self.mode.has(abi::MPI_MODE_SEQUENTIAL)
     }
+}
+
+/// Ranks, in order, as people write them: `0-3,8`.
+fn ranges(ranks: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &rank in ranks {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => parts.push((rank, rank)),
+        }
+    }
+    let shown = parts.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    shown.collect::<Vec<_>>().join(",")
 }
 
 /// Tries again what a signal interrupted.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all processes of a file tell each other.
 
+use std::sync::Arc;
+
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 
@@ -10,7 +12,7 @@ use crate::task::Port;
 const TEXT: usize = 512;
 
 /// The processes of a file, as an operation of theirs sees them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Members {
     /// Own rank.
     pub(crate) me: u32,
@@ -18,16 +20,50 @@ pub(crate) struct Members {
     pub(crate) size: u32,
     /// First tag of the operation: equal at all, different from those of other operations under way.
     pub(crate) tag: i32,
+    /// Who is at the same site.
+    pub(crate) sites: Arc<Sites>,
+}
+
+/// The processes of each site, by rank; sites in order of their first process. Nobody is left out.
+#[derive(Debug)]
+pub(crate) struct Sites(Vec<Vec<u32>>);
+
+impl Sites {
+    /// From the name of each process's site.
+    pub(crate) fn new<T: PartialEq>(names: impl Iterator<Item = T>) -> Self {
+        let mut sites: Vec<(T, Vec<u32>)> = Vec::new();
+        for (rank, name) in (0..).zip(names) {
+            match sites.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => sites.push((name, vec![rank])),
+            }
+        }
+        Self(sites.into_iter().map(|(_, ranks)| ranks).collect())
+    }
+
+    /// Number of the site of a process.
+    pub(crate) fn of(&self, rank: u32) -> usize {
+        self.0.iter().position(|ranks| ranks.contains(&rank)).unwrap_or(0)
+    }
 }
 
 /// Tags that an operation may use.
 pub(crate) const TAGS: i32 = 16;
 
 impl Members {
-    /// Everybody's bytes, of equal length, by rank. Each phase of an operation has its own number. (Bruck et al., Efficient
-    /// algorithms for all-to-all communications in multiport message-passing systems, 1997.)
+    /// Everybody's bytes, of equal length, by rank. Each phase of an operation has its own number. Over several sites a message goes once
+    /// from each site to each other one, and nobody waits for a round trip between them.
     pub(crate) async fn gather(&self, port: &Port, phase: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let (size, tag) = (self.size as usize, self.tag + phase);
+        let tag = self.tag + phase;
+        match self.sites.0.len() {
+            0 | 1 => self.gather_near(port, tag, mine).await,
+            _ => self.gather_wide(port, tag, mine).await,
+        }
+    }
+
+    /// Inside a site. (Bruck et al., Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997.)
+    async fn gather_near(&self, port: &Port, tag: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let size = self.size as usize;
         let mut all = mine.to_vec();
         let mut step = 1;
         while step < size {
@@ -40,12 +76,61 @@ impl Members {
             sent.sent().await?;
             step *= 2;
         }
-        let mut blocks: Vec<Vec<u8>> = match mine.len() {
-            0 => vec![Vec::new(); size],
-            length => all.chunks_exact(length).map(<[u8]>::to_vec).collect(),
-        };
+        let mut blocks = self.blocks(&all, mine.len());
         blocks.rotate_right(self.me as usize);
         Ok(blocks)
+    }
+
+    /// Through the first process of each site.
+    async fn gather_wide(&self, port: &Port, tag: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let (length, own) = (mine.len(), self.sites.of(self.me));
+        let ranks = &self.sites.0[own];
+        let leader = ranks[0];
+        if self.me != leader {
+            let all = port.receive(Some(leader), tag, length * self.size as usize);
+            let sent = port.send(leader, tag, mine);
+            let all = all.received().await?.bytes;
+            sent.sent().await?;
+            return Ok(self.blocks(&all, length));
+        }
+        let mut all = vec![vec![0; length]; self.size as usize];
+        all[self.me as usize].copy_from_slice(mine);
+        let elsewhere = self.sites.0.iter().enumerate().filter(|(site, _)| *site != own);
+        let coming: Vec<_> = elsewhere
+            .map(|(_, ranks)| (ranks, port.receive(Some(ranks[0]), tag, length * ranks.len())))
+            .collect();
+        let inside: Vec<_> = ranks[1..]
+            .iter()
+            .map(|rank| (*rank, port.receive(Some(*rank), tag, length)))
+            .collect();
+        for (rank, message) in inside {
+            all[rank as usize] = message.received().await?.bytes;
+        }
+        let ours: Vec<u8> = ranks.iter().flat_map(|rank| all[*rank as usize].clone()).collect();
+        let mut sent: Vec<_> = coming
+            .iter()
+            .map(|(ranks, _)| port.send(ranks[0], tag, &ours))
+            .collect();
+        for (ranks, message) in coming {
+            let theirs = message.received().await?.bytes;
+            for (at, rank) in ranks.iter().enumerate() {
+                all[*rank as usize] = theirs
+                    .get(at * length..)
+                    .map_or(Vec::new(), |rest| rest[..length.min(rest.len())].to_vec());
+            }
+        }
+        let joined = all.concat();
+        sent.extend(ranks[1..].iter().map(|rank| port.send(*rank, tag, &joined)));
+        for message in sent {
+            message.sent().await?;
+        }
+        Ok(all)
+    }
+
+    fn blocks(&self, all: &[u8], length: usize) -> Vec<Vec<u8>> {
+        let mut blocks: Vec<_> = all.chunks_exact(length.max(1)).map(<[u8]>::to_vec).collect();
+        blocks.resize(self.size as usize, Vec::new());
+        blocks
     }
 
     /// Everybody's word.
@@ -81,19 +166,33 @@ impl Members {
         let all = self.gather(port, phase, mine).await?;
         match all.iter().position(|theirs| theirs != mine) {
             None => Ok(()),
-            Some(rank) => Err(Error::of_argument(
-                abi::MPI_ERR_NOT_SAME,
-                argument,
-                format!(
-                    "must be the same on all processes, but rank {rank} gave another one than rank {}",
-                    self.me
-                ),
-            )),
+            Some(rank) => Err(not_same(argument, rank, self.me)),
         }
     }
+}
+
+/// The error of arguments that should be equal.
+pub(crate) fn not_same(argument: &str, rank: usize, me: u32) -> Error {
+    Error::of_argument(
+        abi::MPI_ERR_NOT_SAME,
+        argument,
+        format!("must be the same on all processes, but rank {rank} gave another one than rank {me}"),
+    )
 }
 
 /// A number that has travelled.
 pub(crate) fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_have_their_processes_in_order() {
+        let sites = Sites::new(["a", "b", "a", "c", "b"].into_iter());
+        assert_eq!(sites.0, [vec![0, 2], vec![1, 4], vec![3]]);
+        assert_eq!((sites.of(2), sites.of(4), sites.of(3)), (0, 1, 2));
+    }
 }

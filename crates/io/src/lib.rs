@@ -27,6 +27,6 @@ pub use disk::{Disk, Moved};
 pub use file::File;
 pub use hints::Hints;
 pub use memory::{Convert, Source, Target};
-pub use open::delete;
+pub use open::{Scope, delete};
 pub use pointer::{Buffer, Ending, Place, Whence};
 pub use view::View;

@@ -24,9 +24,10 @@ use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use rustix::fs::{Timespec, Timestamps, futimens};
 
+use crate::disk::Own;
 use crate::error;
 use crate::file::{File, State, again};
-use crate::group::{Members, TAGS};
+use crate::group::{Members, Sites, TAGS, not_same};
 use crate::hints::Hints;
 use crate::mode::Mode;
 use crate::task::{self, Port};
@@ -62,10 +63,18 @@ impl Name {
                     "begins with {SCHEME} and has no path behind the site: {SCHEME}SITE/PATH"
                 );
             };
-            let site = String::from_utf8_lossy(&rest[..end]).into_owned();
+            if end == 0 {
+                fail!(
+                    abi::MPI_ERR_BAD_FILE,
+                    "argument filename begins with {SCHEME} and names no site: {SCHEME}SITE/PATH"
+                );
+            }
             return Ok(Self {
-                site: (site != "home").then_some(site),
-                path: path(&rest[end..]),
+                site: Some(String::from_utf8_lossy(&rest[..end]).into_owned()),
+                path: match rest[end..].strip_prefix(b"/~/") {
+                    Some(below) => home_directory()?.join(path(below)),
+                    None => path(&rest[end..]),
+                },
             });
         }
         let prefix = PREFIXES.iter().find(|prefix| given.starts_with(prefix.as_bytes()));
@@ -73,6 +82,17 @@ impl Name {
             site: info.get("isthmus_site")?.map(str::to_owned),
             path: path(&given[prefix.map_or(0, |prefix| prefix.len())..]),
         })
+    }
+}
+
+/// What `~` means in a name, as for `isthmus cp`: each process's own, of which that at the file's site counts.
+fn home_directory() -> Result<PathBuf> {
+    match std::env::var_os("HOME").filter(|home| !home.is_empty()) {
+        Some(home) => Ok(home.into()),
+        None => fail!(
+            abi::MPI_ERR_BAD_FILE,
+            "argument filename is below ~, and the environment variable HOME is not set; write the whole path"
+        ),
     }
 }
 
@@ -97,10 +117,21 @@ fn opener(world: &World, comm: &Comm, site: Option<&str>) -> Result<u32> {
             names.dedup();
             fail!(
                 abi::MPI_ERR_BAD_FILE,
-                "no process of the communicator is at a site named {site:?}; its sites are {names:?}"
+                "no process of the communicator is at a site named {site:?}; its sites are {names:?}; a file elsewhere has to be copied: \
+                 isthmus cp, or an input of the job"
             )
         }
     }
+}
+
+/// What a name without a site means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// One file for all processes.
+    #[default]
+    Job,
+    /// The processes of each site have one for themselves.
+    Site,
 }
 
 /// What all need to know of what one has opened.
@@ -213,59 +244,103 @@ struct Wanted {
     spans_kernels: bool,
 }
 
-impl Wanted {
-    async fn open(self, port: &Port, members: Members) -> Result<Opened> {
-        let Self {
-            amode,
-            permissions,
-            opener,
-            path,
-            spans_kernels,
-        } = self;
-        let checked = Mode::new(amode).and_then(|mode| opener.map(|opener| (mode, opener)));
-        members.agree(port, 0, checked.clone().map(drop)).await?;
-        let (mode, opener) = checked?;
-        members.same(port, 2, &amode.to_le_bytes(), "amode").await?;
-        let is_opener = members.me == opener;
-        let mut disk = None;
-        let (mut outcome, mut number, mut former) = (Ok(()), 0, None);
-        if is_opener {
-            match open_here(&path, mode, permissions, true) {
-                Ok(file) => {
-                    if spans_kernels {
-                        let wanted = nonce();
-                        former = mark(&file, wanted as i64, 0).ok();
-                        number = if former.is_some() { wanted } else { 0 };
-                    }
-                    disk = Some(file);
-                }
-                Err(what) => outcome = Err(error::error("open", &path, members.me, &what)),
-            }
-        }
-        members.agree(port, 3, outcome).await?;
-        let nonce = match spans_kernels {
-            true => members.words(port, 5, number).await?[opener as usize],
-            false => 0,
-        };
-        if !is_opener {
-            disk = open_here(&path, mode, permissions, false).ok();
-        }
-        let all = members.gather(port, 6, &Identity::of(disk.as_ref()).encode()).await?;
-        if nonce != 0 {
-            if let (Some(file), Some((seconds, nanoseconds))) = (&disk, former) {
+/// A file that the opener has open, as it is until all have looked for it.
+struct First {
+    file: SystemFile,
+    /// The nonce and the time of change before.
+    marked: Option<(u64, (i64, i64))>,
+}
+
+impl First {
+    fn open(wanted: &Wanted, mode: Mode) -> io::Result<Self> {
+        let file = open_here(&wanted.path, mode, wanted.permissions, true)?;
+        let wished = wanted.spans_kernels.then(nonce);
+        let marked = wished.and_then(|nonce| Some((nonce, mark(&file, nonce as i64, 0).ok()?)));
+        Ok(Self { file, marked })
+    }
+
+    /// The file as everybody shall have it. Who has written since has given it a time of its own.
+    fn settle(self) -> SystemFile {
+        if let Some((nonce, (seconds, nanoseconds))) = self.marked {
+            let untouched = |known: std::fs::Metadata| known.mtime() == nonce as i64 && known.mtime_nsec() == 0;
+            if self.file.metadata().is_ok_and(untouched) {
                 // It has succeeded a moment ago; that it should fail now harms nobody but a time.
-                let _ = mark(file, seconds, nanoseconds);
+                let _ = mark(&self.file, seconds, nanoseconds);
             }
-            members.words(port, 7, 0).await?;
         }
-        let own = &all[opener as usize];
-        let reach: Vec<bool> = all.iter().map(|other| Identity::is_same(own, other, nonce)).collect();
-        let mut reach = reach;
-        reach[opener as usize] = true;
-        if !reach[members.me as usize] {
-            disk = None;
+        self.file
+    }
+}
+
+impl Wanted {
+    /// Three exchanges: what everybody asks for, so that nothing is created before all have come; what the opener has open; who reaches it.
+    async fn open(self, port: &Port, members: &Members, scope: Scope) -> Result<Opened> {
+        let checked = Mode::new(self.amode).and_then(|mode| Ok((mode, self.opener.clone()?)));
+        Said::agree(members, port, self.amode, scope, checked.clone().map(drop)).await?;
+        let (mode, opener) = checked?;
+        let is_opener = members.me == opener;
+        let (mut first, mut outcome) = (None, Ok(()));
+        if is_opener {
+            match First::open(&self, mode) {
+                Ok(file) => first = Some(file),
+                Err(what) => outcome = Err(error::error("open", &self.path, members.me, &what)),
+            }
         }
-        Ok(Opened { mode, disk, reach })
+        let nonce = first
+            .as_ref()
+            .and_then(|first| first.marked)
+            .map_or(0, |marked| marked.0);
+        let mut own = nonce.to_le_bytes().to_vec();
+        own.extend(Identity::of(first.as_ref().map(|first| &first.file)).encode());
+        let all = members.gather(port, 3, &own).await?;
+        let own = all[opener as usize].get(8..).unwrap_or_default();
+        if crate::group::word(own) == 0 {
+            members.agree(port, 4, outcome).await?;
+        }
+        let nonce = crate::group::word(&all[opener as usize]);
+        let mut disk = match is_opener {
+            true => None,
+            false => open_here(&self.path, mode, self.permissions, false).ok(),
+        };
+        let reaches = is_opener || Identity::is_same(own, &Identity::of(disk.as_ref()).encode(), nonce);
+        let all = members.words(port, 6, u64::from(reaches)).await?;
+        if let Some(first) = first {
+            disk = Some(first.settle());
+        }
+        Ok(Opened {
+            mode,
+            disk: disk.filter(|_| reaches),
+            reach: all.iter().map(|word| *word == 1).collect(),
+        })
+    }
+}
+
+/// What everybody says first of all: the class of an error, access mode, scope.
+struct Said;
+
+impl Said {
+    /// The same outcome for all: no error anywhere, and equal arguments. Takes three phases.
+    async fn agree(members: &Members, port: &Port, amode: i32, scope: Scope, mine: Result<()>) -> Result<()> {
+        let class = mine.as_ref().err().map_or(0, |error| error.class as u64);
+        let words = [class, amode as u32 as u64, u64::from(scope == Scope::Site)];
+        let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        let all = members.gather(port, 0, &bytes).await?;
+        let word = |bytes: &[u8], at: usize| crate::group::word(bytes.get(8 * at..).unwrap_or_default());
+        if all.iter().any(|said| word(said, 0) != 0) {
+            return members.agree(port, 1, mine).await;
+        }
+        let other = |at: usize| all.iter().position(|said| word(said, at) != words[at]);
+        if let Some(rank) = other(1) {
+            return Err(not_same("amode", rank, members.me));
+        }
+        if let Some(rank) = other(2) {
+            fail!(
+                abi::MPI_ERR_NOT_SAME,
+                "the environment variable ISTHMUS_FILE_SCOPE must be the same on all processes, but rank {rank} has another one than rank {}",
+                members.me
+            );
+        }
+        Ok(())
     }
 }
 
@@ -277,40 +352,46 @@ impl File {
         name: &[u8],
         amode: i32,
         info: &Info,
+        scope: Scope,
     ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
-        let comm = comm.duplicate(world, Info::default())?;
+        let group = comm.group().clone();
+        let whole = comm.duplicate(world, Info::default())?;
         let mut hints = Hints::default();
         hints.extend(info);
         let name = Name::new(name, info);
+        // A name with a site is one file all the same.
+        let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
+        let comm = match one {
+            true => whole.clone(),
+            false => Self::of_site(world, &whole, &name, amode)?,
+        };
         let found = name.as_ref().map_err(Error::clone);
         let opener = found.and_then(|name| opener(world, &comm, name.site.as_deref()));
         let path = name.map(|name| name.path).unwrap_or_default();
         let site = sites(world, &comm, *opener.as_ref().unwrap_or(&0) as usize).map(|(name, _)| name);
-        let given = info.get("file_perm").ok().flatten();
         let wanted = Wanted {
             amode,
-            permissions: given
-                .and_then(|text| u32::from_str_radix(text, 8).ok())
-                .unwrap_or(0o666)
-                & 0o7777,
+            permissions: permissions(info),
             opener,
             path: path.clone(),
             spans_kernels: spans_nodes(world, &comm),
         };
-        let members = Members {
-            me: comm.rank(),
-            size: comm.size(),
-            tag: OPENING + 2,
-        };
+        let members = opening(world, &comm);
+        let sites = members.sites.clone();
         let place = Arc::new(Mutex::new(None));
         let result = place.clone();
-        task::run(world, comm.channel(), |port| {
+        let scope = if one { Scope::Job } else { Scope::Site };
+        let done = task::run(world, comm.channel(), |port| {
             Box::pin(async move {
-                let opened = wanted.open(&port, members).await?;
+                let opened = wanted.open(&port, &members, scope).await?;
                 *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
                 Ok(0)
             })
-        })?;
+        });
+        if !one {
+            Self::everywhere(world, &whole, done.clone().map(drop))?;
+        }
+        done?;
         let opened = place.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Opened { mode, disk, reach }) = opened else {
             fail!(abi::MPI_ERR_INTERN, "opening {path:?} came to nothing")
@@ -318,11 +399,14 @@ impl File {
         let file = Arc::new(Self {
             world,
             comm,
+            group,
+            sites,
             path,
             mode,
-            disk: disk.map(Arc::new),
+            disk: disk.map(|file| Arc::new(Own::new(file))),
             reach,
             site: site.unwrap_or_default(),
+            told: Default::default(),
             state: Mutex::new(State {
                 view: Arc::new(View::default()),
                 pointer: 0,
@@ -337,16 +421,50 @@ impl File {
         });
         let service = file.start_service();
         if mode.has(abi::MPI_MODE_APPEND) {
-            let end = file.size();
-            if let Ok(end) = end {
-                file.state().pointer = end;
-                file.shared.store(end, Ordering::SeqCst);
-            }
-            // Nobody writes before all have seen the end, or uses the shared pointer before its owner has set it.
-            file.meet()?;
-            end?;
+            file.begin_at_end()?;
         }
         Ok((file, service))
+    }
+
+    /// All pointers are at the end of the file.
+    fn begin_at_end(self: &Arc<Self>) -> Result<()> {
+        let end = self.size();
+        if let Ok(end) = end {
+            self.state().pointer = end;
+            self.shared.store(end, Ordering::SeqCst);
+        }
+        // Nobody writes before all have seen the end, or uses the shared pointer before its owner has set it.
+        self.meet()?;
+        end.map(drop)
+    }
+
+    /// Where a file is open at some sites only it is open nowhere.
+    fn everywhere(world: &World, whole: &Comm, done: Result<()>) -> Result<()> {
+        let members = opening(world, whole);
+        let agree = |port: Port| -> task::Operation {
+            Box::pin(async move { members.agree(&port, 7, done).await.map(|()| 0) })
+        };
+        task::run(world, whole.channel(), agree).map(drop)
+    }
+
+    /// The processes of one site, when each has a file of its own. All have said before that they open in this way.
+    fn of_site(world: &World, whole: &Comm, name: &Result<Name>, amode: i32) -> Result<Arc<Comm>> {
+        let members = opening(world, whole);
+        let color = members.sites.of(members.me) as i32;
+        let outcome = name.as_ref().map(drop).map_err(Error::clone);
+        task::run(world, whole.channel(), |port| {
+            Box::pin(async move {
+                Said::agree(&members, &port, amode, Scope::Site, outcome).await?;
+                Ok(0)
+            })
+        })?;
+        match whole.split(world, Some(color), 0)? {
+            Some(comm) => Ok(comm),
+            None => fail!(
+                abi::MPI_ERR_INTERN,
+                "the processes of site number {color} have no communicator"
+            ),
+        }
     }
 
     /// MPI_File_close; collective.
@@ -377,6 +495,27 @@ impl File {
             })
         })
         .map(drop)
+    }
+}
+
+/// Permissions of a file that is created, by the hint.
+fn permissions(info: &Info) -> u32 {
+    let given = info.get("file_perm").ok().flatten();
+    given
+        .and_then(|text| u32::from_str_radix(text, 8).ok())
+        .unwrap_or(0o666)
+        & 0o7777
+}
+
+/// The processes of a communicator, for opening.
+fn opening(world: &World, comm: &Comm) -> Members {
+    Members {
+        me: comm.rank(),
+        size: comm.size(),
+        tag: OPENING + 2,
+        sites: Arc::new(Sites::new(
+            (0..comm.size() as usize).map(|rank| sites(world, comm, rank).map(|(_, lan)| lan)),
+        )),
     }
 }
 

@@ -47,6 +47,7 @@ impl File {
             payload: payload.len() as u64,
         };
         let receive = port.receive(Some(whom), ANSWERS | answer as i32, ANSWER + MAX_TEXT + room);
+        self.count(whom, QUESTION + payload.len());
         let mut sent = vec![port.send(whom, QUESTIONS, &question.encode())];
         if !payload.is_empty() {
             sent.push(port.send(whom, PAYLOADS | answer as i32, payload));
@@ -156,7 +157,9 @@ impl File {
                     ..Answer::default()
                 },
             };
-            port.send(message.source, ANSWERS | number, &answer.encode()).leave();
+            let bytes = answer.encode();
+            self.count(message.source, bytes.len());
+            port.send(message.source, ANSWERS | number, &bytes).leave();
         }
     }
 

@@ -23,10 +23,11 @@ pub const EXAMPLE: &str = include_str!("document/example.toml");
 /// Largest job file, bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
-const TOP_KEYS: [&str; 22] = [
+const TOP_KEYS: [&str; 23] = [
     "arguments",
     "directory",
     "environment",
+    "files",
     "inputs",
     "level",
     "link",
@@ -151,7 +152,10 @@ impl<'a> Document<'a> {
     fn job(&self, top: &dyn TableLike, errors: &mut JobErrors) -> Option<Job> {
         self.unknown_keys(top, &TOP_KEYS, "a job file")
             .for_each(|e| errors.push(e));
-        let common = self.common(top, Common::default(), errors);
+        let mut common = self.common(top, Common::default(), errors);
+        if let Some(scope) = errors.take(self.files(top)).flatten() {
+            common.environment.insert(0, scope);
+        }
         let tables = errors.take(self.subjob_tables(top))?;
         let mut subjobs: Vec<Subjob> = Vec::new();
         for (table, span) in tables {
@@ -313,6 +317,19 @@ impl<'a> Document<'a> {
             .concat(),
             files: self.transfers(table, above.files, errors),
         }
+    }
+
+    /// What a name without a site means to MPI_File_open: one file of the job, or one of each site.
+    fn files(&self, top: &dyn TableLike) -> Result<Option<(String, String)>, JobError> {
+        let Some(value) = self.text(top, "files")? else {
+            return Ok(None);
+        };
+        let checked = match &*value {
+            "shared" | "local" => Ok(Some((network::FILE_SCOPE.to_owned(), value))),
+            _ => Err(JobError::new(format!("files = '{value}' means nothing"))
+                .hint("shared: one file for the whole job; local: each site has its own")),
+        };
+        self.point(checked, top, "files")
     }
 
     /// Files of a subjob replace those that stand at the top.

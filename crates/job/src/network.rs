@@ -14,6 +14,9 @@ pub const KEYS: [(&str, &str); 5] = [
     ("map_by", "ISTHMUS_MAP_BY"),
 ];
 
+/// The variable for the key `files` of a job.
+pub(crate) const FILE_SCOPE: &str = "ISTHMUS_FILE_SCOPE";
+
 /// The variable for a key, when the value makes sense; `None` for other keys.
 pub fn variable(site: &str, key: &str, value: &str) -> Result<Option<(String, String)>, JobError> {
     let Some((_, name)) = KEYS.iter().find(|(k, _)| *k == key) else {

@@ -342,6 +342,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "how processes of a site and those of others are connected; site option path=, job file key path",
     },
     Setting {
+        name: "ISTHMUS_FILE_SCOPE",
+        unit: "shared or local",
+        default: "shared",
+        reason: "who opens one file wants one file",
+        scope: "library",
+        help: "what MPI_File_open opens under a name without a site: one file for all processes, or one at each site; job file key files",
+    },
+    Setting {
         name: "ISTHMUS_PORTS",
         unit: "range",
         default: "any free port",

@@ -128,6 +128,18 @@ fn a_subjob_for_a_scheduler() {
 }
 
 #[test]
+fn files_of_the_job_or_of_each_site() {
+    let with = |value: &str| format!("program = \"a\"\nfiles = {value}\n[[subjob]]\nsite = \"lab\"\n");
+    let job = parse(&with("\"local\""), "j", None).unwrap();
+    let expected = ("ISTHMUS_FILE_SCOPE".to_owned(), "local".to_owned());
+    assert_eq!(job.subjobs()[0].environment, [expected]);
+    assert!(error(&with("\"mine\"")).starts_with("job.toml:2:9: files = 'mine' means nothing"));
+    assert!(error(&with("3")).starts_with("job.toml:2:9: "));
+    let text = error("program = \"a\"\n[[subjob]]\nsite = \"lab\"\nfiles = \"local\"\n");
+    assert!(text.contains("files"), "{text}");
+}
+
+#[test]
 fn inline_subjobs_work_too() {
     let job = parse(
         "program = \"a\"\nsubjob = [{ site = \"home\", count = 2 }]\n",
