@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whether a file keeps the rules of the Trace Event Format (JSON) as Perfetto and chrome://tracing read it: what breaks one of them is
-# dropped or shown in a wrong place by a viewer. usage: python3 trace-rules.py FILE
+# dropped or shown in a wrong place by a viewer. Perfetto's importer (trace_processor) is in no package that CI could install, so these are
+# its rules as its source has them (flow_tracker, slice_tracker, json_trace_tokenizer), with those of the older viewer. usage: python3 trace-rules.py FILE
 import collections, json, math, sys
 
 def number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+# As viewers keep times.
+def nanoseconds(microseconds):
+    return round(microseconds * 1000)
 
 def problems(trace):
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
@@ -22,7 +27,7 @@ def problems(trace):
             yield wrong("pid")
         if phase not in ("M", "C") and not isinstance(e.get("tid"), int):
             yield wrong("tid")
-        if not isinstance(e.get("name"), str):
+        if not isinstance(e.get("name"), str) or not e["name"]:
             yield wrong("name")
         if phase == "M":
             known = {"process_name": "name", "thread_name": "name", "process_labels": "labels",
@@ -41,7 +46,7 @@ def problems(trace):
             if not number(e.get("dur")) or e["dur"] < 0:
                 yield wrong("dur")
             else:
-                slices[e["pid"], e["tid"]].append((e["ts"], -e["dur"], at))
+                slices[e["pid"], e["tid"]].append((nanoseconds(e["ts"]), -nanoseconds(e["dur"]), at))
         elif phase in ("b", "e", "n", "s", "t", "f"):
             if "cat" not in e:
                 yield wrong("cat")
@@ -49,8 +54,10 @@ def problems(trace):
             name = e.get("id", two.get("global", (e["pid"], two["local"]) if "local" in two else None))
             if name is None:
                 yield wrong("id")
+            elif phase in ("s", "t", "f") and (isinstance(name, bool) or not isinstance(name, int) or not 0 <= name < 1 << 53):
+                yield wrong("the id of a flow is not an integer: Perfetto drops it")
             elif phase in ("b", "e", "n"):
-                begun[e.get("cat"), str(name)].append((e["ts"], {"b": 0, "n": 1, "e": 2}[phase], at))
+                begun[e.get("cat"), str(name)].append((e["ts"], {"b": 0, "n": 1, "e": 2}[phase], at, e["name"]))
             else:
                 flows.setdefault((e.get("cat"), e["name"], str(name)), {}).setdefault(phase, []).append((e, at))
         elif phase == "i" and e.get("s", "t") not in ("g", "p", "t"):
@@ -65,16 +72,18 @@ def problems(trace):
         for ts, minus, at in sorted(found):
             while open_until and open_until[-1] <= ts:
                 open_until.pop()
-            if open_until and ts - minus > open_until[-1] + 1e-6:
+            if open_until and ts - minus > open_until[-1]:
                 yield f"event {at}: overlaps another slice of {track} without lying in it"
             open_until.append(ts - minus)
     for name, found in begun.items():
-        depth = 0
-        for ts, kind, at in sorted(found):
-            depth += {0: 1, 1: 0, 2: -1}[kind]
-            if depth < 0:
+        names = []
+        for ts, kind, at, called in sorted(found):
+            if kind == 0:
+                names.append(called)
+            elif kind == 2 and not names:
                 yield f"event {at}: {name} ends before it begins"
-                depth = 0
+            elif kind == 2 and names.pop() != called:
+                yield f"event {at}: {name} begins with another name: chrome://tracing draws neither"
     for name, found in flows.items():
         for phase in found:
             if len(found[phase]) > 1 and phase != "t":
@@ -82,9 +91,14 @@ def problems(trace):
         for e, at in (one for ones in found.values() for one in ones):
             if e["ph"] == "f" and e.get("bp") != "e":
                 yield f"event {at}: the end of a flow binds to the next slice"
-            track = slices[e["pid"], e["tid"]]
-            if not any(ts == e["ts"] for ts, _, _ in near(track, e["ts"])):
+            # Perfetto looks among the slices that are open: the slice stands before in the file, and is longer than nothing.
+            first = near(slices[e["pid"], e["tid"]], nanoseconds(e["ts"]))
+            if not any(ts == nanoseconds(e["ts"]) and minus < 0 and slice_at < at for ts, minus, slice_at in first):
                 yield f"event {at}: no slice for a flow to bind to"
+        if "s" in found and "f" in found and found["f"][0][0]["ts"] < found["s"][0][0]["ts"]:
+            yield f"flow {name}: ends before it begins: Perfetto drops it"
+        if "f" in found and "s" not in found:
+            yield f"flow {name}: ends without a beginning"
 
 def near(track, ts):
     import bisect

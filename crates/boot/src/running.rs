@@ -266,6 +266,7 @@ impl Running {
     pub fn watch(&self, call: fn() -> &'static str) {
         let Some(agent) = &self.agent else { return };
         let voice = agent.lock().unwrap_or_else(PoisonError::into_inner).voice();
+        self.world.engine().lock().name_waits(call);
         self.world.engine().tell_waits(Box::new(move |waits| {
             let waiting = waits.map(|(idle, items, more)| Waiting {
                 call: call().to_owned(),

@@ -456,13 +456,18 @@ impl Shared {
     #[inline]
     fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
         let mut patience = Patience::default();
+        let mut began = None;
         loop {
             if let Some(found) = check(&mut guard) {
+                if let Some(began) = began {
+                    guard.wait_ends(began);
+                }
                 return found;
             }
             if self.poll(&mut guard) {
                 patience = Patience::default();
             } else {
+                began = began.or_else(|| guard.wait_begins());
                 guard = self.pause(guard, &mut patience);
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of messages and collective operations, for a picture of the whole job. Costs one branch a message while nobody traces.
+//! Records of messages, collective operations and waits, for a picture of the whole job. Costs one branch a message while nobody traces.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +22,8 @@ const MOST: usize = 1 << 16;
 enum Entry {
     Message(bool, Message),
     Plan(bool, PlanEvent),
+    /// The call, the thread, and when the wait was over.
+    Waited(&'static str, u32, Instant),
 }
 
 #[derive(Debug, Default)]
@@ -37,15 +40,21 @@ pub struct Trace(Arc<Mutex<Entries>>);
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
     trace: Trace,
+    /// The MPI function that the calling thread is in.
+    call: Option<fn() -> &'static str>,
     /// Messages so far, per direction, peer and context.
     numbers: FxHashMap<(bool, Peer, u32), u64>,
 }
 
 impl Tracer {
     fn push(&self, entry: Entry) {
+        self.push_at(Instant::now(), entry);
+    }
+
+    fn push_at(&self, at: Instant, entry: Entry) {
         let mut entries = self.trace.entries();
         if entries.all.len() < MOST {
-            entries.all.push((Instant::now(), entry));
+            entries.all.push((at, entry));
         } else {
             entries.lost += 1;
         }
@@ -85,7 +94,7 @@ impl Trace {
         let mut records = Vec::with_capacity(all.len() + 1);
         records.extend(all.into_iter().map(|(at, entry)| Record {
             time: time(at),
-            what: what(entry),
+            what: what(at, entry),
         }));
         if lost > 0 {
             let time = time(now);
@@ -98,7 +107,14 @@ impl Trace {
     }
 }
 
-fn what(entry: Entry) -> What {
+/// The number of the calling thread, counted from the first one that waits.
+fn thread() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    thread_local!(static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|n| *n)
+}
+
+fn what(at: Instant, entry: Entry) -> What {
     match entry {
         Entry::Message(true, message) => What::Sent(message),
         Entry::Message(false, message) => What::Arrived(message),
@@ -110,6 +126,15 @@ fn what(entry: Entry) -> What {
         Entry::Plan(false, plan) => What::Ended {
             context: plan.context,
             sequence: plan.sequence,
+        },
+        Entry::Waited(call, thread, end) => What::Waited {
+            call: call.to_owned(),
+            thread,
+            duration: end
+                .saturating_duration_since(at)
+                .as_nanos()
+                .try_into()
+                .unwrap_or(u64::MAX),
         },
     }
 }
@@ -145,6 +170,28 @@ impl Engine {
     /// From now on messages and collective operations are recorded there.
     pub fn trace(&mut self) -> Trace {
         self.state.tracer.get_or_insert_default().trace.clone()
+    }
+
+    /// What waits are called, if the process is traced: the MPI function that the calling thread is in.
+    pub fn name_waits(&mut self, call: fn() -> &'static str) {
+        if let Some(tracer) = &mut self.state.tracer {
+            tracer.call = Some(call);
+        }
+    }
+
+    /// When a wait that begins now began, if that is recorded.
+    #[inline]
+    pub(crate) fn wait_begins(&self) -> Option<Instant> {
+        self.state.tracer.as_ref().map(|_| Instant::now())
+    }
+
+    /// It is over.
+    #[cold]
+    pub(crate) fn wait_ends(&self, began: Instant) {
+        if let Some(tracer) = &self.state.tracer {
+            let call = tracer.call.map_or("", |call| call());
+            tracer.push_at(began, Entry::Waited(call, thread(), Instant::now()));
+        }
     }
 }
 

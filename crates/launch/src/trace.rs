@@ -8,14 +8,26 @@
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::trace::{self, Message, What};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a message is shown, microseconds; less where the next one follows sooner, since viewers drop what overlaps.
-const SHOWN: f64 = 1.0;
+/// How long a message is shown, nanoseconds; less where the next one follows sooner, since viewers drop what overlaps.
+const SHOWN: i64 = 1000;
+/// Arrivals of a process that wait for the record of their sending, at most.
+const HELD: usize = 1024;
+/// Messages at most of which the sending is known and the arrival not yet, and as many of everything else that has begun.
+const UNDER_WAY: usize = 1 << 20;
+/// Nanoseconds from the beginning at most: a hundred days, which microseconds with three digits show exactly.
+const FARTHEST: i128 = 100 * 86_400 * 1_000_000_000;
+/// Tracks of a process.
+const OUT: u32 = 1;
+const IN: u32 = 2;
+const CONNECTIONS: u32 = 3;
+/// That of its first thread; those of others follow.
+const WAITING: u32 = 16;
 /// The track of what concerns no process: behind all ranks.
 const LINKS: u32 = i32::MAX as u32;
 /// Drift of clocks that must be allowed for: a hundred microseconds a second is a bad one.
@@ -74,7 +86,23 @@ impl Clocks {
     }
 }
 
+/// A message: sender, receiver, context, and which of them it is.
+type Name = (u32, u32, u32, u64);
+
+/// A message at one of its ends, on its track.
+#[derive(Debug)]
+struct Shown {
+    at: i64,
+    event: Value,
+    /// The arrow that begins or ends here.
+    arrow: Option<u64>,
+}
+
 /// The file of a trace.
+///
+/// Perfetto takes events of the same time in the order of the file, looks for an arrow's ends among the slices that are open then, and
+/// drops arrows that end before they begin. So every message is a slice of its own on its track, a nanosecond or more after the last one, its
+/// arrow follows it in the file, and an arrival is shown after the sending, whatever the clocks said.
 #[derive(Debug)]
 pub(crate) struct TraceFile {
     file: BufWriter<File>,
@@ -84,7 +112,16 @@ pub(crate) struct TraceFile {
     errors: BTreeMap<String, Duration>,
     lost: u64,
     /// The last message of each rank and direction: it is written when the next one is known.
-    last: BTreeMap<(u32, u32), (f64, Value)>,
+    last: BTreeMap<(u32, u32), Shown>,
+    /// When messages were sent whose arrival is not known yet, and the numbers of their arrows.
+    sent: HashMap<Name, (i64, u64)>,
+    arrows: u64,
+    /// Arrivals of each rank, in their order, from the first one whose sending is not known.
+    held: BTreeMap<u32, VecDeque<(i64, Message)>>,
+    /// Collective operations that have begun: rank, context, number.
+    open: HashMap<(u32, u32, u32), String>,
+    /// Until when each thread of each rank is known to have waited.
+    waited: HashMap<(u32, u32), i64>,
     /// Bytes until the last look, and when that was.
     rates: BTreeMap<(String, String), (u64, Instant)>,
     failed: Option<io::Error>,
@@ -102,6 +139,11 @@ impl TraceFile {
             errors: BTreeMap::new(),
             lost: 0,
             last: BTreeMap::new(),
+            sent: HashMap::new(),
+            arrows: 0,
+            held: BTreeMap::new(),
+            open: HashMap::new(),
+            waited: HashMap::new(),
             rates: BTreeMap::new(),
             failed: None,
         };
@@ -112,9 +154,23 @@ impl TraceFile {
     /// A process is there.
     pub(crate) fn process(&mut self, rank: u32, site: &str, host: &str) {
         self.name(rank, &format!("rank {rank} ({site}, {host})"));
-        for (thread, name) in [(1, "messages out"), (2, "messages in"), (3, "connections")] {
-            let name = json!({"name": name});
-            self.event(&json!({"ph": "M", "name": "thread_name", "pid": rank, "tid": thread, "args": name}));
+        for (thread, name) in [(OUT, "messages out"), (IN, "messages in"), (CONNECTIONS, "connections")] {
+            self.track(rank, thread, name);
+        }
+    }
+
+    fn track(&mut self, rank: u32, thread: u32, name: &str) {
+        // What is waited for comes first.
+        let index = if thread < WAITING {
+            thread + WAITING
+        } else {
+            thread - WAITING
+        };
+        for (what, args) in [
+            ("thread_name", json!({"name": name})),
+            ("thread_sort_index", json!({"sort_index": index})),
+        ] {
+            self.event(&json!({"ph": "M", "name": what, "pid": rank, "tid": thread, "args": args}));
         }
     }
 
@@ -132,56 +188,125 @@ impl TraceFile {
         }
     }
 
-    fn record(&mut self, rank: u32, at: f64, what: What) {
-        let id = |context: u32, sequence: u32| format!("{context}-{sequence}");
+    fn record(&mut self, rank: u32, at: i64, what: What) {
+        let id = |context: u32, sequence: u32| json!({"local": format!("{context}-{sequence}")});
+        let ts = shown(at);
         match what {
-            What::Sent(m) => self.message(rank, at, (rank, m.peer), &m, true),
-            What::Arrived(m) => self.message(rank, at, (m.peer, rank), &m, false),
+            What::Sent(m) => self.departure(rank, at, &m),
+            What::Arrived(m) => {
+                self.held.entry(rank).or_default().push_back((at, m));
+                self.arrivals(rank, false);
+            }
             What::Began {
                 operation,
                 context,
                 sequence,
-            } => self.event(&json!({
-                "ph": "b", "cat": "collective", "name": operation, "id2": {"local": id(context, sequence)}, "pid": rank, "tid": 0,
-                "ts": at, "args": {"context": context, "sequence": sequence},
-            })),
-            What::Ended { context, sequence } => self.event(&json!({
-                "ph": "e", "cat": "collective", "name": "", "id2": {"local": id(context, sequence)}, "pid": rank, "tid": 0, "ts": at,
-            })),
+            } => {
+                self.event(&json!({
+                    "ph": "b", "cat": "collective", "name": operation, "id2": id(context, sequence), "pid": rank, "tid": OUT,
+                    "ts": ts, "args": {"context": context, "sequence": sequence},
+                }));
+                bounded(&mut self.open).insert((rank, context, sequence), operation);
+            }
+            // chrome://tracing joins the two by their names too.
+            What::Ended { context, sequence } => {
+                if let Some(operation) = self.open.remove(&(rank, context, sequence)) {
+                    self.event(&json!({
+                        "ph": "e", "cat": "collective", "name": operation, "id2": id(context, sequence), "pid": rank, "tid": OUT,
+                        "ts": ts,
+                    }));
+                }
+            }
             What::Link(text) => self.event(&json!({
-                "ph": "i", "s": "p", "cat": "link", "name": text, "pid": rank, "tid": 3, "ts": at,
+                "ph": "i", "s": "p", "cat": "link", "name": text, "pid": rank, "tid": CONNECTIONS, "ts": ts,
             })),
             What::Lost(count) => {
                 self.lost += count;
                 let name = format!("{count} events were not recorded: too many came at once");
-                self.event(&json!({"ph": "i", "s": "p", "cat": "lost", "name": name, "pid": rank, "tid": 3, "ts": at}));
+                self.event(&json!({
+                    "ph": "i", "s": "p", "cat": "lost", "name": name, "pid": rank, "tid": CONNECTIONS, "ts": ts,
+                }));
             }
+            What::Waited { call, thread, duration } => self.wait(rank, (at, duration), &call, thread),
         }
     }
 
-    fn message(&mut self, rank: u32, at: f64, (from, to): (u32, u32), m: &Message, out: bool) {
-        let id = format!("{from}-{to}-{}-{}", m.context, m.number);
-        let (thread, name, phase) = match out {
-            true => (1, format!("to {to}"), "s"),
-            false => (2, format!("from {from}"), "f"),
-        };
-        let shown = json!({
-            "ph": "X", "cat": "message", "name": name, "pid": rank, "tid": thread, "ts": at,
-            "args": {"bytes": m.bytes, "tag": m.tag, "context": m.context, "collective": m.context % 2 == 1},
-        });
-        if let Some(last) = self.last.insert((rank, thread), (at, shown)) {
-            self.show(last, at);
+    fn wait(&mut self, rank: u32, (at, duration): (i64, u64), call: &str, thread: u32) {
+        let track = WAITING.saturating_add(thread);
+        let last = self.waited.get(&(rank, thread)).copied();
+        if last.is_none() {
+            let name = if thread == 0 {
+                "waiting".to_owned()
+            } else {
+                format!("waiting, thread {thread}")
+            };
+            self.track(rank, track, &name);
         }
+        // Clocks step back at times.
+        let begin = at.max(last.unwrap_or(i64::MIN));
+        let duration = i64::try_from(duration).unwrap_or(i64::MAX).min(FARTHEST as i64);
+        let end = at.saturating_add(duration).max(begin);
+        bounded(&mut self.waited).insert((rank, thread), end);
+        let name = if call.is_empty() { "waiting" } else { call };
         self.event(&json!({
-            "ph": phase, "bp": "e", "cat": "message", "name": "message", "id": id, "pid": rank, "tid": thread, "ts": at,
+            "ph": "X", "cat": "wait", "name": name, "pid": rank, "tid": track, "ts": shown(begin), "dur": shown(end - begin),
         }));
     }
 
+    fn departure(&mut self, rank: u32, at: i64, m: &Message) {
+        self.arrows += 1;
+        let (arrow, name) = (self.arrows, (rank, m.peer, m.context, m.number));
+        let at = self.message((rank, OUT), at, m, Some(arrow));
+        bounded(&mut self.sent).insert(name, (at, arrow));
+        self.arrivals(m.peer, false);
+    }
+
+    /// Shows what has arrived, in its order, as far as it is known when it was sent; or all of it.
+    fn arrivals(&mut self, rank: u32, all: bool) {
+        while let Some(held) = self.held.get_mut(&rank) {
+            let Some((at, m)) = held.front().copied() else { return };
+            let sent = self.sent.remove(&(m.peer, rank, m.context, m.number));
+            if sent.is_none() && held.len() < HELD && !all {
+                return;
+            }
+            held.pop_front();
+            let after = sent.map_or(i64::MIN, |(sent, _)| sent + 1);
+            self.message((rank, IN), at.max(after), &m, sent.map(|(_, arrow)| arrow));
+        }
+    }
+
+    /// A message on its track; when it is shown there.
+    fn message(&mut self, track: (u32, u32), at: i64, m: &Message, arrow: Option<u64>) -> i64 {
+        let (rank, thread) = track;
+        let name = if thread == OUT {
+            format!("to {}", m.peer)
+        } else {
+            format!("from {}", m.peer)
+        };
+        let last = self.last.remove(&track);
+        let at = last.as_ref().map_or(at, |last| at.max(last.at + 1));
+        if let Some(last) = last {
+            self.show(track, last, at);
+        }
+        let event = json!({
+            "ph": "X", "cat": "message", "name": name, "pid": rank, "tid": thread, "ts": shown(at),
+            "args": {"bytes": m.bytes, "tag": m.tag, "context": m.context, "collective": m.context % 2 == 1},
+        });
+        self.last.insert(track, Shown { at, event, arrow });
+        at
+    }
+
     /// Writes a message that is followed by another one then.
-    fn show(&mut self, (at, mut shown): (f64, Value), next: f64) {
-        // Clocks step back at times.
-        shown["dur"] = json!((next - at).clamp(0.0, SHOWN));
-        self.event(&shown);
+    fn show(&mut self, (rank, thread): (u32, u32), mut message: Shown, next: i64) {
+        message.event["dur"] = json!(shown(next.saturating_sub(message.at).clamp(1, SHOWN)));
+        self.event(&message.event);
+        if let Some(arrow) = message.arrow {
+            let phase = if thread == OUT { "s" } else { "f" };
+            self.event(&json!({
+                "ph": phase, "bp": "e", "cat": "message", "name": "message", "id": arrow, "pid": rank, "tid": thread,
+                "ts": shown(message.at),
+            }));
+        }
     }
 
     /// What has passed on links until now.
@@ -210,8 +335,10 @@ impl TraceFile {
 
     /// Ends the file. What went wrong, if anything did.
     pub(crate) fn close(mut self) -> io::Result<()> {
-        for last in std::mem::take(&mut self.last).into_values() {
-            self.show(last, f64::MAX);
+        let held: Vec<u32> = self.held.keys().copied().collect();
+        held.into_iter().for_each(|rank| self.arrivals(rank, true));
+        for (track, last) in std::mem::take(&mut self.last) {
+            self.show(track, last, i64::MAX);
         }
         let clocks: BTreeMap<_, _> = self
             .errors
@@ -243,14 +370,27 @@ impl TraceFile {
 
     fn now(&self) -> f64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.time(now.as_nanos() as i128)
+        shown(self.time(now.as_nanos() as i128))
     }
 
-    /// Microseconds since the beginning, of nanoseconds since 1970 by our clock.
-    fn time(&self, at: i128) -> f64 {
+    /// Nanoseconds since the beginning, of nanoseconds since 1970 by our clock. What a process says may be anything.
+    fn time(&self, at: i128) -> i64 {
         let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
-        (at - began.as_nanos() as i128) as f64 / 1000.0
+        (at - began.as_nanos() as i128).clamp(-FARTHEST, FARTHEST) as i64
     }
+}
+
+/// With room for one more: what has begun and never ends, of processes that lose records, is forgotten at last.
+fn bounded<K, V>(map: &mut HashMap<K, V>) -> &mut HashMap<K, V> {
+    if map.len() >= UNDER_WAY {
+        map.clear();
+    }
+    map
+}
+
+/// Microseconds.
+fn shown(nanoseconds: i64) -> f64 {
+    nanoseconds as f64 / 1000.0
 }
 
 #[cfg(test)]
@@ -289,10 +429,26 @@ mod tests {
             nanoseconds: 1_000_000_000,
             error: Duration::from_micros(50),
         };
-        trace.records((0, "home"), Offset::default(), &record(now, What::Sent(message)));
         let back = Message { peer: 0, ..message };
-        trace.records((1, "lab"), offset, &record(now + 1_000_000_000, What::Arrived(back)));
+        // By its clock it came half a millisecond before it was sent, and its record comes first.
+        let came = record(now + 999_500_000, What::Arrived(back));
+        trace.records((1, "lab"), offset, &came);
+        trace.records((0, "home"), Offset::default(), &record(now, What::Sent(message)));
         trace.records((1, "lab"), offset, &record(now, What::Lost(3)));
+        let (operation, context, sequence) = ("bcast".to_owned(), 3, 4);
+        let began = What::Began {
+            operation,
+            context,
+            sequence,
+        };
+        let waited = What::Waited {
+            call: "MPI_Recv".to_owned(),
+            thread: 0,
+            duration: 1500,
+        };
+        for what in [began, What::Ended { context, sequence }, waited] {
+            trace.records((0, "home"), Offset::default(), &record(now, what));
+        }
         trace.notice("gateway");
         trace.close().unwrap();
         let json: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
@@ -300,11 +456,14 @@ mod tests {
         let events = json["traceEvents"].as_array().unwrap();
         let find = |phase: &str| events.iter().find(|e| e["ph"] == phase).unwrap();
         assert_eq!(find("s")["id"], find("f")["id"]);
-        assert_eq!(
-            find("s")["ts"],
-            find("f")["ts"],
-            "the clock of the second is a second ahead"
-        );
+        assert!(find("s")["id"].is_u64());
+        let ts = |phase: &str| find(phase)["ts"].as_f64().unwrap();
+        assert!(ts("f") > ts("s") && ts("f") < ts("s") + 1.0, "an arrow points forward");
+        for field in ["cat", "name", "id2", "pid"] {
+            assert_eq!(find("b")[field], find("e")[field]);
+        }
+        let waits = events.iter().find(|e| e["cat"] == "wait").unwrap();
+        assert_eq!((&waits["name"], &waits["dur"]), (&json!("MPI_Recv"), &json!(1.5)));
         assert_eq!(json["otherData"]["clocks"]["lab"]["right_to_us"], 50.0);
         assert_eq!(json["otherData"]["events_not_recorded"], 3);
     }

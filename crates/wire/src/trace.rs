@@ -13,6 +13,7 @@
 //! | `Ended` | 4 | context u32, sequence u32 |
 //! | `Link` | 5 | text |
 //! | `Lost` | 6 | count u64: records that had no room |
+//! | `Waited` | 7 | call text, thread u32, duration u64 (ns); its time is when the wait began |
 //!
 //! A message is: peer u32, context u32, tag u32, bytes u64, number u64. Its number counts what one process has sent to another
 //! in one context, at both ends, so that the two records of a message can be found.
@@ -63,6 +64,15 @@ pub enum What {
     Link(String),
     /// So many records had no room.
     Lost(u64),
+    /// A thread has waited inside of MPI; recorded when the wait is over, with the time of its beginning.
+    Waited {
+        /// The MPI function.
+        call: String,
+        /// Number of the thread in its process.
+        thread: u32,
+        /// Nanoseconds.
+        duration: u64,
+    },
 }
 
 /// What happened, and when.
@@ -102,6 +112,7 @@ impl Record {
             What::Ended { .. } => 4,
             What::Link(_) => 5,
             What::Lost(_) => 6,
+            What::Waited { .. } => 7,
         };
         w.u8(kind).u64(self.time);
         match &self.what {
@@ -128,6 +139,9 @@ impl Record {
             What::Lost(count) => {
                 w.u64(*count);
             }
+            What::Waited { call, thread, duration } => {
+                w.text(call).u32(*thread).u64(*duration);
+            }
         }
     }
 
@@ -147,6 +161,11 @@ impl Record {
             },
             5 => What::Link(r.text("link event")?),
             6 => What::Lost(r.u64("lost records")?),
+            7 => What::Waited {
+                call: r.text("call")?,
+                thread: r.u32("thread")?,
+                duration: r.u64("duration")?,
+            },
             other => return Err(invalid("kind", other)),
         };
         Ok(Self { time, what })
@@ -197,6 +216,11 @@ mod tests {
             What::Ended { context, sequence },
             What::Link("tls to rank 1".into()),
             What::Lost(8),
+            What::Waited {
+                call: "MPI_Recv".into(),
+                thread: 9,
+                duration: 10,
+            },
         ];
         let records: Vec<Record> = (0..).zip(all).map(|(time, what)| Record { time, what }).collect();
         let body = encode(&records);
