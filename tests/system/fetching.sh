@@ -123,7 +123,7 @@ grep -q '/jobs/job-' back/where && grep -q '/run7$' back/where7 || fail "working
 [ "$(grep -c 'from the web' scratch.out)" = 2 ] && [ "$(grep -c '/scratch/isthmus-scratch-' scratch.out)" = 2 ] || fail "a scratch directory: $(cat scratch.out)"
 [ "$(cat back/made)" = 'made here' ] || fail "files come back from a scratch directory"
 [ "$(uniq stat.out | wc -l)" = 1 ] || fail "a file that was in its place was written again: $(cat stat.out)"
-awk '/"sent"/ && $2 + 0 > 2000 { exit 1 }' cp.json || fail "cp of what is there: $(cat cp.json)"
+awk '/"sent_bytes"/ && $2 + 0 > 2000 { exit 1 }' cp.json || fail "cp of what is there: $(cat cp.json)"
 grep -q "error: site 'b1': its scratch directory: cannot create .*nowhere/isthmus-scratch-" nowhere.err || fail "a scratch directory that cannot be: $(cat nowhere.err)"
 [ "$(sort -u hello.out)" = '42 staged' ] || fail "shared libraries: $(cat hello.out)"
 grep -q "needs 'libgreet.so', which neither the site has nor this machine" lacking.err || fail "a library that nobody has: $(cat lacking.err)"

@@ -123,7 +123,7 @@ cmp -s large back || fail "cp over three machines"
 cmp -s tree/deep/two tree.back/deep/two || fail "cp of a directory"
 grep -q '"files": 2' cp.json || fail "cp --json: $(cat cp.json)"
 grep -q '"files": \[\]' cleared.json || fail "the cache of c1 is not empty: $(cat cleared.json)"
-for size in $(sed -n 's/^ *"size": \([0-9]*\),*$/\1/p' cleared.json); do
+for size in $(sed -n 's/^ *"size_bytes": \([0-9]*\),*$/\1/p' cleared.json); do
     [ "$size" -le 1048576 ] || fail "the cache of b1 is above its limit: $(cat cleared.json)"
 done
 grep "; sent" first.err

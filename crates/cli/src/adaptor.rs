@@ -54,7 +54,7 @@ fn built(mpicc: &str, directory: Option<PathBuf>, as_json: bool) -> Result<Strin
     if as_json {
         let now = matches!(adaptor.built, Built::Now);
         let value = serde_json::json!({ "adaptor": adaptor.path.display().to_string(), "compiled": now, "mpi": vendor.to_string() });
-        return Ok(format!("{value:#}"));
+        return Ok(crate::json::text("adaptor build", value));
     }
     let how = match adaptor.built {
         Built::Now => "compiled",

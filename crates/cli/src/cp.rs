@@ -2,6 +2,7 @@
 //! `isthmus cp`: files between home and sites, and between sites; `isthmus cache`: what sites keep.
 
 use crate::diagnostic::refuse;
+use crate::json;
 use crate::links::table;
 use crate::reach;
 use crate::sites::at;
@@ -39,9 +40,10 @@ pub(crate) fn copy(arguments: &Copy) -> ExitCode {
     match perform(arguments) {
         Ok(tally) => {
             if arguments.json {
-                reach::print_json(&json!({
-                    "files": tally.files, "bytes": tally.bytes, "sent": tally.sent, "reconnections": tally.cuts,
-                }));
+                let fields = json!({
+                    "files": tally.files, "size_bytes": tally.bytes, "sent_bytes": tally.sent, "reconnections": tally.cuts,
+                });
+                json::print("cp", fields);
             }
             ExitCode::SUCCESS
         }
@@ -180,7 +182,7 @@ enum CacheCommand {
 
 #[derive(Args, Debug, Default)]
 struct Where {
-    /// Sites [default: all of the sites file, and home]
+    /// Sites [default: home and all of the sites file]
     sites: Vec<String>,
     /// As JSON
     #[arg(long)]
@@ -224,11 +226,7 @@ fn look_after(verb: CacheVerb, at_sites: &Where) -> Result<ExitCode, JobErrors> 
         access: &access,
         catalogue: &catalogue,
     };
-    let mut names = at_sites.sites.clone();
-    if names.is_empty() {
-        names.push("home".to_owned());
-        names.extend(catalogue.sites().map(|(name, _)| name.to_owned()));
-    }
+    let names = reach::sites_or_all(&catalogue, &at_sites.sites);
     let mut rows = vec![["site", "file", "size", "last used", "in use"].map(str::to_owned)];
     let (mut all, mut bad, mut sums) = (Vec::new(), false, Vec::new());
     for name in names {
@@ -250,11 +248,13 @@ fn look_after(verb: CacheVerb, at_sites: &Where) -> Result<ExitCode, JobErrors> 
         }
         let files = files
             .iter()
-            .map(|f| json!({ "name": f.name, "hash": hex(&f.hash), "size": f.size, "age_s": f.age, "used": f.used }));
-        all.push(json!({ "site": name, "limit": limit, "size": total, "files": files.collect::<Vec<_>>() }));
+            .map(|f| json!({ "name": f.name, "hash": hex(&f.hash), "size_bytes": f.size, "age_seconds": f.age, "used": f.used }));
+        all.push(
+            json!({ "site": name, "limit_bytes": limit, "size_bytes": total, "files": files.collect::<Vec<_>>() }),
+        );
     }
     if at_sites.json {
-        reach::print_json(&json!(all));
+        json::print("cache", json!({ "sites": all }));
     } else {
         if rows.len() > 1 {
             crate::print(&table(&rows));

@@ -81,9 +81,8 @@ pub(crate) fn discover(arguments: &Discover) -> ExitCode {
 fn fields(as_json: bool) {
     let all = isthmus_discovery::select::FIELDS;
     if as_json {
-        reach::print_json(&json!(
-            all.map(|(name, _, help)| json!({ "field": name, "help": help }))
-        ));
+        let all = all.map(|(name, _, help)| json!({ "field": name, "help": help }));
+        crate::json::print("discover --fields", json!({ "fields": all }));
         return;
     }
     let rows: Vec<[String; 2]> = all
@@ -99,7 +98,7 @@ fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
     let selection = arguments.select.as_deref().map(Selection::parse).transpose()?;
     let catalogue = reach::catalogue()?;
     let access = reach::access(arguments.ssh.as_deref())?;
-    let names = names(&catalogue, &arguments.sites);
+    let names = reach::sites_or_all(&catalogue, &arguments.sites);
     let mut known = know(&catalogue, &access, &names, arguments.fresh);
     if !arguments.no_links {
         known.measure(&catalogue, &access, &names, arguments.fresh);
@@ -114,7 +113,8 @@ fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
     if arguments.json {
         let sites: Vec<&Value> = names.iter().filter_map(|n| known.sites.get(*n)).collect();
         let problems: Vec<String> = known.problems.iter().map(|p| p.problem.clone()).collect();
-        reach::print_json(&json!({ "sites": sites, "links": known.links_of(&names), "problems": problems }));
+        let fields = json!({ "sites": sites, "links": known.links_of(&names), "problems": problems });
+        crate::json::print("discover", fields);
     } else {
         known.print(&names);
     }
@@ -126,15 +126,6 @@ fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-fn names(catalogue: &Catalogue, given: &[String]) -> Vec<String> {
-    if !given.is_empty() {
-        return given.to_vec();
-    }
-    std::iter::once("home".to_owned())
-        .chain(catalogue.sites().map(|(name, _)| name.to_owned()))
-        .collect()
 }
 
 /// What was seen not long ago, and for the rest what is seen now.
@@ -154,7 +145,7 @@ fn know(catalogue: &Catalogue, access: &Access, names: &[String], fresh: bool) -
         match look {
             Ok((entry, seen)) => {
                 let mut value = found::json(&name, &entry, &seen);
-                value["looked"] = json!(now);
+                value["looked_unix_seconds"] = json!(now);
                 known.sites.insert(name, value);
             }
             Err(error) => {
@@ -168,7 +159,7 @@ fn know(catalogue: &Catalogue, access: &Access, names: &[String], fresh: bool) -
 }
 
 fn age(value: &Value, now: u64) -> u64 {
-    value["looked"]
+    value["looked_unix_seconds"]
         .as_u64()
         .map_or(u64::MAX, |looked| now.saturating_sub(looked))
 }
@@ -232,8 +223,10 @@ impl Known {
             .collect();
         for ((a, b), link) in measure_links(&remotes) {
             let value = match link {
-                Ok((round_trip, rate)) => json!({ "rtt_s": round_trip, "rate_bit_s": rate, "looked": now }),
-                Err(why) => json!({ "problem": why, "looked": now }),
+                Ok((round_trip, rate)) => {
+                    json!({ "round_trip_seconds": round_trip, "bits_per_second": rate, "looked_unix_seconds": now })
+                }
+                Err(why) => json!({ "problem": why, "looked_unix_seconds": now }),
             };
             self.links.insert(pair(&entries[a].0, &entries[b].0), value);
         }
@@ -250,8 +243,8 @@ impl Known {
                 let measured = &self.links.get(&pair(a, b)).cloned().unwrap_or_default();
                 let site = self.site(a);
                 links.push(json!({
-                    "between": [a, b], "rtt_s": site.round_trip(b), "rate_bit_s": site.rate(b), "problem": measured["problem"],
-                    "direct": measured["rtt_s"].is_number(),
+                    "between": [a, b], "round_trip_seconds": site.round_trip(b), "bits_per_second": site.rate(b), "problem": measured["problem"],
+                    "direct": measured["round_trip_seconds"].is_number(),
                 }));
             }
         }
@@ -290,11 +283,11 @@ impl Known {
                 number("nodes"),
                 number("cores"),
                 number("free"),
-                value["memory"].as_u64().map_or_else(|| "-".to_owned(), size),
+                value["memory_bytes"].as_u64().map_or_else(|| "-".to_owned(), size),
                 value["load"]
                     .as_f64()
                     .map_or_else(|| "-".to_owned(), |l| format!("{l:.2}")),
-                value["wait_s"].as_u64().map_or_else(
+                value["wait_seconds"].as_u64().map_or_else(
                     || "?".to_owned(),
                     |w| if w == 0 { "none".to_owned() } else { seconds(w) },
                 ),
@@ -321,10 +314,10 @@ impl Known {
             };
             rows.push([
                 format!("{} - {}", name(0), name(1)),
-                link["rtt_s"]
+                link["round_trip_seconds"]
                     .as_f64()
                     .map_or_else(|| "?".to_owned(), |s| format!("{:.1} ms", s * 1e3)),
-                link["rate_bit_s"]
+                link["bits_per_second"]
                     .as_f64()
                     .map_or_else(|| "?".to_owned(), |r| show_rate((r / 8e5).round() as u64 * 100_000)),
                 how.to_owned(),
@@ -364,8 +357,9 @@ impl Site<'_> {
 impl View for Site<'_> {
     fn number(&self, field: &str) -> Option<f64> {
         let key = match field {
-            "wait" => "wait_s",
-            "limit" => "limit_s",
+            "wait" => "wait_seconds",
+            "limit" => "limit_seconds",
+            "memory" => "memory_bytes",
             field => field,
         };
         self.value()[key].as_f64()
@@ -398,7 +392,7 @@ impl View for Site<'_> {
         if site == self.name {
             Some(0.0)
         } else {
-            self.link(site, "rtt_s")
+            self.link(site, "round_trip_seconds")
         }
     }
 
@@ -406,7 +400,7 @@ impl View for Site<'_> {
         if site == self.name {
             Some(f64::INFINITY)
         } else {
-            self.link(site, "rate_bit_s")
+            self.link(site, "bits_per_second")
         }
     }
 }
@@ -422,7 +416,7 @@ pub(crate) fn choose(
 ) -> Result<Vec<(String, u32)>, JobErrors> {
     let selection = Selection::parse(condition)?;
     let access = reach::access(ssh)?;
-    let names = names(catalogue, given);
+    let names = reach::sites_or_all(catalogue, given);
     let mut known = know(catalogue, &access, &names, false);
     if condition.contains("rtt") || condition.contains("rate") {
         known.measure(catalogue, &access, &names, false);

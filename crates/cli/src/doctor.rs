@@ -4,7 +4,7 @@
 use clap::Args;
 use isthmus_job::quantity::{show_rate, show_time};
 use isthmus_job::sites::{self, SiteSpec};
-use isthmus_job::{Job, JobError, Program};
+use isthmus_job::{Job, JobErrors, Program};
 use isthmus_launch::{Examination, Options, PathReport, SiteReport, is_our_version};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::links::rounded;
+use crate::reach;
 
 /// A clock that is wrong by more makes certificates invalid.
 const CLOCK: i64 = 1_800_000_000_000;
@@ -23,7 +24,7 @@ Examples:
   isthmus doctor lab.example.org cluster2
   isthmus doctor home lab=me@lab.example.org --json
 
-Without `home` this machine is looked at too. Sites are written as for isthmus run --site. The exit status is 0 when all sites can be
+Without SITE, home and all of the sites file. This machine is looked at in any case. Sites are written as for isthmus run --site. The exit status is 0 when all sites can be
 reached and every two of them can be connected.")]
 pub(crate) struct Doctor {
     /// Sites: `home`, or ssh destinations, each with options as for `isthmus run --site`
@@ -42,11 +43,15 @@ pub(crate) struct Doctor {
 
 /// `isthmus doctor`.
 pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
-    let prepared =
-        job(&arguments.sites).and_then(|job| Ok((job, crate::run::plain_options(arguments.ssh.as_deref())?)));
+    let prepared = job(&arguments.sites).and_then(|job| {
+        Ok((
+            job,
+            crate::run::plain_options(arguments.ssh.as_deref()).map_err(JobErrors::from)?,
+        ))
+    });
     let (job, options) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return crate::diagnostic::refuse(&error),
+        Err(errors) => return crate::diagnostic::refuse(&errors),
     };
     let found = match isthmus_launch::examine(&job, options) {
         Ok(found) => found,
@@ -56,7 +61,7 @@ pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
         }
     };
     let text = if arguments.json {
-        serde_json::to_string_pretty(&as_json(&found)).unwrap_or_default()
+        crate::json::text("doctor", as_json(&found))
     } else {
         tell(&found, arguments.verbose)
     };
@@ -74,15 +79,17 @@ pub(crate) fn after_failure(job: &Job, options: Options) -> Option<String> {
     Some(tell(&found, false))
 }
 
-fn job(names: &[String]) -> Result<Job, JobError> {
-    let mut specs = names
+fn job(names: &[String]) -> Result<Job, JobErrors> {
+    let catalogue = reach::catalogue()?;
+    let mut specs = reach::sites_or_all(&catalogue, names)
         .iter()
         .map(|s| SiteSpec::parse(s))
         .collect::<Result<Vec<_>, _>>()?;
     if !specs.iter().any(|s| s.contact == isthmus_job::Contact::Home) {
         specs.insert(0, SiteSpec::parse("home")?);
     }
-    sites::job_of_sites(&specs, None, &sites::template(Program::one("none"), Vec::new()))
+    let job = sites::job_of_sites(&specs, None, &sites::template(Program::one("none"), Vec::new()))?;
+    Ok(catalogue.complete(job)?)
 }
 
 fn is_well(found: &Examination) -> bool {
@@ -214,22 +221,22 @@ fn time(time: Duration) -> String {
 fn as_json(found: &Examination) -> Value {
     let site = |s: &SiteReport| {
         json!({
-            "site": s.name, "contact": s.contact, "usable": s.host.is_some(), "host": s.host, "architecture": s.architecture,
-            "addresses": s.addresses, "processors": s.processors, "version": s.version, "seconds_to_reach": s.reached_after.as_secs_f64(),
-            "round_trip_seconds": s.round_trip.map(|t| t.as_secs_f64()), "clock_offset_nanoseconds": s.clock_offset,
+            "site": s.name, "contact": s.contact, "works": s.host.is_some() && is_our_version(s), "host": s.host, "architecture": s.architecture,
+            "addresses": s.addresses, "processors": s.processors, "protocol": s.version, "reached_seconds": s.reached_after.as_secs_f64(),
+            "round_trip_seconds": s.round_trip.map(|t| t.as_secs_f64()), "clock_offset_seconds": s.clock_offset.map(|o| o as f64 / 1e9),
             "problem": s.problem, "hint": s.hint, "notices": s.notices,
         })
     };
     let path = |p: &PathReport| {
         json!({
             "between": [p.between.0, p.between.1], "path": p.path, "round_trip_seconds": p.round_trip.map(|t| t.as_secs_f64()),
-            "bytes_per_second": p.rate, "reached": [p.reached.0, p.reached.1], "refused": [p.refused.0, p.refused.1], "change": cure(p),
+            "bits_per_second": p.rate.map(|r| r as f64 * 8.0), "reached": [p.reached.0, p.reached.1], "refused": [p.refused.0, p.refused.1], "change": cure(p),
         })
     };
     json!({
-        "well": is_well(found),
+        "works": is_well(found),
         "sites": found.sites.iter().map(site).collect::<Vec<_>>(),
-        "paths": found.paths.iter().map(path).collect::<Vec<_>>(),
+        "links": found.paths.iter().map(path).collect::<Vec<_>>(),
     })
 }
 

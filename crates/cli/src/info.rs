@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus info`: what this Isthmus is and can do.
 
-use crate::reach::print_json;
+use crate::json;
 use clap::Args;
 use isthmus_abi::{FUNCTIONS, Function, SETTINGS};
 use isthmus_sched::Verified;
@@ -27,7 +27,12 @@ pub(crate) struct Info {
 /// `isthmus info`.
 pub(crate) fn info(arguments: &Info) -> ExitCode {
     if arguments.json {
-        print_json(&as_json(arguments));
+        let command = match (arguments.functions, arguments.settings) {
+            (true, _) => "info --functions",
+            (false, true) => "info --settings",
+            (false, false) => "info",
+        };
+        json::print(command, as_json(arguments));
         return ExitCode::SUCCESS;
     }
     if arguments.functions {
@@ -63,7 +68,7 @@ fn as_json(arguments: &Info) -> Value {
             .iter()
             .map(|s| json!({ "name": s.keyword(), "verified": live(s) }));
         all = json!({
-            "version": env!("CARGO_PKG_VERSION"),
+            "isthmus": env!("CARGO_PKG_VERSION"),
             "system": std::env::consts::OS,
             "architecture": std::env::consts::ARCH,
             "functions": { "all": FUNCTIONS.len(), "implemented": implemented },

@@ -177,7 +177,10 @@ pub(crate) fn job(command: &JobCommand) -> ExitCode {
             let all = ATTRIBUTES
                 .iter()
                 .map(|a| serde_json::json!({ "name": a.name, "fate": fate(a).0, "how": fate(a).1 }));
-            crate::reach::print_json(&serde_json::json!(all.collect::<Vec<_>>()));
+            crate::json::print(
+                "job attributes",
+                serde_json::json!({ "attributes": all.collect::<Vec<_>>() }),
+            );
             ExitCode::SUCCESS
         }
         Verb::Attributes { json: false } => {

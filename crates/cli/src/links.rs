@@ -60,16 +60,18 @@ fn show(arguments: &Links, options: &LinkOptions) -> Result<String, JobError> {
     }
     let now = isthmus_launch::now();
     if arguments.json {
-        let value = |known: Option<Dated>| {
-            known.map(|Dated { value, at }| {
-                let age = now.saturating_sub(at);
-                json!({ "value": value, "age_s": age, "expired": age >= options.expiry })
+        let age = |known: Option<Dated>| known.map(|Dated { at, .. }| now.saturating_sub(at));
+        let expired = |known| age(known).is_some_and(|age| age >= options.expiry);
+        let all = cache.links().map(|(a, b, known)| {
+            json!({
+                "between": [a, b],
+                "round_trip_seconds": known.latency.map(|l| l.value as f64 * 2e-9),
+                "round_trip_age_seconds": age(known.latency), "round_trip_expired": expired(known.latency),
+                "bits_per_second": known.rate.map(|r| r.value as f64 * 8.0),
+                "rate_age_seconds": age(known.rate), "rate_expired": expired(known.rate),
             })
-        };
-        let all = cache.links().map(
-            |(a, b, known)| json!({ "between": [a, b], "latency_ns": value(known.latency), "rate_byte_s": value(known.rate) }),
-        );
-        return Ok(format!("{:#}", json!(all.collect::<Vec<_>>())));
+        });
+        return Ok(crate::json::text("links", json!({ "links": all.collect::<Vec<_>>() })));
     }
     let rows: Vec<[String; 4]> = cache
         .links()

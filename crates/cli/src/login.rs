@@ -74,11 +74,11 @@ fn show(as_json: bool) -> ExitCode {
     if as_json {
         let all = credentials.iter().map(|c| {
             json!({
-                "id": c.id, "principals": c.principals, "from": c.from, "until": c.until, "place": c.place,
-                "left_s": c.until.map(|u| u.saturating_sub(now)), "valid": c.is_valid(now),
+                "id": c.id, "principals": c.principals, "from_unix_seconds": c.from, "until_unix_seconds": c.until, "place": c.place,
+                "left_seconds": c.until.map(|u| u.saturating_sub(now)), "valid": c.is_valid(now),
             })
         });
-        reach::print_json(&json!(all.collect::<Vec<_>>()));
+        crate::json::print("login", json!({ "certificates": all.collect::<Vec<_>>() }));
     } else if credentials.is_empty() {
         crate::print("there is no ssh certificate; sites are reached with keys, if they take them (ssh-add -l)");
     } else {

@@ -2,7 +2,8 @@
 //! What a job would start where, for `--dry-run`: as text, as JSON.
 
 use isthmus_job::{Contact, Job, Subjob, rsl};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// What would be started where.
 pub(crate) fn text(job: &Job) -> String {
@@ -93,28 +94,35 @@ fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// The same as JSON: what may stand several times is a list.
+/// The same as JSON.
 pub(crate) fn json(job: &Job) -> Value {
     let subjobs = job.subjobs().iter().zip(job.first_ranks()).map(|(subjob, first)| {
-        let mut all = Map::new();
-        all.insert("site".to_owned(), json!(subjob.site));
-        all.insert("first_rank".to_owned(), json!(first));
-        all.insert("processes".to_owned(), json!(subjob.count));
-        for (name, value) in rows(subjob) {
-            let name = name.replace([' ', '-'], "_");
-            if LISTS.contains(&name.as_str()) {
-                let list = all.entry(name).or_insert_with(|| json!([]));
-                if let Some(list) = list.as_array_mut() {
-                    list.push(json!(value));
-                }
-            } else {
-                all.insert(name, json!(value));
-            }
-        }
-        Value::Object(all)
+        let (program, asked) = (&subjob.program, subjob.allocation.as_ref());
+        let text = |t: Option<&String>| t.filter(|t| !t.is_empty()).cloned();
+        let number = |n: Option<u32>| n.filter(|n| *n > 0);
+        json!({
+            "site": subjob.site,
+            "contact": subjob.contact.to_string(),
+            "lan": subjob.lan,
+            "first_rank": first,
+            "processes": subjob.count,
+            "programs": program.any.iter().chain(program.by_architecture.values()).collect::<Vec<_>>(),
+            "staged": subjob.contact != Contact::Home && subjob.stage,
+            "arguments": subjob.arguments,
+            "directory": subjob.directory,
+            "environment": subjob.environment.iter().cloned().collect::<BTreeMap<_, _>>(),
+            "scheduler": subjob.scheduler(),
+            "queue": text(asked.map(|a| &a.queue)),
+            "account": text(asked.map(|a| &a.account)),
+            "limit_seconds": number(asked.map(|a| a.limit)),
+            "nodes": number(asked.map(|a| a.nodes)),
+            "exclusive": asked.is_some_and(|a| a.exclusive),
+            "directives": asked.map(|a| a.directives.clone()).unwrap_or_default(),
+            "setup": subjob.setup,
+            "inputs": subjob.files.inputs.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "outputs": subjob.files.outputs.iter().map(|o| o.text().to_owned()).collect::<Vec<_>>(),
+            "requests": subjob.requests.iter().map(|r| r.text()).collect::<Vec<_>>(),
+        })
     });
     json!({ "processes": job.processes(), "subjobs": subjobs.collect::<Vec<_>>() })
 }
-
-/// Rows that there may be several of.
-const LISTS: [&str; 6] = ["environment", "directive", "set_up", "input", "output", "request"];

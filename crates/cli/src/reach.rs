@@ -97,6 +97,15 @@ pub(crate) fn access(ssh: Option<&str>) -> Result<Access, JobError> {
     ))
 }
 
+/// The sites that are meant: those that were named, or else home and all of the sites file.
+pub(crate) fn sites_or_all(catalogue: &Catalogue, named: &[String]) -> Vec<String> {
+    if !named.is_empty() {
+        return named.to_vec();
+    }
+    let all = catalogue.sites().map(|(name, _)| name.to_owned());
+    std::iter::once("home".to_owned()).chain(all).collect()
+}
+
 /// The command of the ssh client.
 pub(crate) fn ssh_command(ssh: Option<&str>) -> String {
     let named = ssh.map(str::to_owned).or_else(|| std::env::var("ISTHMUS_SSH").ok());
@@ -134,11 +143,6 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), JobError> {
         let _ = std::fs::remove_file(&part);
         JobError::new(format!("cannot write {}: {error}", file.display()))
     })
-}
-
-/// Prints JSON: what `--json` of a command prints is one value, a list where there may be several; events alone come as one object a line.
-pub(crate) fn print_json(value: &serde_json::Value) {
-    crate::print(&format!("{value:#}"));
 }
 
 /// Whether a host that the user names is this machine. A site that the user has described is what the description says.

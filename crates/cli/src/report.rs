@@ -42,7 +42,10 @@ pub(crate) fn report(arguments: &Report) -> ExitCode {
 fn write(arguments: &Report) -> Result<(), String> {
     let found = record::read(arguments.job.as_deref())?;
     if arguments.json {
-        crate::reach::print_json(&json!({"job": found.name, "version": record::VERSION, "record": found.lines}));
+        crate::json::print(
+            "report",
+            json!({"job": found.name, "version": record::VERSION, "record": found.lines}),
+        );
         return Ok(());
     }
     let Some(file) = &arguments.html else {

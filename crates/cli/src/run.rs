@@ -220,7 +220,7 @@ fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
         job::absolute(described.job, &directory).map(|job| job::write(Form::Rsl, &job))
     } else if how.dry_run || described.dry_run {
         if how.json {
-            reach::print_json(&plan::json(&described.job));
+            crate::json::print("run --dry-run", plan::json(&described.job));
         } else {
             crate::print(&plan::text(&described.job));
         }

@@ -33,15 +33,15 @@ pub(crate) struct Ps {
 /// Follow a job in the background to its end, and end with its exit status; Ctrl-C lets it run on
 #[derive(Args, Debug)]
 pub(crate) struct Attach {
-    /// The job, as `isthmus ps` names it; the beginning of its name is enough
-    job: String,
+    /// The job, as `isthmus ps` names it; the beginning of its name is enough; not needed where only one runs
+    job: Option<String>,
 }
 
 /// Print what a job in the background has printed
 #[derive(Args, Debug)]
 pub(crate) struct Logs {
-    /// The job
-    job: String,
+    /// The job; not needed where only one runs
+    job: Option<String>,
     /// Go on as it prints more, until it ends
     #[arg(short, long)]
     follow: bool,
@@ -91,7 +91,7 @@ pub(crate) struct EditCommand {
     json: bool,
 }
 
-/// The job that is meant: by name, or the only one that runs.
+/// The job that is meant: by name, or the only one that runs. Commands that change something in a job want its name.
 pub(crate) fn find(job: Option<&str>) -> Result<Entry, String> {
     if let Some(job) = job {
         return Entry::find(job);
@@ -109,7 +109,7 @@ pub(crate) fn ps(arguments: &Ps) -> ExitCode {
     let rows: Vec<Row> = Entry::all().into_iter().map(Row::of).collect();
     if arguments.json {
         let all: Vec<_> = rows.iter().map(Row::json).collect();
-        crate::reach::print_json(&json!(all));
+        crate::json::print("ps", json!({ "jobs": all }));
         return ExitCode::SUCCESS;
     }
     if rows.is_empty() {
@@ -126,8 +126,8 @@ pub(crate) fn ps(arguments: &Ps) -> ExitCode {
             "{:<10}{age:<10}{:>6}  {:<14}{}",
             row.entry.name,
             row.entry.processes(),
-            row.state(),
-            row.entry.words()
+            row.shown_state(),
+            row.entry.words().join(" ")
         ));
         for subjob in row.subjobs.iter().filter(|_| arguments.long) {
             let Standing {
@@ -161,13 +161,19 @@ impl Row {
         }
     }
 
-    fn state(&self) -> String {
+    fn state(&self) -> &'static str {
         match self.entry.outcome() {
-            Some((status, _, _)) => format!("ended ({status})"),
-            None if !self.entry.lives => "killed".to_owned(),
-            None if self.committed => "running".to_owned(),
-            None => "starting".to_owned(),
+            Some(_) => "ended",
+            None if !self.entry.lives => "killed",
+            None if self.committed => "running",
+            None => "starting",
         }
+    }
+
+    /// The same for people, with the exit status.
+    fn shown_state(&self) -> String {
+        let status = self.entry.outcome().map(|(status, _, _)| format!(" ({status})"));
+        format!("{}{}", self.state(), status.unwrap_or_default())
     }
 
     fn json(&self) -> serde_json::Value {
@@ -180,12 +186,12 @@ impl Row {
         json!({
             "job": self.entry.name,
             "pid": self.entry.pid(),
-            "started": self.entry.started(),
+            "started_unix_seconds": self.entry.started(),
             "processes": self.entry.processes(),
             "background": self.entry.is_background(),
             "state": self.state(),
             "status": outcome.map(|(status, _, _)| status),
-            "command": self.entry.words(),
+            "words": self.entry.words(),
             "subjobs": subjobs,
         })
     }
@@ -202,7 +208,7 @@ fn age(seconds: u64) -> String {
 
 /// `isthmus attach`.
 pub(crate) fn attach(arguments: &Attach) -> ExitCode {
-    with(&arguments.job, |entry| {
+    with(arguments.job.as_deref(), |entry| {
         let entry = in_background(entry)?;
         let entry = follow(entry, &["output", "errors"])?;
         let Some((status, _, _)) = entry.outcome() else {
@@ -215,7 +221,7 @@ pub(crate) fn attach(arguments: &Attach) -> ExitCode {
 
 /// `isthmus logs`.
 pub(crate) fn logs(arguments: &Logs) -> ExitCode {
-    with(&arguments.job, |entry| {
+    with(arguments.job.as_deref(), |entry| {
         let entry = in_background(entry)?;
         let names: &[&str] = if arguments.events {
             &["events"]
@@ -283,11 +289,11 @@ fn pass_on(logs: &mut Following) -> Result<bool, String> {
 
 /// `isthmus signal`.
 pub(crate) fn signal(arguments: &Signal) -> ExitCode {
-    with(&arguments.job, |entry| {
+    with(Some(&arguments.job), |entry| {
         let number = signal_number(&arguments.signal)?;
         ask(&entry, &Request::Signal(number))?;
         if arguments.json {
-            crate::reach::print_json(&json!({ "job": entry.name, "signal": number }));
+            crate::json::print("signal", json!({ "job": entry.name, "signal": number }));
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -325,7 +331,7 @@ fn signal_number(text: &str) -> Result<u32, String> {
 
 /// `isthmus kill`.
 pub(crate) fn kill(arguments: &Kill) -> ExitCode {
-    with(&arguments.job, |mut entry| {
+    with(Some(&arguments.job), |mut entry| {
         // A job that is about to end may not answer any more.
         let unheard = (0..=u32::from(arguments.now)).find_map(|_| ask(&entry, &Request::End).err());
         let began = std::time::Instant::now();
@@ -340,7 +346,7 @@ pub(crate) fn kill(arguments: &Kill) -> ExitCode {
         }
         if arguments.json {
             let status = entry.outcome().map(|(status, _, _)| status);
-            crate::reach::print_json(&json!({ "job": entry.name, "ended": true, "status": status }));
+            crate::json::print("kill", json!({ "job": entry.name, "ended": true, "status": status }));
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -348,7 +354,7 @@ pub(crate) fn kill(arguments: &Kill) -> ExitCode {
 
 /// `isthmus edit`.
 pub(crate) fn edit(arguments: &EditCommand) -> ExitCode {
-    with(&arguments.job, |entry| {
+    with(Some(&arguments.job), |entry| {
         let words: Vec<&str> = arguments.what.iter().map(String::as_str).collect();
         let edit = match words[..] {
             ["drop"] => Edit::Drop,
@@ -360,8 +366,9 @@ pub(crate) fn edit(arguments: &EditCommand) -> ExitCode {
         let site = arguments.site.clone();
         ask(&entry, &Request::Edit { site, edit })?;
         if arguments.json {
-            crate::reach::print_json(
-                &json!({ "job": entry.name, "site": arguments.site, "change": words[0], "contact": words.get(1) }),
+            crate::json::print(
+                "edit",
+                json!({ "job": entry.name, "site": arguments.site, "change": words[0], "contact": words.get(1) }),
             );
         }
         Ok(ExitCode::SUCCESS)
@@ -375,8 +382,8 @@ fn ask(entry: &Entry, request: &Request) -> Result<(), String> {
     }
 }
 
-fn with(job: &str, action: impl FnOnce(Entry) -> Result<ExitCode, String>) -> ExitCode {
-    let entry = match Entry::find(job) {
+fn with(job: Option<&str>, action: impl FnOnce(Entry) -> Result<ExitCode, String>) -> ExitCode {
+    let entry = match find(job) {
         Ok(entry) => entry,
         Err(why) => {
             crate::complain(&format!("isthmus: error: {why}\n  hint: isthmus ps lists them"));

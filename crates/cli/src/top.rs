@@ -8,12 +8,16 @@ use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::control::{Passed, Reply, Request, Trunk};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write as _};
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Names of the classes, as info `isthmus_class` has them; the middle one is that of communicators without.
 const CLASSES: [&str; 3] = ["latency", "normal", "bulk"];
+
+/// Columns from which the classes are shown, and from which round trips, connections and notes are.
+const CLASSES_FROM: usize = 110;
+const ALL_FROM: usize = 66;
 
 /// Show what passes between the sites of a job: throughput of each link in both directions, by class, what compression saves, what is
 /// sent again, round trips
@@ -24,7 +28,7 @@ pub(crate) struct Top {
     /// Print once, with the rates of one interval, and end
     #[arg(long)]
     once: bool,
-    /// As JSON, one object per interval
+    /// As JSON, one object per interval, in one line
     #[arg(long)]
     json: bool,
     /// What has passed so far as Prometheus text; ends after that
@@ -43,7 +47,7 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 /// `isthmus top`.
 pub(crate) fn top(arguments: &Top) -> ExitCode {
     match watch(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(why) => {
             crate::complain(&format!("isthmus: error: {why}"));
             ExitCode::FAILURE
@@ -51,20 +55,23 @@ pub(crate) fn top(arguments: &Top) -> ExitCode {
     }
 }
 
-fn watch(arguments: &Top) -> Result<(), String> {
+fn watch(arguments: &Top) -> Result<ExitCode, String> {
     let entry = find(arguments.job.as_deref())?;
     let mut last = ask(&entry)?;
     if arguments.prometheus {
         crate::print(prometheus(&entry.name, &last).trim_end());
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
-    let clears = io::stdout().is_terminal() && !arguments.once && !arguments.json;
+    let interval = Duration::from_secs_f64(arguments.interval);
+    if crate::screen::there_is_one() && !arguments.once && !arguments.json {
+        return on_screen(entry, last, interval);
+    }
     loop {
-        std::thread::sleep(Duration::from_secs_f64(arguments.interval));
+        std::thread::sleep(interval);
         let now = match ask(&entry) {
             Ok(now) => now,
             // The job has ended meanwhile.
-            Err(_) if !arguments.once && !entry.still_lives() => return Ok(()),
+            Err(_) if !arguments.once && !entry.still_lives() => return Ok(ExitCode::SUCCESS),
             Err(why) => return Err(why),
         };
         let view = View {
@@ -75,15 +82,39 @@ fn watch(arguments: &Top) -> Result<(), String> {
         let text = if arguments.json {
             view.json().to_string()
         } else {
-            view.text()
+            view.text(usize::MAX)
         };
-        // The cursor goes home and everything below is removed.
-        let before = if clears { "\x1b[H\x1b[2J" } else { "" };
-        if writeln!(io::stdout(), "{before}{text}").is_err() || arguments.once {
-            return Ok(());
+        if writeln!(io::stdout(), "{text}").is_err() || arguments.once {
+            return Ok(ExitCode::SUCCESS);
         }
         last = now;
     }
+}
+
+/// Rates are those since the last look; the first ones come after half a second.
+fn on_screen(entry: Entry, first: Passed, interval: Duration) -> Result<ExitCode, String> {
+    let mut last = first;
+    let mut looked = false;
+    crate::screen::show(interval, move || {
+        if !std::mem::replace(&mut looked, true) {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        let now = match ask(&entry) {
+            Ok(now) => now,
+            Err(_) if !entry.still_lives() => return Ok(None),
+            Err(why) => return Err(why),
+        };
+        let (job, before, seen) = (entry.name.clone(), std::mem::replace(&mut last, now.clone()), now);
+        let picture = move |columns: usize| {
+            let view = View {
+                job: &job,
+                last: &before,
+                now: &seen,
+            };
+            view.text(columns)
+        };
+        Ok(Some(Box::new(picture) as crate::screen::Picture))
+    })
 }
 
 fn ask(entry: &Entry) -> Result<Passed, String> {
@@ -125,36 +156,47 @@ impl View<'_> {
         })
     }
 
-    fn text(&self) -> String {
+    /// For a screen so many columns wide; where there are few, what is least needed is left out.
+    fn text(&self, columns: usize) -> String {
+        let (classes, all) = (columns >= CLASSES_FROM, columns >= ALL_FROM);
         let mut text = format!(
-            "job {}, {:.0} s after its processes began\n{:<26}{:>12}{:>12}{:>12}{:>12}{:>10}{:>8}{:>8}  {}",
+            "job {}, {:.0} s after its processes began",
             self.job,
-            self.now.age as f64 / 1000.0,
-            "LINK",
-            "NOW",
-            CLASSES[0],
-            CLASSES[1],
-            CLASSES[2],
-            "IN ALL",
-            "TRIP",
-            "CONN",
-            "NOTES"
+            self.now.age as f64 / 1000.0
         );
+        text.push_str(match classes {
+            true => "\nNOW and IN ALL: on the wire; latency, normal, bulk: messages of each class, before compression",
+            false => "\nNOW and IN ALL: on the wire",
+        });
+        let row = |cells: [&str; 9]| {
+            let [link, now, first, second, third, in_all, trip, connections, notes] = cells;
+            let mut row = format!("\n{link:<26}{now:>12}");
+            if classes {
+                let _ = write!(row, "{first:>12}{second:>12}{third:>12}");
+            }
+            let _ = write!(row, "{in_all:>10}");
+            if all {
+                let _ = write!(row, "{trip:>9}{connections:>6}  {notes}");
+            }
+            row.trim_end().to_owned()
+        };
+        let [first, second, third] = CLASSES;
+        text.push_str(&row([
+            "LINK", "NOW", first, second, third, "IN ALL", "TRIP", "CONN", "NOTES",
+        ]));
         for (now, last) in self.links() {
-            let per_class: Vec<f64> = (0..3).map(|i| self.rate(now.classes[i], last.classes[i])).collect();
-            let _ = write!(
-                text,
-                "\n{:<26}{:>12}{:>12}{:>12}{:>12}{:>10}{:>8}{:>8}  {}",
-                format!("{} > {}", now.from, now.to),
-                bits(self.rate(now.sent, last.sent)),
-                bits(per_class[0]),
-                bits(per_class[1]),
-                bits(per_class[2]),
-                amount(now.sent),
-                trip(now.round_trip_us * 1000),
-                now.connections,
-                self.notes(now, &last)
-            );
+            let [first, second, third] = [0, 1, 2].map(|i| bits(self.rate(now.classes[i], last.classes[i])));
+            text.push_str(&row([
+                &format!("{} > {}", now.from, now.to),
+                &bits(self.rate(now.sent, last.sent)),
+                &first,
+                &second,
+                &third,
+                &amount(now.sent),
+                &trip(now.round_trip_us * 1000),
+                &now.connections.to_string(),
+                &self.notes(now, &last),
+            ]));
         }
         if self.now.links.is_empty() {
             text.push_str("\nnothing has passed between sites");
@@ -200,49 +242,62 @@ impl View<'_> {
 
     fn json(&self) -> Value {
         let links = self.links().map(|(now, last)| {
-            let classes: serde_json::Map<String, Value> = CLASSES
+            let classes: Vec<Value> = CLASSES
                 .iter()
                 .zip(now.classes.iter().zip(last.classes))
                 .map(|(name, (now, last))| {
-                    let value = json!({"bytes": now, "bytes_per_second": self.rate(*now, last)});
-                    ((*name).to_owned(), value)
+                    json!({"class": name, "plain_bytes": now, "plain_bits_per_second": self.rate(*now, last) * 8.0})
                 })
                 .collect();
             json!({
                 "from": now.from, "to": now.to,
-                "bytes_per_second": self.rate(now.sent, last.sent),
+                "bits_per_second": self.rate(now.sent, last.sent) * 8.0,
                 "sent_bytes": now.sent, "received_bytes": now.received,
                 "classes": classes,
-                "before_compression_bytes": now.plain, "after_compression_bytes": now.compressed,
+                "plain_bytes": now.plain, "compressed_bytes": now.compressed,
                 "tcp_retransmitted_bytes": now.retransmitted,
                 "resent_segments": now.resent, "duplicate_segments": now.duplicates,
-                "cuts": now.cuts, "moved": now.moved, "longest_cut_ms": now.away_ms, "channels_away": now.away,
+                "cuts": now.cuts, "moved": now.moved, "longest_cut_seconds": now.away_ms as f64 / 1e3, "channels_away": now.away,
                 "connections": now.connections,
-                "round_trip_us": (now.round_trip_us > 0).then_some(now.round_trip_us),
+                "round_trip_seconds": (now.round_trip_us > 0).then_some(now.round_trip_us as f64 / 1e6),
             })
         });
         let trunks = self.trunks().map(|(now, last)| {
             json!({
                 "from": now.from, "to": now.to, "path": now.path,
-                "bytes_per_second": self.rate(now.sent, last.sent),
+                "bits_per_second": self.rate(now.sent, last.sent) * 8.0,
                 "sent_bytes": now.sent, "received_bytes": now.received,
                 "streams": now.streams, "connections": now.connections,
-                "round_trip_us": (now.round_trip > 0).then_some(now.round_trip / 1000),
+                "round_trip_seconds": (now.round_trip > 0).then_some(now.round_trip as f64 / 1e9),
             })
         });
-        json!({
+        let fields = json!({
             "job": self.job, "age_seconds": self.now.age as f64 / 1000.0, "interval_seconds": self.seconds(),
             "links": links.collect::<Vec<_>>(), "trunks": trunks.collect::<Vec<_>>(),
-        })
+        });
+        crate::json::document("top", fields)
     }
 }
 
 /// Name, kind and help of a number.
 type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
 
+/// What came to the first end of a link came from the second.
+const COMING: &str = "received_bytes_total";
+
 const LINK: [Metric<LinkTraffic>; 12] = [
-    ("sent_bytes_total", "counter", "bytes given to the network", |l| l.sent),
-    ("received_bytes_total", "counter", "bytes that came", |l| l.received),
+    (
+        "sent_bytes_total",
+        "counter",
+        "bytes given to the network, after compression",
+        |l| l.sent,
+    ),
+    (
+        COMING,
+        "counter",
+        "bytes that came over the network, before they are expanded",
+        |l| l.received,
+    ),
     ("compressed_bytes_total", "counter", "compressed bytes sent", |l| {
         l.compressed
     }),
@@ -276,7 +331,9 @@ const LINK: [Metric<LinkTraffic>; 12] = [
 
 const TRUNK: [Metric<Trunk>; 5] = [
     ("sent_bytes_total", "counter", "bytes to the other gateway", |t| t.sent),
-    ("received_bytes_total", "counter", "bytes that came", |t| t.received),
+    (COMING, "counter", "bytes that came from the other gateway", |t| {
+        t.received
+    }),
     ("streams", "gauge", "streams of processes now", |t| t.streams.into()),
     ("connections", "gauge", "of the gateways now", |t| t.connections.into()),
     ("round_trip_nanoseconds", "gauge", "between gateways", |t| t.round_trip),
@@ -312,7 +369,10 @@ fn family<T>(
     for (name, kind, help, number) in metrics {
         head(text, of, name, kind, help);
         for one in all {
-            let (from, to) = ends(one);
+            let (from, to) = match ends(one) {
+                (to, from) if *name == COMING => (from, to),
+                ends => ends,
+            };
             let labels = [("job", job), ("from", &from), ("to", &to)];
             line(text, &format!("isthmus_{of}_{name}"), &labels, number(one));
         }
@@ -373,6 +433,7 @@ mod tests {
                 from: "home".into(),
                 to: "l\"ab".into(),
                 sent,
+                received: 3,
                 classes: [0, sent, 0],
                 plain: 3 * sent,
                 compressed: sent,
@@ -393,13 +454,33 @@ mod tests {
             now: &now,
         };
         let json = view.json();
-        assert_eq!(json["links"][0]["bytes_per_second"], 12_500_000.0);
-        assert_eq!(json["links"][0]["classes"]["normal"]["bytes"], 26_000_000);
-        let text = view.text();
+        assert_eq!(json["links"][0]["bits_per_second"], 100_000_000.0);
+        assert_eq!(json["links"][0]["classes"][1]["plain_bytes"], 26_000_000);
+        let text = view.text(usize::MAX);
         assert!(
-            text.contains("100 Mbit/s") && text.contains("40.1 ms") && text.contains("compressed 3.0:1"),
+            text.contains("100 Mbit/s")
+                && text.contains("before compression")
+                && text.contains("40.1 ms")
+                && text.contains("compressed 3.0:1"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn narrow_screens_have_the_rates() {
+        let (last, now) = (passed(1000, 1_000_000), passed(3000, 26_000_000));
+        let (job, last, now) = ("j", &last, &now);
+        for columns in [40, 66, 80, 109, 110] {
+            let text = View { job, last, now }.text(columns);
+            assert!(text.contains("100 Mbit/s"), "{text}");
+            assert_eq!(text.contains("40.1 ms"), columns >= ALL_FROM, "{text}");
+            // Notes may be cut, numbers may not.
+            let numbers = text.lines().map(|l| l.split("  compressed").next().unwrap_or(l));
+            assert!(
+                columns < 66 || numbers.into_iter().all(|l| l.chars().count() <= columns),
+                "{text}"
+            );
+        }
     }
 
     #[test]
@@ -409,6 +490,8 @@ mod tests {
             text.contains("isthmus_link_sent_bytes_total{job=\"j\",from=\"home\",to=\"l\\\"ab\"} 7\n"),
             "{text}"
         );
+        let came = "isthmus_link_received_bytes_total{job=\"j\",from=\"l\\\"ab\",to=\"home\"} 3\n";
+        assert!(text.contains(came), "{text}");
         assert!(
             text.lines()
                 .all(|l| l.starts_with('#') || l.rsplit_once(' ').is_some_and(|(_, v)| v.parse::<f64>().is_ok()))

@@ -8,7 +8,7 @@ use isthmus_launch::session::Entry;
 use isthmus_wire::control::{Reply, Request, Whereabouts};
 use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind};
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal, Write as _};
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Where {
 /// `isthmus where`.
 pub(crate) fn whereabouts(arguments: &Where) -> ExitCode {
     match look(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(why) => {
             crate::complain(&format!("isthmus: error: {why}"));
             ExitCode::FAILURE
@@ -39,31 +39,43 @@ pub(crate) fn whereabouts(arguments: &Where) -> ExitCode {
     }
 }
 
-fn look(arguments: &Where) -> Result<(), String> {
+fn look(arguments: &Where) -> Result<ExitCode, String> {
     let entry = find(arguments.job.as_deref())?;
-    let clears = io::stdout().is_terminal() && arguments.watch && !arguments.json;
+    let interval = Duration::from_secs_f64(arguments.interval);
+    if crate::screen::there_is_one() && arguments.watch && !arguments.json {
+        return on_screen(entry, interval);
+    }
     loop {
         let all = match ask(&entry) {
             Ok(all) => all,
             // The job has ended meanwhile.
-            Err(_) if arguments.watch && !entry.still_lives() => return Ok(()),
+            Err(_) if arguments.watch && !entry.still_lives() => return Ok(ExitCode::SUCCESS),
             Err(why) => return Err(why),
         };
         let text = match arguments.json {
             true => format!("{}\n", json(&entry.name, &all)),
-            false => format!(
-                "job {}, {} ranks\n{}",
-                entry.name,
-                all.processes.len(),
-                hang::text(&all)
-            ),
+            false => text(&entry.name, &all),
         };
-        let before = if clears { "\x1b[H\x1b[2J" } else { "" };
-        if write!(io::stdout(), "{before}{text}").is_err() || !arguments.watch {
-            return Ok(());
+        if write!(io::stdout(), "{text}").is_err() || !arguments.watch {
+            return Ok(ExitCode::SUCCESS);
         }
-        std::thread::sleep(Duration::from_secs_f64(arguments.interval));
+        std::thread::sleep(interval);
     }
+}
+
+fn text(job: &str, all: &Whereabouts) -> String {
+    format!("job {job}, {} ranks\n{}", all.processes.len(), hang::text(all))
+}
+
+fn on_screen(entry: Entry, interval: Duration) -> Result<ExitCode, String> {
+    crate::screen::show(interval, move || match ask(&entry) {
+        Ok(all) => {
+            let text = text(&entry.name, &all);
+            Ok(Some(Box::new(move |_| text.clone()) as crate::screen::Picture))
+        }
+        Err(_) if !entry.still_lives() => Ok(None),
+        Err(why) => Err(why),
+    })
 }
 
 fn ask(entry: &Entry) -> Result<Whereabouts, String> {
@@ -79,7 +91,7 @@ fn json(job: &str, all: &Whereabouts) -> Value {
         let waiting = p.waiting.as_ref().map(|w| {
             json!({
                 "call": w.call,
-                "seconds": w.idle as f64 / 1000.0,
+                "waited_seconds": w.idle as f64 / 1000.0,
                 "pending": w.items.iter().map(item).collect::<Vec<_>>(),
                 "more": w.more,
             })
@@ -89,12 +101,13 @@ fn json(job: &str, all: &Whereabouts) -> Value {
             "ended": p.ended, "waiting": waiting,
         })
     });
-    json!({
+    let fields = json!({
         "job": job,
         "ranks": ranks.collect::<Vec<_>>(),
         "cut_links": all.cuts.iter().map(|(from, to)| json!({"from": from, "to": to})).collect::<Vec<_>>(),
         "suspicions": hang::suspicions(all),
-    })
+    });
+    crate::json::document("where", fields)
 }
 
 fn item(item: &Item) -> Value {

@@ -248,10 +248,9 @@ impl Entry {
     }
 
     /// What was typed.
-    pub fn words(&self) -> String {
+    pub fn words(&self) -> Vec<&str> {
         let words = self.about.as_ref().and_then(|a| a["words"].as_array());
-        let words: Vec<&str> = words.into_iter().flatten().filter_map(Value::as_str).collect();
-        words.join(" ")
+        words.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Exit status, what went wrong and what to do about it, once it has ended.

@@ -145,12 +145,15 @@ fn best(question: &Question, network: &Network) -> Strategy {
     candidates.swap_remove(cheapest(&candidates))
 }
 
+/// A candidate may cost this part more than the cheapest.
+pub const MARGIN: u64 = 16;
+
 /// The first candidate that costs hardly more than the cheapest: no measurement of links is better than that, and those that load slow
 /// links least are declared first. It is one that does not have to wait for windows to open, if there is one. (Where all have to, few
 /// connections are better: they carry more, so they open sooner, and remain so.)
 pub(crate) fn cheapest(candidates: &[Strategy]) -> usize {
     let least = candidates.iter().map(|s| s.cost.total()).min().unwrap_or(0);
-    let good_enough = |s: &Strategy| s.cost.total() <= least.saturating_add(least / 16);
+    let good_enough = |s: &Strategy| s.cost.total() <= least.saturating_add(least / MARGIN);
     let at_once = candidates.iter().position(|s| good_enough(s) && s.opening == 0);
     at_once.or_else(|| candidates.iter().position(good_enough)).unwrap_or(0)
 }

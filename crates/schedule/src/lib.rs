@@ -59,6 +59,7 @@ mod scan;
 mod scatter;
 
 pub use call::{Blocks, Call, Operation};
+pub use choose::MARGIN;
 pub use cost::{Cost, Factor};
 pub use crossings::{Bytes, Messages};
 pub use explain::{Candidate, Choice, explain};

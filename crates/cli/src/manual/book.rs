@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages of the book's reference: commands, job files, the sites file, `--select`, attributes of RSL.
+//! Pages of the book's reference: commands, job files, the sites file, `--json`, `--select`, attributes of RSL.
 
 use clap::Command;
 use isthmus_job::attributes::{ATTRIBUTES, Fate};
@@ -42,6 +42,7 @@ fn pages(command: Command) -> Vec<(&'static str, String)> {
                 catalogue::EXAMPLE,
             ),
         ),
+        ("json.md", json()),
         ("select.md", select()),
         ("rsl.md", rsl()),
     ]
@@ -101,6 +102,35 @@ fn select() -> String {
         let _ = writeln!(page, "| `{name}` | {help} |");
     }
     page.push_str("| `rtt(SITE)` | round trip to a site |\n| `rate(SITE)` | rate of the link to a site |\n");
+    page
+}
+
+fn json() -> String {
+    let mut page = format!(
+        "{HEAD}# JSON\n\nWith `--json` a command prints one object. `schema` is the version of these documents: it is {} and grows when a field \
+         goes away or changes its meaning; new fields may come at any time. Numbers have their unit in the name. `text?` and `number?` may be \
+         null. `[]` is a list, `.*` stands for any name. `top` and `where --watch` print one object a line.\n",
+        crate::json::SCHEMA
+    );
+    let mut of = "";
+    for [command, field, kind, what] in tables::json() {
+        if command != of {
+            let title = match command {
+                "*" => "All commands".to_owned(),
+                name => format!("isthmus {name}"),
+            };
+            let _ = write!(
+                page,
+                "\n## {title}\n\n| field | type | what it is |\n| --- | --- | --- |\n"
+            );
+            of = command;
+        }
+        let field = match field.strip_prefix('=') {
+            Some(other) => format!("all fields of `{other}`"),
+            None => format!("`{field}`"),
+        };
+        let _ = writeln!(page, "| {field} | {kind} | {what} |");
+    }
     page
 }
 

@@ -4,6 +4,7 @@
 const EXAMPLES: &str = include_str!("../../../../spec/examples.tsv");
 const EXIT: &str = include_str!("../../../../spec/exit.tsv");
 const PLACES: &str = include_str!("../../../../spec/places.tsv");
+const JSON: &str = include_str!("../../../../spec/json.tsv");
 
 /// What `mpicc` and `mpicxx` are.
 pub(super) const WRAPPER_WHAT: &str = "compile and link MPI programs";
@@ -53,6 +54,11 @@ pub(super) fn exit_statuses() -> impl Iterator<Item = [&'static str; 2]> {
 /// Files that are read and written.
 pub(super) fn places() -> impl Iterator<Item = [&'static str; 2]> {
     rows(PLACES)
+}
+
+/// Fields of what `--json` prints: command, field, type, meaning.
+pub(super) fn json() -> impl Iterator<Item = [&'static str; 4]> {
+    rows(JSON)
 }
 
 /// Whether a command ends with the status of its job.

@@ -8,6 +8,7 @@ mod sites;
 mod svg;
 mod tree;
 
+use crate::json;
 use ask::{Asked, Form};
 use budget::Coarse;
 use clap::Args;
@@ -88,7 +89,7 @@ struct Simulated {
 pub(crate) fn simulate(arguments: &Simulate) -> ExitCode {
     finish(simulated(&arguments.what).map(|all| {
         if arguments.json {
-            format!("{:#}", report::json(&all))
+            json::text("simulate", report::json(&all))
         } else {
             report::simulated(&all)
         }
@@ -100,7 +101,7 @@ pub(crate) fn explain(arguments: &Explain) -> ExitCode {
     finish(simulated(&arguments.what).map(|all| {
         let candidates = candidates(&all);
         if arguments.json {
-            format!("{:#}", report::explained_json(&all, &candidates))
+            json::text("explain", report::explained_json(&all, &candidates))
         } else {
             report::explained(&all, &candidates)
         }

@@ -5,13 +5,15 @@ use super::Simulated;
 use super::ask::{self, Form};
 use super::budget::Coarse;
 use isthmus_schedule::simulate::{Kind, LinkUse, Record};
-use isthmus_schedule::{Blocks, Candidate, Factor};
+use isthmus_schedule::{Blocks, Candidate, Factor, MARGIN};
 use isthmus_topology::Level;
 use serde_json::{Value, json};
 
 /// Ranks and links that are listed one by one.
 const LISTED: usize = 32;
-/// Lines of a critical path that are shown of its beginning, and of its end.
+/// Longest sequence of steps of a critical path of which repetitions are found.
+const LONGEST: usize = 8;
+/// Lines of a critical path that are shown of its beginning, and of its end; repetitions are one.
 const SHOWN: usize = 16;
 
 /// What `isthmus simulate` prints.
@@ -24,7 +26,7 @@ pub(super) fn explained(all: &Simulated, candidates: &[Candidate]) -> String {
     format!("{}{}{}{}", head(all), choices(candidates), levels(all), path(all))
 }
 
-/// What `isthmus simulate --json` prints. Times are nanoseconds.
+/// What `isthmus simulate --json` prints.
 pub(super) fn json(all: &Simulated) -> Value {
     let outcome = &all.outcome;
     let levels = Level::ALL.map(|level| {
@@ -41,37 +43,38 @@ pub(super) fn json(all: &Simulated) -> Value {
             "to": (link.to != u32::MAX).then(|| end_of(all, link, link.to)),
             "messages": link.messages,
             "bytes": link.bytes,
-            "busy": link.busy,
+            "busy_seconds": seconds(link.busy),
         })
     });
     let path = outcome.critical_path();
     json!({
         "operation": all.asked.name,
-        "bytes": bytes(all),
+        "block_bytes": bytes(all),
         "sizes": all.asked.size,
         "root": all.asked.call.root,
         "processes": outcome.finished.len(),
-        "time": outcome.time(),
-        "finished": outcome.finished,
+        "seconds": seconds(outcome.time()),
+        "finished_seconds": outcome.finished.iter().map(|t| seconds(*t)).collect::<Vec<_>>(),
         "levels": levels,
         "links": links.collect::<Vec<Value>>(),
-        "critical_path": if outcome.path_dropped { Value::Null } else { path.iter().map(step).collect() },
+        "critical_path": path.iter().filter(|_| !outcome.path_dropped).map(step).collect::<Vec<_>>(),
+        "critical_path_whole": !outcome.path_dropped,
         "events": outcome.events,
-        "pieces": all.coarse.map(|c| json!({ "library": c.library, "simulated": c.simulated, "steps": c.steps })),
+        "pieces": all.coarse.map(|c| json!({ "library_bytes": c.library, "simulated_bytes": c.simulated, "steps": c.steps })),
     })
 }
 
 /// What `isthmus explain --json` prints: the same, and what could be chosen.
 pub(super) fn explained_json(all: &Simulated, candidates: &[Candidate]) -> Value {
-    let factor = |f: &Factor| json!({ "name": f.name, "time": f.time });
+    let factor = |f: &Factor| json!({ "name": f.name, "seconds": seconds(f.time) });
     let candidate = |c: &Candidate| {
         let tiers = c.tiers.iter().map(|t| {
             json!({ "level": t.level.key(), "councils": t.councils, "members": t.members, "algorithm": t.algorithm.to_string() })
         });
         json!({
             "algorithm": c.algorithm,
-            "cost": c.total,
-            "opening": c.opening,
+            "seconds": seconds(c.total),
+            "opening_seconds": seconds(c.opening),
             "leaders": c.leaders,
             "pieces": c.pieces.0,
             "piece_bytes": c.pieces.1,
@@ -86,6 +89,11 @@ pub(super) fn explained_json(all: &Simulated, candidates: &[Candidate]) -> Value
     value
 }
 
+/// Of nanoseconds.
+fn seconds(time: u64) -> f64 {
+    time as f64 / 1e9
+}
+
 fn step(record: &Record) -> Value {
     json!({
         "kind": record.kind.name(),
@@ -93,8 +101,8 @@ fn step(record: &Record) -> Value {
         "rank": record.rank,
         "peer": record.peer,
         "bytes": record.bytes,
-        "begin": record.begin,
-        "end": record.end,
+        "begin_seconds": seconds(record.begin),
+        "end_seconds": seconds(record.end),
     })
 }
 
@@ -176,6 +184,7 @@ fn choices(candidates: &[Candidate]) -> String {
             ));
         }
     }
+    text.push_str(&reason(candidates));
     for choice in candidates.iter().filter(|c| c.chosen).flat_map(|c| &c.tiers) {
         text.push_str(&format!(
             "{:<14}{} of at most {} members: {}\n",
@@ -186,6 +195,38 @@ fn choices(candidates: &[Candidate]) -> String {
         ));
     }
     text
+}
+
+/// Why the chosen one is chosen, which need not cost least.
+fn reason(candidates: &[Candidate]) -> String {
+    let Some(chosen) = candidates.iter().find(|c| c.chosen) else {
+        return String::new();
+    };
+    let rivals = candidates.iter().filter(|c| c.natively == chosen.natively);
+    let least = rivals.min_by_key(|c| c.total).unwrap_or(chosen);
+    let (is_least, cheapest) = (chosen.total <= least.total, time(least.total));
+    let why = if is_least {
+        "it costs least".to_owned()
+    } else if chosen.total > least.total.saturating_add(least.total / MARGIN) {
+        format!(
+            "the processes share memory and meet there, although '{}' is estimated at {cheapest}",
+            least.algorithm
+        )
+    } else {
+        let idle = match chosen.opening < least.opening {
+            true => " and need not wait for windows to open",
+            false => "",
+        };
+        format!(
+            "the first in the list of those that cost at most {:.1} % more than the cheapest ('{}', {cheapest}){idle}; estimates are no better \
+             than that, and what loads slow links least stands first",
+            100.0 / MARGIN as f64,
+            least.algorithm
+        )
+    };
+    format!(
+        "* chosen: {why}\n  (costs are estimates by formula, from which all processes choose alike; the time above is that of every message simulated)\n"
+    )
 }
 
 fn factor(factor: &Factor) -> String {
@@ -264,18 +305,57 @@ fn path(all: &Simulated) -> String {
         return "\ncritical path: not kept, there are too many messages\n".to_owned();
     }
     let path = all.outcome.critical_path();
+    let steps: Vec<String> = path.iter().map(told).collect();
+    let runs = runs(&steps);
     let mut text = "\ncritical path:\n".to_owned();
-    for (i, record) in path.iter().enumerate() {
-        if i >= SHOWN && i + SHOWN < path.len() {
+    let mut at = 0;
+    for (i, &(period, times)) in runs.iter().enumerate() {
+        let run = &path[at..at + period * times];
+        at += period * times;
+        if i >= SHOWN && i + SHOWN < runs.len() {
             if i == SHOWN {
-                text.push_str(&format!("  ... {} steps more\n", path.len() - 2 * SHOWN));
+                text.push_str(&format!("  ... {} lines more\n", runs.len() - 2 * SHOWN));
             }
             continue;
         }
-        let (begin, length) = (time(record.begin), time(record.end - record.begin));
-        text.push_str(&format!("  at {begin:>11} for {length:>11}  {}\n", told(record)));
+        // Of steps that follow one another again and again, the first ones; alone, how long all of them take.
+        for record in &run[..period] {
+            let end = if period == 1 { run[times - 1].end } else { record.end };
+            let (begin, length) = (time(record.begin), time(end - record.begin));
+            let often = if period == 1 && times > 1 {
+                format!(", {times} times")
+            } else {
+                String::new()
+            };
+            text.push_str(&format!("  at {begin:>11} for {length:>11}  {}{often}\n", told(record)));
+        }
+        if period > 1 && times > 1 {
+            let end = time(run[run.len() - 1].end);
+            text.push_str(&format!("  the last {period} lines {times} times, until {end}\n"));
+        }
     }
     text
+}
+
+/// Steps as runs: the length of what is repeated, and how often it stands there.
+fn runs(steps: &[String]) -> Vec<(usize, usize)> {
+    let mut runs = Vec::new();
+    let mut at = 0;
+    while at < steps.len() {
+        let left = &steps[at..];
+        let times = |period: &usize| {
+            let same = |n: &usize| left[n * period..].get(..*period) == Some(&left[..*period]);
+            (1..).take_while(same).count() + 1
+        };
+        let periods = (1..=LONGEST.min(left.len())).map(|period| (period, times(&period)));
+        let (period, times) = periods
+            .filter(|(_, times)| *times > 1)
+            .max_by_key(|(period, times)| (period * times, std::cmp::Reverse(*period)))
+            .unwrap_or((1, 1));
+        runs.push((period, times));
+        at += period * times;
+    }
+    runs
 }
 
 fn told(record: &Record) -> String {
@@ -296,5 +376,19 @@ pub(super) fn time(nanoseconds: u64) -> String {
         1_000..1_000_000 => format!("{:.3} us", n / 1e3),
         1_000_000..1_000_000_000 => format!("{:.3} ms", n / 1e6),
         _ => format!("{:.3} s", n / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs;
+
+    #[test]
+    fn repetitions_are_found() {
+        let steps = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
+        assert_eq!(runs(&steps("abbbbc")), [(1, 1), (1, 4), (1, 1)]);
+        assert_eq!(runs(&steps("xabcabcabcy")), [(1, 1), (3, 3), (1, 1)]);
+        assert_eq!(runs(&steps("aaaa")), [(1, 4)]);
+        assert_eq!(runs(&steps("")), []);
     }
 }

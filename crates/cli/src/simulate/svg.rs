@@ -26,7 +26,8 @@ svg{--paper:#fff;--ink:#1a1a1a;--soft:#666;--grid:#ddd;--wide:#c14a00;--local:#7
 --vendor:#b5d14a;--node:#6db8f0;--path:#ff5c93;--compute:#8f8f8f}}\
 .paper{fill:var(--paper)}text{fill:var(--ink)}.title{font-size:15px;font-weight:600}.soft{fill:var(--soft)}.small{font-size:10px}\
 .grid{stroke:var(--grid)}.half{stroke:var(--paper);stroke-width:2}.span{fill:var(--node)}.curve{fill:none;stroke:var(--node);stroke-width:2}\
-.path{fill:none;stroke:var(--path);stroke-width:2;stroke-linejoin:round}.dot{fill:var(--ink)}.root{fill:var(--path)}</style>";
+.site{fill:none;stroke:var(--ink);stroke-width:1.5}.machine{fill:none;stroke:var(--grid);stroke-width:1.5}.name{font-size:13px;font-weight:600}\
+.met{fill:none;stroke:var(--node);stroke-width:1.4;stroke-dasharray:3 3}.path{fill:none;stroke:var(--path);stroke-width:2;stroke-linejoin:round}.dot{fill:var(--ink)}.root{fill:var(--path)}</style>";
 
 /// The drawing, one SVG document.
 pub(super) fn draw(all: &Simulated) -> Result<String, JobError> {
@@ -123,15 +124,53 @@ impl Canvas {
         ));
     }
 
-    /// A way between two nodes; one that is not of the tree is thin.
-    pub(super) fn edge(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), paint: &str, is_tree: bool, told: &str) {
-        let (told, width, opacity) = (
-            escape(told),
-            if is_tree { 1.6 } else { 0.6 },
-            if is_tree { 1.0 } else { 0.25 },
-        );
+    /// A way between two nodes.
+    pub(super) fn edge(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), paint: &str, told: &str) {
+        let told = escape(told);
         self.add(format_args!(
-            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{paint}" stroke-width="{width}" opacity="{opacity}"><title>{told}</title></line>"#
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{paint}" stroke-width="1.6"><title>{told}</title></line>"#
+        ));
+    }
+
+    /// A site or a machine with what is in it.
+    pub(super) fn area(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), name: &str, is_site: bool) {
+        let class = if is_site { "site" } else { "machine" };
+        self.add(format_args!(
+            r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" rx="6"/>"#
+        ));
+        self.text(
+            if is_site { "name" } else { "soft" },
+            "start",
+            (x + 8.0, y + 16.0),
+            name,
+        );
+    }
+
+    /// Two nodes that share memory.
+    pub(super) fn meeting(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), told: &str) {
+        let (told, lift) = (escape(told), if (y1 - y2).abs() < 1.0 { 14.0 } else { 0.0 });
+        let (x, y) = ((x1 + x2) / 2.0, (y1 + y2) / 2.0 + lift);
+        self.add(format_args!(
+            r#"<path class="met" d="M{x1:.1} {y1:.1} Q{x:.1} {y:.1} {x2:.1} {y2:.1}"><title>{told}</title></path>"#
+        ));
+    }
+
+    /// Messages from one node to another: bent, so that those of the other direction have a way of their own.
+    pub(super) fn arrow(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), paint: &str, told: &str) {
+        let (dx, dy) = (x2 - x1, y2 - y1);
+        let (x, y) = ((x1 + x2) / 2.0 - dy * 0.12, (y1 + y2) / 2.0 + dx * 0.12);
+        // The head ends before the dot.
+        let length = (x2 - x).hypot(y2 - y).max(1.0);
+        let (ux, uy) = ((x2 - x) / length, (y2 - y) / length);
+        let (tip_x, tip_y) = (x2 - 8.0 * ux, y2 - 8.0 * uy);
+        let (back_x, back_y) = (tip_x - 8.0 * ux, tip_y - 8.0 * uy);
+        let (told, wx, wy) = (escape(told), 3.5 * uy, 3.5 * ux);
+        self.add(format_args!(
+            r#"<g><title>{told}</title><path d="M{x1:.1} {y1:.1} Q{x:.1} {y:.1} {back_x:.1} {back_y:.1}" fill="none" stroke="{paint}" stroke-width="1.6"/><polygon points="{tip_x:.1},{tip_y:.1} {:.1},{:.1} {:.1},{:.1}" fill="{paint}"/></g>"#,
+            back_x - wx,
+            back_y + wy,
+            back_x + wx,
+            back_y - wy
         ));
     }
 
@@ -190,7 +229,7 @@ impl Timeline {
             let arrival = self.x(record.end.saturating_add(link.latency));
             return self
                 .canvas
-                .edge((from, y(rank)), (arrival, y(peer)), colour(record.level), true, &told);
+                .edge((from, y(rank)), (arrival, y(peer)), colour(record.level), &told);
         }
         let fill = if record.kind == Kind::Compute {
             "var(--compute)"

@@ -239,8 +239,8 @@ pub(crate) fn json(name: &str, entry: &Entry, seen: &Seen) -> serde_json::Value 
         .map(|q| {
             json!({
                 "scheduler": q.scheduler.keyword(), "name": q.name, "nodes": q.nodes, "cores": q.cores, "free": q.free,
-                "memory": q.memory, "limit_s": q.limit, "running": q.running, "pending": q.pending,
-                "wait_s": known(q.wait), "open": q.open, "usual": q.usual,
+                "memory_bytes": q.memory, "limit_seconds": q.limit, "running": q.running, "pending": q.pending,
+                "wait_seconds": known(q.wait), "open": q.open, "usual": q.usual,
             })
         })
         .collect();
@@ -260,10 +260,10 @@ pub(crate) fn json(name: &str, entry: &Entry, seen: &Seen) -> serde_json::Value 
         "cores": used.map_or(facts.processors, |q| q.cores).min(entry.processes.unwrap_or(u32::MAX)),
         "free": used.map_or_else(|| if scheduled { 0 } else { idle.max(0.0) as u32 }, |q| if q.open { q.free } else { 0 })
             .min(entry.processes.unwrap_or(u32::MAX)),
-        "memory": used.map(|q| q.memory).filter(|m| *m > 0).unwrap_or(facts.memory),
+        "memory_bytes": used.map(|q| q.memory).filter(|m| *m > 0).unwrap_or(facts.memory),
         "load": f64::from(facts.load) / 100.0,
-        "wait_s": if scheduled { used.and_then(|q| known(q.wait)) } else { Some(0) },
-        "limit_s": used.map(|q| q.limit).filter(|l| *l > 0),
+        "wait_seconds": if scheduled { used.and_then(|q| known(q.wait)) } else { Some(0) },
+        "limit_seconds": used.map(|q| q.limit).filter(|l| *l > 0),
         "running": used.map(|q| q.running),
         "pending": used.map(|q| q.pending),
         "queues": queues,
@@ -276,8 +276,8 @@ pub(crate) fn json(name: &str, entry: &Entry, seen: &Seen) -> serde_json::Value 
         "addresses": facts.addresses,
         "interfaces": named(&facts.interfaces),
         "shared_home": facts.shared_home,
-        "rtt_s": seen.round_trip,
-        "rate_bit_s": seen.rate,
+        "round_trip_seconds": seen.round_trip,
+        "bits_per_second": seen.rate,
     })
 }
 

@@ -78,7 +78,7 @@ struct Add {
 /// Reach sites and say what works
 #[derive(Args, Debug)]
 struct Test {
-    /// The sites [default: all of the sites file]
+    /// The sites [default: home and all of the sites file]
     sites: Vec<String>,
     /// As JSON
     #[arg(long)]
@@ -112,7 +112,7 @@ fn list(as_json: bool) -> Result<(), JobErrors> {
     let catalogue = reach::catalogue()?;
     if as_json {
         let all: Vec<_> = catalogue.sites().map(|(name, entry)| json_of(name, entry)).collect();
-        reach::print_json(&json!(all));
+        crate::json::print("sites list", json!({ "sites": all }));
         return Ok(());
     }
     let head = ["site", "contact", "scheduler", "cores", "architecture", "local network"].map(str::to_owned);
@@ -158,7 +158,7 @@ pub(crate) fn json_of(name: &str, entry: &Entry) -> serde_json::Value {
         "scheduler": scheduler(entry),
         "queue": text(asked.map(|a| &a.queue)),
         "account": text(asked.map(|a| &a.account)),
-        "limit": asked.map(|a| a.limit).filter(|l| *l > 0),
+        "limit_seconds": asked.map(|a| a.limit).filter(|l| *l > 0),
         "nodes": asked.map(|a| a.nodes).filter(|n| *n > 0),
         "exclusive": asked.is_some_and(|a| a.exclusive),
         "directives": asked.map(|a| a.directives.clone()).unwrap_or_default(),
@@ -167,7 +167,7 @@ pub(crate) fn json_of(name: &str, entry: &Entry) -> serde_json::Value {
         "directory": entry.directory,
         "lan": entry.lan.clone().unwrap_or_else(|| name.to_owned()),
         "processes": entry.processes,
-        "ports": entry.ports.map(|(a, b)| format!("{a}-{b}")),
+        "ports": entry.ports.map_or_else(Vec::new, |(first, last)| vec![first, last]),
         "mpi": entry.mpi,
         "found": entry.found.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
     })
@@ -178,7 +178,7 @@ fn show(site: &str, as_json: bool) -> Result<(), JobErrors> {
     let entry = reach::site(&catalogue, site)?;
     let value = json_of(site, &entry);
     if as_json {
-        reach::print_json(&value);
+        crate::json::print("sites show", json!({ "sites": [value] }));
         return Ok(());
     }
     if catalogue.get(site).is_none() {
@@ -208,6 +208,9 @@ fn show(site: &str, as_json: bool) -> Result<(), JobErrors> {
 }
 
 fn plain(value: &serde_json::Value) -> String {
+    if let Some([first, last]) = value.as_array().map(Vec::as_slice).filter(|_| value[0].is_u64()) {
+        return format!("{first}-{last}");
+    }
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -254,9 +257,11 @@ fn add(arguments: &Add) -> Result<(), JobErrors> {
     };
     if arguments.json {
         let entry = reach::site(&described, &arguments.site)?;
-        let mut value = json_of(&arguments.site, &entry);
-        value["file"] = json!(place.display().to_string());
-        reach::print_json(&value);
+        let value = json_of(&arguments.site, &entry);
+        crate::json::print(
+            "sites add",
+            json!({ "sites": [value], "file": place.display().to_string() }),
+        );
         return Ok(());
     }
     crate::print(&format!("{verb} '{}' in {}", arguments.site, place.display()));
@@ -304,7 +309,7 @@ fn remove(site: &str, as_json: bool) -> Result<(), JobErrors> {
         reach::write_private(&place, &edit.text())?;
     }
     if as_json {
-        reach::print_json(&json!({ "site": site, "removed": true }));
+        crate::json::print("sites remove", json!({ "site": site, "removed": true }));
     } else {
         crate::print(&format!("removed '{site}'"));
     }
@@ -317,10 +322,7 @@ fn test(arguments: &Test) -> ExitCode {
         Ok(prepared) => prepared,
         Err(errors) => return refuse(&errors),
     };
-    let mut names = arguments.sites.clone();
-    if names.is_empty() {
-        names.extend(catalogue.sites().map(|(name, _)| name.to_owned()));
-    }
+    let names = reach::sites_or_all(&catalogue, &arguments.sites);
     let looks = found::look_all(&catalogue, &access, &names, LOOK);
     let mut bad = false;
     let mut rows = Vec::new();
@@ -334,7 +336,7 @@ fn test(arguments: &Test) -> ExitCode {
             "site": name,
             "works": problems.is_empty(),
             "problems": problems,
-            "reached_s": look.as_ref().ok().map(|(_, seen)| seen.reached.as_secs_f64()),
+            "reached_seconds": look.as_ref().ok().map(|(_, seen)| seen.reached.as_secs_f64()),
             "host": look.as_ref().ok().map(|(_, seen)| seen.facts.host.clone()),
         }));
         if !arguments.json {
@@ -349,9 +351,7 @@ fn test(arguments: &Test) -> ExitCode {
         }
     }
     if arguments.json {
-        reach::print_json(&json!(rows));
-    } else if looks.is_empty() {
-        crate::print("there is no site to test: name one");
+        crate::json::print("sites test", json!({ "sites": rows }));
     }
     if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

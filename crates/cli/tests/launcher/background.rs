@@ -54,7 +54,7 @@ fn a_job_in_the_background_is_followed_to_its_end() {
     let json = ask(&bench, "ps --json");
     let json: serde_json::Value = serde_json::from_slice(&json.output).unwrap();
     assert_eq!(
-        (json[0]["job"].as_str(), json[0]["processes"].as_u64()),
+        (json["jobs"][0]["job"].as_str(), json["jobs"][0]["processes"].as_u64()),
         (Some(name.as_str()), Some(1))
     );
     let attached = bench.command(&format!("attach {}", &name[..4])).spawn().unwrap();
