@@ -15,6 +15,7 @@
 //! variables its Rust compiler and linker.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use std::process::Command;
 
 use crate::codegen;
 use crate::fortran;
+use crate::glibc;
 use crate::spec::Spec;
 use crate::tree::{self, Result};
 
@@ -119,24 +121,37 @@ impl Options {
 /// Builds and lays out.
 pub(crate) fn run(options: &Options) -> Result<()> {
     codegen::from_tables()?;
-    build(options)?;
     let built = options.built()?;
+    let old = glibc::libraries(&built.join("isthmus-dist"), options.target.as_deref())?;
+    let old = old.as_deref();
+    build(options, old)?;
     for directory in ["bin", "lib/pkgconfig", "include", "share/doc/isthmus"] {
         let path = options.out.join(directory);
         fs::create_dir_all(&path).map_err(|e| format!("{}: cannot make it: {e}", path.display()))?;
     }
-    link_library(options, &built)?;
+    link_library(options, &built, old)?;
     check_exports(&options.out.join("lib").join(LIBRARY))?;
-    fortran::library(&options.out, &built.join("isthmus-dist"), options.release)?;
+    let fortran = fortran::library(&options.out, &built.join("isthmus-dist"), options.release, old)?;
     if options.target.is_none() {
         commands(options, &built)?;
+    }
+    if old.is_some() {
+        let staged = [
+            options.out.join("lib").join(LIBRARY),
+            fortran,
+            options.out.join("bin/isthmus"),
+        ];
+        staged
+            .iter()
+            .filter(|file| file.exists())
+            .try_for_each(|file| glibc::check(file))?;
     }
     texts(options)?;
     println!("built {}", options.out.display());
     Ok(())
 }
 
-fn build(options: &Options) -> Result<()> {
+fn build(options: &Options, old: Option<&Path>) -> Result<()> {
     let mut cargo = Command::new(cargo_command());
     cargo.current_dir(tree::root()).args(["build", "-p", "isthmus-mpi"]);
     match &options.target {
@@ -149,10 +164,13 @@ fn build(options: &Options) -> Result<()> {
     if options.workshop {
         cargo.args(WORKSHOP.iter().flat_map(|(package, _)| ["-p", package]));
     }
+    if let Some(place) = old {
+        cargo.env(glibc::VARIABLE, place);
+    }
     execute(&mut cargo, "building the workspace")
 }
 
-fn link_library(options: &Options, built: &Path) -> Result<()> {
+fn link_library(options: &Options, built: &Path, old: Option<&Path>) -> Result<()> {
     let objects = built.join("isthmus-dist");
     fs::create_dir_all(&objects).map_err(|e| format!("{}: cannot make it: {e}", objects.display()))?;
     let (object, script) = (objects.join("entry.o"), objects.join("exports.map"));
@@ -190,6 +208,7 @@ fn link_library(options: &Options, built: &Path) -> Result<()> {
     if options.release {
         link.arg("-Wl,--strip-debug");
     }
+    link.args(old.map(directory_option));
     let library = options.out.join("lib").join(LIBRARY);
     link.arg("-o")
         .arg(replaceable(&library)?)
@@ -398,6 +417,13 @@ fn cargo_command() -> String {
 
 pub(crate) fn c_compiler() -> Command {
     Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()))
+}
+
+/// A directory in which the linker looks for libraries before those of the system.
+pub(crate) fn directory_option(directory: &Path) -> OsString {
+    let mut option = OsString::from("-L");
+    option.push(directory);
+    option
 }
 
 pub(crate) fn execute(command: &mut Command, what: &str) -> Result<()> {

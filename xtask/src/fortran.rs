@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::dist::{c_compiler, check_defined, copy, execute, point, replaceable};
+use crate::dist::{c_compiler, check_defined, copy, directory_option, execute, point, replaceable};
 use crate::interfaces;
 use crate::tree::{self, Result};
 
@@ -27,8 +27,8 @@ const ONCE: [&str; 5] = [
     "src/section.c",
 ];
 
-/// Compiles and links the library into `out/lib`; objects go into `objects`.
-pub(crate) fn library(out: &Path, objects: &Path, strip: bool) -> Result<()> {
+/// Compiles and links the library into `out/lib`, against the libraries in `old`; objects go into `objects`. Returns its file.
+pub(crate) fn library(out: &Path, objects: &Path, strip: bool, old: Option<&Path>) -> Result<PathBuf> {
     let here = tree::root().join("bindings/fortran");
     let mut made = Vec::new();
     let twice = TWICE.iter().flat_map(|source| [(*source, false), (*source, true)]);
@@ -76,6 +76,7 @@ pub(crate) fn library(out: &Path, objects: &Path, strip: bool) -> Result<()> {
     if strip {
         link.arg("-Wl,--strip-debug");
     }
+    link.args(old.map(directory_option));
     link.arg("-o")
         .arg(replaceable(&library)?)
         .args(&made)
@@ -85,7 +86,8 @@ pub(crate) fn library(out: &Path, objects: &Path, strip: bool) -> Result<()> {
     execute(&mut link, "linking the Fortran library")?;
     check_defined(&library, &names()?)?;
     point(&out.join("lib").join(SONAME), LIBRARY)?;
-    point(&out.join("lib/libmpifort_abi.so"), SONAME)
+    point(&out.join("lib/libmpifort_abi.so"), SONAME)?;
+    Ok(library)
 }
 
 /// Every procedure of mpif.h under its eight names.

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 mod codegen;
 mod dist;
 mod fortran;
+mod glibc;
 mod interfaces;
 mod spec;
 mod tidy;
