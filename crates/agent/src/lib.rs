@@ -24,6 +24,7 @@ mod secure;
 mod sink;
 mod subjob;
 mod sweeper;
+mod too_new;
 mod vendor;
 mod vigil;
 

@@ -11,6 +11,7 @@ use crate::processors;
 use crate::program::{self, Refusal};
 use crate::rendezvous;
 use crate::sink::{self, Sink};
+use crate::too_new;
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
 use isthmus_wire::boot::{self, Hello, LinkTraffic, Message};
@@ -541,14 +542,17 @@ fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
         Reach::Gateway => "gateway",
     };
     environment.push(("ISTHMUS_REACH".to_owned(), reach.into()));
+    let mut library_path = variable(start, "LD_LIBRARY_PATH").unwrap_or_default();
     if !start.library.is_empty() {
         let mut path = OsString::from(&start.library);
-        if let Some(given) = variable(start, "LD_LIBRARY_PATH").filter(|v| !v.is_empty()) {
+        if !library_path.is_empty() {
             path.push(":");
-            path.push(given);
+            path.push(library_path);
         }
-        environment.push(("LD_LIBRARY_PATH".to_owned(), path));
+        environment.push(("LD_LIBRARY_PATH".to_owned(), path.clone()));
+        library_path = path;
     }
+    too_new::check(&program, &library_path)?;
     Ok(Template {
         trampoline: binary.to_owned(),
         program,

@@ -6,12 +6,18 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Most program headers, dynamic entries and bytes of names that are looked at.
+/// Most program headers, bytes of dynamic entries and of names that are looked at.
 const MAX_HEADERS: u64 = 512;
 const MAX_DYNAMIC: u64 = 1 << 16;
 const MAX_NAMES: u64 = 4 << 20;
+/// Most bytes of a table of versions.
+const MAX_VERSIONS: u64 = 1 << 16;
 /// Most libraries of a program.
 const MAX_LIBRARIES: usize = 512;
+
+mod versions;
+
+pub use versions::{Newer, newer};
 
 /// What an ELF file says of its libraries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +26,10 @@ pub struct Needs {
     pub needed: Vec<String>,
     /// Directories where they are looked for first; `$ORIGIN` is that of the file.
     pub search: Vec<String>,
+    /// Versions of symbols that a library must have: its name, the version.
+    pub versions: Vec<(String, String)>,
+    /// Versions of symbols that it has itself, as a library.
+    pub offers: Vec<String>,
     /// Machine and class, which its libraries share.
     pub kind: (u16, u8),
 }
@@ -140,15 +150,12 @@ impl<F: Read + Seek> Elf<'_, F> {
 
     fn names(&mut self, headers: &[[u64; 4]], entries: &[(u64, u64)]) -> io::Result<Needs> {
         let value = |wanted: u64| entries.iter().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value);
-        let (Some(address), Some(length)) = (value(5), value(10)) else {
-            return Ok(Needs::default());
+        let place = |address: u64| {
+            let inside = |h: &&[u64; 4]| h[0] == 1 && address >= h[2] && address - h[2] < h[3];
+            let header = headers.iter().find(inside)?;
+            header[1].checked_add(address - header[2])
         };
-        let inside = |h: &&[u64; 4]| h[0] == 1 && address >= h[2] && address - h[2] < h[3];
-        let Some(offset) = headers
-            .iter()
-            .find(inside)
-            .and_then(|h| h[1].checked_add(address - h[2]))
-        else {
+        let (Some(offset), Some(length)) = (value(5).and_then(place), value(10)) else {
             return Ok(Needs::default());
         };
         let strings = self.bytes(offset, length.min(MAX_NAMES))?;
@@ -157,6 +164,13 @@ impl<F: Read + Seek> Elf<'_, F> {
             let end = tail.iter().position(|b| *b == 0)?;
             std::str::from_utf8(&tail[..end]).ok().map(str::to_owned)
         };
+        let mut table = |tag: u64| match value(tag).and_then(place) {
+            Some(at) => self.bytes(at, MAX_VERSIONS),
+            None => Ok(Vec::new()),
+        };
+        let (wanted, offered) = (table(0x6fff_fffe)?, table(0x6fff_fffc)?);
+        let versions = self.wanted(&wanted, &text);
+        let offers = self.offered(&offered, &text);
         let all = |wanted: u64| {
             entries
                 .iter()
@@ -168,6 +182,8 @@ impl<F: Read + Seek> Elf<'_, F> {
         Ok(Needs {
             needed: all(1).filter(|name| !odd(name)).take(MAX_LIBRARIES).collect(),
             search: paths.iter().flat_map(|p| p.split(':')).map(str::to_owned).collect(),
+            versions,
+            offers,
             kind: (0, 0),
         })
     }
