@@ -5,7 +5,8 @@
 //!  script                                     coordinator
 //!    |  ISTHMUS have|want SYSTEM MACHINE \n --->  |    after anything that login scripts print
 //!    |  <--- SIZE bytes of the binary             |    when it was `want`
-//!    |  ISTHMUS have SYSTEM MACHINE | fail WHY --> |    when it was `want`
+//!    |  ISTHMUS have SYSTEM MACHINE               |    when it was `want`,
+//!    |        | fail WHY | unfit LIBC: WHY ---->   |    or the reason why not
 //!    |  becomes the agent                         |
 //! ```
 //! The binary is kept as `isthmus-<hash>` in the user's cache, written under another name, compared with
@@ -57,8 +58,9 @@ const SCRIPT: &str = r#"
     head -c SIZE > "$t" || { echo "ISTHMUS fail cannot write $t, is the disk full?"; exit 1; };
     s="$(sha256sum < "$t")";
     if test "${s%% *}" = HASH; then :; else echo "ISTHMUS fail the binary arrived damaged"; exit 1; fi;
-    chmod 700 "$t" && mv -f "$t" "$f" || { echo "ISTHMUS fail cannot create $f"; exit 1; };
-    test -x "$f" || { echo "ISTHMUS fail no program may be run in $d, its file system is mounted noexec"; exit 1; };
+    chmod 700 "$t"; test -x "$t" || { echo "ISTHMUS fail no program may be run in $d, its file system is mounted noexec"; exit 1; };
+    set -f; e="$("$t" --version 2>&1)" || { echo "ISTHMUS unfit $(getconf GNU_LIBC_VERSION 2>/dev/null):" $e; exit 1; };
+    mv -f "$t" "$f" || { echo "ISTHMUS fail cannot create $f"; exit 1; };
     trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; exec "$f" VERB
 "#;
 
@@ -83,8 +85,13 @@ impl Noise {
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
     Have,
-    Want { system: String, machine: String },
+    Want {
+        system: String,
+        machine: String,
+    },
     Fail(String),
+    /// The binary does not run there: the site's C library, what was said.
+    Unfit(String, String),
 }
 
 /// Talks with the script until the agent runs. `binary` is read only when the site wants it.
@@ -102,6 +109,7 @@ where
     match read_line(reader, noise).await? {
         Line::Have => return Ok(()),
         Line::Fail(why) => return Err(Failure::new(why, ROOM)),
+        Line::Unfit(system, why) => return Err(unfit(&system, &why)),
         Line::Want { system, machine } => check_machine(&system, &machine)?,
     }
     let sent = send(writer, binary, &progress).await;
@@ -109,13 +117,14 @@ where
         Ok(()) => read_line(reader, noise).await?,
         // Whoever takes no more may have said why.
         Err(failure) => match tokio::time::timeout(LAST_WORDS, read_line(reader, noise)).await {
-            Ok(Ok(said @ Line::Fail(_))) => said,
+            Ok(Ok(said @ (Line::Fail(_) | Line::Unfit(..)))) => said,
             _ => return Err(failure),
         },
     };
     match answer {
         Line::Have => Ok(()),
         Line::Fail(why) => Err(Failure::new(why, ROOM)),
+        Line::Unfit(system, why) => Err(unfit(&system, &why)),
         Line::Want { .. } => Err(Failure::new("the start-up script answered out of turn", "")),
     }
 }
@@ -129,6 +138,25 @@ fn check_machine(system: &str, machine: &str) -> Result<(), Failure> {
         format!("the site is {system} on {machine}, this isthmus is built for Linux on {own}"),
         "only sites like this machine can be used so far",
     ))
+}
+
+/// A site whose system cannot run the binary.
+fn unfit(system: &str, why: &str) -> Failure {
+    let has = |text: &str| why.contains(text);
+    let (problem, hint) = if has("GLIBC_") || (system.is_empty() && has("not found")) {
+        let has = if system.is_empty() { "another C library" } else { system };
+        let hint = "Isthmus needs glibc 2.17 (that of RHEL 7) or a later one there; a container with a later system can be a site too";
+        (
+            format!("its system is too old, or of another kind, for Isthmus: it has {has}"),
+            hint,
+        )
+    } else {
+        (
+            "Isthmus does not run on its system".to_owned(),
+            "install there what is missing",
+        )
+    };
+    Failure::new(format!("{problem}: {why}"), hint)
 }
 
 async fn send<W: AsyncWrite + Unpin>(
@@ -184,6 +212,11 @@ fn parse(line: &str) -> Option<Line> {
             machine: words.next()?.to_owned(),
         }),
         "fail" => Some(Line::Fail(plain(&words.collect::<Vec<_>>().join(" ")))),
+        "unfit" => {
+            let text = plain(&words.collect::<Vec<_>>().join(" "));
+            let (system, why) = text.split_once(':')?;
+            Some(Line::Unfit(system.to_owned(), why.trim().to_owned()))
+        }
         _ => None,
     }
 }
@@ -222,5 +255,18 @@ mod tests {
         assert_eq!(parse("motd ISTHMUS want Linux aarch64\n"), Some(want));
         assert_eq!(parse("ISTHMUS fail no space\n"), Some(Line::Fail("no space".into())));
         assert_eq!(parse("ISTHMUS want Linux\n"), None);
+        let unfit = Line::Unfit("glibc 2.12".into(), "isthmus-ab: version `GLIBC_2.14' not found".into());
+        assert_eq!(
+            parse("ISTHMUS unfit glibc 2.12: isthmus-ab: version `GLIBC_2.14' not found\n"),
+            Some(unfit)
+        );
+    }
+
+    #[test]
+    fn a_site_that_cannot_run_it_is_told_why() {
+        let old = unfit("glibc 2.12", "isthmus-ab: version `GLIBC_2.14' not found");
+        assert!(old.problem.contains("it has glibc 2.12") && old.hint.contains("glibc 2.17"));
+        let other = unfit("", "sh: 1: isthmus-ab: not found");
+        assert!(other.problem.contains("another C library"));
     }
 }

@@ -12,6 +12,8 @@ const MAX_DYNAMIC: u64 = 1 << 16;
 const MAX_NAMES: u64 = 4 << 20;
 /// Most bytes of a table of versions.
 const MAX_VERSIONS: u64 = 1 << 16;
+/// Most bytes of one name, or list of directories.
+const MAX_NAME: usize = 1 << 16;
 /// Most libraries of a program.
 const MAX_LIBRARIES: usize = 512;
 
@@ -161,7 +163,7 @@ impl<F: Read + Seek> Elf<'_, F> {
         let strings = self.bytes(offset, length.min(MAX_NAMES))?;
         let text = |at: u64| {
             let tail = strings.get(usize::try_from(at).ok()?..)?;
-            let end = tail.iter().position(|b| *b == 0)?;
+            let end = tail.iter().take(MAX_NAME).position(|b| *b == 0)?;
             std::str::from_utf8(&tail[..end]).ok().map(str::to_owned)
         };
         let mut table = |tag: u64| match value(tag).and_then(place) {

@@ -5,7 +5,7 @@ use super::{Elf, MAX_LIBRARIES, needs, resolve, usual_directories};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Most libraries and versions that are told of one file.
+/// Most versions of one file that are looked at.
 const MAX_ENTRIES: usize = 4096;
 
 impl<F: Read + Seek> Elf<'_, F> {
@@ -13,6 +13,7 @@ impl<F: Read + Seek> Elf<'_, F> {
     pub(super) fn wanted(&self, table: &[u8], text: &impl Fn(u64) -> Option<String>) -> Vec<(String, String)> {
         const WEAK: u64 = 2;
         let mut found = Vec::new();
+        let mut left = MAX_ENTRIES;
         for library in self.chain(table, 0, 12, 16).take(MAX_LIBRARIES) {
             let (Some(name), Some(first)) = (
                 self.field(table, library + 4, 4).and_then(text),
@@ -26,10 +27,8 @@ impl<F: Read + Seek> Elf<'_, F> {
             else {
                 continue;
             };
-            for version in self
-                .chain(table, first, 12, 16)
-                .take(MAX_ENTRIES.saturating_sub(found.len()))
-            {
+            for version in self.chain(table, first, 12, 16).take(left) {
+                left -= 1;
                 let weak = self.field(table, version + 4, 2).is_none_or(|flags| flags & WEAK != 0);
                 let label = self.field(table, version + 8, 4).and_then(text);
                 found.extend(label.filter(|_| !weak).map(|label| (name.clone(), label)));
