@@ -3,9 +3,9 @@
 
 fn main() {
     // The name is also in xtask/src/glibc.rs, which makes these libraries.
-    println!("cargo:rerun-if-env-changed=ISTHMUS_LINK_AGAINST");
+    println!("cargo:rerun-if-env-changed=OLD_GLIBC_DIRECTORY");
     println!("cargo:rerun-if-changed=build.rs");
-    if let Ok(place) = std::env::var("ISTHMUS_LINK_AGAINST") {
+    if let Ok(place) = std::env::var("OLD_GLIBC_DIRECTORY") {
         println!("cargo:rerun-if-changed={place}");
         println!("cargo:rustc-link-arg-bins=-L{place}");
     }

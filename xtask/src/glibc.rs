@@ -17,7 +17,7 @@ use crate::tree::{self, Result};
 /// The oldest glibc that sites may have, and the oldest runtime of GCC: those of RHEL 7.
 const OLDEST: [Version; 2] = [Version(Family::C, [2, 17, 0]), Version(Family::Gcc, [4, 8, 0])];
 /// The variable by which `crates/cli/build.rs` learns where the libraries to link are.
-pub(crate) const VARIABLE: &str = "ISTHMUS_LINK_AGAINST";
+pub(crate) const VARIABLE: &str = "OLD_GLIBC_DIRECTORY";
 /// Machines for which this is done. (`stat` has another number elsewhere, and so would `start.c`.)
 const MACHINE: &str = "x86_64";
 const C_LIBRARY: &str = "libc.so.6";
