@@ -81,7 +81,7 @@ const PLACE: &str = "let HOME or XDG_CACHE_HOME be a directory that can be writt
 
 /// Where the job has its place on this machine. One in the foreground does without if it must.
 pub(crate) fn session(job: &Job) -> Result<Option<Session>, JobError> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = crate::words();
     match Session::create(&words, job.processes(), is()) {
         Ok(session) => Ok(Some(session)),
         Err(error) if !is() => {

@@ -117,7 +117,7 @@ fn command() -> ExitCode {
         .unwrap_or_default()
         .to_owned();
     if called == isthmus_launch::asking::ASKPASS {
-        return askpass::run(std::env::args().nth(1));
+        return askpass::run(arguments.next().map(|question| question.to_string_lossy().into_owned()));
     }
     if called == "isthmus" || !is_alias(&called) {
         let mut rest = std::env::args_os().skip(1);
@@ -157,6 +157,12 @@ fn command() -> ExitCode {
         }
     }
     run::run_mpiexec(&words)
+}
+
+/// The words of the command line for people to read. The first, which is left out, may have any name.
+pub(crate) fn words() -> Vec<String> {
+    let words = std::env::args_os().skip(1);
+    words.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 fn is_alias(name: &str) -> bool {
