@@ -17,7 +17,7 @@ mod tree;
 const USAGE: &str = "\
 usage: cargo xtask codegen [--check]              write the generated files, or say which are stale
        cargo xtask profiler                       prints a library in C that intercepts every function
-       cargo xtask tidy                           the house rules: layers, absences, sizes, texts, stale files
+       cargo xtask tidy                           the house rules: layers, circles, absences, sizes, texts, stale files
        cargo xtask dist --out DIR [--release] [--workshop]
                                                   build everything and lay it out in DIR/{bin,lib,include,share}
 ";

@@ -41,12 +41,7 @@ pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for source in sources.iter().filter(|s| !s.is_test()) {
         if layers.floor(source.room()).is_some_and(|floor| floor <= 1) {
-            find(
-                source,
-                &OPERATING_SYSTEM,
-                "has no place on floors 0 and 1: make it an argument",
-                &mut findings,
-            );
+            system(source, &mut findings);
         }
         if !PRINTING_ROOMS.contains(&source.room()) {
             find(source, &PRINT, "only the commands print", &mut findings);
@@ -59,6 +54,46 @@ pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
         unsafe_code(source, &mut findings);
     }
     Ok(findings)
+}
+
+/// Modules of the standard library that are the system, however they are imported, and calls that ask it.
+fn system(source: &Source, findings: &mut Vec<Finding>) {
+    let why = "has no place on floors 0 and 1: make it an argument";
+    find(source, &OPERATING_SYSTEM, why, findings);
+    // `use std::{fs, time::Instant as Clock};` is the same as three lines.
+    let code: String = source.code.split_whitespace().collect::<Vec<_>>().join(" ");
+    for tree in code.split("use ").skip(1).filter_map(|rest| rest.split(';').next()) {
+        let Some(group) = tree.strip_prefix("std::") else {
+            continue;
+        };
+        let renamed = group.contains("Instant as ") || group.contains("SystemTime as ");
+        let first = |part: &str| part.split("::").next().unwrap_or_default().trim().to_owned();
+        let grouped = group
+            .strip_prefix('{')
+            .map_or_else(Vec::new, |g| top_parts(g.trim_end_matches('}')));
+        let inside = grouped.iter().map(|part| first(part)).find(|name| {
+            let name = format!("std::{}", name.split(' ').next().unwrap_or_default());
+            OPERATING_SYSTEM.contains(&name.as_str())
+        });
+        let renamed = renamed.then(|| "a clock under another name".to_owned());
+        if let Some(what) = inside.or(renamed) {
+            findings.push(format!("{}: use std::…{what}: {why}", source.path));
+        }
+    }
+}
+
+/// The parts of a use group that stand at its top.
+fn top_parts(group: &str) -> Vec<String> {
+    let (mut depth, mut parts) = (0_i32, vec![String::new()]);
+    for c in group.chars() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        match (c, parts.last_mut()) {
+            (',', _) if depth == 0 => parts.push(String::new()),
+            (c, Some(part)) => part.push(c),
+            (_, None) => {}
+        }
+    }
+    parts
 }
 
 fn unsafe_code(source: &Source, findings: &mut Vec<Finding>) {
@@ -97,5 +132,31 @@ fn find(source: &Source, needles: &[&str], why: &str, findings: &mut Vec<Finding
                 findings.push(format!("{}:{}: {needle}: {why}", source.path, number + 1));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> usize {
+        let mut findings = Vec::new();
+        system(&Source::of("crates/schedule/src/a.rs", text), &mut findings);
+        findings.len()
+    }
+
+    #[test]
+    fn the_system_is_found_however_it_is_imported() {
+        assert_eq!(found("use std::fs;"), 1);
+        assert_eq!(found("use std::{fs, fmt};"), 1);
+        assert_eq!(
+            found("use std::{\n    collections::BTreeMap,\n    env as surroundings,\n};"),
+            1
+        );
+        assert_eq!(found("use std::time::Instant as Clock;\nfn f() { Clock::now(); }"), 1);
+        assert_eq!(
+            found("use std::{collections::{BTreeMap, BTreeSet}, fmt, time::Duration};"),
+            0
+        );
     }
 }

@@ -18,21 +18,42 @@ struct Room {
 /// All of `layers.txt`.
 pub(super) struct Layers {
     rooms: Vec<Room>,
+    /// Outside crates that the rooms of a floor and tower may use.
+    outside: Vec<(u8, String, Vec<String>)>,
 }
 
 impl Layers {
     /// Reads `layers.txt`.
     pub(super) fn load() -> Result<Self> {
-        let text = tree::read("layers.txt")?;
+        Self::parse(&tree::read("layers.txt")?)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
         let lines = text
             .lines()
             .enumerate()
             .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let (outside, lines): (Vec<_>, Vec<_>) = lines.partition(|(_, line)| line.starts_with("outside "));
+        let lines = lines.into_iter();
+        let allowed = outside.into_iter().map(|(number, line)| {
+            let room = line.strip_prefix("outside ").and_then(Room::parse);
+            let room = room.ok_or_else(|| format!("layers.txt:{}: `{line}`", number + 1))?;
+            Ok((room.floor, room.tower, room.imports))
+        });
+        let outside = allowed.collect::<Result<_>>()?;
         let rooms =
             lines.map(|(number, line)| Room::parse(line).ok_or_else(|| format!("layers.txt:{}: `{line}`", number + 1)));
         Ok(Self {
             rooms: rooms.collect::<Result<_>>()?,
+            outside,
         })
+    }
+
+    /// Whether a room may use this crate, which is none of ours, outside tests.
+    fn may_use(&self, room: &Room, name: &str) -> bool {
+        let same = |(floor, tower, _): &&(u8, String, Vec<String>)| *floor == room.floor && *tower == room.tower;
+        let listed = self.outside.iter().filter(same).flat_map(|(_, _, names)| names);
+        listed.into_iter().any(|listed| listed == name)
     }
 
     /// Floor of a room.
@@ -86,7 +107,7 @@ pub(super) fn check() -> Result<Vec<Finding>> {
         findings.extend(room.imports.iter().filter_map(|to| layers.arrow_problem(room, to)));
     }
     for manifest in tree::files("crates", "Cargo.toml")? {
-        check_manifest(&layers, &manifest, &mut findings)?;
+        check_text(&layers, &manifest, &tree::read(&manifest)?, &mut findings);
     }
     findings.extend(forbidden_package("isthmus-mpi", |p| p == "tokio")?);
     let library: Vec<String> = layers
@@ -108,21 +129,26 @@ fn package(room: &str) -> String {
     }
 }
 
-fn check_manifest(layers: &Layers, manifest: &str, findings: &mut Vec<Finding>) -> Result<()> {
+fn check_text(layers: &Layers, manifest: &str, text: &str, findings: &mut Vec<Finding>) {
     let name = manifest.split('/').nth(1).unwrap_or_default();
-    let text = tree::read(manifest)?;
     let Some(room) = layers.room(name) else {
         findings.push(format!("{manifest}: layers.txt has no line for this room"));
-        return Ok(());
+        return;
     };
     if !text.contains("[lints]\nworkspace = true") {
         findings.push(format!("{manifest}: does not take the lints of the workspace"));
     }
-    for (section, dependency) in dependencies(&text) {
+    for (section, dependency) in dependencies(text) {
+        let for_tests = section.contains("dev-dependencies");
         let Some(target) = layers.rooms.iter().find(|r| package(&r.name) == dependency) else {
+            if !for_tests && !layers.may_use(room, dependency) {
+                findings.push(format!(
+                    "{manifest}: {dependency} is not among the outside crates of floor {} {} in layers.txt",
+                    room.floor, room.tower
+                ));
+            }
             continue;
         };
-        let for_tests = section.contains("dev-dependencies");
         let listed = room.imports.contains(&target.name) || (for_tests && room.test_imports.contains(&target.name));
         if !listed {
             let whose = if for_tests { "its tests " } else { "" };
@@ -132,7 +158,6 @@ fn check_manifest(layers: &Layers, manifest: &str, findings: &mut Vec<Finding>) 
             ));
         }
     }
-    Ok(())
 }
 
 /// Section and name of every dependency in a manifest.
@@ -171,4 +196,31 @@ fn forbidden_package(root: &str, is_forbidden: impl Fn(&str) -> bool) -> Result<
         .filter_map(|line| line.split(' ').next())
         .find(|p| is_forbidden(p));
     Ok(found.map(|p| format!("{root}: links {p}, which belongs to the other tower")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(manifest: &str) -> Vec<Finding> {
+        let layers =
+            Layers::parse("outside 1 common x: rustc-hash\n0 common wire:\n1 common schedule: wire\n").unwrap();
+        let mut found = Vec::new();
+        let text = format!("[lints]\nworkspace = true\n{manifest}");
+        check_text(&layers, "crates/schedule/Cargo.toml", &text, &mut found);
+        found
+    }
+
+    #[test]
+    fn an_outside_crate_that_the_floor_does_not_list_is_found() {
+        assert!(findings("[dependencies]\nrustc-hash.workspace = true\nisthmus-wire.workspace = true\n").is_empty());
+        assert_eq!(findings("[dependencies]\nrustix.workspace = true\n").len(), 1);
+        assert!(findings("[dev-dependencies]\nproptest.workspace = true\n").is_empty());
+    }
+
+    #[test]
+    fn a_room_under_another_name_is_found() {
+        let alias = "[dependencies]\nwires = { package = \"isthmus-wire\", path = \"../wire\" }\n";
+        assert_eq!(findings(alias).len(), 1);
+    }
 }

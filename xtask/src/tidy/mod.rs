@@ -2,9 +2,11 @@
 //! House rules that no compiler checks. Each rule is a function from the tree to findings.
 
 mod absence;
+mod circles;
 mod documents;
 mod layers;
 mod settings;
+mod shrinking;
 mod sizes;
 mod source;
 
@@ -27,9 +29,11 @@ pub(crate) fn run() -> Result<()> {
             .into_iter()
             .map(|f| format!("{f}: stale: run `cargo xtask codegen` and commit")),
     );
-    let report = sizes::measure(&sources)?;
-    println!("{}", report.summary);
-    findings.extend(report.findings);
+    let sizes = sizes::measure(&sources)?;
+    let shrinking = shrinking::check(&sources)?;
+    println!("{}\n{}", sizes.summary, shrinking.summary);
+    findings.extend(sizes.findings);
+    findings.extend(shrinking.findings);
     if findings.is_empty() {
         println!("tidy: nothing found");
         return Ok(());

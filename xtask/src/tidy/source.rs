@@ -15,6 +15,15 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// A file with this text.
+    pub(super) fn of(path: &str, text: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            code: without_tests(&blank(text)),
+        }
+    }
+
     /// Directory name of the crate: `schedule` for `crates/schedule/src/…`; `xtask` and `fuzz` for themselves.
     pub(super) fn room(&self) -> &str {
         let mut parts = self.path.split('/');
@@ -43,8 +52,7 @@ pub(super) fn load() -> Result<Vec<Source>> {
     for directory in ["crates", "xtask", "fuzz"] {
         for path in tree::files(directory, ".rs")? {
             let text = tree::read(&path)?;
-            let code = without_tests(&blank(&text));
-            sources.push(Source { path, text, code });
+            sources.push(Source::of(&path, &text));
         }
     }
     Ok(sources)
