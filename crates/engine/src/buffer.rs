@@ -152,17 +152,23 @@ impl SendBuffer {
 
     /// The same message in memory of our own.
     pub fn into_owned(mut self) -> Self {
+        self.own();
+        self
+    }
+
+    /// Copies the data: from now on the program's memory is not read.
+    pub(crate) fn own(&mut self) {
+        if matches!(self.form, SendForm::Owned(..)) {
+            return;
+        }
         let mut bytes = vec![0; self.length as usize];
         self.read(0, &mut bytes);
-        let charge = match self.form {
+        let nothing = SendForm::Owned(Box::default(), None);
+        let charge = match std::mem::replace(&mut self.form, nothing) {
             SendForm::Charged(both) => Some(both.1),
             _ => None,
         };
-        Self {
-            form: SendForm::Owned(bytes.into(), charge),
-            length: self.length,
-            common: self.common,
-        }
+        self.form = SendForm::Owned(bytes.into(), charge);
     }
 }
 

@@ -6,10 +6,10 @@ use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind, ROOM, SYNCHRONOUS};
 
+use crate::Request;
 use crate::message::{Content, Message};
 use crate::requests::ReceiveStage;
 use crate::state::{State, Work};
-use crate::{Engine, Request};
 
 impl State {
     /// A short message waits at its sender.
@@ -29,7 +29,7 @@ impl State {
     }
 
     /// Asks for announced messages of this peer while there is room.
-    fn call_in(&mut self, peer: Peer) {
+    pub(crate) fn call_in(&mut self, peer: Peer) {
         let known = self.peers[peer as usize];
         if known.lost || known.broken {
             return;
@@ -73,32 +73,31 @@ pub(crate) struct Called {
     acknowledge: u64,
 }
 
-impl Engine {
+impl State {
     /// Gives an announced message to the receive that it matches.
     pub(crate) fn deliver_announced(&mut self, index: u32, envelope: &Envelope, message: &Message) {
         let Content::Announced(name) = message.content else {
             return;
         };
-        let state = &mut self.state;
         let (peer, common) = (message.peer, message.common);
         let acknowledge = if message.synchronous { message.token } else { 0 };
-        let receive = state.requests.token(index);
-        match state.calls.matched(name, receive) {
+        let receive = self.requests.token(index);
+        match self.calls.matched(name, receive) {
             Matched::Waits => {
                 let (length, token) = ((message.bytes, common), message.token);
-                state.answer(index, peer, envelope, length, token, Box::default());
+                self.answer(index, peer, envelope, length, token, Box::default());
             }
             Matched::Here(data) => {
-                state.acknowledge(peer, acknowledge);
-                state.fill(index, envelope, (peer, common), &data);
+                self.acknowledge(peer, acknowledge);
+                self.fill(index, envelope, (peer, common), &data);
             }
-            Matched::Coming if state.peers[peer as usize].lost => {
-                state.calls.discard(name);
-                let error = state.lost_error(peer);
-                state.fail(index, error);
+            Matched::Coming if self.peers[peer as usize].lost => {
+                self.calls.discard(name);
+                let error = self.lost_error(peer);
+                self.fail(index, error);
             }
             Matched::Coming => {
-                if let Some(task) = state.requests.receive(index) {
+                if let Some(task) = self.requests.receive(index) {
                     task.peer = peer;
                     task.stage = ReceiveStage::Called(Box::new(Called {
                         envelope: *envelope,
@@ -108,7 +107,7 @@ impl Engine {
                 }
             }
         }
-        state.call_in(peer);
+        self.call_in(peer);
     }
 }
 

@@ -250,6 +250,9 @@ impl Engine {
             any |= self.poll_meets();
         }
         any |= self.progress_natively();
+        if !self.state.asked.is_empty() {
+            any |= self.ask_no_longer();
+        }
         if !self.activities.is_empty() {
             any |= self.advance_activities();
         }
@@ -279,6 +282,9 @@ impl Engine {
         }
         self.poll_meets();
         self.progress_natively();
+        if !self.state.asked.is_empty() {
+            self.ask_no_longer();
+        }
         if !self.activities.is_empty() {
             self.advance_activities();
         }
@@ -369,6 +375,8 @@ impl Engine {
             Work::Answer(index) => self.answer(index),
             Work::Data(index) => self.start_data(index),
             Work::Flush(peer) => self.flush(peer),
+            Work::LetGo(request) => self.let_go(request),
+            Work::SetAside(peer, token) => self.state.set_aside(peer, token),
             Work::Step(owner, step, bytes) => match self.inlet(owner) {
                 Some(index) => self.inlet_known(index),
                 None => self.step_done(owner, step, bytes),

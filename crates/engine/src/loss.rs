@@ -54,6 +54,7 @@ impl State {
         let requests = &self.requests;
         self.recalls
             .retain(|_, index| !matches!(requests.slot(*index).task, Task::Recall(to) if to == peer));
+        self.forget_asked(peer);
         for index in self.requests.indices() {
             let doomed = match &self.requests.slot(index).task {
                 Task::Send(task) => task.peer == peer,

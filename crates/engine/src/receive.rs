@@ -233,41 +233,41 @@ impl Engine {
 
     /// Gives a message that waited to a receive.
     fn deliver(&mut self, index: u32, envelope: &Envelope, message: Message) {
-        self.state.unaccount(&message);
+        let local = self.state.deliver(index, envelope, message);
+        if let Some((send, wanted)) = local {
+            self.receive_from_self(send, index, wanted);
+        }
+    }
+}
+
+impl State {
+    /// Gives a message that waited to a receive. One of this process itself is still to be copied: its send, and how many bytes are wanted.
+    pub(crate) fn deliver(&mut self, index: u32, envelope: &Envelope, message: Message) -> Option<(u32, u64)> {
+        self.unaccount(&message);
         let announced = matches!(message.content, Content::Announced(_));
         let acknowledge = if message.synchronous && !announced {
             message.token
         } else {
             0
         };
-        self.state.settle(message.peer, message.kept(), acknowledge);
+        self.settle(message.peer, message.kept(), acknowledge);
         let origin = (message.peer, message.common);
         match message.content {
-            Content::Inline(bytes) => self
-                .state
-                .fill(index, envelope, origin, &bytes[..message.bytes as usize]),
-            Content::Kept(bytes) => self.state.fill(index, envelope, origin, &bytes),
+            Content::Inline(bytes) => self.fill(index, envelope, origin, &bytes[..message.bytes as usize]),
+            Content::Kept(bytes) => self.fill(index, envelope, origin, &bytes),
             Content::Offered(handle) => {
-                self.state.answer(
-                    index,
-                    message.peer,
-                    envelope,
-                    (message.bytes, message.common),
-                    message.token,
-                    handle,
-                );
+                let form = (message.bytes, message.common);
+                self.answer(index, message.peer, envelope, form, message.token, handle);
             }
             Content::Announced(_) => self.deliver_announced(index, envelope, &message),
             Content::Local(send) => {
-                self.state.prepare(index, envelope, origin, message.bytes);
-                let wanted = self.state.matched(index, envelope, message.bytes);
-                self.receive_from_self(send, index, wanted);
+                self.prepare(index, envelope, origin, message.bytes);
+                return Some((send, self.matched(index, envelope, message.bytes)));
             }
         }
+        None
     }
-}
 
-impl State {
     /// A message that was sent in the name of another one is gone, and its sender lost.
     #[cold]
     fn throw_lie(&mut self, envelope: &Envelope, message: &Message) {

@@ -267,7 +267,8 @@ impl Engine {
 
     /// The message takes its place among those to the peer, and leaves if it is the first.
     fn enqueue(&mut self, peer: Peer, index: u32) {
-        if self.state.outgoing.get(&peer).is_some_and(|o| !o.messages.is_empty()) {
+        let queue = self.state.outgoing.get(&peer);
+        if queue.is_some_and(|o| o.held > 0 || !o.messages.is_empty()) {
             self.queue(peer).messages.push_back(index);
             return;
         }
@@ -292,7 +293,7 @@ impl Engine {
         self.state.peers[peer as usize].queued = self.state.outgoing.contains_key(&peer);
     }
 
-    fn queue(&mut self, peer: Peer) -> &mut crate::state::Outgoing {
+    pub(crate) fn queue(&mut self, peer: Peer) -> &mut crate::state::Outgoing {
         self.state.peers[peer as usize].queued = true;
         self.state.outgoing.entry(peer).or_default()
     }
@@ -452,7 +453,7 @@ impl Engine {
             self.transports[route].send(peer, header, &[])?;
             queue.controls.pop_front();
         }
-        while let Some(&index) = queue.messages.front() {
+        while let Some(&index) = queue.messages.front().filter(|_| queue.held == 0) {
             match self.first_frame(index) {
                 First::Done => self.state.finish(index),
                 First::Waiting => {}

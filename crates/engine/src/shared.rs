@@ -517,10 +517,11 @@ impl Shared {
             return self.lock();
         }
         guard.inner.sleepers += 1;
+        let nap = guard.inner.engine.state.asked.next().unwrap_or(NAP).min(NAP);
         drop(guard);
         let since = Instant::now();
         match &descriptors {
-            Ok(all) => sleep_on(&all.iter().map(AsFd::as_fd).chain(other).collect::<Vec<_>>(), Some(NAP)),
+            Ok(all) => sleep_on(&all.iter().map(AsFd::as_fd).chain(other).collect::<Vec<_>>(), Some(nap)),
             // No descriptors left in this process: naps keep things going.
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }

@@ -17,6 +17,7 @@ use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
 use rustc_hash::FxHashMap;
 
 use crate::calls::is_synchronous;
+use crate::cancel::Asked;
 use crate::counters::Table;
 use crate::direct::Expected;
 use crate::execution::Execution;
@@ -58,11 +59,13 @@ pub(crate) struct Outgoing {
     pub(crate) messages: VecDeque<u32>,
     /// Sends whose data frames are leaving, in turn.
     pub(crate) streams: VecDeque<u32>,
+    /// Messages that may have been thrown away in vain and be put back: none may overtake them.
+    pub(crate) held: u32,
 }
 
 impl Outgoing {
     pub(crate) fn is_empty(&self) -> bool {
-        self.controls.is_empty() && self.messages.is_empty() && self.streams.is_empty()
+        self.controls.is_empty() && self.messages.is_empty() && self.streams.is_empty() && self.held == 0
     }
 }
 
@@ -76,6 +79,10 @@ pub(crate) enum Work {
     Data(u32),
     /// The peer may take frames again.
     Flush(Peer),
+    /// This send ends for the program, though not for its receiver.
+    LetGo(Request),
+    /// The sender of this message wants it back.
+    SetAside(Peer, u64),
     /// A step of a plan has completed: request of the plan with its generation, step, bytes if it was a receive.
     Step(Request, u32, u64),
     /// The peer has gone.
@@ -98,6 +105,7 @@ pub(crate) struct State {
     /// Those that are asked back, and the requests that wait for the answers.
     pub(crate) recalls: FxHashMap<u64, u32>,
     pub(crate) unanswered: Unanswered,
+    pub(crate) asked: Asked,
     /// Taken off the queue by improbe.
     pub(crate) taken: Vec<Option<(Envelope, Message)>>,
     pub(crate) outgoing: FxHashMap<Peer, Outgoing>,
@@ -168,6 +176,7 @@ impl State {
             sent: Tokens::default(),
             recalls: FxHashMap::default(),
             unanswered: Unanswered::default(),
+            asked: Asked::default(),
             taken: Vec::new(),
             outgoing: FxHashMap::default(),
             placing: FxHashMap::default(),
@@ -470,7 +479,7 @@ impl Sink for State {
             Kind::Data if Calls::names(header.token) => self.called_data(peer, header, payload),
             Kind::Data => self.data(peer, header, payload),
             Kind::Ack | Kind::Pulled => self.acknowledged(peer, header),
-            Kind::Cancel => self.throw_away(peer, header.token),
+            Kind::Cancel => self.asked_back(peer, header),
             Kind::CancelReply => self.recalled(peer, header),
             Kind::Assist => self.broken(peer, "a request to copy a message that this connection cannot copy"),
             Kind::Padding => self.broken(peer, "padding on a connection that has none"),
@@ -563,20 +572,5 @@ impl State {
             return false;
         };
         self.matcher.cancel(posted).is_some()
-    }
-
-    /// An unexpected message is gone.
-    pub(crate) fn unkeep(&mut self, message: &Message) {
-        if let Content::Announced(name) = message.content {
-            self.calls.discard(name);
-        }
-        self.unaccount(message);
-    }
-
-    /// Releases the memory that an unexpected message was accounted for.
-    pub(crate) fn unaccount(&mut self, message: &Message) {
-        if !matches!(message.content, Content::Local(_)) {
-            self.peers[message.peer as usize].account.let_go(message.kept());
-        }
     }
 }

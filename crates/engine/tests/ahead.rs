@@ -178,3 +178,38 @@ fn what_was_called_in_is_lost_with_its_sender_or_stays() {
         }
     }
 }
+
+#[test]
+fn whoever_cancels_waits_for_no_receiver_that_is_elsewhere() {
+    for mode in [Mode::Standard, Mode::Synchronous, Mode::Buffered] {
+        let mut w = world(3, roomy());
+        let data = memory(&pattern(3, 16_000));
+        let target = OwnMemory::new(0, 16_000);
+        let ahead = flood(&mut w, &data);
+        let own = memory(&pattern(4, 2000));
+        let first = send(&mut w, 0, 1, mode, &own, 2000);
+        let second = send(&mut w, 0, 1, Mode::Standard, &data, 3000);
+        w.engines[0].cancel(first);
+        // Nobody else runs.
+        let ended = loop {
+            match w.engines[0].take(first) {
+                Some(completion) => break completion,
+                None => drop(w.engines[0].progress()),
+            }
+        };
+        assert_eq!((ended.cancelled, ended.error), (false, None));
+        own.memory().write(0, &[0; 2000]);
+        let third = send(&mut w, 0, 1, Mode::Standard, &data, 4000);
+        receive(&mut w, 0, 1, &target, 2000);
+        assert!(content(&target, 2000) == pattern(4, 2000), "{mode:?}");
+        receive(&mut w, 0, 1, &target, 3000);
+        receive(&mut w, 0, 1, &target, 4000);
+        for _ in &ahead {
+            receive(&mut w, 0, 99, &target, 16_000);
+        }
+        for request in ahead.into_iter().chain([second, third]) {
+            assert_eq!(w.finish(0, request).error, None);
+        }
+        w.close();
+    }
+}

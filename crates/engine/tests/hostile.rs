@@ -5,6 +5,7 @@ mod common;
 
 use common::{channel, content, memory, pattern, receiving, sending};
 use isthmus_engine::{Completion, Engine, EngineError, Mode, Request, Setup};
+use isthmus_protocol::credit::WINDOW;
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Placement, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind, ROOM};
@@ -291,6 +292,49 @@ fn a_message_that_has_matched_is_not_lost_with_others_who_could_have_sent_it() {
     }
     assert_eq!(stage.end(receive).error, None);
     assert_eq!(content(&target, LENGTH), vec![4; LENGTH]);
+}
+
+#[test]
+fn a_message_that_was_set_aside_is_put_back_whole() {
+    let cancel = |token, what| Header::control(Kind::Cancel, token, 0, what);
+    let announce = |token, length| Header::new(Kind::Announce, 0, 1, token as i32, length, token);
+    let length = LENGTH as u64;
+    for called in [false, true] {
+        let mut stage = Stage::new(Options::default());
+        let target = memory(&vec![0; LENGTH]);
+        let channel = channel(0, 0, 3);
+        if !called {
+            // It leaves no room.
+            stage.say(1, &announce(8, WINDOW), &[]);
+            stage.hear(1, Kind::Cts);
+        }
+        stage.say(1, &announce(9, length), &[]);
+        let bytes = pattern(4, LENGTH);
+        if called {
+            let call = stage.hear(1, Kind::Cts);
+            stage.say(1, &data(call.auxiliary(), 0, LENGTH), &bytes);
+        }
+        stage.say(1, &cancel(9, 0), &[]);
+        assert_eq!(stage.hear(1, Kind::CancelReply).length, 1);
+        assert!(matches!(stage.engine.iprobe(&channel, Some(1), Some(9)), Ok(None)));
+        stage.say(1, &cancel(9, 2), &[]);
+        assert!(matches!(stage.engine.iprobe(&channel, Some(1), Some(9)), Ok(Some(_))));
+        let receive = stage
+            .engine
+            .irecv(&channel, Some(1), Some(9), receiving(&target, length));
+        if !called {
+            let call = stage.hear(1, Kind::Cts);
+            assert_eq!((call.flags, call.length), (0, length));
+            stage.say(1, &data(call.auxiliary(), 0, LENGTH), &bytes);
+        }
+        assert_eq!(stage.end(receive).error, None);
+        assert!(content(&target, LENGTH) == bytes, "called in: {called}");
+        // Nothing of it is left that could be put back, and what was never set aside cannot be.
+        for (token, what) in [(9, 1), (9, 2), (7, 2), (0, 7)] {
+            stage.say(1, &cancel(token, what), &[]);
+        }
+        assert!(matches!(stage.engine.iprobe(&channel, Some(1), Some(9)), Ok(None)));
+    }
 }
 
 /// A message of 100 bytes in the name of rank `source`.

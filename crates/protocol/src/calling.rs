@@ -20,7 +20,7 @@ use crate::links::{Ends, Slab};
 /// Calls begin again when so much of the window is taken at most: many go together.
 const AGAIN: u64 = WINDOW / 4 * 3;
 
-/// Names an announced message until it was received or withdrawn.
+/// Names an announced message until it was received, set aside or discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Announced(u32);
 
@@ -53,6 +53,17 @@ pub enum Arrival {
     Kept,
     /// It is whole, for the receive of this name.
     For(u64, Vec<u8>),
+}
+
+/// How far a message is that its sender wants back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aside {
+    /// It was not called in, and never will be: its name is gone.
+    Waits,
+    /// It is on its way, and cannot be had back.
+    Coming,
+    /// It is here, and stays under its name until it is received or discarded.
+    Here,
 }
 
 /// Data that belong to no message, or not there.
@@ -195,13 +206,16 @@ impl Calls {
         }
     }
 
-    /// The sender wants the message back. False if it is on its way, and so cannot be had back.
-    pub fn withdraw(&mut self, message: Announced) -> bool {
-        let free = !matches!(self.entries.get(message.0).map(|e| &e.stage), Some(Stage::Coming(_)));
-        if free {
-            self.remove(message.0);
+    /// The sender wants the message back, and may change its mind.
+    pub fn set_aside(&mut self, message: Announced) -> Aside {
+        match self.entries.get(message.0).map(|entry| &entry.stage) {
+            Some(Stage::Coming(_)) => Aside::Coming,
+            Some(Stage::Here) => Aside::Here,
+            Some(Stage::Waits) | None => {
+                self.remove(message.0);
+                Aside::Waits
+            }
         }
-        free
     }
 
     /// Nobody waits for the message any more, and its sender does not count.
@@ -271,7 +285,9 @@ mod tests {
         for call in &first[2..4] {
             assert_eq!(all.arrived(1, call.receiver, 0, &data), Ok(Arrival::Kept));
         }
-        assert!(all.withdraw(names[2]) && !all.withdraw(names[5]) && all.withdraw(names[17]));
+        let aside = [2, 5, 17].map(|at| all.set_aside(names[at]));
+        assert_eq!(aside, [Aside::Here, Aside::Coming, Aside::Waits]);
+        all.discard(names[2]);
         assert!(matches!(all.matched(names[3], 103), Matched::Here(_)));
         let tokens: Vec<u64> = calls(&mut all, 1).iter().map(|c| c.token).collect();
         assert_eq!(tokens, [18, 19, 20, 21]);

@@ -11,7 +11,13 @@
 //!      +-----------------------+----------------------+
 //!      | address (native)      | length in bytes      |
 //!      +-----------------------+----------------------+
+//! byte 16                     24
+//!      +-----------------------+
+//!      | revocations (native)  |
+//!      +-----------------------+
 //! ```
+//! A sender that must have its memory back counts that in its block before it uses the memory otherwise. Whoever has copied compares the count with
+//! the one in the handle: if they differ, what was copied may be anything.
 
 use std::ffi::{c_int, c_ulong, c_void};
 
@@ -19,7 +25,7 @@ use isthmus_datatype::raw::ReadMemory;
 use rustix::io::Errno;
 use rustix::process::PTracer;
 
-/// Bytes of a handle.
+/// Bytes of a handle without its count of revocations.
 pub(crate) const HANDLE_BYTES: usize = 16;
 
 /// Where a message lies in its sender's memory.
@@ -64,6 +70,12 @@ impl Handle {
         self.address.checked_add(end)?;
         Some(self.address + offset)
     }
+}
+
+/// A handle and its count of revocations.
+pub(crate) fn split(bytes: &[u8]) -> (&[u8], Option<u64>) {
+    let (handle, revoked) = bytes.split_at(bytes.len().min(HANDLE_BYTES));
+    (handle, revoked.try_into().map(u64::from_ne_bytes).ok())
 }
 
 /// Lets the other processes of this user copy from this one where Yama restricts that to ancestors.

@@ -150,6 +150,8 @@ pub(crate) struct Block {
     pub(crate) probe_address: AtomicU64,
     /// Random bytes to be found there: a process id can mean another process in another container.
     pub(crate) probe: [AtomicU64; 2],
+    /// How often the process has said that handles of its memory are good no longer.
+    pub(crate) revoked: AtomicU64,
     /// Core on which the process polls, counted from 1 (see `spread`).
     pub(crate) core: AtomicU32,
     /// The message that the process is copying together with its sender.

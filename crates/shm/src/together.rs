@@ -3,14 +3,14 @@
 //! asked by a frame of the kind [`Assist`](Kind::Assist).
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_transport::{Peer, SendError, Transport};
+use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 use rustix::io::Errno;
 
 use crate::assist::{self, Asked, Missing, Opened};
 use crate::pull::{self, Handle};
 use crate::segment::{STATE_LEFT, STATE_PRESENT};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 use crate::transport::ShmTransport;
 
 /// Looks in vain for a piece that another process writes before the core is offered to others; and from one look whether it still lives to the next.
@@ -99,7 +99,37 @@ impl ShmTransport {
                 }
             }
         }
-        self.pull(peer, handle, 0, memory, length)
+        self.copy_part(peer, handle, 0, memory, length)
+    }
+
+    /// Copies a part of a message that `peer` has.
+    pub(crate) fn copy_part(
+        &mut self,
+        peer: Peer,
+        handle: &[u8],
+        offset: u64,
+        mut memory: WriteMemory,
+        length: u64,
+    ) -> Result<bool, SendError> {
+        let slot = self.slot_of(peer)?;
+        let part = Handle::decode(handle).and_then(|h| h.part(offset, length));
+        let (Some(address), Ok(length)) = (part, usize::try_from(length)) else {
+            return Err(SendError::Lost(format!(
+                "rank {peer} on this node has sent a bad description of a message's memory"
+            )));
+        };
+        let Some(pid) = self.source(slot) else {
+            return Ok(false);
+        };
+        let copied = memory.with(0, length, |into| pull::copy(pid, address, into));
+        self.copied(slot, copied)
+    }
+
+    /// After a copy: whether the sender has left the memory alone until now.
+    pub(crate) fn is_good(&self, peer: Peer, revoked: Option<u64>) -> Result<bool, SendError> {
+        fence(Ordering::SeqCst);
+        let now = self.segment.block(self.slot_of(peer)?).revoked.load(Ordering::SeqCst);
+        Ok(revoked == Some(now))
     }
 
     /// The process id of `slot` if it is worth asking to copy a part of its message: it has a core, is not asleep, and its memory can be copied.

@@ -18,7 +18,7 @@ use crate::ring::{Reader, Writer};
 use crate::segment::{Geometry, RingMemory, STATE_LEFT, Segment};
 use crate::slots::SlotOf;
 use crate::spread::Spread;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 
 mod losses;
 
@@ -412,7 +412,15 @@ impl Transport for ShmTransport {
         if !self.limits(peer).pull {
             return Vec::new();
         }
-        Handle::of(memory, length).encode().to_vec()
+        let revoked = self.segment.block(self.slot).revoked.load(Ordering::Relaxed);
+        let handle = Handle::of(memory, length).encode();
+        handle.into_iter().chain(revoked.to_ne_bytes()).collect()
+    }
+
+    fn revoke(&mut self) {
+        // What is written to the memory afterwards is seen by nobody who does not see this too.
+        self.segment.block(self.slot).revoked.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 
     fn pull(
@@ -420,21 +428,11 @@ impl Transport for ShmTransport {
         peer: Peer,
         handle: &[u8],
         offset: u64,
-        mut memory: WriteMemory,
+        memory: WriteMemory,
         length: u64,
     ) -> Result<bool, SendError> {
-        let slot = self.slot_of(peer)?;
-        let part = Handle::decode(handle).and_then(|h| h.part(offset, length));
-        let (Some(address), Ok(length)) = (part, usize::try_from(length)) else {
-            return Err(SendError::Lost(format!(
-                "rank {peer} on this node has sent a bad description of a message's memory"
-            )));
-        };
-        let Some(pid) = self.source(slot) else {
-            return Ok(false);
-        };
-        let copied = memory.with(0, length, |into| pull::copy(pid, address, into));
-        self.copied(slot, copied)
+        let (handle, revoked) = pull::split(handle);
+        Ok(self.copy_part(peer, handle, offset, memory, length)? && self.is_good(peer, revoked)?)
     }
 
     fn pull_together(
@@ -444,7 +442,8 @@ impl Transport for ShmTransport {
         memory: WriteMemory,
         length: u64,
     ) -> Result<bool, SendError> {
-        self.copy_from(peer, handle, memory, length)
+        let (handle, revoked) = pull::split(handle);
+        Ok(self.copy_from(peer, handle, memory, length)? && self.is_good(peer, revoked)?)
     }
 
     #[inline]

@@ -32,7 +32,7 @@ pub const HEADER_BYTES: usize = 32;
 /// | Data | fragment | bytes of the fragment | as in `Cts` | offset of the fragment in the packed message |
 /// | Ack | – | 0 | sender's request | – |
 /// | Pulled | – | bytes taken | sender's request | – |
-/// | Cancel | – | 0 | sender's request, as in the message's first frame | context of the message, behind which it must stay |
+/// | Cancel | – | 0 asks for the message; 1 it is gone for good; 2 it stays after all | sender's request, as in the message's first frame | context of the message, behind which it must stay |
 /// | CancelReply | – | 1 if the message was thrown away, 0 if it had matched | sender's request | – |
 /// | Probe | bytes without meaning | how many | see [`Probe`] | [`Probe`] |
 /// | Assist | – | bytes of the message | address of the message at its sender | address of the message at its receiver; the tag is the number of the copy |
