@@ -201,7 +201,7 @@ impl Engine {
                         .find(|(_, waiting)| **waiting == index)
                         .map(|(&token, _)| token);
                     // A send that had a request from the beginning is named by it.
-                    let token = token.unwrap_or(request.to_raw());
+                    let token = token.unwrap_or_else(|| request.to_raw());
                     recalls.remove(&token);
                     self.state.finish(index);
                     self.hold(peer, token, context);
@@ -375,9 +375,9 @@ impl State {
     pub(crate) fn forget_asked(&mut self, peer: Peer) {
         self.asked.late.retain(|(to, _)| *to != peer);
         let aside = std::mem::take(&mut self.asked.aside);
-        let (gone, aside) = aside.into_iter().partition(|(_, message)| message.peer == peer);
+        let (gone, aside): (Vec<_>, Vec<_>) = aside.into_iter().partition(|(_, message)| message.peer == peer);
         self.asked.aside = aside;
-        for (_, message) in Vec::from(gone) {
+        for (_, message) in gone {
             self.unkeep(&message);
         }
     }

@@ -249,6 +249,9 @@ impl Engine {
         if !self.state.meets.is_empty() {
             any |= self.poll_meets();
         }
+        if !self.state.turns.is_empty() {
+            self.pass_turn();
+        }
         any |= self.progress_natively();
         if !self.state.asked.is_empty() {
             any |= self.ask_no_longer();
@@ -299,7 +302,9 @@ impl Engine {
 
     /// Asks all transports to ring when something arrives; false if something has arrived.
     pub(crate) fn arm_transports(&mut self) -> bool {
-        self.transports.iter_mut().all(|transport| transport.arm()) && !self.meets_can_advance()
+        self.transports.iter_mut().all(|transport| transport.arm())
+            && !self.meets_can_advance()
+            && (self.state.turns.is_empty() || !self.look_at_turns(true))
     }
 
     /// Ends what [`Engine::arm`] began.
@@ -377,6 +382,7 @@ impl Engine {
             Work::Flush(peer) => self.flush(peer),
             Work::LetGo(request) => self.let_go(request),
             Work::SetAside(peer, token) => self.state.set_aside(peer, token),
+            Work::InVain(request, place, error) => self.end_in_vain(request, &place, *error),
             Work::Step(owner, step, bytes) => match self.inlet(owner) {
                 Some(index) => self.inlet_known(index),
                 None => self.step_done(owner, step, bytes),

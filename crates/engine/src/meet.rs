@@ -28,7 +28,7 @@ use crate::pulling::{Phase, Pulling};
 use crate::{EngineError, Members, NodeMembers};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
-const LOOKS: u32 = 4096;
+pub(crate) const LOOKS: u32 = 4096;
 
 /// Shortest results, bytes, that are worth writing past the caches: a core's own has less, and all have results.
 const PAST_CACHES: u64 = 1 << 20;

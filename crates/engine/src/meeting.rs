@@ -8,7 +8,7 @@ use isthmus_transport::Peer;
 use isthmus_transport::meeting::{Lane, Meeting, Place};
 
 use crate::cut::Cut;
-use crate::disagreement::in_words;
+use crate::disagreement::in_words_of;
 use crate::execution::Execution;
 use crate::known::{Known, Lesson};
 use crate::meet::{Meet, Sides};
@@ -32,6 +32,16 @@ pub(crate) struct Begun {
 impl Begun {
     pub(crate) fn broken(&self) -> Option<&EngineError> {
         self.broken.as_ref()
+    }
+
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Number of the next step, which has no rounds.
+    pub(crate) fn begin_alone(&mut self) -> u64 {
+        self.steps += 1;
+        self.steps - 1
     }
 
     fn known(&mut self, what: What) -> &mut Known {
@@ -290,7 +300,7 @@ impl Engine {
             let over = meet.is_over();
             let mistake = meet.mistake.take_if(|_| over);
             let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(meeting));
-            let out_of_step = out_of_step.map(|found| in_words(&found, meet));
+            let out_of_step = out_of_step.map(|found| in_words_of(&found, meet));
             let (place, step) = (*meet.place(), (meet.place().frame, meet.what));
             let lesson = if over { meet.lesson() } else { None };
             let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();

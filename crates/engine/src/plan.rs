@@ -81,6 +81,19 @@ impl Engine {
         self.run(index, execution);
     }
 
+    /// Nothing more of the plan is possible.
+    #[cold]
+    pub(crate) fn fail_plan(&mut self, index: u32, error: EngineError) {
+        let slot = self.state.requests.slot_mut(index);
+        match std::mem::replace(&mut slot.task, Task::Nothing) {
+            Task::Plan(execution) => {
+                slot.completion.error.get_or_insert(error);
+                self.run(index, execution);
+            }
+            other => slot.task = other,
+        }
+    }
+
     /// A message that is to be handed on has come: sends it. Every other step is done.
     fn go_on_with(&mut self, index: u32, execution: &mut Execution, step: u32, bytes: u64) -> Outcome {
         if self.hopeless_plan(index) || execution.aborted {

@@ -12,6 +12,7 @@ use isthmus_protocol::calling::Calls;
 use isthmus_protocol::credit::Account;
 use isthmus_protocol::matching::{Envelope, Matcher, Refused};
 use isthmus_protocol::ways::Ways;
+use isthmus_transport::meeting::Place;
 use isthmus_transport::{Peer, Placement, Sink};
 use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
 use rustc_hash::FxHashMap;
@@ -20,6 +21,7 @@ use crate::calls::is_synchronous;
 use crate::cancel::Asked;
 use crate::counters::Table;
 use crate::direct::Expected;
+use crate::disagreement::Turn;
 use crate::execution::Execution;
 use crate::meeting::Begun;
 use crate::message::{Content, Message};
@@ -83,6 +85,8 @@ pub(crate) enum Work {
     LetGo(Request),
     /// The sender of this message wants it back.
     SetAside(Peer, u64),
+    /// This operation in messages waits in vain: the members of the place do not agree.
+    InVain(Request, Place, Box<EngineError>),
     /// A step of a plan has completed: request of the plan with its generation, step, bytes if it was a receive.
     Step(Request, u32, u64),
     /// The peer has gone.
@@ -119,6 +123,10 @@ pub(crate) struct State {
     pub(crate) pool: Vec<Box<Execution>>,
     /// Steps that are being taken together with others, by request, in the order in which they began.
     pub(crate) meets: Vec<u32>,
+    /// Operations in messages whose members share memory.
+    pub(crate) turns: Vec<Turn>,
+    /// How often progress was made while there were any.
+    pub(crate) looks: u32,
     /// Per frame of shared memory.
     pub(crate) begun: Vec<Begun>,
     /// Counts what others may wait for: completions and unexpected messages.
@@ -169,6 +177,8 @@ impl State {
             reasons: FxHashMap::default(),
             requests: Requests::default(),
             meets: Vec::new(),
+            turns: Vec::new(),
+            looks: 0,
             begun: Vec::new(),
             matcher: Matcher::new(),
             direct: Expected::default(),

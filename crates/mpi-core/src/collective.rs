@@ -30,6 +30,8 @@ struct Planned {
     among: Option<Among>,
     /// Who takes steps together.
     steps: Steps,
+    /// All members start it in the same order as their others, and share memory.
+    turn: bool,
 }
 
 /// What this process does in an operation.
@@ -78,6 +80,7 @@ impl Prepared {
             role,
             among: None,
             steps: Steps::None,
+            turn: false,
         })))
     }
 
@@ -90,6 +93,7 @@ impl Prepared {
                 role: Role::Bystander,
                 among: None,
                 steps: Steps::None,
+                turn: false,
             },
             |planned| *planned,
         )
@@ -165,7 +169,9 @@ impl Planned {
     fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
         if self.is_empty() {
             let operation = world.operation(self.call.operation);
-            world.engine().lock().called(operation);
+            let mut engine = world.engine().lock();
+            engine.called(operation);
+            engine.take_turn(acting(comm).channel(), self.call.operation);
             return Ok(());
         }
         if let Some(native) = self.natively(comm) {
@@ -234,7 +240,8 @@ impl Planned {
     /// As an operation that all members start in the same order as their others: it may be done in memory that they share.
     #[inline]
     fn in_turn(&mut self, comm: &Comm) {
-        self.call.together = acting(comm).channel().frame.is_some() && self.binding.is_dense();
+        self.turn = acting(comm).channel().frame.is_some();
+        self.call.together = self.turn && self.binding.is_dense();
     }
 
     fn start_as(
@@ -251,6 +258,7 @@ impl Planned {
             role,
             among,
             steps,
+            turn,
         } = self;
         let among = match among {
             Some(among) => among,
@@ -260,6 +268,7 @@ impl Planned {
         let form = comm.common_form(world);
         let (binding, together) = (binding.in_form(form), call.together && form.is_none());
         let call = Call { together, ..call };
+        let call_operation = call.operation;
         let phase = match &role {
             Role::Counted(_) => among.counts_phase(&call, me),
             Role::Member | Role::Bystander => None,
@@ -280,7 +289,12 @@ impl Planned {
         let mut engine = world.engine().lock();
         engine.called(operation);
         let channel = comm.channel_of_steps(steps).unwrap_or_else(|| comm.channel());
-        Ok(engine.start_plan(channel, operation, sequence, plan, binding, next))
+        let before = engine.turns_taken(channel);
+        let request = engine.start_plan(channel, operation, sequence, plan, binding, next);
+        if turn && engine.turns_taken(channel) == before {
+            engine.take_turn_with(channel, call_operation, request);
+        }
+        Ok(request)
     }
 }
 

@@ -242,9 +242,12 @@ fn header(lane: Lane) -> usize {
 /// A note, one word: its turn (16 bits), the operation counted from 1 (5), the root (10), the block (33).
 #[inline]
 fn note(step: u64, claim: Claim) -> u64 {
-    let turn = (step / NOTES as u64) & 0xffff;
     let what = (u64::from(claim.what) + 1) & 0x1f;
-    turn << 48 | what << 43 | u64::from(claim.root & 0x3ff) << 33 | claim.block & BLOCK
+    turn(step) << 48 | what << 43 | u64::from(claim.root & 0x3ff) << 33 | claim.block & BLOCK
+}
+
+fn turn(step: u64) -> u64 {
+    (step / NOTES as u64) & 0xffff
 }
 
 const BLOCK: u64 = (1 << 33) - 1;
@@ -337,20 +340,28 @@ impl Meeting for ShmTransport {
             .store(note(step, claim), Ordering::Release);
     }
 
-    fn disagreements(&self, place: &Place, step: u64, claim: Claim) -> Vec<Disagreement> {
-        let mine = note(step, claim);
+    fn disagreements(&self, place: &Place, step: u64) -> Vec<Disagreement> {
         let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
-        let at_odds = |member| {
-            let theirs = self.noted(place, member, step).load(Ordering::Acquire);
-            let differs = theirs != 0 && theirs >> 48 == mine >> 48 && theirs != mine;
-            let claim = read_note(theirs);
-            let other = differs.then_some(Disagreement::Other { member, claim });
-            let left = Some(&left[member as usize]).filter(|_| member != place.me);
-            let no_memory = left.and_then(Left::has_given_up);
-            let gave_up = no_memory.map(|no_memory| Disagreement::GaveUp { member, no_memory });
-            other.into_iter().chain(gave_up)
-        };
-        (0..place.members).flat_map(at_odds).collect()
+        let others = || (0..place.members).filter(|&member| member != place.me);
+        let kept = (step + 1).saturating_sub(NOTES as u64)..=step;
+        let at_odds = kept.flat_map(|step| {
+            // A slot has the note of this step if it is of its turn.
+            let noted = move |member| {
+                let note = self.noted(place, member, step).load(Ordering::Acquire);
+                Some(note).filter(|&note| note != 0 && note >> 48 == turn(step))
+            };
+            let mine = noted(place.me);
+            others().filter_map(move |member| {
+                let (mine, theirs) = (mine?, noted(member)?);
+                let claims = [read_note(mine), read_note(theirs)];
+                (mine != theirs).then_some(Disagreement::Other { member, step, claims })
+            })
+        });
+        let gave_up = others().filter_map(|member| {
+            let no_memory = left[member as usize].has_given_up()?;
+            Some(Disagreement::GaveUp { member, no_memory })
+        });
+        at_odds.chain(gave_up).collect()
     }
 
     fn give_up(&mut self, place: &Place, no_memory: bool) {

@@ -86,12 +86,14 @@ pub const ENLARGE: &str =
 /// How a member is at odds with this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disagreement {
-    /// It takes the step for something else.
+    /// It takes a step for something else.
     Other {
         /// Which member.
         member: u32,
-        /// What it takes the step for.
-        claim: Claim,
+        /// Which step.
+        step: u64,
+        /// What this member takes the step for, and what the other one does.
+        claims: [Claim; 2],
     },
     /// It has [given up](Meeting::give_up).
     GaveUp {
@@ -129,9 +131,9 @@ pub trait Meeting {
     /// This member has come to its `step`th step at a place and takes it for this.
     fn note(&mut self, place: &Place, step: u64, claim: Claim);
 
-    /// How members are at odds with this one, which is in a step; one can have given up as well. Those whose notes of that step are gone already, or
-    /// still to come, are believed.
-    fn disagreements(&self, place: &Place, step: u64, claim: Claim) -> Vec<Disagreement>;
+    /// How members are at odds with this one in a step or in those before it, the earliest first; one can have given up as well. Those whose notes of a step are
+    /// gone already, or still to come, are believed.
+    fn disagreements(&self, place: &Place, step: u64) -> Vec<Disagreement>;
 
     /// This member takes no further step at a place: the others will wait in vain, and are woken to see that. `no_memory`: because there was none
     /// for what the group shares, here or at another member.
