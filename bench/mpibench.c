@@ -5,7 +5,7 @@
  *
  *   mpibench [-p PLACES] [-d NANOSECONDS] [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
  *
- * Tests: latency (half a ping-pong of the first and the last rank), bandwidth (a message from the first to the last
+ * Tests: latency (half a ping-pong of the first and the last rank), polled (the same, received by loops over MPI_Test), bandwidth (a message from the first to the last
  * rank and an empty answer), rate (64 messages under way from the first to the last rank, then an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
  * alltoall: to each rank), pending (a ping-pong of ranks 0 and 1 on a communicator of their own, while both wait for the last
  * rank too), any (the same on MPI_COMM_WORLD, received from any source), blocked (CPU time of the last rank while it waits in MPI_Recv for BYTES milliseconds),
@@ -81,15 +81,31 @@ static int repeats(double once, double budget)
     return count;
 }
 
+/* Messages are received by loops over MPI_Test. */
+static int polls;
+
+static void receive(int bytes, int from, int tag)
+{
+    MPI_Request request;
+    int there = 0;
+    if (!polls) {
+        MPI_Recv(in, bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        return;
+    }
+    MPI_Irecv(in, bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
+    while (!there)
+        MPI_Test(&request, &there, MPI_STATUS_IGNORE);
+}
+
 static void ping(int bytes, int back, int count)
 {
     int last = size - 1;
     for (int i = 0; i < count; i++) {
         if (rank == 0) {
             MPI_Send(out, bytes, MPI_BYTE, last, 1, MPI_COMM_WORLD);
-            MPI_Recv(in, back, MPI_BYTE, last, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            receive(back, last, 2);
         } else if (rank == last) {
-            MPI_Recv(in, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            receive(bytes, 0, 1);
             MPI_Send(out, back, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
         }
     }
@@ -379,8 +395,10 @@ static double measure(const char *spec, int bytes, const char **unit)
 {
     double value;
     *unit = "us";
-    if (!strcmp(spec, "latency")) {
+    if (!strcmp(spec, "latency") || !strcmp(spec, "polled")) {
+        polls = spec[0] == 'p';
         value = exchange(bytes, bytes) / 2 * 1e6;
+        polls = 0;
     } else if (!strcmp(spec, "bandwidth")) {
         value = bytes / (aligned ? arrival(bytes) : exchange(bytes, 0)) / 1e6;
         *unit = "MB/s";

@@ -48,6 +48,7 @@ pub(crate) fn judge(samples: &Samples, link: &Link) -> Vec<Verdict> {
     verdicts.extend(judge_datatypes(samples));
     verdicts.extend(judge_wide(samples, link));
     verdicts.extend(judge_tcp(samples));
+    verdicts.extend(judge_busy(samples));
     verdicts.extend(judge_vendor(samples));
     verdicts.extend(judge_startup(samples));
     let cpu = Spread::of(samples.of("blocked", 2, "blocked", 10_000, OURS));
@@ -88,6 +89,26 @@ fn judge_node(samples: &Samples) -> Vec<Verdict> {
             at_least(&goal, r, 1.0)
         } else {
             at_most(&goal, r, 1.0)
+        })
+    };
+    lines.filter_map(judge).collect()
+}
+
+/// Where processors are wanted by others too: within twice the best of all peers.
+fn judge_busy(samples: &Samples) -> Vec<Verdict> {
+    let is_one = |set: &str| matches!(set, "busy" | "busy-tcp");
+    let lines = samples.lines.iter().filter(|(key, _)| is_one(&key.set));
+    let judge = |(key, values): (&Key, &BTreeMap<String, Vec<f64>>)| {
+        let peers: Vec<&str> = values.keys().map(String::as_str).filter(|peer| *peer != OURS).collect();
+        let r = values_ratio(values, &peers, key.is_rate())?;
+        let goal = format!(
+            "{}: {} of {} bytes, {} ranks / the best peer's",
+            key.set, key.test, key.bytes, key.ranks
+        );
+        Some(if key.is_rate() {
+            at_least(&goal, r, 0.5)
+        } else {
+            at_most(&goal, r, 2.0)
         })
     };
     lines.filter_map(judge).collect()

@@ -12,7 +12,7 @@ use isthmus_testbed::{Testbed, Topology};
 use crate::error::Error;
 use crate::peers::{Peer, Placed, Program};
 use crate::samples::Sample;
-use crate::sets::{Run, Set};
+use crate::sets::{Beside, Run, Set};
 
 /// No job of a set takes longer when it works.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -52,6 +52,7 @@ pub(crate) fn distance(peer: &Peer) -> Option<f64> {
         program: Program::Messages,
         ranks: 2,
         arguments: &["-t", "5", "distance"],
+        beside: Beside::Nothing,
     };
     // Without an answer times are compared as they come.
     let samples = Field::Here.run(peer, &PROBE, None).ok()?;
@@ -64,7 +65,7 @@ impl Field {
     pub(crate) fn prepare(set: Set, rtt: &str, rate: &str) -> Result<Self, Error> {
         let topology = match set {
             Set::Wide => Topology::grid("2x1")?.round_trip(rtt)?.rate(rate)?,
-            Set::Tcp | Set::Tls => Topology::grid("1x2")?,
+            Set::Tcp | Set::Tls | Set::BusyTcp => Topology::grid("1x2")?,
             _ => return Ok(Self::Here),
         };
         let bed = Box::new(Testbed::start(&topology)?);
@@ -72,7 +73,7 @@ impl Field {
             eprintln!("isthmus-bench: note: {limit}");
         }
         Ok(match set {
-            Set::Tcp => Self::Near(bed, ["a", "a"]),
+            Set::Tcp | Set::BusyTcp => Self::Near(bed, ["a", "a"]),
             Set::Tls => Self::Near(bed, ["a", "b"]),
             _ => Self::Wide(bed),
         })
@@ -83,6 +84,7 @@ impl Field {
         let distance = distance.filter(|_| run.minds_distance(processors()));
         let before = distance.map(|ns| vec!["-d".to_owned(), ns.to_string()]);
         let before = before.unwrap_or_default();
+        let _worker = Worker::beside(run)?;
         let start = Instant::now();
         let output = match self {
             Self::Here => {
@@ -105,7 +107,10 @@ impl Field {
                 unit: "s".to_owned(),
             }]);
         }
-        let samples: Vec<Sample> = output.lines().filter_map(Sample::parse).collect();
+        let mut samples: Vec<Sample> = output.lines().filter_map(Sample::parse).collect();
+        for sample in &mut samples {
+            sample.test.push_str(run.beside.suffix());
+        }
         if samples.is_empty() {
             return Err(Error::Run {
                 what: peer.name.clone(),
@@ -121,6 +126,29 @@ impl Field {
             Self::Here => None,
             Self::Wide(bed) | Self::Near(bed, _) => bed.report().distrust(),
         }
+    }
+}
+
+/// A process that computes until this is dropped.
+struct Worker(Child);
+
+impl Worker {
+    fn beside(run: &Run) -> Result<Option<Self>, Error> {
+        if run.beside == Beside::Nothing {
+            return Ok(None);
+        }
+        let child = quiet(Command::new("sh").args(["-c", "while :; do :; done"])).spawn();
+        child
+            .map(|child| Some(Self(child)))
+            .map_err(Error::system("start a busy process".to_owned()))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // One that is gone already cannot be ended, and there is nobody to tell.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

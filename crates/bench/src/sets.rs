@@ -23,6 +23,10 @@ pub(crate) enum Set {
     Startup,
     /// CPU time of a rank that waits in MPI_Recv for ten seconds.
     Blocked,
+    /// One machine whose processors are wanted by others too: ranks that wait or look, alone, beside a busy process, more ranks than processors.
+    Busy,
+    /// The same over TCP between two hosts of one site.
+    BusyTcp,
     /// Two ranks on another MPI, alone and underneath this library, also with a rank of a second site that is idle.
     Vendor,
 }
@@ -35,6 +39,16 @@ pub(crate) struct Run {
     pub(crate) ranks: usize,
     /// Arguments of the program; none measures the time of the whole job.
     pub(crate) arguments: &'static [&'static str],
+    /// What else the machine does meanwhile.
+    pub(crate) beside: Beside,
+}
+
+/// What else a machine does while a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    /// A process that always computes.
+    Worker,
 }
 
 /// More ranks than processors only with short messages: some libraries need seconds for each long one then.
@@ -53,6 +67,7 @@ const LOCAL: [Run; 3] = [
             "bandwidth:1048576",
             "bandwidth:16777216",
         ],
+        beside: Beside::Nothing,
     },
     Run {
         program: Program::Messages,
@@ -65,6 +80,7 @@ const LOCAL: [Run; 3] = [
             "allreduce:1048576",
             "alltoall:1048576",
         ],
+        beside: Beside::Nothing,
     },
     Run {
         program: Program::Messages,
@@ -78,6 +94,7 @@ const LOCAL: [Run; 3] = [
             "allgather:8",
             "alltoall:8",
         ],
+        beside: Beside::Nothing,
     },
 ];
 
@@ -162,6 +179,7 @@ const fn messages(ranks: usize, arguments: &'static [&'static str]) -> Run {
         program: Program::Messages,
         ranks,
         arguments,
+        beside: Beside::Nothing,
     }
 }
 
@@ -207,6 +225,7 @@ const fn datatypes(arguments: &'static [&'static str]) -> Run {
         program: Program::Datatypes,
         ranks: 2,
         arguments,
+        beside: Beside::Nothing,
     }
 }
 
@@ -215,6 +234,7 @@ const WIDE: [Run; 2] = [
         program: Program::Messages,
         ranks: 2,
         arguments: &["-a", "7", "latency:8", "-a", "3", "bandwidth:67108864"],
+        beside: Beside::Nothing,
     },
     Run {
         program: Program::Messages,
@@ -230,6 +250,7 @@ const WIDE: [Run; 2] = [
             "allreduce:1048576",
             "alltoall:131072",
         ],
+        beside: Beside::Nothing,
     },
 ];
 
@@ -262,7 +283,24 @@ const BLOCKED: [Run; 1] = [Run {
     program: Program::Messages,
     ranks: 2,
     arguments: &["blocked:10000"],
+    beside: Beside::Nothing,
 }];
+
+const WAITS: &[&str] = &["-t", "1", "latency:8", "polled:8", "bandwidth:65536"];
+
+const fn busy(ranks: usize, beside: Beside) -> Run {
+    Run {
+        beside,
+        ..messages(ranks, WAITS)
+    }
+}
+
+const BUSY: [Run; 4] = [
+    busy(2, Beside::Nothing),
+    busy(2, Beside::Worker),
+    busy(4, Beside::Nothing),
+    busy(4, Beside::Worker),
+];
 
 /// The third rank of ours is at a site of its own; the others have none.
 const VENDOR: [Run; 2] = [
@@ -281,16 +319,18 @@ const VENDOR: [Run; 2] = [
             "bcast:65536",
             "alltoall:65536",
         ],
+        beside: Beside::Nothing,
     },
     Run {
         program: Program::Messages,
         ranks: 3,
         arguments: &["pending:8", "any:8"],
+        beside: Beside::Nothing,
     },
 ];
 
 impl Set {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Local,
         Self::Node,
         Self::Datatypes,
@@ -299,6 +339,8 @@ impl Set {
         Self::Tls,
         Self::Startup,
         Self::Blocked,
+        Self::Busy,
+        Self::BusyTcp,
         Self::Vendor,
     ];
 
@@ -326,6 +368,8 @@ impl Set {
             Self::Tls => "tls",
             Self::Startup => "startup",
             Self::Blocked => "blocked",
+            Self::Busy => "busy",
+            Self::BusyTcp => "busy-tcp",
             Self::Vendor => "vendor",
         }
     }
@@ -345,7 +389,18 @@ impl Set {
             Self::Tls => &TLS,
             Self::Startup => &STARTUP,
             Self::Blocked => &BLOCKED,
+            Self::Busy | Self::BusyTcp => &BUSY,
             Self::Vendor => &VENDOR,
+        }
+    }
+}
+
+impl Beside {
+    /// Behind the name of a test.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Worker => "+busy",
         }
     }
 }
@@ -389,7 +444,7 @@ mod tests {
     fn names_find_sets() {
         let names = |list: &[&str]| Set::named(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&["wide", "local"]).unwrap(), [Set::Wide, Set::Local]);
-        assert_eq!(names(&["all"]).unwrap().len(), 9);
+        assert_eq!(names(&["all"]).unwrap().len(), 11);
         assert!(
             names(&["lokal"])
                 .unwrap_err()
