@@ -431,6 +431,7 @@ mod tests {
             program: Program::Messages,
             ranks,
             arguments,
+            beside: crate::sets::Beside::Nothing,
         };
         assert_eq!(
             words(&peer(Family::Isthmus).local(&run(2, &["barrier"]), &["-d".to_owned(), "60".to_owned()])),
