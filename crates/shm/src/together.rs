@@ -231,7 +231,7 @@ fn awaiting(pid: u32) -> impl FnMut() -> bool {
 #[cfg(test)]
 mod tests {
     use isthmus_datatype::raw::OwnMemory;
-    use isthmus_transport::{Placement, Sink};
+    use isthmus_transport::{Placement, Sink, Transport};
 
     use super::*;
 
