@@ -23,7 +23,8 @@ pub(crate) enum Set {
     Startup,
     /// CPU time of a rank that waits in MPI_Recv for ten seconds.
     Blocked,
-    /// One machine whose processors are wanted by others too: ranks that wait or look, alone, beside a busy process, more ranks than processors.
+    /// One machine whose processors are wanted by others too: ranks that wait or look, alone, beside a busy process,
+    /// more ranks than processors.
     Busy,
     /// The same over TCP between two hosts of one site.
     BusyTcp,

@@ -109,6 +109,21 @@ impl State {
         }
         self.call_in(peer);
     }
+
+    /// An unexpected message is gone.
+    pub(crate) fn unkeep(&mut self, message: &Message) {
+        if let Content::Announced(name) = message.content {
+            self.calls.discard(name);
+        }
+        self.unaccount(message);
+    }
+
+    /// Releases the memory that an unexpected message was accounted for.
+    pub(crate) fn unaccount(&mut self, message: &Message) {
+        if !matches!(message.content, Content::Local(_)) {
+            self.peers[message.peer as usize].account.let_go(message.kept());
+        }
+    }
 }
 
 /// Whether the sender of an announced message waits to hear that it matched.

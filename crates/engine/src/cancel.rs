@@ -10,11 +10,11 @@
 //!          Cancel(2), if no answer comes                    -> not cancelled: it is put back
 //! ```
 //!
-//! The receiver may not call MPI for hours, and whoever waits for the request waits for nobody. So after [`NEAR`] or [`FAR`]
-//! the send ends without having been cancelled, which the standard allows. Its data, if they are still here, are copied, and
-//! a handle of the memory is revoked. Until the answer comes no later message leaves for that receiver: none can overtake one
-//! that is put back. What has matched ends the same way. A receiver that comes back finds both questions, and lets the
-//! message stay where it is.
+//! The receiver may not call MPI for hours, and whoever waits for the request waits for nobody. So after [`NEAR`] or
+//! [`FAR`] the send ends without having been cancelled, which the standard allows. Its data, if they are still here,
+//! are copied, and a handle of the memory is revoked. Until the answer comes no later message leaves for that
+//! receiver: none can overtake one that is put back. What has matched ends the same way. A receiver that comes back
+//! finds both questions, and lets the message stay where it is.
 
 use std::time::{Duration, Instant};
 
@@ -28,44 +28,17 @@ use crate::requests::{NONE, SendStage, Task};
 use crate::state::{State, Work};
 use crate::{Engine, Request, Sent};
 
-/// How long an answer is waited for: a receiver that is inside MPI gives it in microseconds, and has to get a core for that.
+/// How long an answer is waited for: a receiver that is inside MPI gives it in microseconds, and has to get a core
+/// for that.
 const NEAR: Duration = Duration::from_millis(100);
-/// The same for one in another local area, where a thread of the library answers: more than a few trips round the world.
+/// The same for one in another local area, where a thread of the library answers: more than a few trips round the
+/// world.
 const FAR: Duration = Duration::from_secs(1);
 
 /// What a frame of the kind `Cancel` asks for, in its length.
 const THROW: u64 = 0;
 const FORGET: u64 = 1;
 const PUT_BACK: u64 = 2;
-
-/// Messages that are asked back.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    /// Until when requests wait for answers.
-    until: Vec<(Instant, Request)>,
-    /// Receiver and token of messages whose senders did not wait for the answer.
-    late: Vec<(Peer, u64)>,
-    /// Of others, set aside here until the sender says what becomes of them. Accounted for as before, which bounds them.
-    aside: Vec<(Envelope, Message)>,
-}
-
-impl Asked {
-    /// No request waits for an answer.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.until.is_empty()
-    }
-
-    /// When the next request has waited long enough.
-    pub(crate) fn next(&self) -> Option<Duration> {
-        let first = self.until.iter().map(|(until, _)| *until).min()?;
-        Some(first.saturating_duration_since(Instant::now()))
-    }
-
-    fn answered(&mut self, request: Request) {
-        self.until.retain(|(_, waiting)| *waiting != request);
-    }
-}
 
 impl Engine {
     /// Cancels a receive or send that has not matched yet; it completes as cancelled. Anything else goes on as if nothing had been said.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Members of a group that do not call the same: who waits in vain is told, and so is who found something else than it expects.
 //!
-//! Every operation of a group that shares memory takes a turn there, in the order in which the members call them, whether it is a step that they take
-//! together, goes in messages, or has nothing to do: so notes of the same number are of the same operation, and whoever waits looks for one
-//! that differs.
+//! Every operation of a group that shares memory takes a turn there, in the order in which the members call them,
+//! whether it is a step that they take together, goes in messages, or has nothing to do: so notes of the same number
+//! are of the same operation, and whoever waits looks for one that differs.
 
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Place};
@@ -14,7 +14,8 @@ use crate::requests::Task;
 use crate::state::{State, Work};
 use crate::{Channel, Engine, EngineError, Request};
 
-/// Bytes of a block in the note of an operation that takes no step together: what has the same name and takes one does not go together with it.
+/// Bytes of a block in the note of an operation that takes no step together: what has the same name and takes one
+/// does not go together with it.
 const NO_STEP: u64 = (1 << 33) - 1;
 
 /// An operation in messages that is waited for, and its turn.
@@ -49,8 +50,9 @@ impl Meet {
     }
 }
 
-/// Whether a member takes a step for something that does not go together with what this one takes it for. What differs in lengths alone and goes
-/// in the same rounds is over for all, and each that looks at a length which it did not expect has an error of its own.
+/// Whether a member takes a step for something that does not go together with what this one takes it for. What
+/// differs in lengths alone and goes in the same rounds is over for all, and each that looks at a length which it did
+/// not expect has an error of its own.
 fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, place: &Place, all: bool) -> bool {
     let Disagreement::Other {
         claims: [mine, theirs], ..
@@ -115,7 +117,8 @@ impl Engine {
         Some((place, step))
     }
 
-    /// Ends operations in messages whose members do not all take part; true if there are any. `watches`: before this process sleeps.
+    /// Ends operations in messages whose members do not all take part; true if there are any. `watches`: before this
+    /// process sleeps.
     #[cold]
     pub(crate) fn look_at_turns(&mut self, watches: bool) -> bool {
         let Some(meeting) = self.meeting.and_then(|at| self.transports[at].meeting()) else {
@@ -139,7 +142,7 @@ impl Engine {
                 .find(|found| is_out_of_step(found, meeting, &turn.place, true));
             if let Some(found) = found {
                 turn.ends = true;
-                let error = in_words(found, None, (turn.place.me, turn.step), |member| member);
+                let error = in_words(found, None, turn.place.me, turn.step, |member| member);
                 work.push_back(Work::InVain(turn.request, turn.place, Box::new(error)));
             }
         }
@@ -188,15 +191,16 @@ impl Engine {
 
 /// In words, as a member of a step sees it.
 pub(crate) fn in_words_of(found: &Disagreement, meet: &Meet) -> EngineError {
-    let me = (meet.place().me, meet.step);
-    in_words(found, Some(meet.claim()), me, |member| meet.rank_of(member))
+    let (me, now) = (meet.place().me, meet.step);
+    in_words(found, Some(meet.claim()), me, now, |member| meet.rank_of(member))
 }
 
 /// In words, as this member sees it in this step.
 fn in_words(
     found: &Disagreement,
     claim: Option<Claim>,
-    (me, now): (u32, u64),
+    me: u32,
+    now: u64,
     rank_of: impl Fn(u32) -> u32,
 ) -> EngineError {
     let me = rank_of(me);

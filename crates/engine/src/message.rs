@@ -5,8 +5,6 @@ use isthmus_protocol::calling::Announced;
 use isthmus_protocol::credit::WITHIN;
 use isthmus_transport::Peer;
 
-use crate::state::State;
-
 /// Bytes of an unexpected message that are kept without an allocation.
 const INLINE: usize = WITHIN as usize;
 
@@ -53,23 +51,6 @@ impl Message {
         match self.content {
             Content::Inline(_) | Content::Kept(_) => self.bytes,
             Content::Offered(_) | Content::Announced(_) | Content::Local(_) => 0,
-        }
-    }
-}
-
-impl State {
-    /// An unexpected message is gone.
-    pub(crate) fn unkeep(&mut self, message: &Message) {
-        if let Content::Announced(name) = message.content {
-            self.calls.discard(name);
-        }
-        self.unaccount(message);
-    }
-
-    /// Releases the memory that an unexpected message was accounted for.
-    pub(crate) fn unaccount(&mut self, message: &Message) {
-        if !matches!(message.content, Content::Local(_)) {
-            self.peers[message.peer as usize].account.let_go(message.kept());
         }
     }
 }

@@ -241,7 +241,8 @@ impl Engine {
 }
 
 impl State {
-    /// Gives a message that waited to a receive. One of this process itself is still to be copied: its send, and how many bytes are wanted.
+    /// Gives a message that waited to a receive. One of this process itself is still to be copied: its send, and how
+    /// many bytes are wanted.
     pub(crate) fn deliver(&mut self, index: u32, envelope: &Envelope, message: Message) -> Option<(u32, u64)> {
         self.unaccount(&message);
         let announced = matches!(message.content, Content::Announced(_));

@@ -18,7 +18,6 @@ use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
 use rustc_hash::FxHashMap;
 
 use crate::calls::is_synchronous;
-use crate::cancel::Asked;
 use crate::counters::Table;
 use crate::direct::Expected;
 use crate::disagreement::Turn;
@@ -30,7 +29,7 @@ use crate::request::Tokens;
 use crate::requests::{AnnouncedStage, NONE, ReceiveStage, Requests, SendStage, SendTask, Task};
 use crate::scratch::Spare;
 use crate::trace::Tracer;
-use crate::unanswered::Unanswered;
+use crate::unanswered::{Asked, Unanswered};
 use crate::{EngineError, Operation, Request, Tuning};
 
 /// Bytes moved at a time where data cannot go straight from memory to memory.

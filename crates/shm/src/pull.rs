@@ -16,8 +16,8 @@
 //!      | revocations (native)  |
 //!      +-----------------------+
 //! ```
-//! A sender that must have its memory back counts that in its block before it uses the memory otherwise. Whoever has copied compares the count with
-//! the one in the handle: if they differ, what was copied may be anything.
+//! A sender that must have its memory back counts that in its block before it uses the memory otherwise. Whoever has
+//! copied compares the count with the one in the handle: if they differ, what was copied may be anything.
 
 use std::ffi::{c_int, c_ulong, c_void};
 

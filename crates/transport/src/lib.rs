@@ -204,8 +204,8 @@ pub trait Transport: Send {
         self.pull(peer, handle, 0, memory, length)
     }
 
-    /// Handles that were given out so far are good no longer: whoever pulls with one and is not done yet has `Ok(false)`, and asks for the data. Only
-    /// where [`Limits::pull`] can be.
+    /// Handles that were given out so far are good no longer: whoever pulls with one and is not done yet has
+    /// `Ok(false)`, and asks for the data. Only where [`Limits::pull`] can be.
     fn revoke(&mut self) {}
 
     /// Moves what can be moved without waiting and reports arrivals. Returns true if anything happened.

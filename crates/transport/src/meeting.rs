@@ -131,8 +131,8 @@ pub trait Meeting {
     /// This member has come to its `step`th step at a place and takes it for this.
     fn note(&mut self, place: &Place, step: u64, claim: Claim);
 
-    /// How members are at odds with this one in a step or in those before it, the earliest first; one can have given up as well. Those whose notes of a step are
-    /// gone already, or still to come, are believed.
+    /// How members are at odds with this one in a step or in those before it, the earliest first; one can have given
+    /// up as well. Those whose notes of a step are gone already, or still to come, are believed.
     fn disagreements(&self, place: &Place, step: u64) -> Vec<Disagreement>;
 
     /// This member takes no further step at a place: the others will wait in vain, and are woken to see that. `no_memory`: because there was none
