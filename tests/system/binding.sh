@@ -41,7 +41,7 @@ is "$(said isthmus run --ppn 2 --bind-to core --report-bindings)" "$first $secon
 refused "fewer processes there" mpiexec -n $((count + 1)) --bind-to core
 refused "did you mean 'socket'" isthmus run -n 2 --bind-to sockets
 refused "bound to nothing" isthmus run -n 2 --bind-to none --map-by core
-refused "cannot be used with" isthmus run -n 2 --ppn 2
+refused "3 more than there is room for" isthmus run -n 5 --ppn 2
 
 for mpi in mpich openmpi; do
     command -v "mpicc.$mpi" >/dev/null 2>&1 || { echo "without $mpi" >&2; continue; }
