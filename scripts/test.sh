@@ -14,9 +14,9 @@ mkdir -p "$logs"
 all="format tidy headers units loom clippy wrappers fortran finders c-tests profiling threads docs system unlike oldest fuzz"
 [ $# -eq 0 ] || all=$*
 
-# Everything is compiled once: what would make a second time quicker, and what only a debugger reads, costs minutes.
-CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only CARGO_PROFILE_TEST_DEBUG=line-tables-only
-export CARGO_INCREMENTAL CARGO_PROFILE_DEV_DEBUG CARGO_PROFILE_TEST_DEBUG
+# Everything is compiled once: state that would make a second time quicker only costs.
+CARGO_INCREMENTAL=0
+export CARGO_INCREMENTAL
 
 say "building (log: target/ci/build.log)"
 if ! cargo xtask dist --out "$build" --release --workshop >"$logs/build.log" 2>&1; then
