@@ -99,8 +99,9 @@ impl Form {
             return registered.in_file(ty);
         }
         Ok(match self.representation() {
-            Some(form) if form != Representation::LOCAL => ty.with_sizes(&|basic| form.size(basic) as u64)?,
-            _ => ty.clone(),
+            // Also where it is the own representation: others, for whom it is not, see the same file without gaps.
+            Some(form) => ty.with_sizes(&|basic| form.size(basic) as u64)?,
+            None => ty.clone(),
         })
     }
 
